@@ -34,7 +34,7 @@ FLOORS = [
     [("boosting", "torch"), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
     [
         (
-            "columns", "io.excel", "io.tables", "io.rows", "io.survey", "io.labels",
+            "text_columns", "image_columns", "columns", "io.excel", "io.tables", "io.rows", "io.survey", "io.labels",
             "streaming", "io.answer_log", "io.importers", "io.answers", "report", "table_model",
             "io.model_file", "io.onnx", "workflow",
         ),

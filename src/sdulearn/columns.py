@@ -1,9 +1,9 @@
 """Columns of a table and the features they become: decided in training, kept ever after.
 
-A number or true/false column becomes one feature, a text column one feature a category. What
-decides that, and standardises the features, are sums over rows: they are the same for a table in
-memory and for one that streams by, in any order. In a text file everything is text, so there the
-kind of a column is decided by all of its texts.
+A number or true/false column becomes one feature, a column of categories one feature each, and texts and pictures
+many together (:mod:`sdulearn.text_columns`, :mod:`sdulearn.image_columns`). What decides that, and standardises the
+features, are sums over rows: they are the same for a table in memory and for one that streams by, in any order. In a
+text file everything is text, so there the kind of a column is decided by all of its texts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,14 +21,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
+from sdulearn.image_columns import ImageFeatures
 from sdulearn.io.files import Location
 from sdulearn.pairs import pair_checksum
+from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Rows
 
-Kind: TypeAlias = Literal["number", "boolean", "category"]
+Kind: TypeAlias = Literal["number", "boolean", "category", "text", "image"]
 NUMBER: Kind = "number"
 BOOLEAN: Kind = "boolean"
 CATEGORY: Kind = "category"
+TEXT: Kind = "text"
+IMAGE: Kind = "image"
 # Nobody wants a feature for each of so many texts; beyond it they are no longer counted one by one.
 MANY_TEXTS = 100_000
 # Numbers are counted one by one only where the first of them are few different ones.
@@ -78,6 +83,9 @@ class Columns:
     scale: Array
     # the number of the first feature of a sparse matrix, which is divided by its scale and not centred
     first: Literal[0, 1] | None = None
+    # how each column of texts or pictures becomes features, and the folder that pictures are in
+    makers: Mapping[str, TextFeatures | ImageFeatures] = field(default_factory=dict)
+    image_root: Path = field(default_factory=Path)
 
     @classmethod
     def sparse(cls, first: Literal[0, 1], scale: Array) -> Columns:
@@ -94,18 +102,23 @@ class Columns:
     @cached_property
     def feature_names(self) -> list[str]:
         """One name a feature."""
-        many = [[f"{one.name}={text}" for text in one.categories] or [one.name] for one in self.columns]
-        return [name for names in many for name in names]
+        found: list[str] = []
+        for one in self.columns:
+            maker = self.makers.get(one.name)
+            texts = [f"{one.name}={text}" for text in one.categories] or [one.name]
+            found += texts if maker is None else maker.names(one.name)
+        return found
 
     @property
     def width(self) -> int:
         """Number of features."""
-        return len(self.feature_names)
+        return self.features[-1].stop if self.columns else 0
 
     @cached_property
     def features(self) -> list[slice]:
         """Which features each column becomes."""
-        ends = np.cumsum([len(column.categories) or 1 for column in self.columns]).tolist()
+        made = {name: maker.width for name, maker in self.makers.items()}
+        ends = np.cumsum([made.get(one.name) or len(one.categories) or 1 for one in self.columns]).tolist()
         return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
     def scaled(self, X: Rows) -> Rows:
@@ -130,27 +143,53 @@ class Columns:
         unseen: Counter[str] = Counter()
         for column, part in zip(self.columns, self.features, strict=True):
             values = batch[column.name]
-            if column.kind == CATEGORY:
+            if column.name in self.makers:
+                features[part], unseen[column.name] = self._made(name, column, values)
+            elif column.kind == CATEGORY:
                 unseen[column.name] += _one_hot(name, column, values, features[part])
             else:
                 _fill(name, column, values, features[part.start])
         return features.T, +unseen
 
+    def _made(self, name: str, column: Column, values: ArrowColumn) -> tuple[Array, int]:
+        """Features of texts or pictures, and how many texts are unknown or pictures unreadable."""
+        maker = self.makers[column.name]
+        cells = values.cast(require("pyarrow", "files").string()).to_pylist()
+        where = f"{name}: column {quoted(column.name)}"
+        of_images = where, cells, self.image_root, column.fill is None
+        X, n_unknown = maker.transform(cells) if isinstance(maker, TextFeatures) else maker.transform(*of_images)
+        return X.T, n_unknown
+
     def values(self, X: Array) -> Array:
-        """One number a column, of features not scaled: a category is its place, -1 is none."""
+        """One number a column, of features not scaled: of a category its place, -1 is none; of a text its row."""
         found = X[:, [part.start for part in self.features]]
         for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
-            if column.kind == CATEGORY:
+            if column.name in self.makers:
+                found[:, k] = np.arange(len(X))
+            elif column.kind == CATEGORY:
                 found[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
         return found
 
-    def rows(self, values: Array) -> Array:
-        """Standardised features of one number a column, as :meth:`values` gives them."""
+    def rows(self, values: Array, X: Array) -> Array:
+        """Standardised features of one number a column, as :meth:`values` gives them for ``X``."""
         found = np.repeat(values, [part.stop - part.start for part in self.features], axis=1)
         for k, (column, part) in enumerate(zip(self.columns, self.features, strict=True)):
-            if column.kind == CATEGORY:
+            if column.name in self.makers:
+                found[:, part] = X[values[:, k].astype(np.intp), part]
+            elif column.kind == CATEGORY:
                 found[:, part] = values[:, [k]] == np.arange(len(column.categories))
         return self.scaled(found)
+
+    def unseen_words(self, name: str, count: int) -> str:
+        """What is to be said of texts that training did not prepare for, and of pictures that cannot be read."""
+        maker = self.makers.get(name)
+        if isinstance(maker, ImageFeatures):
+            what = "pictures in column {} cannot be read and count as the mean picture"
+        elif maker is not None:
+            what = "texts in column {} have no word in common with those of training"
+        else:
+            what = "texts in column {} did not occur in training and count as none of its categories"
+        return f"{count:,} {what.format(quoted(name))}"
 
 
 def check_layout(layout: Columns) -> None:
@@ -164,6 +203,9 @@ def check_layout(layout: Columns) -> None:
         raise InputError("Two columns have one name.")
     for column in layout.columns:
         is_text = column.kind == CATEGORY
+        kind = {TextFeatures: TEXT, ImageFeatures: IMAGE}.get(type(layout.makers.get(column.name)))
+        if kind != (column.kind if column.kind in (TEXT, IMAGE) else None):
+            raise InputError(f"Column {quoted(column.name)} is not described as its kind needs it.")
         if bool(column.categories) != is_text or len(set(column.categories)) != len(column.categories):
             raise InputError(f"The categories of column {quoted(column.name)} are none, or two are alike.")
         if column.fill is not None and isinstance(column.fill, str) != is_text:
@@ -360,9 +402,16 @@ def decide(
     id_column: str | None,
     missing: str,
     max_categories: int,
+    made: Mapping[str, tuple[TextFeatures | ImageFeatures, Array]] | None = None,
 ) -> Columns:
-    """How the counted columns become features, or an error that names every column in the way."""
-    if not counts:
+    """How the counted columns become features, or an error that names every column in the way.
+
+    ``made`` holds columns of texts and pictures, with the features of some of their rows.
+    """
+    made = made or {}
+    order = list(counts)
+    counts = {column: one for column, one in counts.items() if column not in made}
+    if not order:
         raise InputError(f"{name} has no columns to learn from.")
     strange = [_noted(column, shortened(str(types[column]))) for column in counts if kind_of(types[column]) is None]
     if strange:
@@ -384,12 +433,23 @@ def decide(
         number = [_noted(c, f"more than {MANY_TEXTS:,}" if t is None else f"{len(t):,}") for c, t in large.items()]
         raise InputError(
             f"{name}: text columns with more than {max_categories} different texts: {listed(number)}. Name the ids "
-            "with `id_column`, leave columns out with `drop`, or raise `max_categories`."
+            "with `id_column`, leave columns out with `drop`, read them as sentences with `text`, or raise "
+            "`max_categories`."
         )
     fills = missing == "mean"
-    found = [_column(column, kinds[column], spelled[column], one, fills) for column, one in counts.items()]
-    mean, deviation = np.hstack([moments for _, moments in found])
-    return Columns(tuple(column for column, _ in found), id_column, mean, usable_scale(mean, deviation))
+    found = {column: _column(column, kinds[column], spelled[column], one, fills) for column, one in counts.items()}
+    found |= {column: _made_column(column, *one, fills) for column, one in made.items()}
+    mean, deviation = np.hstack([found[column][1] for column in order])
+    columns = tuple(found[column][0] for column in order)
+    makers = {column: one[0] for column, one in made.items()}
+    return Columns(columns, id_column, mean, usable_scale(mean, deviation), makers=makers)
+
+
+def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, fills: bool) -> tuple[Column, Array]:
+    """A column of texts or pictures, and its moments: one deviation for all, so that components keep their weight."""
+    kind = TEXT if isinstance(maker, TextFeatures) else IMAGE
+    deviation = np.full(maker.width, np.sqrt(X.var(axis=0).mean()))
+    return Column(name, kind, fill=0.0 if fills and kind == IMAGE else None), np.array([X.mean(axis=0), deviation])
 
 
 def _recognised(name: str, column: str, found: ColumnCounts) -> tuple[Kind, NumberText | None, ColumnCounts]:

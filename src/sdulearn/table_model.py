@@ -14,7 +14,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.columns import Columns, as_arrow
-from sdulearn.errors import InputError, UnseenCategoryWarning, quoted, warn
+from sdulearn.errors import InputError, UnseenCategoryWarning, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.typed import plain
@@ -104,11 +104,7 @@ class TableModel:
         needed = self.columns.needed("The table", arrow.column_names)
         X, unseen = self.columns.encode("the table", arrow.select(needed))
         for name, count in unseen.items():
-            warn(
-                f"{count:,} texts in column {quoted(name)} did not occur in training; they count as none of its "
-                "categories.",
-                UnseenCategoryWarning,
-            )
+            warn(f"{self.columns.unseen_words(name, count)}.", UnseenCategoryWarning)
         return X
 
     def decision_function(self, table: Frame) -> Array:
@@ -261,6 +257,10 @@ class TableModel:
             "report": plain(self.report),
         }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
+        for name, maker in columns.makers.items():
+            # Terms are in the header, numbers in arrays.
+            layout.setdefault("makers", {})[name] = {k: v for k, v in vars(maker).items() if isinstance(v, tuple)}
+            parts |= {f"{k}:{name}": v for k, v in vars(maker).items() if isinstance(v, np.ndarray)}
         if self.asked is not None:
             header["asked"] = list(self.asked[0])
             parts |= {"asked:probabilities": self.asked[1], "asked:n_answers": self.asked[2]}

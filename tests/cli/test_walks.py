@@ -95,7 +95,7 @@ def test_text_categories_and_a_pairs_file_full_of_mistakes(tmp_path, in_process)
     frame.loc[3, "city"] = "Oslo"
     frame[["city", "comment", "plan", "age", "unique_id"]].to_csv(tmp_path / "new.csv", index=False)
     out = in_process("predict", "model.sdu", "new.csv", "-o", "out.csv")
-    assert "1 texts in 'city' did not occur in training" in out
+    assert "1 texts in column 'city' did not occur in training" in out
     found = pd.read_csv(tmp_path / "out.csv")
     assert found["id"].tolist() == frame["unique_id"].tolist()
     assert np.mean(found["label"] == y) > 0.85

@@ -301,8 +301,8 @@ def test_what_was_read(table_model, waveform):
         "t.csv: 1,000 rows, 20 columns, 21 features, ids from 'id'; 900 rows used as unlabeled."
     )
     assert sentence(found["columns_read"]) == (
-        "Columns read as numbers: x0, x1, x2, x3, x4, x5, x6, x7, ... (18 in all); true or false: member; texts, with "
-        "the number of categories: city (2); decimal commas in: price; read as missing: price '?', 'n/a'."
+        "Columns read as numbers: x0, x1, x2, x3, x4, x5, x6, x7, ... (18 in all); true or false: member; categories, "
+        "with their number: city (2); decimal commas in: price; read as missing: price '?', 'n/a'."
     )
     assert "about 110 points; 58 of the 60 are independent, the rest follow from them; 3 unsure." in sentence(
         found["answers_used"]

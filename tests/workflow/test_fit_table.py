@@ -72,7 +72,7 @@ def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, tmp_pa
         ({"codes": "c"}, "either `answers` or `codes`"),
         ({"engine": "x"}, "`engine` must be one of"),
         ({"labels": {"zzz": "a"}}, "no row with the id 'zzz'"),
-        ({"categories": ["zzz"]}, "no column 'zzz' to read as texts"),
+        ({"categories": ["zzz"]}, "no column 'zzz' to read as categories"),
     ],
 )
 def test_bad_choices(frames, change, message):

@@ -74,8 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
-    shown.add_argument("--text", metavar="COLUMN", help="a column of texts")
-    shown.add_argument("--image", metavar="COLUMN", help="a column of picture files, or links")
+    shown.add_argument("--text", metavar="COLUMN", help="a column of texts, which become features")
+    shown.add_argument(
+        "--image", metavar="COLUMN", help="a column of picture files, which become features, or of links, which do not"
+    )
     shown.add_argument("--columns", type=names, default=(), metavar="A,B,...", help="columns side by side")
     shown.add_argument("--image-root", type=Path, metavar="FOLDER", help="pictures lie in here (the table's folder)")
 
@@ -201,9 +203,10 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
 
 def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """How the table is read; what is shown as a text or a picture, or holds labels, is not a feature."""
-    others = [name for name in (arguments.text, arguments.image, arguments.oracle) if name is not None]
     given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
-    return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
+    text, image, oracle = ((name,) if name else () for name in (arguments.text, arguments.image, arguments.oracle))
+    given |= {"text": text, "images": image, "image_root": arguments.image_root}
+    return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *oracle]))}
 
 
 def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: AnswerLog) -> Session:

@@ -42,7 +42,17 @@ from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
 
 # Options that are called as the parameters they stand for.
 _METHOD_OPTIONS = ("method", "loss", "prior", "error_rate", "classes", "model")
-_OPTIONS = (*TABLE_OPTIONS, *_METHOD_OPTIONS, "codes", "points", "labels", "skip_bad", "exclude_annotators")
+_THINGS_OPTIONS = ("text", "image_root")
+_OPTIONS = (
+    *TABLE_OPTIONS,
+    *_METHOD_OPTIONS,
+    *_THINGS_OPTIONS,
+    "codes",
+    "points",
+    "labels",
+    "skip_bad",
+    "exclude_annotators",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     known = "rows in answers, with their classes by features and answers together (.csv, .tsv, .parquet)"
     files.add_argument("--answered", type=Path, metavar="FILE", help=known)
+    _add_things_options(parser.add_argument_group("texts and pictures (by default as in `sdulearn ask`)"))
     add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
@@ -121,6 +132,19 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
     )
 
 
+def _add_things_options(things: argparse._ArgumentGroup) -> None:
+    """Columns that become many features each."""
+    things.add_argument("--text", type=names, default=(), metavar="COLUMN,...", help="columns of sentences")
+    things.add_argument(
+        "--image",
+        type=names,
+        default=(),
+        metavar="COLUMN,...",
+        help="columns of picture files (needs sdulearn[images])",
+    )
+    things.add_argument("--image-root", type=Path, metavar="FOLDER", help="pictures lie in here (the table's folder)")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, save, report."""
     from sdulearn.cli.predict import write_answered
@@ -133,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.pairs is not None:
         answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
     options = {name: getattr(arguments, name) for name in _OPTIONS}
-    options |= {"id_column": arguments.id, "max_unlabeled": arguments.unlabeled}
+    options |= {"id_column": arguments.id, "max_unlabeled": arguments.unlabeled, "images": arguments.image}
     with opened_engine(arguments) as engine:
         model = fit_table(arguments.features, answers, engine=engine, **options)
     model.save(arguments.output)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sdulearn.cli.options import add_json_option, in_options, positive, print_json, say
@@ -84,7 +85,7 @@ def _strongest(strengths: Mapping[str, Mapping[str, float]], top: int) -> list[s
 
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:
     if isinstance(model, TableModel):
-        table = {"classes": model.classes, "columns": model.columns, "report": model.report}
+        table = {"classes": model.classes, "columns": replace(model.columns, makers={}), "report": model.report}
         return _as_data(model.estimator) | {"kind": "table model", "facts": as_data(facts(model)), **table}
     params = model.get_params().items()
     return {

@@ -31,7 +31,8 @@ _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 _ALIKE = (
     "categories", "ceiling", "classes", "codes", "confidence", "design", "direction", "drop", "engine", "error_rate",
     "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
-    "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad", "answered",
+    "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad", "answered", "text",
+    "image_root",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},
@@ -40,6 +41,7 @@ OPTIONS = {
     "check_answers": "sdulearn check",
     "columns": "--pair-columns",
     "id_column": "--id",
+    "images": "--image",
     "max_unlabeled": "--unlabeled",
     "methods": "--method",
     "n_classes": "--classes",

@@ -38,7 +38,7 @@ from sdulearn.cli.options import (
     refuse_overwriting,
     say,
 )
-from sdulearn.errors import InputError, ModelFileError, quoted, shortened
+from sdulearn.errors import InputError, ModelFileError, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model
 from sdulearn.table_model import TableModel
@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
     )
+    parser.add_argument("--image-root", type=Path, metavar="FOLDER", help="pictures lie in here (the table's folder)")
     asked = parser.add_argument_group("rows that were asked about")
     asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
@@ -94,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     escaped: Counter[str] = Counter()
     options = {"answers": arguments.answers, "id_column": arguments.id, "skip_bad": arguments.skip_bad}
+    options["image_root"] = arguments.image_root
     if output is not None and not output.suffix:
         with opened_engine(arguments, "predicting") as engine:
             found = write_predictions(model, arguments.table, output, **options, engine=engine)
@@ -136,8 +138,7 @@ def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> No
     where = "" if output is None else f"wrote {output}: "
     shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}"]
     shown += [
-        f"warning: {count:,} texts in {quoted(name)} did not occur in training and count as none of its categories"
-        for name, count in summary["unseen_texts"].most_common()
+        f"warning: {model.columns.unseen_words(name, count)}" for name, count in summary["unseen_texts"].most_common()
     ]
     shown += [
         f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "

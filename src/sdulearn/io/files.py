@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -87,6 +87,12 @@ def refuse_damaged(path: Location) -> Iterator[None]:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
+
+
+def folder_of(source: Any) -> Path:
+    """The folder of a table, in which files that it names are looked for; of a frame the current one."""
+    path = Path(source) if is_location(source) else Path()
+    return path if path.is_dir() else path.parent
 
 
 def read_bytes(path: Location) -> bytes:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from sdulearn.columns import Column, Columns, check_layout
+from sdulearn.columns import IMAGE, TEXT, Column, Columns, check_layout
 from sdulearn.errors import ModelFileError
+from sdulearn.image_columns import ImageFeatures
 from sdulearn.io import container
 from sdulearn.io.files import Location
 from sdulearn.io.typed import finite, read
 from sdulearn.table_model import TableModel
+from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, Codes, Count, Estimator, Probability
 
 # What a file may hold; imported when it is met, so that a linear model is read without trees.
@@ -80,7 +83,7 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     """A model of a table, every part checked for type and size before it is used."""
     from sdulearn.report.records import FitReport
 
-    columns = _columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]))
+    columns = _columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]), arrays)
     check_layout(columns)
     if columns.width != estimator.n_features_in_:
         raise ValueError("columns and coefficients do not fit together")
@@ -103,7 +106,7 @@ def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -
     return ids, probabilities, n_answers
 
 
-def _columns(found: container.Header, mean: Array, scale: Array) -> Columns:
+def _columns(found: container.Header, mean: Array, scale: Array, arrays: container.Arrays) -> Columns:
     if found["kind"] == "sparse":
         if found["width"] != scale.size:
             raise ValueError("features and scales do not fit together")
@@ -111,4 +114,12 @@ def _columns(found: container.Header, mean: Array, scale: Array) -> Columns:
     if found["kind"] != "columns":
         raise ValueError(f"unknown kind of table {found['kind']!r}")
     id_column = read(str | None, found["id_column"])
-    return Columns(read(tuple[Column, ...], found["columns"]), id_column, mean, scale)
+    columns = read(tuple[Column, ...], found["columns"])
+    makers: dict[str, TextFeatures | ImageFeatures] = {}
+    for one in columns:
+        if one.kind in (TEXT, IMAGE):
+            kind: Any = TextFeatures if one.kind == TEXT else ImageFeatures
+            terms = read(dict[str, tuple[str, ...]], found["makers"][one.name])
+            names = [field.name for field in fields(kind) if field.name not in terms]
+            makers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})
+    return Columns(columns, id_column, mean, scale, makers=makers)

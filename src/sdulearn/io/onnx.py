@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.columns import CATEGORY, Column, Columns
-from sdulearn.errors import InputError, require
+from sdulearn.errors import InputError, listed, quoted, require
 from sdulearn.io.files import Location, written_whole
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Indices
@@ -58,6 +58,11 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     graph = Graph()
     opset = ML_OPSET
     table_model = as_table_model(model)
+    if made := [*table_model.columns.makers]:
+        raise InputError(
+            f"Texts and pictures cannot be read in ONNX: {listed(map(quoted, made))}. Predict with sdulearn, or fit on "
+            "features that you compute yourself."
+        )
     if hasattr(table_model.estimator, "coef_"):
         graph.add_linear_model(table_model)
     else:

@@ -6,21 +6,27 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sdulearn.columns import ColumnCounts, Columns, count, decide
 from sdulearn.errors import InputError, listed, quoted, require, shortened
-from sdulearn.io.files import Location, as_text, is_location
+from sdulearn.image_columns import MOST_PICTURES, ImageFeatures
+from sdulearn.io.files import Location, as_text, folder_of, is_location
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
-from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Mask, Rows
+from sdulearn.text_columns import TextFeatures
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Mask, Rows
 
 _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
 # Rows that may be kept in vain.
 _SLACK = 1000
+# Rows by whose texts, at most, it is decided how these become features; words of a text, on average.
+MOST_TEXTS = 20_000
+_WORDS_OF_A_TEXT = 3
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 # A column is in question only where it holds this share of the ids.
 _ENOUGH = 0.5
@@ -57,6 +63,8 @@ class Wanted:
     n_drawn: int = 0  # so many more are kept: those with the lowest marks, up to the highest
     highest: int = _EVERY
     shown: tuple[str, ...] = ()  # columns to keep beside these
+    texts: tuple[str, ...] = ()  # columns of texts and of pictures, which become features by what the kept rows hold
+    images: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -89,6 +97,13 @@ class Survey:
         """Numbers of all rows that are kept."""
         return np.concatenate([rows for rows, _, _ in self.kept]) if self.kept else _NO_ROWS
 
+    def cells(self, name: str, rows: Codes) -> list[str | None]:
+        """The texts in a column of some of the rows that are kept."""
+        text = require("pyarrow", "files").string()
+        found = [cell for _, _, batch in self.kept for cell in batch[name].cast(text).to_pylist()]
+        order = np.argsort(self.rows)
+        return [found[k] for k in order[np.searchsorted(self.rows, rows, sorter=order)]]
+
     def lowest(self, number: int) -> Codes:
         """So many rows with the lowest marks, sorted."""
         rows = self.rows
@@ -116,7 +131,13 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     if not len(rows):
         return None
     pa = require("pyarrow", "files")
-    counts = {name: count(batch[name], int(rows[0]), name in wanted.guessed) for name in wanted.features}
+    made = {*wanted.texts, *wanted.images}
+    counts = {
+        name: count(batch[name], int(rows[0]), name in wanted.guessed)
+        if name not in made
+        else ColumnCounts(len(rows), batch[name].null_count)
+        for name in wanted.features
+    }
     ids = pa.array(wanted.ids, pa.string())
     hits = {}
     for name in wanted.id_columns:
@@ -150,22 +171,35 @@ def look_for(
     id_column: str | None = None,
     left_out: Collection[str | None] = (),
     categories: Collection[str] = (),
+    text: Collection[str] = (),
+    images: Collection[str] = (),
     ids: Collection[str] = (),
     by_answers: bool = False,
 ) -> Wanted:
     """All columns but those left out; ``by_answers`` where the ids tell which column holds them."""
+    table.check_columns({"leave out": left_out, "read as categories": categories})
+    table.check_columns({"read as texts": text, "take pictures from": images})
     named = named_id_column(table.name, list(table.types), id_column)
+    made = {*text, *images}
     free = [name for name in table.types if name not in left_out]
     if by_answers and id_column is None:
         # Any of them may turn out to hold the ids, or to be a feature.
-        id_columns = [name for name in free if may_hold_ids(name, table.types[name])]
+        id_columns = [name for name in free if name not in made and may_hold_ids(name, table.types[name])]
         features = free
     else:
         id_columns = [] if named is None else [named]
         features = [name for name in free if name != named]
     is_text = require("pyarrow.types", "files").is_string
     guessed = [name for name in features if table.format in TEXT_FORMATS and is_text(table.types[name])]
-    return Wanted(tuple(features), frozenset(guessed) - set(categories), tuple(id_columns), tuple(sorted(ids)))
+    return Wanted(
+        tuple(features),
+        frozenset(guessed) - {*categories, *made},
+        tuple(id_columns),
+        tuple(sorted(ids)),
+        n_drawn=MOST_TEXTS,
+        texts=tuple(name for name in features if name in text),
+        images=tuple(name for name in features if name in images),
+    )
 
 
 def decided(
@@ -176,11 +210,32 @@ def decided(
     id_column: str | None,
     missing: str,
     max_categories: int,
+    image_root: Path,
 ) -> Columns:
     """How the surveyed table becomes features: the column of ids first, as it is none."""
     chosen = id_column_of(table, wanted, found, answer_ids, id_column)
     counts = {name: one for name, one in found.counts.items() if name != chosen}
-    return decide(table.name, table.types, counts, wanted.guessed, chosen, missing, max_categories)
+    # Rows that were kept for another reason depend on the way in which the table was read.
+    rows = found.lowest(min(found.n_drawn or MOST_TEXTS, MOST_TEXTS))
+    made: dict[str, tuple[TextFeatures | ImageFeatures, Array]] = {}
+    for name in counts:
+        where = f"{table.name}: column {quoted(name)}"
+        if name in wanted.texts or (name in wanted.guessed and _holds_texts(name, found, rows, max_categories)):
+            made[name] = TextFeatures.fit(where, found.cells(name, rows))
+        elif name in wanted.images:
+            cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
+            made[name] = ImageFeatures.fit(where, cells, image_root, missing == "error")
+    columns = decide(table.name, table.types, counts, wanted.guessed, chosen, missing, max_categories, made)
+    return replace(columns, image_root=image_root)
+
+
+def _holds_texts(name: str, found: Survey, rows: Codes, max_categories: int) -> bool:
+    """Whether a column holds texts of several words, too many different ones to be categories."""
+    texts = found.counts[name].texts
+    if texts is not None and len(texts) <= max_categories:
+        return False
+    words = [len(cell.split()) for cell in found.cells(name, rows) if cell]
+    return bool(words) and sum(words) >= _WORDS_OF_A_TEXT * len(words)
 
 
 def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
@@ -224,6 +279,9 @@ def read_features(
     missing: str = "error",
     max_categories: int = 50,
     categories: Collection[str] = (),
+    text: Collection[str] = (),
+    images: Collection[str] = (),
+    image_root: Path | None = None,
     answer_ids: Collection[str] = (),
 ) -> tuple[Columns, Rows, list[str]]:
     """A whole table as features that are not scaled, what they are, and the id of each row."""
@@ -233,17 +291,19 @@ def read_features(
         sparse_columns, X = read_svmlight(source)
         return sparse_columns, X, list(map(str, range(X.shape[0])))
     table = open_table(source)
-    table.check_columns({"leave out": tuple(drop), "read as texts": tuple(categories)})
     wanted = look_for(
         table,
         id_column=id_column,
         left_out=drop,
         categories=categories,
+        text=text,
+        images=images,
         ids=answer_ids,
         by_answers=bool(answer_ids),
     )
     found = _surveyed(table, wanted)
-    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories)
+    root = folder_of(source) if image_root is None else image_root
+    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories, root)
     pieces = []
     ids: list[str] = []
     for begin, batch in table.batches(columns.needed(table.name, list(table.types), columns.id_column), columns.width):

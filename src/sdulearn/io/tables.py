@@ -13,7 +13,7 @@ import gzip
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -83,7 +83,7 @@ class Table:
         """The columns, or another one where there are none: rows must be counted by something."""
         return list(columns) or list(self.types)[:1]
 
-    def check_columns(self, purposes: Mapping[str, Sequence[str | None]]) -> None:
+    def check_columns(self, purposes: Mapping[str, Collection[str | None]]) -> None:
         """Refuse columns that the table does not have, by what they are wanted for."""
         for purpose, wanted in purposes.items():
             if unknown := {name for name in wanted if name is not None} - set(self.types):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, flip_rate
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Columns
+from sdulearn.columns import BOOLEAN, CATEGORY, IMAGE, NUMBER, TEXT, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics.classes import ClassAgreement, Share
@@ -158,6 +158,8 @@ def _read(report: FitReport, layout: Columns) -> list[Finding]:
         NUMBER: [column.name for column in columns if column.kind == NUMBER],
         BOOLEAN: [column.name for column in columns if column.kind == BOOLEAN],
         CATEGORY: {column.name: len(column.categories) for column in columns if column.kind == CATEGORY},
+        TEXT: {column.name: layout.makers[column.name].width for column in columns if column.kind == TEXT},
+        IMAGE: {column.name: layout.makers[column.name].width for column in columns if column.kind == IMAGE},
         "decimal_commas": [column.name for column in columns if column.text and column.text.decimal == ","],
         "marks": {column.name: column.text.marks for column in columns if column.text and column.text.marks},
     }
@@ -292,12 +294,16 @@ def _table_read(d: Details) -> str:
 
 
 def _columns_read(d: Details) -> str:
-    texts = [f"{shortened(name)} ({n:,})" for name, n in d[CATEGORY].items()]
+    many = {
+        kind: [f"{shortened(name)} ({n:,})" for name, n in d.get(kind, {}).items()] for kind in (CATEGORY, TEXT, IMAGE)
+    }
     marks = [f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d["marks"].items()]
     parts = {
         "numbers": map(shortened, d[NUMBER]),
         "true or false": map(shortened, d[BOOLEAN]),
-        "texts, with the number of categories": texts,
+        "categories, with their number": many[CATEGORY],
+        "texts, with the number of features": many[TEXT],
+        "pictures, with the number of features": many[IMAGE],
         "decimal commas in": map(shortened, d["decimal_commas"]),
     }
     shown = [f"{what}: {names}" for what, some in parts.items() if (names := listed(some, _COLUMNS_SHOWN))]

@@ -8,6 +8,7 @@ pass for squared loss and in several for the others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +21,20 @@ from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, quoted, require
-from sdulearn.io.files import Location, is_location
+from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.labels import Labels, class_numbers
-from sdulearn.io.survey import Survey, Wanted, all_ids, decided, ids_of, is_row_number, look_for, parts_of, survey
+from sdulearn.io.survey import (
+    MOST_TEXTS,
+    Survey,
+    Wanted,
+    all_ids,
+    decided,
+    ids_of,
+    is_row_number,
+    look_for,
+    parts_of,
+    survey,
+)
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask, Rows
@@ -129,7 +141,8 @@ def gather(
         sums = sums_of_table(table, options, engine)
         wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends[:, 0], sums.unlabeled[:, 0]]))
     found = _surveyed(table, wanted, engine)
-    columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories)
+    root = folder_of(source) if options.image_root is None else options.image_root
+    columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories, root)
     place = _places(columns.id_column, wanted, found)
     how = options.skip_bad, not options.is_joint
     if answers is not None:
@@ -149,23 +162,21 @@ def gather(
 
 def _wanted(table: Table, asked: set[str], labels: Labels | None, options: FitOptions, by_answers: bool) -> Wanted:
     """What the pass over the table looks for; unlabeled rows are drawn in it where answers name the others."""
-    table.check_columns(
-        {
-            "leave out": options.drop,
-            "take pair codes from": [options.codes],
-            "take points from": [options.points],
-            "read as texts": options.categories,
-        }
-    )
+    table.check_columns({"take pair codes from": [options.codes], "take points from": [options.points]})
     wanted = look_for(
         table,
         id_column=options.id_column,
         left_out={*options.drop, options.codes, options.points},
         categories=options.categories,
+        text=options.text,
+        images=options.images,
         ids=asked | (set() if labels is None else labels.ids),
         by_answers=by_answers,
     )
-    return _drawing(table, wanted, options.most_unlabeled(len(wanted.features)) if by_answers else 0)
+    n_drawn = options.most_unlabeled(len(wanted.features)) if by_answers else 0
+    if by_answers and (wanted.texts or wanted.images):
+        n_drawn = max(n_drawn, MOST_TEXTS)
+    return _drawing(table, wanted, n_drawn)
 
 
 def _drawing(table: Table, wanted: Wanted, n_drawn: int) -> Wanted:
@@ -200,7 +211,7 @@ def _kept(
     """The rows that were kept, in their order, under new numbers; and the old ones."""
     order = np.argsort(found.rows)
     rows = found.rows[order]
-    X, ids = _encoded(table, columns, found, order)
+    X, ids, unseen = _encoded(table, columns, found, order)
     local = np.searchsorted(rows, unlabeled)
     labelled = {} if labels is None else labels.of_rows(place)
     data = TrainingData(
@@ -212,16 +223,19 @@ def _kept(
         unlabeled=local,
         n_unlabeled=len(local),
         labels={int(np.searchsorted(rows, row)): name for row, name in labelled.items()},
-        population=Population(found.n_rows, columns.mean, columns.scale**2, off_mode(X[local] if len(local) else X)),
+        population=_population(columns, found.n_rows, X[local] if len(local) else X),
     )
+    notes = [Finding("fit_warning", "warning", {"message": f"{columns.unseen_words(*one)}."}) for one in unseen.items()]
+    data = replace(data, findings=[*notes, *data.findings])
     return data, rows
 
 
-def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str]]:
-    """Features, not scaled, and ids of kept rows in some order."""
-    X = np.concatenate([columns.encode(table.name, batch)[0].T for _, _, batch in found.kept], axis=1).T
+def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str], Counter[str]]:
+    """Features, not scaled, and ids of kept rows in some order; how many texts or pictures tell nothing, by column."""
+    encoded = [columns.encode(table.name, batch) for _, _, batch in found.kept]
+    X = np.concatenate([features.T for features, _ in encoded], axis=1).T
     ids = [name for numbers, _, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
-    return X[order], [ids[k] for k in order]
+    return X[order], [ids[k] for k in order], sum((counts for _, counts in encoded), Counter())
 
 
 def sample_sizes(n_answers: int) -> list[int]:
@@ -241,6 +255,9 @@ def draw_rows(
     id_column: str | None,
     drop: Collection[str],
     categories: Collection[str],
+    text: Collection[str],
+    images: Collection[str],
+    image_root: Path | None,
     missing: str,
     max_categories: int,
 ) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
@@ -249,26 +266,37 @@ def draw_rows(
     They come in random order, so that a larger draw begins with a smaller one; a small table is there whole, as it is.
     """
     table = open_table(source)
-    table.check_columns({"leave out": tuple(drop), "read as texts": tuple(categories)})
     wanted = look_for(
         table,
         id_column=id_column,
         left_out=drop,
         categories=categories,
+        text=text,
+        images=images,
         ids=answer_ids,
         by_answers=bool(answer_ids),
     )
     wanted = _drawing(table, replace(wanted, shown=tuple(table.types)), n_drawn)
     found = _surveyed(table, wanted, engine)
-    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories)
+    root = folder_of(source) if image_root is None else image_root
+    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories, root)
     named = list(_places(columns.id_column, wanted, found).values())
     rows = found.rows
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]
-    X, ids = _encoded(table, columns, found, order)
+    X, ids, _ = _encoded(table, columns, found, order)
     pa = require("pyarrow", "files")
     cells = [pa.Table.from_batches([batch]).select(list(table.types)) for _, _, batch in found.kept]
     return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows
+
+
+def _population(columns: Columns, n_rows: int, X: Rows) -> Population:
+    """The whole table; what texts and pictures become is known of some rows alone."""
+    variance = columns.scale**2
+    for column, part in zip(columns.columns, columns.features, strict=True):
+        if column.name in columns.makers:
+            variance[part] = X[:, part].var(axis=0)
+    return Population(n_rows, columns.mean, variance, off_mode(X))
 
 
 def _places(id_column: str | None, wanted: Wanted, found: Survey) -> dict[str, int]:

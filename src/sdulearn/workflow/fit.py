@@ -73,6 +73,9 @@ def fit_table(
     id_column: str | None = None,
     drop: Sequence[str] = (),
     categories: Sequence[str] = (),
+    text: Sequence[str] = (),
+    images: Sequence[str] = (),
+    image_root: Location | None = None,
     missing: str = "error",
     max_categories: int = 50,
     answer_columns: Mapping[str, str] | None = None,
@@ -127,8 +130,17 @@ def fit_table(
         Columns to leave out.
     categories : sequence of str
         Columns of texts that are categories even though most of them look like numbers.
+    text : sequence of str
+        Columns of sentences: weighted words and pieces of words become up to 150 features each (TF-IDF and a truncated
+        SVD). A column of more than ``max_categories`` different texts of three words and more is read so by itself.
+    images : sequence of str
+        Columns with names of picture files: colours and gradients become up to 100 features each (needs
+        ``pip install 'sdulearn[images]'``).
+    image_root : str or path-like, optional
+        The folder that pictures are in; by default that of the table.
     missing : {"error", "mean"}, default="error"
-        Refuse missing values, or put in the column's mean (most frequent category).
+        Refuse missing values, or put in the column's mean (most frequent category, mean picture). A missing text is
+        an empty one.
     max_categories : int, default=50
         Most different texts that a text column may hold.
     answer_columns, answer_words : mapping, optional
@@ -188,6 +200,9 @@ def fit_table(
         max_categories=max_categories,
         skip_bad=skip_bad,
         exclude_annotators=exclude_annotators,
+        text=text,
+        images=images,
+        image_root=None if image_root is None else Path(image_root),
     )
     given = None
     if answers is not None:

@@ -207,11 +207,11 @@ def most_doubtful(
     return tuple(answers)
 
 
-def _held_out(columns: Columns, values: Array, judged: Indices, models: Deciders, X: Array) -> Array:
+def _held_out(columns: Columns, held: Array, values: Array, judged: Indices, models: Deciders, X: Array) -> Array:
     """Decision values of the answers' rows by the models of folds, with the judged columns of the table as given."""
     values = values.copy()
     values[:, judged] = X
-    rows = columns.rows(values)
+    rows = columns.rows(values, held)
     decided = [(places, decide(rows[places])) for places, decide in models if len(places)]
     decision = np.empty((len(rows), *decided[0][1].shape[1:]))
     for places, found in decided:
@@ -236,11 +236,12 @@ def column_importances(
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
         return ()
     scaled = answered.toarray() if sparse.issparse(answered) else answered
-    values = columns.values(scaled * columns.scale + columns.mean)
+    held = scaled * columns.scale + columns.mean
+    values = columns.values(held)
     by_feature = np.abs(list(feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
     strengths = np.array([by_feature[part].sum() for part in columns.features])
     judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
-    decide = partial(_held_out, columns, values, judged, _among(whole, parts, chosen, len(pairs)))
+    decide = partial(_held_out, columns, held, values, judged, _among(whole, parts, chosen, len(pairs)))
     model = SimpleNamespace(decision_function=decide)
     answers = np.asarray(pairs)[chosen]
     # Who answered and labels are set aside: the likelihood with these takes a hundred times as long.
@@ -274,14 +275,16 @@ def column_dependences(
     columns = model.columns
     drawn = np.random.default_rng(0).permutation(X.shape[0])[:_MOST_ROWS]
     rows = X[np.sort(drawn)]
-    values = columns.values(rows.toarray() if sparse.issparse(rows) else rows)
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    values = columns.values(rows)
     places = {column.name: k for k, column in enumerate(columns.columns)}
-    worth = [places[one.column] for one in importances if one.loss > one.error]
+    # Texts and pictures are not along a line.
+    worth = [places[one.column] for one in importances if one.loss > one.error and one.column not in columns.makers]
     varied = [k for k in worth if np.ptp(values[:, k]) > 0]
-    return tuple(_dependence(model.estimator, columns, values, k) for k in varied[:_DRAWN])
+    return tuple(_dependence(model.estimator, columns, rows, values, k) for k in varied[:_DRAWN])
 
 
-def _dependence(model: Estimator, columns: Columns, values: Array, k: int) -> ColumnDependence:
+def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: int) -> ColumnDependence:
     """The mean probability over rows that have each of some values in a column, and keep their others."""
     column = columns.columns[k]
     grid = np.unique(values[:, k])
@@ -295,7 +298,7 @@ def _dependence(model: Estimator, columns: Columns, values: Array, k: int) -> Co
     for value in grid:
         rows = values.copy()
         rows[:, k] = value
-        found.append(float(model.predict_proba(columns.rows(rows))[:, 1].mean()))
+        found.append(float(model.predict_proba(columns.rows(rows, X))[:, 1].mean()))
     return ColumnDependence(column.name, _names(column, grid), tuple(found))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
@@ -56,6 +57,9 @@ class FitOptions:
     max_categories: int
     skip_bad: bool
     exclude_annotators: str | Sequence[str] = ()
+    text: Sequence[str] = ()
+    images: Sequence[str] = ()
+    image_root: Path | None = None
     prior_strength: float = 3.0
 
     def __post_init__(self) -> None:
@@ -67,6 +71,9 @@ class FitOptions:
             "missing": (self.missing, ("error", "mean")),
             "model": (self.model or "auto", MODELS),
         }
+        for name in ("drop", "categories", "text", "images"):
+            if isinstance(getattr(self, name), str):
+                raise InputError(f"`{name}` is a list of columns: give [{getattr(self, name)!r}].")
         for name, (value, allowed) in choices.items():
             if value not in allowed:
                 raise InputError(f"`{name}` must be one of {', '.join(allowed)}; got {value!r}.")

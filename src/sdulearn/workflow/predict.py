@@ -25,7 +25,7 @@ from sdulearn.base import posterior_of
 from sdulearn.columns import Columns
 from sdulearn.errors import FileError, InputError, quoted, require
 from sdulearn.io.answers import read_answers
-from sdulearn.io.files import Location, is_location, written_whole
+from sdulearn.io.files import Location, folder_of, is_location, written_whole
 from sdulearn.io.survey import find_ids, id_texts, named_id_column
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import stack_pairs
@@ -127,6 +127,7 @@ def predict_table(
     answers: Location | Frame | Answers | None = None,
     id_column: str | None = None,
     skip_bad: bool = False,
+    image_root: Location | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Predictions]:
     """Predict all rows of a file, folder or frame in their order, portion by portion; never all in memory.
@@ -144,6 +145,8 @@ def predict_table(
         The column of ids, or "" for row numbers; by default that of the training table, where it is there.
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
+    image_root : str or path-like, optional
+        The folder that pictures are in; by default that of the table.
     progress : function, optional
         Called with the number of rows of a Parquet table; gives a function that is called with the number of
         rows after each portion, and with None at the end.
@@ -153,7 +156,7 @@ def predict_table(
     Predictions
         Some rows.
     """
-    reader, table = _opened(model, path, id_column)
+    reader, table = _opened(model, path, id_column, image_root)
     if answers is not None:
         rows = _in_turn(reader, table, progress)
         reader = replace(reader, answered=_posterior(model, rows, read_answers(answers), skip_bad))
@@ -174,9 +177,13 @@ def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterato
         watch(None)
 
 
-def _opened(model: TableModel, path: Location | Frame, id_column: str | None) -> tuple[Reader, Table]:
+def _opened(
+    model: TableModel, path: Location | Frame, id_column: str | None, image_root: Location | None
+) -> tuple[Reader, Table]:
     """A table that the model can predict, and what predicts its parts."""
-    columns = model.columns
+    root = folder_of(path) if image_root is None else Path(image_root)
+    columns = replace(model.columns, image_root=root)
+    model = replace(model, columns=columns)
     is_sparse = columns.first is not None
     if is_sparse != (is_location(path) and table_format(path) == "svm"):
         wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
@@ -275,6 +282,7 @@ def write_predictions(
     answers: Location | Frame | Answers | None = None,
     id_column: str | None = None,
     skip_bad: bool = False,
+    image_root: Location | None = None,
     engine: str | Engine = "stream",
 ) -> PredictionCounts:
     """Predict all rows of a table into a folder of Parquet files, several at a time, on all cores or on a cluster.
@@ -289,7 +297,7 @@ def write_predictions(
     folder : str or path-like
         The folder to make; it must not be there, or be empty. Its columns are id, label, the probability of the
         second class (of more than two ``probability_NAME`` for each) and, with ``answers``, n_answers.
-    answers, id_column, skip_bad
+    answers, id_column, skip_bad, image_root
         As in :func:`predict_table`.
     engine : {"memory", "stream", "dask"} or Engine, default="stream"
         Where the work is done: on one core, on all, or on a Dask cluster, whose workers must reach table and folder
@@ -307,7 +315,7 @@ def write_predictions(
     """
     from sdulearn.workflow.options import Engine, open_engine
 
-    reader, table = _opened(model, path, id_column)
+    reader, table = _opened(model, path, id_column, image_root)
     id_type = require("pyarrow", "files").int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
     parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]

@@ -1,0 +1,117 @@
+"""A column of texts as features: TF-IDF of words and of pieces of words, then a truncated SVD.
+
+scikit-learn computes all of it. What is kept are terms and plain arrays, so that a model file needs no pickle and a
+model that was read decides as the one that was saved, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils.extmath import randomized_svd
+
+from sdulearn.errors import InputError
+from sdulearn.types import Array
+
+# Features of a column, at most; on short texts of ten classes more add little, and cost time.
+WIDTH = 150
+# Terms of each kind, at most.
+_TERMS = 10_000
+# Characters of a text that are looked at, and texts that become terms at a time.
+_LONGEST = 20_000
+_AT_ONCE = 2_000
+# Terms of a single text tell nothing, where there are enough texts.
+_MANY = 100
+_LIKE: dict[str, Any] = {"sublinear_tf": True, "lowercase": True}
+_WORDS = {**_LIKE, "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
+_PIECES = {**_LIKE, "ngram_range": (3, 4), "analyzer": "char_wb"}
+
+
+@dataclass(frozen=True, eq=False)
+class TextFeatures:
+    """How texts become features."""
+
+    words: tuple[str, ...]  # words, and two in a row
+    pieces: tuple[str, ...]  # three and four characters within a word
+    weights: Array  # (n_terms,), inverse document frequencies
+    components: Array  # (n_terms, width)
+
+    def __post_init__(self) -> None:
+        terms = len(self.words) + len(self.pieces)
+        if self.weights.shape != (terms,) or self.components.ndim != 2 or len(self.components) != terms:
+            raise InputError("Terms of texts and their weights do not fit together.")
+        if not terms or len(set(self.words)) + len(set(self.pieces)) < terms:
+            raise InputError("Texts have no terms, or two of them are alike.")
+
+    @classmethod
+    def fit(cls, where: str, texts: Sequence[str | None]) -> tuple[TextFeatures, Array]:
+        """By some texts, with their features; ``where`` names them in an error."""
+        cut = [_cut(text) for text in texts]
+        words, of_words = _terms(_WORDS, cut)
+        pieces, of_pieces = _terms(_PIECES, cut)
+        if not words + pieces:
+            raise InputError(f"{where} holds no words, or none that is in two of its texts. Leave it out with `drop`.")
+        weights = np.concatenate([of_words, of_pieces])
+        rows = cls(words, pieces, weights, np.empty((len(weights), 0))).terms_of(cut)
+        axes = randomized_svd(rows, max(1, min(WIDTH, min(rows.shape) - 1)), random_state=0)[2]
+        components = np.ascontiguousarray(axes.T)
+        return cls(words, pieces, weights, components), rows @ components
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.components.shape[1]
+
+    def names(self, column: str) -> list[str]:
+        """A name for each feature, with the words that weigh most in it."""
+        words = np.array((*self.words, *self.pieces), dtype=object)
+        top = np.argsort(-np.abs(self.components[: len(self.words) or None]), axis=0, kind="stable")[:3]
+        return [f"{column} {k} ({', '.join(words[top[:, k - 1]])})" for k in range(1, self.width + 1)]
+
+    def transform(self, texts: Sequence[str | None]) -> tuple[Array, int]:
+        """Features of texts, and how many of these have no known term; a missing text is an empty one."""
+        pieces = [np.empty((0, self.width))]
+        n_unknown = 0
+        for begin in range(0, len(texts), _AT_ONCE):
+            cut = [_cut(text) for text in texts[begin : begin + _AT_ONCE]]
+            rows = self.terms_of(cut)
+            n_unknown += int(np.sum(np.diff(rows.indptr)[[k for k, text in enumerate(cut) if text.strip()]] == 0))
+            pieces.append(rows @ self.components)
+        return np.concatenate(pieces), n_unknown
+
+    def terms_of(self, texts: Sequence[str]) -> sparse.csr_matrix:
+        """Weighted terms, each kind of length 1."""
+        return sparse.hstack([one.transform(texts) for one in self._vectorizers], format="csr")
+
+    @cached_property
+    def _vectorizers(self) -> list[TfidfVectorizer]:
+        found = []
+        at = len(self.words)
+        for settings, terms, weights in (
+            (_WORDS, self.words, self.weights[:at]),
+            (_PIECES, self.pieces, self.weights[at:]),
+        ):
+            if terms:
+                found.append(TfidfVectorizer(**settings, vocabulary=terms))
+                found[-1].idf_ = weights
+        return found
+
+
+def _terms(settings: Mapping[str, Any], texts: Sequence[str]) -> tuple[tuple[str, ...], Array]:
+    """The terms of one kind in texts, and their weights."""
+    vectorizer = TfidfVectorizer(**settings, min_df=2 if len(texts) >= _MANY else 1, max_features=_TERMS)
+    try:
+        vectorizer.fit(texts)
+    except ValueError:
+        return (), np.empty(0)
+    return tuple(vectorizer.get_feature_names_out().tolist()), vectorizer.idf_
+
+
+def _cut(text: str | None) -> str:
+    return (text or "")[:_LONGEST]

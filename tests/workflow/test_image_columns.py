@@ -1,0 +1,105 @@
+"""Columns of pictures: descriptors, models, files that cannot be read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from sdulearn import fit_table, load_model
+from sdulearn.cli.main import main
+from sdulearn.errors import InputError, UnseenCategoryWarning
+from sdulearn.image_columns import N_DESCRIPTORS, describe, descriptors
+
+
+def picture(horizontal, rng):
+    """Stripes in one of two directions, of any colour, with noise."""
+    wave = np.sin(np.arange(48) / rng.uniform(1.5, 3) + rng.uniform(0, 6))
+    stripes = np.repeat(wave[:, None], 40, axis=1) if horizontal else np.repeat(wave[None, :40], 48, axis=0)
+    pixels = 128 + stripes[:, :, None] * rng.uniform(20, 60, 3) + rng.normal(0, 12, (48, 40, 3))
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+
+
+@pytest.fixture(scope="module")
+def shown(answers_about, tmp_path_factory):
+    """A folder with 150 pictures in a table, answers about them, and a model of these."""
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "files").mkdir()
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(150) < 0.6, 1, -1)
+    names = [f"files/{k}.{'jpg' if k % 2 else 'png'}" for k in range(150)]
+    for name, kind in zip(names, y, strict=True):
+        picture(kind > 0, rng).save(folder / name)
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(150)], "photo": names})
+    table.to_csv(folder / "t.csv", index=False)
+    answers = answers_about(y, rng.permutation(150)[:120].reshape(-1, 2))
+    answers.to_csv(folder / "a.csv", index=False)
+    return folder, table, answers, y, fit_table(folder / "t.csv", answers, images=["photo"], model="linear")
+
+
+def test_descriptors_tell_directions_and_colours():
+    across = np.zeros((64, 64, 3))
+    across[::8] = across[1::8] = 1.0
+    found = describe(across)
+    turned = describe(across.transpose(1, 0, 2))
+    assert found.shape == (N_DESCRIPTORS,)
+    gradients, other = (one[:576].reshape(8, 8, 9).sum(axis=(0, 1)) for one in (found, turned))
+    # Of unsigned angles the first is along the rows; 90 degrees lie between the fifth and the sixth.
+    assert gradients[4:6].sum() > 0.99 * gradients.sum()
+    assert other[0] > 0.99 * other.sum()
+    red = np.zeros((64, 64, 3))
+    red[:32, :, 0] = 1.0
+    colours = describe(red)[576:].reshape(4, 4, 6)
+    np.testing.assert_allclose(colours[:2, :, 0], 1)
+    assert not colours[2:].any()
+    assert not colours[:, :, 1:].any()
+
+
+def test_the_model_finds_the_classes_and_keeps_them(shown, tmp_path):
+    folder, table, _, y, model = shown
+    assert model.columns.columns[0].kind == "image"
+    assert "pictures, with the number of features: photo (100)" in model.summary()
+    right = np.mean(model.predict(table) == np.where(y > 0, "1", "-1"))
+    assert max(right, 1 - right) > 0.95
+    model.save(tmp_path / "m.sdu")
+    out = tmp_path / "out.csv"
+    # The pictures are found beside the table, wherever the model is.
+    assert main(["predict", str(tmp_path / "m.sdu"), str(folder / "t.csv"), "-o", str(out)]) == 0
+    np.testing.assert_array_equal(pd.read_csv(out)["probability"], model.predict_proba(table)[:, 1])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert main(["predict", str(tmp_path / "m.sdu"), str(tmp_path / "t.csv"), "-o", str(out)]) == 2
+    found = ["predict", str(tmp_path / "m.sdu"), str(tmp_path / "t.csv"), "--image-root", str(folder), "-o", str(out)]
+    assert main(found) == 0
+    assert load_model(tmp_path / "m.sdu").columns.width == 100
+
+
+def test_several_pictures_in_a_cell_count_together(shown):
+    folder = shown[0]
+    one, other, both = descriptors("t", ["files/0.png", "files/1.jpg", "files/0.png; files/1.jpg"], folder, True)
+    np.testing.assert_allclose(both, (one + other) / 2)
+
+
+def test_pictures_that_cannot_be_read_are_named(shown, tmp_path):
+    folder, table, answers, _, _ = shown
+    (folder / "files" / "half.png").write_bytes((folder / "files" / "0.png").read_bytes()[:300])
+    (tmp_path / "outside.png").write_bytes((folder / "files" / "0.png").read_bytes())
+    cells = ["files/half.png", "gone.png", "", None, "https://x.org/a.png", str(tmp_path / "outside.png"), "t.csv"]
+    bad = table.assign(photo=[*cells, *table.photo[len(cells) :]])
+    bad.to_csv(folder / "bad.csv", index=False)
+    with pytest.raises(InputError) as error:
+        fit_table(folder / "bad.csv", answers, images=["photo"])
+    message = str(error.value)
+    assert "column 'photo': 7 pictures cannot be read: 'files/half.png' cannot be read" in message
+    assert "There is no picture 'gone.png'" in message
+    assert "an empty cell" in message
+    assert "`missing='mean'`" in message
+    found = descriptors("t", [*cells, "files/0.png"], folder, False)
+    assert np.isnan(found[:7]).all()
+    assert np.isfinite(found[7]).all()
+    model = fit_table(folder / "bad.csv", answers, images=["photo"], missing="mean", model="linear")
+    assert "7 pictures in column 'photo' cannot be read and count as the mean picture" in model.summary()
+    with pytest.warns(UnseenCategoryWarning, match="7 pictures in column 'photo'"):
+        X = model.features(bad)
+    assert not X[:7].any()
+    assert X[7:].any(axis=1).all()
+    with pytest.raises(InputError, match=r"none of the pictures can be read. Is '.' the folder they are in"):
+        fit_table(bad, answers, images=["photo"], missing="mean", image_root=".")
