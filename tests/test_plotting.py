@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 from scipy import sparse
 from scipy.stats import binomtest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -262,6 +264,17 @@ def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
             PairLearningCurveDisplay.from_estimator(_Spy(), rows, codes, n_pairs=sizes, test=(X_test, y_test))
 
 
+def test_the_shortest_learning_curve_has_five_of_the_rarer_kind(drawn):
+    """Ten classes and 150 answers have few "same"."""
+    rows, codes, *_ = drawn
+    few = codes.copy()
+    few[np.isin(codes, codes[codes > 0][40:])] = 0
+    _Spy.seen = []
+    PairLearningCurveDisplay.from_estimator(_Spy(prior=0.7), rows, few, random_state=0)
+    rarer = [len(np.unique(seen[seen > 0])) for seen in _Spy.seen]
+    assert 5 <= min(rarer) <= 7 < max(rarer)
+
+
 @pytest.fixture(scope="module")
 def three_classes():
     """Points of three classes, their classes, rows with what is known of them, and a model."""
@@ -295,6 +308,8 @@ def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_class
     assert np.trace(same) + np.triu(different, 1).sum() > 108
     assert display.texts_[0].get_text() == f"{same[0, 0]:g} / {different[0, 0]:g}"
     np.testing.assert_allclose(display.image_.get_array()[2, 1], same[2, 1] / (same + different)[2, 1])
+    pipeline = make_pipeline("passthrough", clone(model)).fit(rows, y)
+    assert AnswerMatrixDisplay.from_estimator(pipeline, rows, y, cv=3).counts == display.counts
 
 
 def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out(waveform):
@@ -304,9 +319,10 @@ def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out(wavefo
     model = PairLogisticRegression(1e-4, covariance_power=0, n_classes=3).fit(rows, y)
     by_heart, held_out = (AnswerMatrixDisplay.from_estimator(model, rows, y, cv=cv).counts for cv in (None, 2))
     assert np.trace(by_heart.different) < 3 < np.trace(held_out.different)
-    model = make_pipeline(StandardScaler(), SDUClassifier()).fit(*waveform)
-    with pytest.raises(ValueError, match="`cv=None`"):
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(waveform[0], np.sign(waveform[1]))
+    with pytest.raises(ValueError, match=r"LogisticRegression.*no orient.*`cv=None`"):
         AnswerMatrixDisplay.from_estimator(model, *waveform)
+    model = make_pipeline(StandardScaler(), SDUClassifier()).fit(*waveform)
     assert AnswerMatrixDisplay.from_estimator(model, *waveform, cv=None).names == ("-1", "1")
 
 

@@ -158,7 +158,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.
 
         On the answers of the fit it is near 1 whatever the model is worth: score other answers, or hold some out
-        (``cross_val_score(..., cv=PairKFold())``, :func:`~sdulearn.metrics.cross_val_accuracy` for two classes).
+        (``cross_val_score(..., cv=PairKFold())``, :func:`~sdulearn.metrics.cross_val_accuracy` for two classes,
+        :func:`~sdulearn.metrics.cross_val_agreement` for more).
 
         Parameters
         ----------
@@ -191,7 +192,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         if hash(np.asarray(pairs).tobytes()) == getattr(self, "_learned", None):
             warn(
                 f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
-                "classes. Score answers that are new to it, or use cross_val_score with `cv=PairKFold()`.",
+                "classes. Score answers that are new to it, or call "
+                "sdulearn.metrics.cross_val_agreement(estimator, X, y).",
                 TrainingAnswersWarning,
             )
         weight = np.ones(len(pairs)) if sample_weight is None else np.asarray(sample_weight)

@@ -3,14 +3,25 @@ from dataclasses import astuple
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairKFold, PairLogisticRegression, SDUClassifier, stack_pairs
+from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, stack_pairs
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
-from sdulearn.metrics import cross_val_accuracy, folds_over_points, held_out, held_out_accuracy, pair_accuracy
-from sdulearn.metrics.cross_validation import held_out_same
+from sdulearn.metrics import (
+    class_agreement,
+    cross_val_accuracy,
+    cross_val_agreement,
+    folds_over_points,
+    held_out,
+    held_out_accuracy,
+    pair_accuracy,
+)
+from sdulearn.metrics.cross_validation import fold_spread, held_out_same
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
 
@@ -134,6 +145,56 @@ def test_a_fold_without_both_kinds_names_the_larger_class_for_all(larger):
     fold = folds.fold_of_rows(rows, known)
     assert (decision[fold == fold[known[:, 1] == 11][0]] == larger).all()
     assert np.isfinite(decision).all()
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    """Rows of three classes, 150 answers and their classes."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 320)
+    X = 3 * np.eye(3)[truth] + rng.normal(size=(320, 3))
+    pairs = rng.permutation(320)[:300].reshape(-1, 2)
+    return *stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]]), truth
+
+
+def test_three_classes_are_judged_by_models_that_have_not_seen_the_points(three_classes):
+    rows, y, truth = three_classes
+    model = make_pipeline(StandardScaler(), PairLogisticRegression(0.01, n_classes=3))
+    found = cross_val_agreement(model, rows, y, cv=3)
+    predicted = held_out(model, rows, y, clone(model).fit(rows, y).predict(rows), cv=3)
+    plain = class_agreement(predicted, y)
+    assert (found.agreement.value, found.counts) == (plain.agreement.value, plain.counts)
+    # Folds share training data.
+    assert found.agreement.n == pytest.approx(plain.agreement.n / fold_spread(3))
+    assert found.agreement.low < plain.agreement.low < found.agreement.value
+    table = np.array([[np.sum((predicted == a) & (truth[y[:, 1]] == b)) for a in (1, 2, 3)] for b in range(3)])
+    right = table[linear_sum_assignment(-table)].sum() / table.sum()
+    with pytest.raises(ValueError, match=r"the model has 3, .*cross_val_agreement\(estimator, X, y\)"):
+        cross_val_accuracy(model, rows, y)
+    labels = np.where(np.arange(len(y)) < 60, truth[y[:, 1]] + 1, 0)
+    named = cross_val_agreement(model, rows, np.column_stack([y, np.zeros_like(labels), labels]), cv=3)
+    assert named.basis == "labels"
+    assert named.accuracy.low < right < named.accuracy.high
+
+
+def test_folds_have_as_many_classes_as_all_answers_tell(three_classes, monkeypatch):
+    rows, y, _ = three_classes
+    seen = []
+    fit = PairLogisticRegressionCV.fit
+    monkeypatch.setattr(
+        PairLogisticRegressionCV, "fit", lambda self, *given: seen.append(self.n_classes) or fit(self, *given)
+    )
+    model = make_pipeline("passthrough", PairLogisticRegressionCV(2, n_classes="auto", cv=2))
+    found = cross_val_agreement(model, rows[:300], y[:300], cv=2)
+    assert seen == ["auto", 3, 3]
+    assert found.agreement.value > 0.85
+
+
+def test_two_classes_agree_as_the_accuracy_says(waveform):
+    rows, codes = waveform
+    model = PairLogisticRegression(0.01)
+    found = cross_val_agreement(model, rows, codes, cv=5)
+    assert found.agreement.value == cross_val_accuracy(model, rows, codes, cv=5).agreement
 
 
 def test_chances_of_same_are_those_of_models_without_the_points(waveform):

@@ -4,6 +4,7 @@ from sdulearn.metrics.accuracy import AccuracyEstimate, pair_accuracy
 from sdulearn.metrics.classes import AnswerCounts, ClassAgreement, Share, class_agreement
 from sdulearn.metrics.cross_validation import (
     cross_val_accuracy,
+    cross_val_agreement,
     folds_over_points,
     held_out,
     held_out_accuracy,
@@ -22,6 +23,7 @@ __all__ = [
     "calibration",
     "class_agreement",
     "cross_val_accuracy",
+    "cross_val_agreement",
     "folds_over_points",
     "held_out",
     "held_out_accuracy",

@@ -272,3 +272,32 @@ def _random_accuracy(
     chances = classes_by_answers(replace(graph, labels=names), model, n_classes)[counted]
     value, low, high = share_of(chances, column[counted], confidence, spread)
     return Share(value, low, high, len(chances) / spread), "random questions"
+
+
+def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
+    """Intervals as of so many times fewer counts, and of no more answers than the points make loose pairs.
+
+    A point may be wrong in all of its answers, which few wrong ones do not show.
+    """
+
+    def of_answers(share: Share) -> Share:
+        return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)
+
+    accuracy = found.accuracy
+    if accuracy is not None and found.basis != "random questions":
+        accuracy = _wider(accuracy, spread, found.confidence)
+    return replace(
+        found,
+        agreement=of_answers(found.agreement),
+        same=of_answers(found.same),
+        different=of_answers(found.different),
+        accuracy=accuracy,
+    )
+
+
+def _wider(share: Share, spread: float, confidence: float) -> Share:
+    if not share.n:
+        return share
+    n = share.n / spread
+    low, high = clopper_pearson(share.value * n, (1 - share.value) * n, confidence)
+    return Share(share.value, low, high, n)

@@ -14,7 +14,7 @@ That is for training parts which overlap as little as those of repeated hold-out
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -22,11 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, no_answers, pair_accuracy
+from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
 from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold, check_places, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
@@ -87,12 +89,12 @@ def cross_val_accuracy(
     if not len(weighted_rows(pairs, sample_weight)[0].ends):
         raise no_answers("Cross-validation")
     # Which class is called +1 does not matter here.
-    model = _fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
+    model = fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
     reference = np.asarray(model.decision_function(X), dtype=np.float64)
     if reference.ndim > 1:
         raise InputError(
-            "cross_val_accuracy is for two classes: with more, answers alone do not tell the accuracy. Compare the "
-            "predictions for answers that the model has not seen: sdulearn.metrics.class_agreement."
+            f"cross_val_accuracy is for two classes, and the model has {reference.shape[1]}, whose accuracy answers "
+            "tell only by labels or large groups. Call sdulearn.metrics.cross_val_agreement(estimator, X, y)."
         )
     parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
     return held_out_accuracy(
@@ -148,6 +150,120 @@ def held_out_accuracy(
         confidence=confidence,
         spread=fold_spread(n_splits, share),
     )
+
+
+def cross_val_agreement(
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_points: ArrayLike | None = None,
+    cv: Splitter = 5,
+    confidence: float = 0.95,
+) -> ClassAgreement:
+    """How an estimator with any number of classes agrees with answers about points that it has not seen.
+
+    What :func:`cross_val_accuracy` is for two classes. Every point gets the class of a model that saw no answer about
+    it, by the name that its class has in a model of all rows. The intervals are widened for what the folds have in
+    common.
+
+    Parameters
+    ----------
+    estimator : estimator or pipeline
+        With ``fit``, ``predict`` and ``orient``, or with such a last step; a copy is fitted for each fold, with the
+        number of classes that "auto" finds by all answers.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Rows.
+    y, error_rate, sample_weight, random_points
+        As in :func:`class_agreement`. Weights are passed on to ``fit``; answers about points that are not
+        random train the models, and do not count.
+    cv : int or splitter, default=5
+        Number of folds over points, lowered where there are fewer answers of a kind; or a
+        :class:`~sdulearn.PairKFold`.
+    confidence : float, default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    ClassAgreement
+        Agreement with the answers, and the accuracy where labels or answers tell it.
+
+    See Also
+    --------
+    sdulearn.plotting.AnswerMatrixDisplay : Draws the answers by predicted classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sdulearn import PairLogisticRegression, stack_pairs
+    >>> from sdulearn.metrics import cross_val_agreement
+    >>> X, kind = load_wine(return_X_y=True)
+    >>> pairs = np.random.default_rng(0).permutation(len(X))[:170].reshape(-1, 2)
+    >>> rows, y = stack_pairs(X, pairs, kind[pairs[:, 0]] == kind[pairs[:, 1]])
+    >>> model = make_pipeline(StandardScaler(), PairLogisticRegression(n_classes=3))
+    >>> found = cross_val_agreement(model, rows, y, cv=3)
+    >>> bool(found.agreement.low < 0.95 < found.agreement.high)
+    True
+    """
+    pairs = read_pairs(y)
+    if not len(weighted_rows(pairs, sample_weight)[0].ends):
+        raise no_answers("Cross-validation")
+    reference = np.asarray(fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,)).predict(X))
+    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
+    return held_out_agreement(
+        predictions_of(parts, X, reference),
+        pairs,
+        parts,
+        error_rate=error_rate,
+        sample_weight=sample_weight,
+        random_points=held_out_rows(parts, random_points),
+        confidence=confidence,
+    )
+
+
+def held_out_agreement(
+    y_pred: Array | Codes,
+    pairs: Pairs,
+    parts: Sequence[FoldModel],
+    *,
+    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_points: Mask | None = None,
+    confidence: float = 0.95,
+) -> ClassAgreement:
+    """Agreement of classes by fold models with the answers, with intervals widened for what the folds share.
+
+    Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
+    """
+    share = 1.0 if random_points is None else share_of_points(pairs, random_points, sample_weight)
+    spread = fold_spread(len(parts), share)
+    asked = of_folds(parts, pairs)
+    known = np.array(pairs)
+    known.reshape(len(pairs), -1)[pairs.ends[~asked], 0] = 0
+    found = class_agreement(
+        y_pred,
+        known,
+        error_rate=error_rate,
+        sample_weight=sample_weight,
+        random_points=random_points,
+        confidence=confidence,
+        spread=spread,
+    )
+    if random_points is not None:
+        asked &= random_points[pairs.ends].any(axis=1)
+    shown = pairs.ends[asked]
+    n_points = len(np.unique(shown if pairs.points is None else pairs.points[shown]))
+    return widened(found, spread, n_points / 2) if n_points else found
+
+
+def of_folds(parts: Iterable[FoldModel], pairs: Pairs) -> Mask:
+    """Answers about a point that some model has not seen."""
+    return np.asarray(np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1))
 
 
 def fold_spread(n_splits: int, share: float = 1.0) -> float:
@@ -206,18 +322,39 @@ def fold_models(
     n_kinds = len(np.unique(np.sign(pairs.codes[there])))
     larger = float(np.copysign(1.0, np.mean(np.sign(reference[there]))))
     by_name = np.issubdtype(reference.dtype, np.integer)
+    if by_name:
+        # Folds without some of the answers would find another number of classes.
+        n_classes = max(2, int(reference.max()))
+        found = [
+            name for name, value in estimator.get_params().items() if name.endswith("n_classes") and value == "auto"
+        ]
+        estimator = clone(estimator).set_params(**dict.fromkeys(found, n_classes))
     for train, test in _weighted_parts(cv, X, pairs, weight):
         rows = safe_indexing(X, train)
         if not by_name and len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
             # A kind of answer is missing here.
             yield FoldModel(test, _Constant(larger))
             continue
-        model = _fitted(estimator, rows, table[train], None if weight is None else weight[train])
+        model = fitted(estimator, rows, table[train], None if weight is None else weight[train])
         if by_name:
-            model.orient(rows, reference[train])
+            _orient(model, rows, reference[train])
             yield FoldModel(test, model)
         else:
             yield FoldModel(test, model, 1.0 if model.decision_function(rows) @ reference[train] >= 0 else -1.0)
+
+
+def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
+    """Name the classes of an estimator, or of the last step of a pipeline."""
+    last = model
+    if isinstance(model, Pipeline):
+        last = model[-1]
+        X = model[:-1].transform(X) if len(model) > 1 else X
+    if not hasattr(last, "orient"):
+        raise InputError(
+            f"`estimator` ({type(last).__name__}) has no orient, so models of folds cannot be given its names. Give "
+            "predictions for answers that it has not seen: sdulearn.metrics.class_agreement(y_pred, y), or `cv=None`."
+        )
+    last.orient(X, names)
 
 
 def predictions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array | Codes) -> Array | Codes:
@@ -279,7 +416,7 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv:
     chances = []
     similar = []
     for train, test in _splitter(cv, pairs).split(X, pairs):
-        model = _fitted(estimator, safe_indexing(X, train), table[train], None)
+        model = fitted(estimator, safe_indexing(X, train), table[train], None)
         part = read_pairs(table[test])
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
         similar.append(part.similar)
@@ -333,14 +470,15 @@ def _splitter(cv: Splitter, pairs: Pairs) -> Splitter:
     return folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
 
 
-def _fitted(
+def fitted(
     estimator: Estimator,
     X: MatrixLike,
     y: ArrayLike | Pairs,
-    sample_weight: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
     # What a fold would warn of, the model of all rows has warned of.
     silenced: tuple[type[Warning], ...] = (SdulearnWarning, ConvergenceWarning),
 ) -> Estimator:
+    """A copy fitted to some rows, without warnings of some kinds."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     with warnings.catch_warnings():
         for kind in silenced:

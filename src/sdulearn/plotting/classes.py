@@ -45,7 +45,7 @@ class AnswerMatrixDisplay(Display):
 
     See Also
     --------
-    sdulearn.metrics.class_agreement : The counts, and the agreement of predictions and answers.
+    sdulearn.metrics.cross_val_agreement : The counts, and the agreement of predictions and answers.
 
     Examples
     --------
@@ -66,8 +66,8 @@ class AnswerMatrixDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted estimator
-            With ``predict``; where answers are held out, with ``orient``.
+        estimator : fitted estimator or pipeline
+            With ``predict``; where answers are held out, with ``orient``, or with such a last step.
         %(X)s
         %(y)s
         %(cv)s
@@ -75,11 +75,6 @@ class AnswerMatrixDisplay(Display):
         """
         predicted = np.asarray(estimator.predict(X))
         if cv is not None:
-            if not hasattr(estimator, "orient"):
-                raise InputError(
-                    f"`estimator` ({type(estimator).__name__}) has no orient, so models of folds cannot "
-                    "be given its names. Give answers that it has not seen, and `cv=None`."
-                )
             predicted = held_out(estimator, X, y, predicted, cv=cv)
         return cls.from_predictions(predicted, y, ax=ax)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from sdulearn.errors import InputError, require
+from sdulearn.metrics.cross_validation import fitted
 from sdulearn.metrics.risk import pair_log_likelihood
 from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import read_pairs
@@ -19,7 +19,7 @@ from sdulearn.plotting.display import ERROR_BARS, Display
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.risks import dissimilar_share, similar_share
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, RandomState
+from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, RandomState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # The prior is estimated at this many numbers of answers at most.
 _FOLLOWED = 200
+# Estimators that choose settings hold out a fifth of each kind.
+_FEWEST_OF_A_KIND = 5
 _COLOURS = {"joint": "black", "sddu": "tab:blue"}
 
 
@@ -101,7 +103,8 @@ class PairLearningCurveDisplay(Display):
         %(X)s
         %(y)s
         n_pairs : sequence of int, optional
-            Numbers of training pairs; five, up to all there are, by default.
+            Numbers of training pairs; by default up to five, from as many as have five of the rarer kind, which
+            estimators that choose settings need, to all there are.
         test : tuple of (X_test, y_test), optional
             Labelled points; more than two classes need labels in ``y`` too, to name them. Without
             ``test``, points are held out by :class:`~sdulearn.PairKFold`.
@@ -123,12 +126,13 @@ class PairLearningCurveDisplay(Display):
         else:
             parts = [(np.arange(len(codes)), test[0], np.asarray(test[1]))] * n_repeats
             score = check_scoring(estimator, scoring or "accuracy")
-        sizes = _sizes(n_pairs, min(len(read_pairs(codes[train]).ends) for train, _, _ in parts))
+        sizes = _sizes(n_pairs, [read_pairs(codes[train]).similar for train, _, _ in parts])
         scores = np.empty((len(sizes), len(parts)))
         for k, (train, points, truth) in enumerate(parts):
             for i, rows in enumerate(_nested(codes[train], sizes, rng)):
                 chosen = train[rows]
-                model = clone(estimator).fit(safe_indexing(X, chosen), codes[chosen])
+                # That few answers tell little is what is drawn.
+                model = fitted(estimator, safe_indexing(X, chosen), codes[chosen])
                 if test is not None and scoring is None:
                     _refuse_unnamed(model, codes[chosen])
                 scores[i, k] = score(model, points, truth)
@@ -159,10 +163,14 @@ def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
     )
 
 
-def _sizes(n_pairs: Sequence[int] | None, most: int) -> Indices:
+def _sizes(n_pairs: Sequence[int] | None, kinds: Sequence[Mask]) -> Indices:
     """The numbers of training pairs: those asked for, or five up to all there are."""
+    most = min(map(len, kinds))
     if n_pairs is None:
-        return np.unique(np.rint(np.geomspace(max(most / 16, 5), most, 5)).astype(np.intp))
+        rarer = min(min(share, 1 - share) for share in (float(np.mean(kind)) for kind in kinds))
+        # Half a pair more, as kinds are rounded.
+        fewest = max(most / 16, 5, (_FEWEST_OF_A_KIND + 0.5) / rarer if rarer else 0)
+        return np.unique(np.rint(np.geomspace(min(fewest, most), most, 5)).astype(np.intp))
     sizes = np.asarray(n_pairs, dtype=np.intp)
     if sizes.ndim != 1 or not len(sizes) or sizes.min() < 1 or sizes.max() > most:
         raise InputError(f"`n_pairs` must hold numbers of training pairs between 1 and {most}, got {n_pairs!r}.")

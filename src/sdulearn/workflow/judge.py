@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -18,20 +17,20 @@ from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
 from sdulearn.metrics.accuracy import AccuracyEstimate
-from sdulearn.metrics.classes import ClassAgreement, Share, class_agreement
+from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.metrics.cross_validation import (
     FoldModel,
     fold_models,
-    fold_spread,
     folds_over_points,
     held_out_accuracy,
+    held_out_agreement,
     held_out_rows,
+    of_folds,
     predictions_of,
-    share_of_points,
 )
 from sdulearn.metrics.importance import pair_importance
 from sdulearn.pairs import Pairs
-from sdulearn.prior import PriorEstimate, clopper_pearson, estimate_prior
+from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, feature_strengths
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, Rows
 from sdulearn.workflow.data import TrainingData
@@ -138,19 +137,11 @@ def agreement_of_many(
     weights: Array | None,
     counted: Mask | None,
 ) -> tuple[ClassAgreement, list[Finding]]:
-    """Of more than two classes, and a finding where predictions by chance would agree with the answers as often.
-
-    Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
-    """
-    spread = fold_spread(len(parts), 1.0 if counted is None else share_of_points(pairs, counted, weights))
-    asked = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
-    known = np.array(pairs)
-    known[pairs.ends[~asked], 0] = 0
+    """Of more than two classes, and a finding where predictions by chance would agree with the answers as often."""
+    found = held_out_agreement(predicted, pairs, parts, error_rate=rates, sample_weight=weights, random_points=counted)
+    asked = of_folds(parts, pairs)
     if counted is not None:
         asked &= counted[pairs.ends].any(axis=1)
-    found = class_agreement(
-        predicted, known, error_rate=rates, sample_weight=weights, random_points=counted, spread=spread
-    )
     if not asked.any():
         return found, []
     shown = pairs.ends[asked]
@@ -158,40 +149,9 @@ def agreement_of_many(
     equal = float(shares @ shares)
     similar = float(np.mean(pairs.similar[asked]))
     chance = equal * similar + (1 - equal) * (1 - similar)
-    n_points = len(np.unique(shown if pairs.points is None else pairs.points[shown]))
-    found = _widened(found, spread, n_points / 2)
     if found.agreement.low > chance:
         return found, []
     return found, [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
-
-
-def _widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
-    """Intervals as of so many times fewer counts, and of no more answers than the points make loose pairs.
-
-    A point may be wrong in all of its answers, which few wrong ones do not show.
-    """
-
-    def of_answers(share: Share) -> Share:
-        return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)
-
-    accuracy = found.accuracy
-    if accuracy is not None and found.basis != "random questions":
-        accuracy = _wider(accuracy, spread, found.confidence)
-    return replace(
-        found,
-        agreement=of_answers(found.agreement),
-        same=of_answers(found.same),
-        different=of_answers(found.different),
-        accuracy=accuracy,
-    )
-
-
-def _wider(share: Share, spread: float, confidence: float) -> Share:
-    if not share.n:
-        return share
-    n = share.n / spread
-    low, high = clopper_pearson(share.value * n, (1 - share.value) * n, confidence)
-    return Share(share.value, low, high, n)
 
 
 def most_doubtful(
