@@ -23,12 +23,12 @@ def open_session(tmp_path):
     """Open a session on a log; all are closed in the end."""
     opened = []
 
-    def open_(name="log.jsonl", n_points=400, for_team=False, **options):
+    def open_(name="log.jsonl", n_points=400, for_team=False, goal=None, **options):
         ids = [f"r{k}" for k in range(n_points)]
         rows = np.random.default_rng(0).normal(size=(n_points, 2))
         log = AnswerLog(tmp_path / name)
         options = {"design": "random", "repeat_share": 0, "random_state": 0, **options}
-        session = Session(continue_asker(rows, log, ids, **options), log, ids, for_team)
+        session = Session(continue_asker(rows, log, ids, **options), log, ids, for_team, goal)
         opened.append(session)
         return session
 

@@ -1,5 +1,9 @@
 """The page's server, request by request."""
 
+import csv
+import io
+import json
+import re
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -7,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sdulearn.answers import read_answers
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.answer_log import read_log
 from sdulearn.io.images import grey_png, image_type
 from sdulearn.web.app import STATIC
+from sdulearn.web.server import LANGUAGES
 from sdulearn.web.things import Things, things_of_table
 
 
@@ -53,6 +59,10 @@ def test_a_comment_goes_with_an_answer_unless_it_is_private(page, open_session, 
     refused = private.post("answer", {"token": private.ask()["token"], "answer": "same", "comment": "both red"})
     assert "give one away" in refused.json()["error"]
     assert not private.session.n_answers
+
+
+def ids(question):
+    return [question[side]["id"] for side in ("left", "right")]
 
 
 def change(page, logged, name, answer="unsure"):
@@ -114,7 +124,7 @@ def test_the_page_of_private_answers(open_session, make_page):
     page = make_page(session, fit=lambda names: {})
     asked = []
     for name in ("ann", "ann", "bob"):
-        asked += [page.ask(name)[side]["id"] for side in ("left", "right")]
+        asked += ids(page.ask(name))
         page.answer("same", name)
     page.post("undo", {"annotator": "bob"})
     assert "ann 2 answers, epsilon 1, bob 1 answer" in page.get("api/numbers").json()["privacy"]
@@ -125,7 +135,7 @@ def test_the_page_of_private_answers(open_session, make_page):
     # What was taken back is still in the log: nobody is asked about these rows again.
     again = make_page(open_session(n_points=20, private=0.5))
     while question := again.ask("cid"):
-        assert not {question["left"]["id"], question["right"]["id"]} & set(asked)
+        assert not set(ids(question)) & set(asked)
         again.answer("same", "cid")
     assert again.session.n_answers == 2 + 7
 
@@ -164,7 +174,7 @@ def test_numbers_people_and_classes_and_a_fit_that_names_them(open_session, make
     linked = make_page(open_session(n_points=40, design="linked"))
     for k in range(12):
         question = linked.ask("ann")
-        ends = [int(question[side]["id"][1:]) % 2 for side in ("left", "right")]
+        ends = [int(name[1:]) % 2 for name in ids(question)]
         linked.answer("same" if ends[0] == ends[1] else "different", "ann" if k else "")
     linked.session.numbers(wait=True)
     numbers = linked.get("api/numbers").json()
@@ -183,6 +193,7 @@ def test_numbers_people_and_classes_and_a_fit_that_names_them(open_session, make
     def fit(labels):
         report.write_text("<h1>fitted</h1>")
         asked = {"asked": [{"id": "r3", "class": "cat", "probability": 0.7, "n_answers": 2}], "answered": str(answered)}
+        asked["classes"] = [{"name": "cat", "share": 0.4, "ids": ["r3"]}]
         return {"lines": [f"{name}={label}" for name, label in labels.items()], "report": str(report), **asked}
 
     linked.page.fit = fit
@@ -190,7 +201,8 @@ def test_numbers_people_and_classes_and_a_fit_that_names_them(open_session, make
     (first, *_), (second, *_) = (one["ids"] for one in linked.get("api/classes").json()["classes"])
     result = linked.post("finish", {"labels": {first: "cat", second: " "}}).json()
     assert result["lines"] == [f"{first}=cat"]
-    thing = {"id": "r3", "title": "r3", "row": 3, "picture": False}
+    thing = {"id": "r3", "title": "r3", "picture": None}
+    assert result["classes"] == [{"name": "cat", "share": 0.4, "ids": ["r3"], "examples": [thing]}]
     assert result["asked"] == [{"id": "r3", "class": "cat", "probability": 0.7, "n_answers": 2, "thing": thing}]
     response = linked.get("answered")
     assert response.body.decode() == "id,label\né,cat\n"
@@ -219,14 +231,13 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
             "label": ["cat"] * 20,
         }
     )
-    things = things_of_table(
-        table, session.ids, "id", text="text", image="picture", columns=["size"], image_root=tmp_path
-    )
+    things = things_of_table(table, session.ids, "id", text="text", image=["picture"], columns=["size"], root=tmp_path)
     image, text, fields = things.show(0)
+    assert image == {"kind": "image", "src": "image/0/0", "name": "a.png"}
     assert (image["kind"], text["text"]) == ("image", "a text\nof two lines")
-    assert fields["fields"] == [["size", "1"]]
-    assert things.show(2)[2]["fields"] == [["size", "0.333333"]]
-    assert things.show(3)[2]["fields"] == [["size", ""]]
+    assert fields["fields"] == [["size", "1", None]]
+    assert things.show(2)[2]["fields"] == [["size", "0.333333", None]]
+    assert things.show(3)[1]["fields"] == [["size", "", None]]
     page = make_page(session, things)
     assert image_type(page.get("image/0").body) == "image/png"
     for row in (1, 2, 3, 4, 99):
@@ -234,19 +245,102 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     for row in ("-1", "9" * 5000, "x", "1.0", "\u0661"):
         assert page.get(f"image/{quote(row)}").status == 404
     assert things.plain(0) == ["a.png", "a text", "of two lines", "size: 1"]
-    pictures = Things(session.ids, table, image="picture", columns=("size",), image_root=tmp_path)
+    pictures = Things(session.ids, table, image=("picture",), columns=("size",), root=tmp_path)
     assert pictures.title(0) == "r0"
     # All columns but the hidden ones by default.
-    things = things_of_table(table, session.ids, "id", hidden=["label"], image_root=tmp_path)
+    things = things_of_table(table, session.ids, "id", hidden=["label"], root=tmp_path)
     assert things.columns == ("text", "picture", "size")
     assert things.title(0) == "a text\nof two lines, a.png, 1"
     with pytest.raises(InputError, match="no column 'nothing'"):
-        things_of_table(table, session.ids, "id", text="nothing", image_root=tmp_path)
+        things_of_table(table, session.ids, "id", text="nothing", root=tmp_path)
+
+
+def test_several_pictures_and_sounds_of_a_row(open_session, tmp_path, make_page):
+    (tmp_path / "a.png").write_bytes(grey_png(np.eye(2)))
+    (tmp_path / "b.png").write_bytes(grey_png(np.ones((3, 3))))
+    (tmp_path / "a.wav").write_bytes(b"RIFF$\0\0\0WAVEfmt " + bytes(100))
+    (tmp_path / "a.mp3").write_text("<script>alert(1)</script>")
+    session = open_session(n_points=4)
+    sounds = ["a.wav", "a.mp3", "../a.wav", ""]
+    table = pa.table({"one": ["a.png; b.png", "b.png", "", "a.png"], "two": ["b.png", "", "", "x"], "sound": sounds})
+    things = things_of_table(table, session.ids, None, image=["one", "two"], audio="sound", root=tmp_path)
+    assert [part.get("src") for part in things.show(0)] == ["image/0/0", "image/0/1", "image/0/2", "audio/0"]
+    assert [things.thumbnail(row) for row in range(4)] == ["image/0/0", "image/1/0", None, "image/3/0"]
+    assert things.plain(0) == ["a.png", "b.png", "b.png", "a.wav"]
+    page = make_page(session, things)
+    files = [grey_png(np.eye(2)), *[grey_png(np.ones((3, 3)))] * 2]
+    assert [page.get(f"image/0/{place}").body for place in range(3)] == files
+    for address in ("image/0/3", "image/0/x", "image/0/-1", "image/2/0", "audio/2", "audio/3", "audio/4", "audio/x"):
+        assert page.get(address).status == 404
+    sound = page.get("audio/0")
+    assert (sound.status, sound.headers["content-type"]) == (200, "audio/wav")
+    assert "media-src 'self'" in sound.headers["content-security-policy"]
+    # A browser winds a sound on by asking for a part of it.
+    part = page.raw("GET", f"/{page.key}/audio/0", {"Host": "127.0.0.1", "Range": "bytes=8-11"})
+    assert (part.status, part.body) == (206, b"WAVE")
+    refused = page.get("audio/1")
+    assert (refused.status, "not a WAV" in refused.json()["error"]) == (415, True)
+    assert make_page(session).get("audio/0").status == 404
+
+
+def test_numbers_are_short_and_in_standard_deviations(session, tmp_path):
+    table = pa.table({"size": ["0.8160000000000001", "12"] + ["3"] * 398, "name": ["1.23456789012345"] * 400})
+    deviations = {"size": np.linspace(-1, 1, 400)}
+    things = things_of_table(table, session.ids, None, root=tmp_path, deviations=deviations)
+    assert things.show(0)[0]["fields"] == [["size", "0.816", -1.0], ["name", "1.23456789012345", None]]
+    assert things.show(1)[0]["fields"][0] == ["size", "12", -0.995]
+
+
+def test_the_answers_as_a_table(page):
+    page.answer("same", "ann")
+    question = page.ask("=bob")
+    sent = {"annotator": "=bob", "token": question["token"], "answer": "different", "comment": "a, b"}
+    assert page.post("answer", sent).status == 200
+    response = page.get("answers")
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert response.headers["content-disposition"] == 'attachment; filename="answers.csv"'
+    _, first, second = csv.reader(io.StringIO(response.body.decode()))
+    assert (first[2:5], second[:5]) == (["same", "1", "ann"], [*ids(question), "different", "2", "'=bob"])
+    assert second[7] == "a, b"
+    path = page.session.log.path.with_suffix(".csv")
+    path.write_bytes(response.body)
+    assert read_answers(path).answers.tolist() == [1, -1]
+
+
+def test_texts_of_all_languages(page, make_page):
+    """Every one has the keys of the English texts, and in each of them the same places to fill."""
+    texts = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (STATIC / "texts").glob("*.json")}
+    assert tuple(sorted(texts)) == LANGUAGES
+    wanted = places(texts["en"])
+    used = "".join((STATIC / name).read_text() for name in ("index.html", "page.js", "view.js"))
+    assert [key for key in wanted if f'"{key}"' not in used] == []
+    for name, found in texts.items():
+        assert places(found) == wanted, name
+        assert list(found) == sorted(found)
+    assert page.get("texts/de.json").json() == texts["de"]
+    wording = {"question": "One fault?", "instructions": "*Look* twice.", "language": "de"}
+    start = make_page(page.session, **wording).get("api/start").json()
+    assert (start["wording"], start["instructions"], start["language"]) == tuple(wording.values())
+
+
+def places(texts):
+    """What is filled in, of one and of many."""
+    forms = {key: text if isinstance(text, dict) else {"": text} for key, text in texts.items()}
+    return {
+        key: {form: sorted(re.findall(r"{(\w+)}", text)) for form, text in sorted(one.items())}
+        for key, one in forms.items()
+    }
+
+
+@pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)
+def test_no_script_makes_html_of_a_text(path):
+    unsafe = "innerHTML outerHTML insertAdjacentHTML document.write eval( Function( DOMParser srcdoc setHTML"
+    assert not [word for word in unsafe.split() if word in path.read_text(encoding="utf-8")]
 
 
 def test_long_texts_are_cut(session, tmp_path):
     texts = pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]})
-    things = things_of_table(texts, session.ids, None, text="text", image_root=tmp_path)
+    things = things_of_table(texts, session.ids, None, text="text", root=tmp_path)
     cut = [things.show(row)[0]["text"] for row in range(2)]
     assert cut == ["x" * 19_999 + "…", "x" * 20_000]
     assert [things.title(row) for row in (1, 2)] == ["x" * 79 + "…", "x" * 80]
@@ -268,6 +362,6 @@ def test_pictures_made_here(open_session, make_page):
     page = make_page(session, things)
     assert page.get("image/7").headers["content-type"] == "image/png"
     assert page.get("image/20").status == 404
-    assert things.show(7) == [{"kind": "image", "row": 7, "pixels": True}]
+    assert things.show(7) == [{"kind": "image", "src": "image/7", "pixels": True}]
     lines = Things(["a"], pictures=np.array([[[0.0, 0.19, 1.0]]])).plain(0)
     assert lines == ["  ..@@"]

@@ -5,6 +5,7 @@ Needs Playwright and a Chromium of the system (``SDULEARN_CHROMIUM`` or one in t
 
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -205,10 +206,14 @@ def test_texts_pictures_links_and_fields(start_server, open_page, log, table):
         for image in page.locator("#pair img").all():
             image.evaluate("image => image.decode()")
             kinds.add("image")
-        rows = page.locator(".fields tbody tr")
-        for row in rows.all():
-            first, second = row.locator("td").all_inner_texts()
-            assert (first != second) == ("differs" in (row.get_attribute("class") or ""))
+        size, colour = page.locator(".fields tbody tr").all()
+        first, second, difference = size.locator("td").all_inner_texts()
+        apart = abs(float(first) - float(second)) / np.std(pd.read_csv(table)["size"])
+        assert difference == "=" if first == second else abs(float(difference) - apart) < 0.06
+        first, second, difference = colour.locator("td").all_inner_texts()
+        assert colour.locator("mark").all_inner_texts() == ([] if first == second else [first, second])
+        numbers = [text.split()[-1] for text in page.locator("#pair .text").all_inner_texts()]
+        assert page.locator("#pair .text mark").all_inner_texts() == numbers
         press(page, "s", f"Answer {k + 1} saved")
     assert kinds == {"link", "image"}
 
@@ -225,7 +230,13 @@ def test_names_a_fit_and_its_report(start_server, open_page, log, table):
         labels.nth(k).fill("big" if size > 0.5 else "small")
     page.get_by_role("button", name="Fit a model").click()
     playwright.expect(page.locator("#status")).to_contain_text("Fitted", timeout=2 * PATIENCE_MS)
+    assert re.fullmatch(r"About \d+ in 100 rows will be right", page.locator(".headline").inner_text())
+    assert re.search(r"\d+ to \d+ in 100, judged by \d+ random questions", page.locator("#result .card").inner_text())
+    assert sorted(page.locator(".found h3").all_inner_texts()) == ["big", "small"]
     assert "sdulearn predict" in page.locator("#result pre").first.inner_text()
+    assert not page.locator("#result details li").first.is_visible()
+    page.get_by_text("Everything else").click()
+    playwright.expect(page.locator("#result details li").first).to_be_visible()
     truth = pd.read_csv(table).set_index("id")["label"]
     shown = page.locator("#result tbody tr")
     cells = [row.locator("td").all_inner_texts() for row in shown.all()]
@@ -233,7 +244,7 @@ def test_names_a_fit_and_its_report(start_server, open_page, log, table):
     assert probabilities == sorted(probabilities)
     assert np.mean([cell[1] == truth[cell[0].split()[0]] for cell in cells]) > 0.9
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download all").click()
+        page.get_by_role("link", name="Download the classes").click()
     asked = pd.read_csv(download.value.path())
     assert (len(asked), download.value.suggested_filename) == (len(cells), "answered.csv")
     page.goto(page.url.split("#")[0] + "report")
@@ -241,6 +252,43 @@ def test_names_a_fit_and_its_report(start_server, open_page, log, table):
     labelled = read_log(log).labels
     assert labelled
     assert {truth[row_id] == name for row_id, name in labelled.items()} == {True}
+
+
+def test_words_of_one_s_own_a_language_a_comment_a_goal_and_pictures_to_enlarge(start_server, open_page, log, table):
+    note = table.with_name("notes.md")
+    note.write_text(
+        f"# Rules\n\n- **look** twice {NASTY}\n- [more](https://x.example/) or [less](javascript:alert(1))\n"
+    )
+    words = ("--question", f"One fault? {NASTY}", "--instructions", note, "--language", "de", "--per-person", "2")
+    shown = ("--image", "picture", "--columns", "size", "--drop", "label,note", "--seed", "4")
+    page = open_page(start_server(table, "-o", log, *words, *shown).address, viewport={"width": 390, "height": 800})
+    assert page.locator("html").get_attribute("lang") == "de"
+    assert page.locator("h1:visible").inner_text() == f"One fault? {NASTY}"
+    rules = page.locator("#instructions li")
+    assert rules.all_inner_texts() == [f"look twice {NASTY}", "more or [less](javascript:alert(1))"]
+    assert page.locator("#instructions script, #instructions img, #instructions a").count() == 1
+    page.keyboard.press("c")
+    page.keyboard.type("beide sind rot")
+    page.keyboard.press("Enter")
+    press(page, "s", "Antwort 1 gespeichert: gleich")
+    playwright.expect(page.locator("#progress")).to_contain_text("1 von 2 Fragen")
+    assert [one.comment for one in read_log(log).answers.values()] == ["beide sind rot"]
+    page.locator("#pair .zoom").first.click()
+    playwright.expect(page.locator("dialog img")).to_be_visible()
+    # In front of the question no key is an answer to it.
+    page.keyboard.press("s")
+    page.keyboard.press("Escape")
+    playwright.expect(page.locator("dialog")).to_have_count(0)
+    press(page, "d", "Antwort 2 gespeichert: verschieden")
+    playwright.expect(page.locator("#over")).to_contain_text("Vielen Dank")
+    page.keyboard.press("s")
+    press(page, "z", "Zurückgenommen")
+    assert len(read_log(log).answers) == 1
+    page.locator("nav a", has_text="Verlauf").click()
+    playwright.expect(page.locator("#list .remark")).to_have_text("beide sind rot")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Antworten herunterladen").first.click()
+    assert pd.read_csv(download.value.path())["comment"].tolist() == ["beide sind rot"]
 
 
 def axe():
@@ -266,7 +314,7 @@ def test_everybody_can_use_it(start_server, open_page, log, table):
     playwright.expect(page.locator("#n-answers")).to_have_text("31 answers", timeout=PATIENCE_MS)
     press(page, "u", "Answer 32 saved")
     for scheme in ("light", "dark"):
-        for width in (1280, 375):
+        for width in (1280, 390):
             page = open_page(address, color_scheme=scheme, viewport={"width": width, "height": 800})
             for name in FILLED:
                 look_at(page, name, source)
@@ -274,7 +322,9 @@ def test_everybody_can_use_it(start_server, open_page, log, table):
                     page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
     # The narrow page in the dark, with the results of a fit.
     page.get_by_role("button", name="Fit a model").click()
-    playwright.expect(page.locator("#result tbody tr").first).to_be_visible(timeout=PATIENCE_MS)
+    playwright.expect(page.locator(".headline")).to_be_visible(timeout=PATIENCE_MS)
+    for fold in ("Everything else", "Name the classes and fit"):
+        page.get_by_text(fold).click()
     look_at(page, "finish", source)
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / "result.png", full_page=True)

@@ -8,6 +8,7 @@ import pytest
 
 from sdulearn.errors import InputError, NothingToAskError
 from sdulearn.io.answer_log import read_log
+from sdulearn.web.session import Goal
 
 
 def standing(session):
@@ -152,7 +153,8 @@ def test_numbers(open_session):
     assert numbers["n_same"] + numbers["n_different"] == 10
     assert (numbers["n_answers"], numbers["n_unsure"]) == (11, 1)
     accuracy = session.asker.accuracy()
-    assert numbers["accuracy"] == {"value": accuracy.value, "low": accuracy.low, "high": accuracy.high}
+    shown = {"value": accuracy.value, "low": accuracy.low, "high": accuracy.high, "n_random": accuracy.n_answers}
+    assert numbers["accuracy"] == shown
     assert [one["n_answers"] for one in numbers["curve"]] == [9, 10, 11]
     assert numbers["curve"][-1] == {"n_answers": 11, **numbers["accuracy"]}
     advice = session.asker.advice()
@@ -305,3 +307,51 @@ def test_examples_that_a_log_names_open_the_first_classes(open_session):
     again = open_session(design="match", n_classes="auto")
     assert sorted(again.question("ann")[1].choices) == [4, 9]
     assert [again.class_name(one) for one in again.classes()] == ["cat", "dog"]
+
+
+def test_a_person_is_thanked_after_as_many_answers_as_are_asked_of_one(open_session):
+    session = open_session(goal=Goal(per_person=3))
+    for _ in range(3):
+        answer(session, "same", "ann")
+    with pytest.raises(NothingToAskError, match="your 3 questions"):
+        session.question("ann")
+    assert session.question("bob")
+    session.undo("ann")
+    answer(session, "different", "ann")
+    assert (session.is_done("ann"), session.n_of("ann"), session.n_of("bob")) == (True, 3, 0)
+
+
+def test_people_share_as_many_questions_as_are_asked_for(open_session):
+    session = open_session(goal=Goal(overlap=0.25))
+    names = ("ann", "bob", "cid")
+    for _ in range(20):
+        for name in names:
+            answer(session, "same", name)
+    asked = {name: {one.asked for one in session.history() if one.annotator == name} for name in names}
+    for name in names:
+        assert len(asked[name]) == 20
+        others = set().union(*(asked[other] for other in names if other != name))
+        # The first have nobody to share with; those whose questions are chosen share more.
+        assert len(asked[name] & others) >= 5
+    assert {one.kind for one in session.history()} == {"random", "repeat"}
+    assert session.agreement()["couples"]
+    alone = open_session("alone.jsonl", goal=Goal(overlap=0.5))
+    for _ in range(6):
+        answer(alone, "same", "ann")
+    assert {one.kind for one in alone.history()} == {"random"}
+    with pytest.raises(InputError, match="cannot overlap"):
+        open_session("private.jsonl", private=1.0, goal=Goal(overlap=0.5))
+
+
+def test_until_the_interval_is_narrow(open_session):
+    session = open_session(design="linked", goal=Goal(until=0.6))
+    by_parity(session, 8)
+    assert not session.numbers(wait=True)["reached"]
+    assert session.numbers()["advice"] is None
+    for _ in range(10):
+        by_parity(session, 8)
+        numbers = session.numbers(wait=True)
+        width = 1 if numbers["accuracy"] is None else numbers["accuracy"]["high"] - numbers["accuracy"]["low"]
+        assert numbers["reached"] == (width <= 0.6)
+    assert numbers["reached"]
+    assert numbers["accuracy"]["n_random"] >= 4

@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
 from sdulearn.asking.records import Question
 from sdulearn.cli.options import (
@@ -36,14 +38,16 @@ from sdulearn.cli.options import (
     refuse_overwriting,
     say,
 )
+from sdulearn.columns import NUMBER, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, NothingToAskError, SdulearnError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
-from sdulearn.io.files import as_cell, as_text, written_whole
+from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
 from sdulearn.report.facts import sentence
+from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Rows
-from sdulearn.web.server import is_loopback, serve
-from sdulearn.web.session import Session, continue_asker
+from sdulearn.web.server import LANGUAGES, is_loopback, serve
+from sdulearn.web.session import Goal, Session, continue_asker
 from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.data import draw_rows, sample_sizes
 
@@ -51,9 +55,11 @@ _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
 _TOLD_EVERY = 50
 _ASKED_SHOWN = 500
+_EXAMPLES_SHOWN = 3
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
 _HELP = "s same, d different, u unsure, z undo, k later, q stop"
 _MATCH_HELP = "the number of the one that it is like, n none of them, u unsure, z undo, k later, q stop"
+_share = number(float, lambda share: 0 < share < 1, "a number between 0 and 1")
 Asked: TypeAlias = tuple[Rows, Things, list[str], str | None]
 """What is asked about: rows of features, what is shown of each, labels, and the name of the id column."""
 
@@ -76,10 +82,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
     shown.add_argument("--text", metavar="COLUMN", help="a column of texts, which become features")
     shown.add_argument(
-        "--image", metavar="COLUMN", help="a column of picture files, which become features, or of links, which do not"
+        "--image",
+        type=names,
+        default=(),
+        metavar="COLUMN",
+        help="a column of picture files, which become features, or of links, which do not; several: A,B,...",
     )
+    shown.add_argument("--audio", metavar="COLUMN", help="a column of sound files, which are no features")
     shown.add_argument("--columns", type=names, default=(), metavar="A,B,...", help="columns side by side")
-    shown.add_argument("--image-root", type=Path, metavar="FOLDER", help="pictures lie in here (the table's folder)")
+    shown.add_argument(
+        "--image-root", type=Path, metavar="FOLDER", help="pictures and sounds lie in here (the table's folder)"
+    )
+    shown.add_argument("--question", default="", metavar="TEXT", help="the question in your words, above the rows")
+    shown.add_argument(
+        "--instructions", type=Path, metavar="FILE.md", help="what people should keep in mind (Markdown)"
+    )
+    shown.add_argument("--language", choices=LANGUAGES, default="en", help="language of the page (%(default)s)")
 
 
 def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
@@ -99,6 +117,18 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
         metavar="EPSILON",
         help="flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it. No row "
         "is in two answers",
+    )
+    asking.add_argument("--per-person", type=positive, metavar="N", help="thank a person after so many answers")
+    asking.add_argument(
+        "--overlap",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of each person's questions that somebody else answers, too: who disagrees tells how often people "
+        "are wrong",
+    )
+    asking.add_argument(
+        "--until", type=_share, metavar="WIDTH", help="until the interval of the accuracy is that wide, such as 0.05"
     )
     asking.add_argument("--seed", type=int, help="seed of a new log; an old one goes on with its own")
     asking.add_argument("--oracle", metavar="COLUMN", help="answer by itself, from a column of labels; no page")
@@ -187,26 +217,36 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     if len(ids) < n_rows:
         say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
     arguments.grown_from = [size for size in sizes[:-1] if size < n_rows]
+    scaled = columns.scaled(X)
     things = things_of_table(
         raw,
         ids,
         columns.id_column,
         text=arguments.text,
         image=arguments.image,
+        audio=arguments.audio,
         columns=arguments.columns,
         hidden=(arguments.oracle,) if arguments.oracle else (),
-        image_root=arguments.image_root or arguments.table.parent,
+        root=arguments.image_root or arguments.table.parent,
+        deviations=_deviations(columns, scaled),
     )
     labels = [] if arguments.oracle is None else [as_text(value) for value in raw[arguments.oracle].to_pylist()]
-    return columns.scaled(X), things, labels, columns.id_column
+    return scaled, things, labels, columns.id_column
+
+
+def _deviations(columns: Columns, scaled: Rows) -> dict[str, Array]:
+    """The columns of numbers, in standard deviations from their means."""
+    parts = zip(columns.columns, columns.features, strict=True)
+    return {column.name: scaled[:, part.start] for column, part in parts if column.kind == NUMBER}
 
 
 def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """How the table is read; what is shown as a text or a picture, or holds labels, is not a feature."""
+    """How the table is read; what is heard, or holds labels, is not a feature."""
     given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
-    text, image, oracle = ((name,) if name else () for name in (arguments.text, arguments.image, arguments.oracle))
-    given |= {"text": text, "images": image, "image_root": arguments.image_root}
-    return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *oracle]))}
+    text = (arguments.text,) if arguments.text else ()
+    given |= {"text": text, "images": arguments.image, "image_root": arguments.image_root}
+    others = [name for name in (arguments.oracle, arguments.audio) if name]
+    return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
 
 
 def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: AnswerLog) -> Session:
@@ -218,7 +258,8 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
     private = _privacy(arguments, log)
     options = {"design": arguments.design, "n_classes": classes, "random_state": seed, "private": private}
     options["grown_from"] = getattr(arguments, "grown_from", ())
-    session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host))
+    goal = Goal(arguments.per_person, arguments.overlap, arguments.until)
+    session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host), goal)
     settings = {"design": session.asker.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
@@ -253,7 +294,10 @@ def _ask_oracle(session: Session, labels: Sequence[str], arguments: argparse.Nam
             return
         session.answer(arguments.annotator, token, _by_labels(question, labels, session.asker.design))
         if k % _TOLD_EVERY == 0 or k == arguments.questions:
-            say(describe_numbers(session.numbers(wait=True)))
+            numbers = session.numbers(wait=True)
+            say(describe_numbers(numbers))
+            if numbers["reached"]:
+                return
 
 
 def _by_labels(question: Question, labels: Sequence[str], design: str) -> int | str:
@@ -267,9 +311,10 @@ def _by_labels(question: Question, labels: Sequence[str], design: str) -> int | 
 def describe_numbers(numbers: Mapping[str, Any]) -> str:
     """What the answers have found, in one line."""
     parts = [f"{numbers['n_answers']:,} answers"]
-    if numbers["classes"]:
-        shares = ", ".join(f"{one['share']:.0%}" for one in numbers["classes"])
-        parts.append(f"{len(numbers['classes'])} classes ({shares})")
+    if classes := numbers["classes"]:
+        # Without random questions there are no shares.
+        shares = ", ".join(f"{one['share']:.0%}" for one in classes if one["share"] == one["share"])
+        parts.append(f"{len(classes)} classes" + (f" ({shares})" if shares else ""))
     if accuracy := numbers["accuracy"]:
         interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
         parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), by the random questions")
@@ -300,10 +345,19 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
         title=title,
         annotator=arguments.annotator,
         fit=fit,
+        wording={
+            "question": arguments.question.strip(),
+            "instructions": _instructions(arguments.instructions),
+            "language": arguments.language,
+        },
         host=arguments.host,
         port=arguments.port,
         ready=ready,
     )
+
+
+def _instructions(path: Path | None) -> str:
+    return "" if path is None else decoded(path, read_bytes(path)).strip()
 
 
 def _fitter(
@@ -339,6 +393,9 @@ def _fitter(
         same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
         named = {"labels": labels_path if labels else None, "id_column": arguments.id}
         return {
+            "accuracy": _headline(model, session),
+            "classes": _classes_found(model),
+            "n_asked": len(model.asked[0]) if model.asked else 0,
             "lines": in_options(model.summary()).split("\n"),
             "model": str(model_path),
             "report": str(report),
@@ -349,6 +406,33 @@ def _fitter(
         }
 
     return fit
+
+
+def _headline(model: TableModel, session: Session) -> dict[str, Any] | None:
+    """The one accuracy to show: that of the model, or else that of the questions; None before there is one."""
+    from sdulearn.report.facts import facts
+
+    (found,) = (fact.details for fact in facts(model) if fact.code == "headline")
+    if found["measure"] == "accuracy" and found["n"]:
+        return {name: found[name] for name in ("value", "low", "high", "n", "basis")}
+    accuracy = session.numbers(wait=True)["accuracy"]
+    return accuracy and {**accuracy, "n": accuracy["n_random"], "basis": "random questions"}
+
+
+def _classes_found(model: TableModel) -> list[dict[str, Any]]:
+    """Name and share of each class, and the rows that are most certainly in it."""
+    report, asked = model.report, model.answered
+    assert report is not None
+    assert asked is not None
+    shares: Sequence[float] = report.class_shares
+    if not shares and report.prior is not None:
+        shares = (1 - report.prior.value, report.prior.value)
+    found = []
+    for k, name in enumerate(model.classes):
+        order = np.argsort(-asked["probabilities"][:, k], kind="stable")
+        ids = [asked["id"][row] for row in order[:_EXAMPLES_SHOWN] if asked["class"][row] == name]
+        found.append({"name": name, "share": shares[k] if shares else None, "ids": ids})
+    return found
 
 
 def _as_options(values: Mapping[str, Any]) -> list[object]:

@@ -1,4 +1,4 @@
-"""Pictures: files within one folder that are safe to show, and PNG files made from numbers."""
+"""Pictures and sounds: files within one folder that are safe to show, and PNG files made from numbers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,20 @@ _SIGNATURES = {
     b"BM": "image/bmp",
 }
 MAX_IMAGE_BYTES = 50_000_000
+# By the bytes at a place.
+_SOUNDS = {
+    (8, b"WAVE"): "audio/wav",
+    (0, b"ID3"): "audio/mpeg",
+    (0, b"\xff\xfb"): "audio/mpeg",
+    (0, b"\xff\xf3"): "audio/mpeg",
+    (0, b"\xff\xf2"): "audio/mpeg",
+    (0, b"\xff\xf1"): "audio/aac",
+    (0, b"\xff\xf9"): "audio/aac",
+    (0, b"OggS"): "audio/ogg",
+    (0, b"fLaC"): "audio/flac",
+    (4, b"ftyp"): "audio/mp4",
+    (0, b"\x1aE\xdf\xa3"): "audio/webm",
+}
 # The format's number for each count of colours a pixel: grey, red-green-blue, and that with opacity.
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 
@@ -34,22 +48,40 @@ def image_type(data: bytes) -> str | None:
 
 def read_image(root: Path, name: str) -> tuple[bytes, str]:
     """A picture's bytes and media type; refused where the file lies outside the folder, by whatever way."""
-    try:
-        inside = root.resolve(strict=True)
-        path = (inside / name).resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):
-        raise MissingFileError(f"There is no picture {name!r} in {root}.") from None
-    if not path.is_relative_to(inside) or not path.is_file():
-        raise MissingFileError(f"There is no picture {name!r} in {root}.")
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_IMAGE_BYTES + 1)
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    data = _read(_inside(root, name, "picture"), MAX_IMAGE_BYTES + 1)
     kind = image_type(data)
     if kind is None or len(data) > MAX_IMAGE_BYTES:
         raise FileError(f"{name!r} is not a PNG, JPEG, GIF, WebP or BMP picture of at most 50 MB.")
     return data, kind
+
+
+def find_sound(root: Path, name: str) -> tuple[Path, str]:
+    """The file of a sound and its media type; refused as pictures are."""
+    path = _inside(root, name, "sound")
+    data = _read(path, 16)
+    kind = next((kind for (place, begin), kind in _SOUNDS.items() if data[place:].startswith(begin)), None)
+    if kind is None:
+        raise FileError(f"{name!r} is not a WAV, MP3, AAC, Ogg, FLAC, MP4 or WebM sound.")
+    return path, kind
+
+
+def _inside(root: Path, name: str, what: str) -> Path:
+    try:
+        inside = root.resolve(strict=True)
+        path = (inside / name).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        raise MissingFileError(f"There is no {what} {name!r} in {root}.") from None
+    if not path.is_relative_to(inside) or not path.is_file():
+        raise MissingFileError(f"There is no {what} {name!r} in {root}.")
+    return path
+
+
+def _read(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def grey_png(pixels: Array) -> bytes:

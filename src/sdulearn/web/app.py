@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import mimetypes
 import threading
@@ -18,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from sdulearn.answers.records import Answer, flip_rate
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
+from sdulearn.io.files import as_cell
 from sdulearn.io.typed import plain, read
 from sdulearn.web.security import Guard
 
@@ -53,11 +56,17 @@ class Page:
         title: str,
         annotator: str = "",
         fit: Callable[[Mapping[str, str]], Json] | None = None,
+        *,
+        question: str = "",
+        instructions: str = "",
+        language: str = "en",
     ) -> None:
         self.session = session
         self.things = things
         self.title = title
         self.annotator = annotator  # who answers unless they give another name
+        # The question in one's own words, what to keep in mind (Markdown), and the language of all other texts.
+        self.wording = {"wording": question, "instructions": instructions, "language": language}
         # Takes names of classes by row id, fits a model, and gives back what to show of it.
         self.fit = fit
         # Of the last fit: the report page, and the rows that were asked about.
@@ -77,16 +86,22 @@ class Page:
             "can_fit": self.fit is not None,
             "need_name": self.session.for_team,
             "flip_rate": None if epsilon is None else flip_rate(epsilon),
+            **self.wording,
+            "per_person": self.session.goal.per_person,
+            "until": self.session.goal.until,
         }
 
     def question(self, given: Json) -> Json:
         """The question before a person; nothing of the model is in it."""
+        name = _name(given)
+        shown = reason = None
         try:
-            token, question = self.session.question(_name(given))
+            token, question = self.session.question(name)
+            shown = {"token": token, "left": self._thing(question.left), "right": self._thing(question.right)}
         except SdulearnError as error:
-            return {"question": None, "reason": str(error), "answers": self.session.n_answers}
-        shown = {"token": token, "left": self._thing(question.left), "right": self._thing(question.right)}
-        return {"question": shown, "answers": self.session.n_answers}
+            reason = str(error)
+        counts = {"answers": self.session.n_answers, "own": self.session.n_of(name)}
+        return {"question": shown, "reason": reason, "done": self.session.is_done(name), **counts}
 
     def answer(self, given: Json) -> Json:
         """Take an answer, and give the next question."""
@@ -135,8 +150,9 @@ class Page:
         for found in self.session.classes():
             examples = [self._thing(row) for row in found.examples]
             ids = [one["id"] for one in examples]
-            shown.append({"ids": ids, "name": self.session.class_name(found), "examples": examples})
-        return {"classes": shown}
+            shares = {name: getattr(found, name) for name in ("share", "low", "high", "n_points")}
+            shown.append({"ids": ids, "name": self.session.class_name(found), "examples": examples, **shares})
+        return plain({"classes": shown})
 
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
@@ -153,7 +169,9 @@ class Page:
             result = self.fit(names)
             self.report = Path(result["report"])
             self.answered = Path(result["answered"])
-            return {**result, "asked": [{**one, "thing": self._end(one["id"])} for one in result["asked"]]}
+            asked = [{**one, "thing": self._end(one["id"])} for one in result["asked"]]
+            classes = [{**one, "examples": [self._end(name) for name in one["ids"]]} for one in result["classes"]]
+            return {**result, "asked": asked, "classes": classes}
 
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
         """By the answers, classes differ: a name that two of them have would contradict them."""
@@ -190,8 +208,18 @@ class Page:
 
     def _end(self, row_id: str) -> Json:
         row = self.session.rows[row_id]
-        picture = any(part["kind"] == "image" for part in self.things.show(row))
-        return {"id": row_id, "title": self.things.title(row), "row": row, "picture": picture}
+        return {"id": row_id, "title": self.things.title(row), "picture": self.things.thumbnail(row)}
+
+    def as_csv(self) -> str:
+        """The answers that stand, one row per pair of rows, as ``fit`` reads them too."""
+        file = io.StringIO(newline="")
+        table = csv.writer(file)
+        more = ("annotator", "time", "kind", "comment", "session")
+        table.writerow(["id_a", "id_b", "label", "question", *more])
+        for one in reversed(self.session.history()):
+            texts = [as_cell(getattr(one, name)) for name in more]
+            table.writerow([as_cell(one.left), as_cell(one.right), one.word, one.number, *texts])
+        return file.getvalue()
 
 
 def make_app(page: Page, key: str, host: str) -> Guard:
@@ -208,25 +236,45 @@ def make_app(page: Page, key: str, host: str) -> Guard:
     def answered(request: Request) -> Response:
         return sent(page.answered, media_type="text/csv; charset=utf-8", filename="answered.csv")
 
+    def answers(request: Request) -> Response:
+        headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
+        return Response(page.as_csv(), headers=headers, media_type="text/csv; charset=utf-8")
+
     def image(request: Request) -> Response:
-        row = _row_number(request.path_params["row"])
-        try:
-            data, kind = page.things.picture(-1 if row is None else row)
-        except MissingFileError:
-            return JSONResponse({"error": "There is no such picture."}, 404)
-        except FileError as error:
-            return JSONResponse({"error": str(error)}, 415)
+        row, place = (_row_number(request.path_params.get(name, "0")) for name in ("row", "place"))
+        data, kind = page.things.picture(-1 if row is None or place is None else row, place or 0)
         return Response(data, media_type=kind)
+
+    def audio(request: Request) -> Response:
+        row = _row_number(request.path_params["row"])
+        path, kind = page.things.sound(-1 if row is None else row)
+        return FileResponse(path, media_type=kind)
 
     routes = [
         Route("/report", report),
         Route("/answered", answered),
-        Route("/image/{row}", image),
+        Route("/answers", answers),
+        *(Route(path, _file(image)) for path in ("/image/{row}", "/image/{row}/{place}")),
+        Route("/audio/{row}", _file(audio)),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name))) for name in page.READS),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name)), methods=["POST"]) for name in page.WRITES),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
     return Guard(Starlette(routes=routes, exception_handlers={SdulearnError: _refused}), key, host)
+
+
+def _file(find: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """A file of a row, or in words why there is none."""
+
+    def respond(request: Request) -> Response:
+        try:
+            return find(request)
+        except MissingFileError:
+            return JSONResponse({"error": "There is no such file."}, 404)
+        except FileError as error:
+            return JSONResponse({"error": str(error)}, 415)
+
+    return respond
 
 
 def _endpoint(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Headers and address of a request; all that we send are far smaller.
 _MAX_HEAD_BYTES = 16_384
+# Of the texts in `static/texts`; English is the reference.
+LANGUAGES = ("de", "en", "es", "fr", "it")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -31,6 +33,7 @@ def serve(
     title: str,
     annotator: str,
     fit: Callable[[Mapping[str, str]], dict[str, Any]] | None,
+    wording: Mapping[str, str],
     host: str,
     port: int,
     ready: Callable[[str], None],
@@ -42,7 +45,7 @@ def serve(
     from sdulearn.web.security import MAX_CONNECTIONS, PageConnection
 
     key = new_key()
-    page = Page(session, things, title, annotator, fit)
+    page = Page(session, things, title, annotator, fit, **wording)
     with _listening(host, port) as listener:
         address = page_address(host, listener.getsockname()[1], key)
         config = uvicorn.Config(

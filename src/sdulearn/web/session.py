@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import combinations, count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sdulearn.answers.records import PAIR_WORDS, Answer
 from sdulearn.asking.records import Question, read_said
@@ -31,6 +32,14 @@ _OLD_CURVE_POINTS = 20
 _REVIEWED = 50
 
 
+class Goal(NamedTuple):
+    """How much is asked of people."""
+
+    per_person: int | None = None  # most answers of one person
+    overlap: float = 0.0  # share of the questions of each person that somebody else answers, too
+    until: float | None = None  # width of the interval of the accuracy at which nobody need go on
+
+
 class _Person:
     """What one person has before them."""
 
@@ -47,11 +56,16 @@ class _Person:
 class Session:
     """Asks people, writes their answers to the log, then tells the Asker. Threads may share it."""
 
-    def __init__(self, asker: Asker, log: AnswerLog, ids: Sequence[str], for_team: bool = False) -> None:
+    def __init__(
+        self, asker: Asker, log: AnswerLog, ids: Sequence[str], for_team: bool = False, goal: Goal | None = None
+    ) -> None:
         self.asker = asker
         self.epsilon = asker.private  # privacy of the answers; None where they are stored as they are given
         self.log = log
         self.for_team = for_team
+        self.goal = goal or Goal()
+        if self.goal.overlap and self.epsilon is not None:
+            raise InputError("Private answers cannot overlap: a second answer about a row would reveal more of it.")
         self.ids = ids
         self.rows = {name: row for row, name in enumerate(ids)}
         self._people: dict[str, _Person] = {}
@@ -73,6 +87,10 @@ class Session:
             person = self._person(annotator)
             question = person.question
             if question is None:
+                if self.is_done(annotator):
+                    raise NothingToAskError(
+                        f"You have answered your {self.goal.per_person} questions. Thank you: nothing is left to do."
+                    )
                 self._release_left_open(annotator)
                 question = self._show(person, self._choose(person, annotator))
                 self._submit("prepare", self.asker.prepare, question, annotator)
@@ -103,6 +121,15 @@ class Session:
             person.question = None
             self.asker.add(given._replace(session=written.session, number=written.number))
             return written
+
+    def n_of(self, annotator: str) -> int:
+        """Number of answers of a person that stand."""
+        with self._lock:
+            return sum(one.annotator == annotator for one in self.log.contents.answers.values())
+
+    def is_done(self, annotator: str) -> bool:
+        """Whether a person has answered as much as is asked of one."""
+        return self.goal.per_person is not None and self.n_of(annotator) >= self.goal.per_person
 
     def skip(self, annotator: str, token: int) -> None:
         """Put a question off: it comes back later."""
@@ -257,21 +284,29 @@ class Session:
             "classes": classes,
             "review": [of_key[key] for key in self._estimates["review"] if key in of_key],
             "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
+            "reached": self.is_narrow(self._estimates["accuracy"]),
             "estimating": standing != self._estimated,
             "privacy": str(self.asker.leak()),
         }
+
+    def is_narrow(self, accuracy: dict[str, float] | None) -> bool:
+        """Whether an accuracy is known as well as was asked for."""
+        until = self.goal.until
+        return until is not None and accuracy is not None and accuracy["high"] - accuracy["low"] <= until
 
     def _estimate(self) -> None:
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
         # Answers may have been taken back.
         self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
+        accuracy = self._add_to_curve(len(standing))
         advice = None
-        if self.asker.design != "random":
+        # Before there is an accuracy, nobody can say what it gains.
+        if accuracy is not None and self.asker.design != "random":
             found = self.asker.advice()
             advice = {"n_next": found.n_next, "gain": found.expected_gain, "go_on": found.worth_going_on}
         self._estimates = {
-            "accuracy": self._add_to_curve(len(standing)),
+            "accuracy": accuracy,
             "classes": self.classes(),
             "review": [one.key for one in self.asker.review(_REVIEWED)],
             "advice": advice,
@@ -313,7 +348,7 @@ class Session:
             found = self.asker.accuracy(first=n_answers)
         except UndeterminedError:
             return None
-        shown = {"value": found.value, "low": found.low, "high": found.high}
+        shown = {"value": found.value, "low": found.low, "high": found.high, "n_random": found.n_answers}
         self._curve[n_answers] = {"n_answers": n_answers, **shown}
         return shown
 
@@ -342,6 +377,8 @@ class Session:
 
     def _choose(self, person: _Person, annotator: str) -> Question:
         if not person.later or person.later[0][0] > len(person.answered):
+            if shared := self._shared(annotator):
+                return shared
             try:
                 return self.asker.next(annotator)
             except NothingToAskError:
@@ -349,6 +386,27 @@ class Session:
                 if not person.later:
                     raise
         return person.later.popleft()[1]
+
+    def _shared(self, annotator: str) -> Question | None:
+        """A question that somebody else answered, while too few of this person's are; drawn from those asked least."""
+        standing = self.log.contents.answers.values()
+        people: dict[tuple[str, tuple[str, ...]], set[str]] = {}
+        for one in standing:
+            people.setdefault(one[:2], set()).add(one.annotator)
+        own = [names for names in people.values() if annotator in names]
+        if sum(len(names) > 1 for names in own) >= int(self.goal.overlap * (len(own) + 1)):
+            return None
+        shown = {one.question[:2] for one in self._people.values() if one.question is not None}
+        free = [one for one in standing if annotator not in people[one[:2]] and self._in_rows(one) not in shown]
+        fewest = min((len(people[one[:2]]) for one in free), default=0)
+        pool = [one for one in free if len(people[one[:2]]) == fewest]
+        if not pool:
+            return None
+        drawn = random.Random(f"{self.asker.seed} {len(standing)}").choice(pool)
+        return Question(*self._in_rows(drawn), "repeat", 1, drawn.rank)
+
+    def _in_rows(self, one: Answer[str]) -> tuple[int, tuple[int, ...]]:
+        return self.rows[one.left], tuple(self.rows[name] for name in one.choices)
 
     def close(self) -> None:
         """Stop working ahead, and let others write to the log."""

@@ -1,20 +1,23 @@
-"""What the page shows of a row: a text, a picture, some of its fields, or all of these."""
+"""What the page shows of a row: a text, pictures, a sound, some of its fields, or all of these."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sdulearn.errors import InputError, MissingFileError, listed, quoted, shortened
+from sdulearn.image_columns import BETWEEN_FILES, is_link
 from sdulearn.io.files import as_text
-from sdulearn.io.images import grey_png, read_image
+from sdulearn.io.images import find_sound, grey_png, read_image
 from sdulearn.types import Array, ArrowTable
 
 # Nobody compares texts longer than this, and a page should not stall on one.
 _LONGEST_TEXT = 20_000
 _LONGEST_VALUE = 500
 _LONGEST_TITLE = 80
+# A number as long as this is shown with six digits.
+_LONGEST_NUMBER = 10
 
 Part = dict[str, object]
 
@@ -25,56 +28,89 @@ class Things:
 
     ids: list[str]  # id of each row
     table: ArrowTable | None = None  # the table as it is
-    text: str | None = None  # columns with a text, and with the name of a picture or a link
-    image: str | None = None
+    text: str | None = None  # column with a text
+    image: str | Sequence[str] = ()  # column, or columns, with names of pictures, or links
+    audio: str | None = None  # column with the name of a sound
     columns: tuple[str, ...] = ()  # columns shown as fields
-    image_root: Path = field(default_factory=Path)  # the folder that pictures come from
+    root: Path = field(default_factory=Path)  # the folder that pictures and sounds come from
     pictures: Array | None = None  # (n_rows, height, width), grey pictures, instead of files
+    deviations: Mapping[str, Array] = field(default_factory=dict)  # columns of numbers, standardised
 
     def show(self, row: int) -> list[Part]:
         """All parts of a row, as the page takes them."""
         parts: list[Part] = []
         if self.pictures is not None:
-            parts.append({"kind": "image", "row": row, "pixels": True})
-        if self.image is not None:
-            parts.append(_picture(row, self._value(self.image, row)))
+            parts.append({"kind": "image", "src": f"image/{row}", "pixels": True})
+        parts += [_picture(f"image/{row}/{place}", name) for place, name in enumerate(self._files(row))]
+        if self.audio is not None and (name := self._value(self.audio, row)):
+            parts.append({"kind": "audio", "src": f"audio/{row}", "name": Path(name).name})
         if self.text is not None:
             parts.append({"kind": "text", "text": _cut(self._value(self.text, row), _LONGEST_TEXT)})
         if self.columns:
-            fields = [[name, _cut(self._value(name, row), _LONGEST_VALUE)] for name in self.columns]
-            parts.append({"kind": "fields", "fields": fields})
+            parts.append({"kind": "fields", "fields": [self._field(name, row) for name in self.columns]})
         return parts
 
     def title(self, row: int) -> str:
         """A row in a few words, for lists."""
         if self.text is not None:
             return _cut(" ".join(self._value(self.text, row).split()), _LONGEST_TITLE)
-        if self.columns and self.image is None:
+        if self.columns and not self.image:
             return _cut(", ".join(self._value(name, row) for name in self.columns[:6]), _LONGEST_TITLE)
         return self.ids[row]
 
-    def picture(self, row: int) -> tuple[bytes, str]:
-        """A row's picture and its media type."""
-        if not 0 <= row < len(self.ids):
-            raise MissingFileError(f"There is no row {row}.")
+    def thumbnail(self, row: int) -> str | None:
+        """Address of a row's first picture, where it has one."""
+        if self.pictures is not None:
+            return f"image/{row}"
+        return next((f"image/{row}/{k}" for k, name in enumerate(self._files(row)) if not is_link(name)), None)
+
+    def picture(self, row: int, place: int = 0) -> tuple[bytes, str]:
+        """One of a row's pictures and its media type."""
+        self._check(row)
         if self.pictures is not None:
             return grey_png(self.pictures[row]), "image/png"
-        if self.image is None:
-            raise MissingFileError("Rows have no pictures.")
-        return read_image(self.image_root, self._value(self.image, row))
+        names = self._files(row)
+        if not place < len(names):
+            raise MissingFileError("The row has no such picture.")
+        return read_image(self.root, names[place])
+
+    def sound(self, row: int) -> tuple[Path, str]:
+        """The file of a row's sound and its media type."""
+        self._check(row)
+        if self.audio is None:
+            raise MissingFileError("Rows have no sounds.")
+        return find_sound(self.root, self._value(self.audio, row))
 
     def plain(self, row: int) -> list[str]:
         """A row in lines of text, for a terminal."""
         if self.pictures is not None:
             return ["".join(" .:-=+*#%@"[min(int(10 * v), 9)] * 2 for v in line) for line in self.pictures[row]]
-        lines = [self._value(self.image, row)] if self.image is not None else []
+        lines = self._files(row)
+        if self.audio is not None:
+            lines.append(self._value(self.audio, row))
         if self.text is not None:
             lines += _cut(self._value(self.text, row), _LONGEST_TEXT).splitlines()
         return lines + [f"{name}: {_cut(self._value(name, row), _LONGEST_VALUE)}" for name in self.columns]
 
+    def _check(self, row: int) -> None:
+        if not 0 <= row < len(self.ids):
+            raise MissingFileError(f"There is no row {row}.")
+
+    def _files(self, row: int) -> list[str]:
+        columns = [self.image] if isinstance(self.image, str) else self.image
+        names = [name.strip() for column in columns for name in self._value(column, row).split(BETWEEN_FILES)]
+        return [name for name in names if name]
+
+    def _field(self, name: str, row: int) -> list[object]:
+        """Name, value, and how many standard deviations a number is from the mean."""
+        deviation = round(float(self.deviations[name][row]), 3) if name in self.deviations else None
+        return [name, _cut(self._value(name, row), _LONGEST_VALUE), deviation]
+
     def _value(self, name: str, row: int) -> str:
         assert self.table is not None
         value = self.table[name][row].as_py()
+        if name in self.deviations and isinstance(value, str) and len(value) > _LONGEST_NUMBER:
+            value = _as_number(value)
         if isinstance(value, float) and not value.is_integer():
             return "" if value != value else f"{value:.6g}"
         return as_text(value)
@@ -86,28 +122,37 @@ def things_of_table(
     id_column: str | None,
     *,
     text: str | None = None,
-    image: str | None = None,
+    image: Sequence[str] = (),
+    audio: str | None = None,
     columns: Sequence[str] = (),
     hidden: Sequence[str] = (),
-    image_root: Path,
+    root: Path,
+    deviations: Mapping[str, Array] | None = None,
 ) -> Things:
     """What to show of a table's rows: what is asked for, or else all its columns but the hidden ones."""
     names = table.column_names
-    for name in (text, image, *columns):
+    for name in (text, *image, audio, *columns):
         if name is not None and name not in names:
             raise InputError(
                 f"The table has no column {quoted(name)} to show. Its columns: {listed(map(shortened, names))}."
             )
-    if text is None and image is None and not columns:
+    if text is None and audio is None and not image and not columns:
         columns = [name for name in names if name != id_column and name not in hidden]
-    return Things(ids, table, text, image, tuple(columns), image_root)
+    return Things(ids, table, text, tuple(image), audio, tuple(columns), root, deviations=deviations or {})
 
 
-def _picture(row: int, value: str) -> Part:
+def _picture(address: str, name: str) -> Part:
     """A file's picture, or a link: the page asks nobody else for anything, so a link is there to be followed."""
-    if value.lower().startswith(("http://", "https://")):
-        return {"kind": "link", "href": value}
-    return {"kind": "image", "row": row, "name": Path(value).name} if value else {"kind": "text", "text": ""}
+    if is_link(name):
+        return {"kind": "link", "href": name}
+    return {"kind": "image", "src": address, "name": Path(name).name}
+
+
+def _as_number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _cut(text: str, limit: int) -> str:

@@ -1,32 +1,22 @@
-// The page of `sdulearn ask`. Texts of the table go into the page as text only, never as HTML.
-const KEYS = { s: "same", arrowleft: "same", d: "different", arrowright: "different", u: "unsure", arrowdown: "unsure" };
+// The page of `sdulearn ask`.
+import { answerButtons, bar, fieldsOf, inWords, isMatch, isTaken, keyed, make, nameOf, number, partView, percent, questionView, speak, t } from "./view.js";
+import { markdown } from "./markdown.js";
+
 const RETRY_MS = 2000;
 const ESTIMATE_MS = 1000;
 const PAGE = 100;
-const state = { name: "", question: null, busy: false, paused: false, begin: 0, times: [], people: [], start: null };
+const EXAMPLE_FIELDS = 8;
+const state = { name: "", question: null, busy: false, paused: false, begin: 0, times: [], own: 0, start: null };
 const at = (id) => document.getElementById(id);
-
-// An element with attributes (on... are listeners) and children: texts or elements.
-function make(tag, attributes = {}, ...children) {
-  const spaces = { svg: 1, rect: 1, path: 1, line: 1 };
-  const element = tag in spaces ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
-  }
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
+const soft = (text) => make("p", { class: "soft" }, text);
 
 function say(text, trouble = false) {
   at("status").textContent = text;
   at("status").classList.toggle("trouble", trouble);
 }
 
-const percent = (share, digits = 0) => (share === null ? "–" : `${(100 * share).toFixed(digits)}%`);
-const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
-
 const isPrivate = () => state.start.flip_rate !== null;
+const interval = ({ low, high }) => t("interval", { low: percent(low), high: percent(high) });
 
 class Refused extends Error {}
 
@@ -36,7 +26,7 @@ async function call(name, data, post = false) {
   if (post) Object.assign(options, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
   else if (data) address += "?" + new URLSearchParams(data);
   const response = await fetch(address, options);
-  if (response.status === 404) throw new Refused("The server was started again: open the address that it printed. All saved answers are kept.");
+  if (response.status === 404) throw new Refused(t("restarted"));
   if (response.ok) return response.json();
   const text = await response.text();
   throw new Refused(text.startsWith("{") ? JSON.parse(text).error : `${text} (${response.status})`);
@@ -49,7 +39,7 @@ async function insist(name, data) {
       return await call(name, data, true);
     } catch (error) {
       if (error instanceof Refused) throw error;
-      say("Not saved yet: the server does not answer. Trying again. If it was stopped, start the same command again.", true);
+      say(t("not_saved_yet"), true);
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }
@@ -59,7 +49,7 @@ async function attempt(work) {
   try {
     await work();
   } catch (error) {
-    say(error instanceof Refused ? error.message : "The server does not answer. Start the same command again; saved answers are kept.", true);
+    say(error instanceof Refused ? error.message : t("no_server"), true);
   }
 }
 
@@ -76,87 +66,59 @@ async function guarded(work) {
 function setEnabled() {
   const off = state.busy || state.paused;
   // Not `disabled`, which would take the focus away between two questions.
-  for (const button of document.querySelectorAll("[data-answer], #skip")) button.setAttribute("aria-disabled", off || !state.question);
+  for (const button of document.querySelectorAll("[data-answer], .pick, #skip")) button.setAttribute("aria-disabled", off || !state.question);
   at("undo").setAttribute("aria-disabled", off);
 }
 
 // ---- the question
 
-function partView(part, label) {
-  if (part.kind === "image") {
-    const image = make("img", { class: part.pixels ? "picture pixels" : "picture", src: `image/${part.row}`, alt: `Picture ${part.name ?? label}` });
-    image.addEventListener("error", () => image.replaceWith(make("p", { class: "soft" }, `The picture ${part.name ?? ""} cannot be shown.`)));
-    return image;
-  }
-  if (part.kind === "link") {
-    const safe = /^https?:\/\//i.test(part.href);
-    return safe ? make("p", {}, make("a", { href: part.href, target: "_blank", rel: "noopener noreferrer" }, part.href)) : make("p", {}, part.href);
-  }
-  return make("p", { class: "text", tabindex: "0", role: "group", "aria-label": `Text ${label}` }, part.text);
-}
-
-function sideView(thing, label) {
-  const parts = thing.parts.filter((part) => part.kind !== "fields");
-  return make("article", { "aria-label": `${label} thing` }, make("h2", {}, `${label}: ${thing.id}`), ...parts.map((part) => partView(part, thing.id)));
-}
-
-function fieldsOf(thing) {
-  return thing.parts.find((part) => part.kind === "fields")?.fields ?? [];
-}
-
-function fieldsView(left, right) {
-  const others = fieldsOf(right);
-  const rows = fieldsOf(left).map(([name, value], k) => {
-    const differs = value !== others[k][1];
-    const mark = differs ? make("span", { class: "visually-hidden" }, " (differs)") : null;
-    return make("tr", { class: differs ? "differs" : null }, make("th", { scope: "row" }, name, mark), make("td", {}, value), make("td", {}, others[k][1]));
-  });
-  if (!rows.length) return null;
-  const head = make("tr", {}, make("th", { scope: "col" }, "Field"), make("th", { scope: "col" }, `First: ${left.id}`), make("th", { scope: "col" }, `Second: ${right.id}`));
-  const table = make("table", { class: "fields" }, make("thead", {}, head), make("tbody", {}, ...rows));
-  return make("div", { class: "fields-box", tabindex: "0", role: "group", "aria-label": "Fields of both" }, table);
-}
-
-function inWords(thing) {
-  const texts = thing.parts.map((part) => part.text ?? part.fields?.map(([name, value]) => `${name} ${value}`).join(", ") ?? `picture ${part.name ?? thing.id}`);
-  return texts.join("; ").slice(0, 300);
-}
+const heading = (question) => state.start.wording || t(question && isMatch(question) ? "which" : "same_or_different");
 
 function showQuestion(result, said) {
-  state.question = result.question;
-  at("over").hidden = result.question !== null;
-  const pair = at("pair");
-  if (result.question === null) {
-    pair.replaceChildren();
-    at("over").replaceChildren(make("p", {}, result.reason), make("p", {}, make("a", { href: "#finish" }, "Finish")));
+  const { question } = result;
+  const changed = !state.question || !question || isMatch(state.question) !== isMatch(question);
+  state.question = question;
+  state.own = result.own;
+  at("ask-title").textContent = heading(question);
+  at("over").hidden = question !== null;
+  at("comment").value = "";
+  showProgress();
+  if (question === null) {
+    at("pair").replaceChildren();
+    at("answers").replaceChildren();
+    at("over").replaceChildren(make("p", {}, result.done ? t("done_person", { n: state.start.per_person }) : result.reason), make("p", {}, make("a", { class: "main", href: "#finish" }, t("finish"))));
     say(said);
     return;
   }
-  const { left, right } = result.question;
-  const hasSides = left.parts.some((part) => part.kind !== "fields");
-  pair.replaceChildren(...[hasSides ? make("div", { class: "sides flash" }, sideView(left, "First"), sideView(right, "Second")) : null, fieldsView(left, right)].filter(Boolean));
-  at("status").replaceChildren(said, make("span", { class: "visually-hidden" }, ` First: ${inWords(left)}. Second: ${inWords(right)}.`));
+  at("pair").replaceChildren(...questionView(question, { pick: answer, menu: null }));
+  if (changed) at("answers").replaceChildren(...answerButtons(question, answer));
+  const others = isMatch(question) ? question.choices.map((thing, k) => `${k + 1}: ${inWords(thing)}.`) : [`${t("second")}: ${inWords(question.right)}.`];
+  at("status").replaceChildren(said, make("span", { class: "visually-hidden" }, ` ${t("first")}: ${inWords(question.left)}. ${others.join(" ").slice(0, 1000)}`));
   at("status").classList.remove("trouble");
 }
 
-function answer(word) {
+const saidWords = (said) => (typeof said === "number" ? nameOf(state.question.choices[said]) : t(said).toLocaleLowerCase());
+
+function answer(said) {
   if (!state.question || state.paused) return;
   guarded(async () => {
-    const result = await insist("answer", { annotator: state.name, token: state.question.token, answer: word });
+    const words = saidWords(said);
+    const result = await insist("answer", { annotator: state.name, token: state.question.token, answer: said, comment: at("comment").value });
     state.times.push(Date.now());
-    showQuestion(result, result.written ? `Answer ${result.answers} saved${isPrivate() ? "" : `: ${word}`}.` : "Not saved: that question is no longer open. Here is another one.");
+    const saved = isPrivate() ? t("saved_private", { n: result.answers }) : t("saved", { n: result.answers, answer: words });
+    showQuestion(result, result.written ? saved : t("stale"));
     refreshNumbers();
   });
 }
 
 const undo = () => state.paused || guarded(async () => {
   const result = await insist("undo", { annotator: state.name });
-  showQuestion(result, result.undone ? "Taken back: here is that question again." : "There is nothing of yours to take back.");
+  showQuestion(result, t(result.undone ? "taken_back" : "nothing_to_undo"));
   refreshNumbers();
 });
 
 const skip = () => state.paused || !state.question || guarded(async () => {
-  showQuestion(await insist("skip", { annotator: state.name, token: state.question.token }), "Put off: it comes back later.");
+  showQuestion(await insist("skip", { annotator: state.name, token: state.question.token }), t("put_off"));
 });
 
 function pause() {
@@ -165,22 +127,41 @@ function pause() {
   at("pause").setAttribute("aria-pressed", state.paused);
   state.times = [];
   setEnabled();
-  say(state.paused ? `Paused. All answers are saved in ${state.start.log}: you can close the page, stop the server, and go on with the same command at any time.` : "Go on.");
+  say(state.paused ? t("paused", { log: state.start.log }) : t("go_on"));
 }
 
 document.addEventListener("keydown", (event) => {
-  const target = event.target instanceof Element ? event.target : document.body;
-  const typing = target.closest("input:not([type=checkbox]), select, textarea");
-  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || typing || at("ask").hidden || !at("keys").checked) return;
-  const key = event.key.toLowerCase();
-  const scrolls = target.closest(".text, .fields-box");
-  if (key === "arrowdown" && scrolls && scrolls.scrollHeight > scrolls.clientHeight) return;
-  const actions = { z: undo, k: skip, p: pause };
-  if (key in KEYS) answer(KEYS[key]);
-  else if (key in actions) actions[key]();
-  else return;
+  if (["Escape", "Enter"].includes(event.key) && event.target === at("comment")) at("ask-title").focus();
+  if (at("ask").hidden || !at("keys").checked || isTaken(event)) return;
+  const said = state.question ? keyed(event, state.question) : null;
+  const actions = { z: undo, k: skip, p: pause, c: () => at("comment").focus() };
+  const action = said === null ? actions[event.key.toLowerCase()] : () => answer(said);
+  if (!action) return;
   event.preventDefault();
+  action();
 });
+
+// ---- how far it is
+
+// Of one's own questions, or of the answers that make the interval narrow: its width falls like 1 / sqrt(n).
+function progress(accuracy) {
+  const { per_person: most, until } = state.start;
+  if (most) return { share: state.own / most, words: t("of_own", { n: state.own, all: most }) };
+  if (!until) return null;
+  const width = accuracy ? accuracy.high - accuracy.low : 1;
+  const words = accuracy ? t("width_now", { width: number(100 * width, 1), until: number(100 * until, 1) }) : t("width_wanted", { until: number(100 * until, 1) });
+  return { share: accuracy ? Math.min(1, (until / width) ** 2) : 0, words };
+}
+
+function showProgress(numbers = state.numbers) {
+  state.numbers = numbers;
+  const found = progress(numbers?.accuracy);
+  at("progress").hidden = !found;
+  if (!found) return;
+  const line = make("div", { class: "progress-line" }, make("progress", { max: 1, value: found.share, "aria-label": t("progress") }), make("span", {}, found.words));
+  const reached = numbers?.reached ? make("p", { class: "reached" }, t("reached"), " ", make("a", { href: "#finish" }, t("finish"))) : null;
+  at("progress").replaceChildren(...[line, reached].filter(Boolean));
+}
 
 // ---- numbers
 
@@ -191,6 +172,7 @@ async function refreshNumbers() {
   try {
     const numbers = await call("numbers");
     at("numbers").replaceChildren(...numbersView(numbers));
+    showProgress(numbers);
     clearTimeout(later);
     if (numbers.estimating) later = setTimeout(refreshNumbers, ESTIMATE_MS);
   } catch {
@@ -204,103 +186,101 @@ function pace() {
 }
 
 function numbersView(numbers) {
-  const parts = [
-    make("p", { class: "big", id: "n-answers" }, count(numbers.n_answers, "answer")),
-    make("p", { class: "soft" }, `${numbers.n_same} same, ${numbers.n_different} different, ${numbers.n_unsure} unsure${isPrivate() ? ", as stored" : ""}`),
-  ];
+  const { accuracy, classes, review, advice } = numbers;
+  const counts = { same: numbers.n_same, different: numbers.n_different, unsure: numbers.n_unsure };
+  const parts = [make("p", { class: "big", id: "n-answers" }, t("n_answers", { n: numbers.n_answers })), soft(t(isPrivate() ? "counts_private" : "counts", counts))];
   const seconds = pace();
-  if (seconds !== null) parts.push(make("p", { class: "soft" }, `about ${seconds.toFixed(1)} s an answer: 50 more take ${Math.ceil((50 * seconds) / 60)} min`));
-  if (numbers.privacy) parts.push(make("h2", {}, "Privacy"), make("p", { id: "privacy" }, numbers.privacy));
-  parts.push(make("h2", {}, "Estimated accuracy"), ...accuracyView(numbers));
-  parts.push(make("h2", {}, "Classes found"), ...classesView(numbers.classes));
-  parts.push(make("h2", {}, "To look at again"), reviewLink(numbers.review.length));
-  parts.push(make("h2", {}, "Go on?"), make("p", { id: "advice" }, adviceWords(numbers.advice)));
+  if (seconds !== null) parts.push(soft(t("pace", { seconds: number(seconds, 1), n: Math.ceil((50 * seconds) / 60) })));
+  if (numbers.privacy) parts.push(make("h2", {}, t("privacy")), make("p", { id: "privacy", lang: "en" }, numbers.privacy));
+  parts.push(make("h2", {}, t("accuracy")), ...accuracyView(numbers));
+  if (classes.length) parts.push(make("h2", {}, t("classes_found")), ...classesView(classes));
+  if (review.length) parts.push(make("h2", {}, t("review")), reviewLink(review.length));
+  if (accuracy && advice) parts.push(make("h2", {}, t("go_on_question")), make("p", { id: "advice" }, adviceWords(advice)));
   return parts;
 }
 
-function accuracyView(numbers) {
-  const { accuracy, curve } = numbers;
-  if (!accuracy) return [make("p", { class: "soft" }, "Not enough random questions yet.")];
-  const words = make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${percent(accuracy.low)} to ${percent(accuracy.high)})`);
-  const source = make("p", { class: "soft" }, "By the questions drawn at random alone.");
+function accuracyView({ accuracy, curve }) {
+  if (!accuracy) return [soft(t("too_few_random"))];
+  const words = make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${interval(accuracy)})`);
+  const source = soft(t("by_random", { n: accuracy.n_random }));
   return curve.length > 1 ? [words, curveView(curve), source] : [words, source];
 }
 
 function curveView(curve) {
-  const [first, last] = [curve[0].n_answers, curve[curve.length - 1].n_answers];
+  const [first, last] = [curve[0], curve[curve.length - 1]];
   const bottom = Math.min(0.5, ...curve.map((one) => one.low));
-  const x = (n) => ((100 * (n - first)) / Math.max(last - first, 1)).toFixed(2);
+  const x = (n) => ((100 * (n - first.n_answers)) / Math.max(last.n_answers - first.n_answers, 1)).toFixed(2);
   const y = (share) => ((50 * (1 - share)) / (1 - bottom)).toFixed(2);
   const line = (name) => curve.map((one) => `${x(one.n_answers)} ${y(one[name])}`);
-  const label = `Estimated accuracy from answer ${first} to ${last}: from ${percent(curve[0].value)} to ${percent(curve[curve.length - 1].value)}`;
+  const label = t("curve", { first: first.n_answers, last: last.n_answers, from: percent(first.value), to: percent(last.value) });
   const picture = make("svg", { class: "curve", viewBox: "0 0 100 50", preserveAspectRatio: "none", role: "img", "aria-label": label },
     make("line", { class: "grid", x1: 0, x2: 100, y1: y(0.75), y2: y(0.75) }),
     make("path", { class: "band", d: `M${line("low").concat(line("high").reverse()).join("L")}Z` }),
     make("path", { class: "line", d: `M${line("value").join("L")}` }));
-  const ends = make("p", { class: "scale" }, make("span", {}, `answer ${first}`), make("span", {}, `${percent(bottom)} to 100%`), make("span", {}, `answer ${last}`));
-  return make("div", {}, picture, ends);
+  const ends = [t("answer_n", { n: first.n_answers }), t("interval", { low: percent(bottom), high: percent(1) }), t("answer_n", { n: last.n_answers })];
+  return make("div", {}, picture, make("p", { class: "scale" }, ...ends.map((text) => make("span", {}, text))));
 }
 
+const classLabel = (one, k) => one.name || t("class_n", { n: k + 1 });
+
+// Shares are by the random questions; before there are some, there are none to show.
 function classesView(classes) {
-  if (!classes.length) return [make("p", { class: "soft" }, "None yet.")];
-  const note = make("p", { class: "soft" }, "With rows known to be in each, and shares by the random questions.");
-  return [note, ...classes.slice(0, 30).map((one, k) =>
-    make("div", { class: "class-share" }, make("span", {}, one.name || `Class ${k + 1}`, make("span", { class: "soft" }, ` (${one.n_points})`)),
-      make("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, make("rect", { width: 100 * (one.share ?? 0), height: 10 })),
-      make("span", {}, percent(one.share))))];
+  const known = classes.some((one) => one.share !== null);
+  return [...classes.slice(0, 30).map((one, k) =>
+    make("div", { class: known ? "class-share" : "class-count" }, make("span", {}, classLabel(one, k), make("span", { class: "soft" }, ` (${number(one.n_points)})`)),
+      ...(known ? [bar(one.share ?? 0), make("span", {}, percent(one.share))] : []))),
+  soft(t(known ? "classes_note" : "classes_count_note"))];
 }
 
 function reviewLink(n) {
-  if (isPrivate()) return make("p", { class: "soft" }, "Nothing: answers are randomised.");
-  if (!n) return make("p", { class: "soft" }, "No answer contradicts the others.");
-  return make("p", {}, make("a", { href: "#history" }, count(n, "answer")), ` ${n === 1 ? "disagrees" : "disagree"} with what the other answers say.`);
+  return make("p", {}, make("a", { href: "#history" }, t("n_answers", { n })), " ", t("disagree", { n }));
 }
 
 function adviceWords(advice) {
-  if (!advice) return "Too early to say.";
-  const points = advice.gain < 0.0005 ? "less than 0.1" : `about ${(100 * advice.gain).toFixed(1)}`;
-  const gain = `The next ${advice.n_next} answers are expected to add ${points} points of accuracy.`;
-  return advice.go_on ? gain : `${gain} You may stop here.`;
+  const gain = advice.gain < 0.0005 ? t("gain_small", { n: advice.n_next }) : t("gain", { n: advice.n_next, points: number(100 * advice.gain, 1) });
+  return advice.go_on ? gain : `${gain} ${t("may_stop")}`;
 }
 
 // ---- history
 
 function answerCell(one, name) {
-  if (!one.may_change) return make("span", {}, one.answer);
+  if (!one.may_change) return make("span", {}, t(one.answer));
   const change = async (event) => {
     const select = event.target;
     await guarded(async () => {
       await insist("change", { annotator: state.name, session: one.session, number: one.number, answer: select.value });
-      say(`Answer ${one.number} changed to ${select.value}.`);
+      say(t("changed", { n: one.number, answer: t(select.value).toLocaleLowerCase() }));
       one.answer = select.value;
     });
     select.value = one.answer;
   };
-  const options = ["same", "different", "unsure"].map((word) => make("option", { value: word, selected: word === one.answer }, word));
-  return make("select", { "aria-label": `${name} ${one.number}: ${one.left.title} and ${one.right.title}`, onchange: change }, ...options);
+  const options = ["same", "different", "unsure"].map((word) => make("option", { value: word, selected: word === one.answer }, t(word)));
+  return make("select", { "aria-label": `${name} ${one.number}: ${one.left.title}, ${one.right.title}`, onchange: change }, ...options);
 }
 
 function endView(end) {
-  const picture = end.picture ? make("img", { class: "thumb pixels", src: `image/${end.row}`, alt: "", loading: "lazy" }) : null;
+  const picture = end.picture ? make("img", { class: "thumb pixels", src: end.picture, alt: "", loading: "lazy" }) : null;
   return make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title));
 }
 
 function answersTable(answers, name) {
-  const head = ["No.", "First", "Second", "Answer", "Who", "When"].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
+  const head = [t("number"), t("first"), t("second"), t("answer"), t("who"), t("when")].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
+  const when = (time) => new Date(time).toLocaleString(document.documentElement.lang);
   const rows = answers.map((one) =>
     make("tr", {}, make("td", {}, String(one.number)), make("td", {}, endView(one.left)), make("td", {}, endView(one.right)),
-      make("td", {}, answerCell(one, name)), make("td", { class: "optional" }, one.annotator), make("td", { class: "optional" }, new Date(one.time).toLocaleString())));
+      make("td", {}, answerCell(one, name), one.comment ? make("p", { class: "soft remark" }, one.comment) : null),
+      make("td", { class: "optional" }, one.annotator), make("td", { class: "optional" }, when(one.time))));
   return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
 }
 
 async function showHistory() {
   const [found, numbers] = await Promise.all([call("history", { begin: state.begin, annotator: state.name }), call("numbers", { annotator: state.name })]);
   const last = Math.min(found.begin + PAGE, found.total);
-  at("list").replaceChildren(found.total ? answersTable(found.answers, "Answer") : make("p", { class: "soft" }, "No answers yet."));
-  at("range").textContent = found.total ? `${found.begin + 1} to ${last} of ${found.total}, the last first` : "";
+  at("list").replaceChildren(found.total ? answersTable(found.answers, t("answer")) : soft(t("no_answers")));
+  at("range").textContent = found.total ? t("range", { first: found.begin + 1, last, n: found.total }) : "";
   at("newer").disabled = found.begin === 0;
   at("older").disabled = last >= found.total;
-  at("review").replaceChildren(...(numbers.review.length ? [make("h2", {}, "To look at again"), make("p", {}, "These disagree with what the other answers say. Are they right?"), answersTable(numbers.review, "Doubtful answer")] : []));
+  at("review").replaceChildren(...(numbers.review.length ? [make("h2", {}, t("review")), make("p", {}, t("review_text")), answersTable(numbers.review, t("doubtful_answer"))] : []));
 }
 
 const turn = (step) => { state.begin = Math.max(0, state.begin + step); attempt(showHistory); };
@@ -314,41 +294,81 @@ function tableOf(head, rows) {
 
 async function showPeople() {
   const { people, couples } = await call("people");
-  const named = (name) => name || "no name";
-  const who = people.map((one) => [named(one.name), String(one.n_answers), percent(one.n_unsure / one.n_answers), percent(one.error_rate, 1)]);
-  const pairs = couples.map((one) => [`${named(one.first)} and ${named(one.second)}`, String(one.n_both), `${one.n_agreed} (${percent(one.n_agreed / one.n_both)})`]);
+  const named = (name) => name || t("no_name");
+  const who = people.map((one) => [named(one.name), number(one.n_answers), percent(one.n_unsure / one.n_answers), percent(one.error_rate, 1)]);
+  const pairs = couples.map((one) => [`${named(one.first)}, ${named(one.second)}`, number(one.n_both), `${number(one.n_agreed)} (${percent(one.n_agreed / one.n_both)})`]);
   at("agreement").replaceChildren(
-    who.length ? tableOf(["Who", "Answers", "Unsure", "Estimated error rate"], who) : make("p", { class: "soft" }, "No answers yet."),
-    make("h2", {}, "Questions that two people answered"),
-    pairs.length ? tableOf(["Who", "Questions", "Agreed"], pairs) : make("p", { class: "soft" }, "None yet."),
-    make("p", { class: "soft" }, "Error rates follow from how often people disagree, if they err independently of each other. With two people alone, nobody can say who errs more often."));
+    who.length ? tableOf([t("who"), t("answers"), t("unsure"), t("error_rate")], who) : soft(t("no_answers")),
+    make("h2", {}, t("shared_questions")),
+    pairs.length ? tableOf([t("who"), t("questions"), t("agreed")], pairs) : soft(t("none_yet")),
+    soft(t("people_note")));
 }
 
 // ---- finish
 
-async function showFinish() {
-  const { classes } = await call("classes");
-  const views = classes.map((one, k) => {
-    const input = make("input", { id: `class-${k}`, maxlength: "60", autocomplete: "off", value: one.name, "data-ids": JSON.stringify(one.ids) });
-    const examples = one.examples.map((thing) => {
-      const rows = fieldsOf(thing).slice(0, 8).map(([name, value]) => make("div", {}, make("span", { class: "soft" }, `${name}: `), value));
-      return make("article", { "aria-label": `Example ${thing.id}` }, make("h2", {}, thing.id), ...thing.parts.filter((part) => part.kind !== "fields").map((part) => partView(part, thing.id)), ...rows);
-    });
-    return make("div", { class: "class" }, make("label", { for: `class-${k}` }, `Name of class ${k + 1} `), input, make("div", { class: "examples" }, ...examples));
-  });
-  at("classes").replaceChildren(...(views.length ? views : [make("p", { class: "soft" }, "No classes to name: random pairs put no row into a class, and other questions need some answers first.")]));
-  at("fit").hidden = !state.start.can_fit;
-  if (!state.start.can_fit) at("result").replaceChildren(make("p", { class: "soft" }, "This is a demonstration: there is no table to fit a model to."));
+function exampleView(thing) {
+  const rows = fieldsOf(thing).slice(0, EXAMPLE_FIELDS).map(([name, value]) => make("div", {}, make("span", { class: "soft" }, `${name}: `), value));
+  const parts = thing.parts.filter((part) => part.kind !== "fields").map((part) => partView(part, thing.id, { still: part.kind === "text" }));
+  return make("article", { "aria-label": t("example", { id: thing.id }) }, make("h2", {}, thing.id), ...parts, ...rows);
 }
 
-function askedView({ asked, answered }) {
+const shareWords = (one) => (one.share === null ? t("n_known", { n: one.n_points }) : `${t("share", { share: percent(one.share) })} (${interval(one)})`);
+
+async function showFinish() {
+  const { classes } = await call("classes");
+  state.classes = classes;
+  const views = classes.map((one, k) => {
+    const input = make("input", { id: `class-${k}`, maxlength: "60", autocomplete: "off", value: one.name, "data-ids": JSON.stringify(one.ids) });
+    const head = make("div", { class: "class-head" }, make("label", { for: `class-${k}` }, t("name_of", { n: k + 1 })), input, make("span", { class: "soft" }, shareWords(one)));
+    return make("div", { class: "class" }, head, make("div", { class: "examples" }, ...one.examples.map(exampleView)));
+  });
+  at("classes").replaceChildren(...(views.length ? views : [soft(t("no_classes"))]));
+  at("fit").hidden = !state.start.can_fit;
+  if (!state.start.can_fit) at("result").replaceChildren(soft(t("demonstration")));
+}
+
+const inHundred = (share) => number(Math.round(100 * share));
+
+function headlineView({ accuracy }) {
+  if (!accuracy) return [make("p", { class: "headline" }, t("no_headline")), make("p", {}, t("no_headline_text"))];
+  const values = { value: inHundred(accuracy.value), low: inHundred(accuracy.low), high: inHundred(accuracy.high), n: Math.round(accuracy.n) };
+  const basis = { "random questions": "headline_random", "held-out answers": "headline_answers" }[accuracy.basis] ?? "headline_rows";
+  return [make("p", { class: "headline" }, t("headline", values)), make("p", { class: "soft" }, t(basis, values))];
+}
+
+function foundView(classes) {
+  return classes.map((one) => make("div", { class: "found" }, make("h3", {}, one.name),
+    one.share === null ? null : make("div", { class: "found-share" }, bar(one.share), make("span", {}, percent(one.share))),
+    make("div", { class: "thumbs" }, ...one.examples.map(endView))));
+}
+
+function askedView({ asked }) {
   const named = ({ id, thing }) => make("div", {}, thing.title === id ? null : make("span", { class: "soft" }, id), endView(thing));
-  const rows = asked.map((one) => [named(one), one.class, percent(one.probability, 1), String(one.n_answers)]);
-  const table = tableOf(["Row", "Class", "Probability", "Answers"], rows);
-  return [make("h2", {}, "Rows that were asked about"),
-    make("p", {}, "Their classes by features and answers together; the least certain first."),
-    make("div", { class: "fields-box", tabindex: "0", role: "group", "aria-label": "Rows that were asked about" }, table),
-    make("p", {}, make("a", { href: "answered", download: "answered.csv" }, "Download all (CSV)"), ` (${answered})`)];
+  const rows = asked.map((one) => [named(one), one.class, percent(one.probability, 1), number(one.n_answers)]);
+  const table = tableOf([t("row"), t("class"), t("probability"), t("answers")], rows);
+  return [make("h3", {}, t("asked_rows")), make("p", {}, t("asked_text")),
+    make("div", { class: "fields-box", tabindex: "0", role: "group", "aria-label": t("asked_rows") }, table)];
+}
+
+function commandView(text) {
+  const copy = () => navigator.clipboard.writeText(text).then(() => say(t("copied")), () => say(t("not_copied"), true));
+  return make("div", { class: "command" }, make("pre", { tabindex: "0" }, text), make("button", { type: "button", onclick: copy }, t("copy")));
+}
+
+function resultView(result) {
+  const download = (href, name, words) => make("a", { class: "button", href, download: name }, words);
+  return [
+    make("div", { class: "card" }, ...headlineView(result)),
+    make("h2", {}, t("classes")), make("div", { class: "all-found" }, ...foundView(result.classes)),
+    make("h2", {}, t("asked_rows")), make("p", {}, t("asked_download", { n: result.n_asked })),
+    make("p", {}, download("answered", "answered.csv", t("download_asked"))),
+    make("h2", {}, t("what_now")), make("p", {}, t("use_it")), commandView(result.predict),
+    make("p", {}, make("a", { href: "report", target: "_blank" }, t("report")), " · ", make("a", { href: "answers", download: "answers.csv" }, t("download_answers"))),
+    make("details", {}, make("summary", {}, t("everything_else")),
+      make("ul", { lang: "en" }, ...result.lines.map((line) => make("li", {}, line))), ...askedView(result),
+      make("h3", {}, t("fit_again")), commandView(result.fit),
+      make("p", { class: "soft" }, t("files", { model: result.model, report: result.report, answered: result.answered }))),
+  ];
 }
 
 function fit(event) {
@@ -356,16 +376,13 @@ function fit(event) {
   const labels = {};
   for (const input of at("classes").querySelectorAll("input")) for (const id of JSON.parse(input.dataset.ids)) labels[id] = input.value;
   guarded(async () => {
-    say("Fitting. This may take a minute.");
+    say(t("fitting"));
     const result = await call("finish", { annotator: state.name, labels }, true);
-    const copy = (text) => make("button", { type: "button", onclick: () => navigator.clipboard.writeText(text).then(() => say("Copied."), () => say("Copying is not allowed here: mark the text.", true)) }, "Copy");
-    at("result").replaceChildren(make("h2", {}, "The model"), make("ul", {}, ...result.lines.map((line) => make("li", {}, line))),
-      make("p", {}, make("a", { href: "report", target: "_blank" }, "Report page"), ` (${result.report})`),
-      ...askedView(result),
-      make("h2", {}, "Use it"), make("pre", { tabindex: "0" }, result.predict), copy(result.predict),
-      make("h2", {}, "Fit it again"), make("pre", { tabindex: "0" }, result.fit), copy(result.fit));
-    say(`Fitted: ${result.model}`);
-    at("result").scrollIntoView();
+    at("result").replaceChildren(...resultView(result));
+    at("naming-box").open = false;
+    say(t("fitted", { model: result.model }));
+    at("finish-title").focus();
+    window.scrollTo(0, 0);
   });
 }
 
@@ -387,12 +404,13 @@ function route(focus = true) {
 
 const open = () => guarded(async () => {
   if (state.start.need_name && !state.name) {
-    say("Give your name first: others answer here too.", true);
+    say(t("name_first"), true);
     at("name").focus();
     return;
   }
   const result = await call("question", { annotator: state.name });
-  showQuestion(result, result.answers ? `${count(result.answers, "answer")} so far.` : "");
+  at("instructions").open = !result.own;
+  showQuestion(result, result.answers ? t("answers_so_far", { n: result.answers }) : "");
   refreshNumbers();
 });
 
@@ -405,16 +423,29 @@ function setName(event) {
   open();
 }
 
+async function translate(language) {
+  const response = await fetch(`texts/${language}.json`, { cache: "no-store" });
+  speak(language, await response.json());
+  document.documentElement.lang = language;
+  const put = { t: (element, text) => { element.textContent = text; }, tLabel: (element, text) => element.setAttribute("aria-label", text), tPlaceholder: (element, text) => element.setAttribute("placeholder", text) };
+  for (const element of document.querySelectorAll("[data-t], [data-t-label], [data-t-placeholder]"))
+    for (const [name, set] of Object.entries(put)) if (element.dataset[name]) set(element, t(element.dataset[name]));
+}
+
 async function begin() {
   state.start = await call("start");
-  at("title").textContent = state.start.title;
-  document.title = `Same, or different? ${state.start.title}`;
+  const { start } = state;
+  await translate(start.language);
+  at("title").textContent = start.title;
+  document.title = `${heading(null)} ${start.title}`;
   at("private").hidden = !isPrivate();
-  at("private").textContent = `Answers are randomised: each one is flipped with probability ${percent(state.start.flip_rate, 1)} before it is stored, so that no line of the log says for certain what was said. The model allows for it. "Unsure" is stored as it is.`;
-  state.name = sessionStorage.getItem("name") ?? state.start.annotator;
+  at("private").textContent = isPrivate() ? t("private", { rate: percent(start.flip_rate, 1) }) : "";
+  at("comment").hidden = isPrivate();
+  at("instructions").hidden = !start.instructions;
+  at("instructions").querySelector("div").replaceChildren(...markdown(start.instructions));
+  state.name = sessionStorage.getItem("name") ?? start.annotator;
   at("name").value = state.name;
-  at("known").append(...state.start.people.filter(Boolean).map((name) => make("option", { value: name })));
-  for (const button of document.querySelectorAll("[data-answer]")) button.addEventListener("click", () => answer(button.dataset.answer));
+  at("known").append(...start.people.filter(Boolean).map((name) => make("option", { value: name })));
   const clicks = { undo, skip, pause, newer: () => turn(-PAGE), older: () => turn(PAGE) };
   for (const [id, action] of Object.entries(clicks)) at(id).addEventListener("click", action);
   at("who").addEventListener("submit", setName);
