@@ -197,6 +197,7 @@ def table(tmp_path_factory):
 
 def test_texts_pictures_links_and_fields(start_server, open_page, log, table):
     options = ("--text", "note", "--image", "picture", "--columns", "size,colour", "--drop", "label")
+    options = (*options, "--missing", "mean")  # of links the page makes no features
     page = open_page(start_server(table, "-o", log, *options, "--seed", "4").address)
     assert page.locator("#pair .text").first.inner_text().startswith(NASTY)
     assert page.locator("#pair script, #pair img[onerror]").count() == 0
@@ -260,7 +261,7 @@ def test_words_of_one_s_own_a_language_a_comment_a_goal_and_pictures_to_enlarge(
         f"# Rules\n\n- **look** twice {NASTY}\n- [more](https://x.example/) or [less](javascript:alert(1))\n"
     )
     words = ("--question", f"One fault? {NASTY}", "--instructions", note, "--language", "de", "--per-person", "2")
-    shown = ("--image", "picture", "--columns", "size", "--drop", "label,note", "--seed", "4")
+    shown = ("--image", "picture", "--columns", "size", "--drop", "label,note", "--missing", "mean", "--seed", "4")
     page = open_page(start_server(table, "-o", log, *words, *shown).address, viewport={"width": 390, "height": 800})
     assert page.locator("html").get_attribute("lang") == "de"
     assert page.locator("h1:visible").inner_text() == f"One fault? {NASTY}"
@@ -304,7 +305,7 @@ FILLED = {"ask": "#numbers .curve", "history": "#list select", "people": "#agree
 def test_everybody_can_use_it(start_server, open_page, log, table):
     """Contrast, labels and the like by axe-core on every page, nothing beside the screen; a picture of each."""
     source = axe()
-    shown = ("--text", "note", "--image", "picture", "--columns", "size,colour")
+    shown = ("--text", "note", "--image", "picture", "--columns", "size,colour", "--missing", "mean")
     call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), *shown]
     oracle = ("--oracle", "label", "--questions", "30", "--annotator", "ann")
     subprocess.run([*call, *oracle], check=True, capture_output=True)
