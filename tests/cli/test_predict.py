@@ -89,6 +89,13 @@ def test_the_screen_gets_nothing_but_the_table_and_no_row_steers_it(call, model,
     assert [row[0] for row in rows] == ["id", *["\\x1b[2J"] * 3]
     assert rows[0] == ["id", "label", "probability"]
     assert "3 rows" in captured.err
+    # Nothing of a table that cannot be predicted, not even a header.
+    frame.drop(columns="x3").to_csv(tmp_path / "t.csv", index=False)
+    assert call("predict", tmp_path / "model.sdu", tmp_path / "t.csv") == 2
+    assert capsys.readouterr().out == ""
+    frame[:0].to_parquet(tmp_path / "t.parquet")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.parquet")
+    assert capsys.readouterr().out == "id,label,probability\n"
 
 
 FORMULAS = ["=HYPERLINK(1)", "@A1", "+49 170", "-2+3+cmd|' /C calc'!A0", "'=1", "＝1+1"]

@@ -158,7 +158,8 @@ def write_answered(path: Path, model: TableModel) -> None:
 def _written(path: Path | None, model: TableModel, escaped: Counter[str], answered: bool) -> Iterator[Write]:
     """A function that writes rows: to the screen, or to a file that appears when all has gone well."""
     if path is None:
-        yield _csv_writer(_Screen(), ",", model, escaped, answered)
+        with _csv_writer(_Screen(), ",", model, escaped, answered) as write:
+            yield write
         return
     name = file_format(path, ("csv", "tsv", "parquet"))
     with written_whole(path) as draft:
@@ -169,8 +170,11 @@ def _written(path: Path | None, model: TableModel, escaped: Counter[str], answer
                 raise InputError("The table has no rows, so there is nothing to write.")
             return
         zipped = path.suffix.lower() == ".gz"
-        with (gzip.open if zipped else open)(draft, "wt", encoding="utf-8", newline="") as file:
-            yield _csv_writer(file, "," if name == "csv" else "\t", model, escaped, answered)
+        with (
+            (gzip.open if zipped else open)(draft, "wt", encoding="utf-8", newline="") as file,
+            _csv_writer(file, "," if name == "csv" else "\t", model, escaped, answered) as write,
+        ):
+            yield write
 
 
 class _Screen:
@@ -180,10 +184,21 @@ class _Screen:
         return sys.stdout.write("\n".join(printable(part) for part in line.split("\n")))
 
 
-def _csv_writer(file: IO[str] | _Screen, mark: str, model: TableModel, escaped: Counter[str], answered: bool) -> Write:
+@contextmanager
+def _csv_writer(
+    file: IO[str] | _Screen, mark: str, model: TableModel, escaped: Counter[str], answered: bool
+) -> Iterator[Write]:
+    """A function that writes rows, the header before the first of them: a table that cannot be read has none."""
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")
-    writer.writerow(["id", "label", *number_columns(model, answered)])
-    return lambda found: writer.writerows(text_rows(model, found, escaped))
+    header = [["id", "label", *number_columns(model, answered)]]
+
+    def write(found: Predictions) -> None:
+        writer.writerows(header)
+        header.clear()
+        writer.writerows(text_rows(model, found, escaped))
+
+    yield write
+    writer.writerows(header)
 
 
 def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> Iterator[tuple[str, ...]]:
