@@ -131,7 +131,10 @@ class Columns:
         """The columns to read, and the ids; an error where the table has not all of them."""
         wanted = [column.name for column in self.columns]
         if absent := [column for column in wanted if column not in present]:
-            raise InputError(f"{name} lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs.")
+            hint = " Give the vectors of its rows with `embedding`." if absent[0].startswith("embedding ") else ""
+            raise InputError(
+                f"{name} lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs.{hint}"
+            )
         return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
 
     def encode(self, name: str, batch: ArrowTable) -> tuple[Array, Counter[str]]:

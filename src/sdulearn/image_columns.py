@@ -106,7 +106,7 @@ def _of_cell(root: Path, cell: str | None) -> Array | str:
 
 def _of_file(root: Path, name: str) -> Array:
     if is_link(name):
-        raise FileError(f"{quoted(name)} is a link, not a file")
+        raise FileError(f"{quoted(name)} is a link: download it, or keep the column from the features with `drop`")
     image = require("PIL.Image", "images")
     data = read_image(root, name)[0]
     try:

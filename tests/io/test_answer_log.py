@@ -397,3 +397,36 @@ def test_a_pick_tells_it_from_choices_that_are_not_known_to_differ():
     assert given_pairs(answers) == [(0, "c", "a", 1), (0, "c", "b", -1), (1, "d", "a", 1), (2, "a", "e", -1)]
     # These are one class by now.
     assert given_pairs([answers[0], Answer("b", ("a",), 0)]) == [(0, "c", "a", 1), (1, "b", "a", 1)]
+
+
+def test_the_classes_that_match_questions_have_found(path):
+    """One to begin with, and one for each point like none of the choices; a second opinion opens none."""
+    with AnswerLog(path) as log:
+        for left, choices, picked in (
+            ("b", ("a",), "none"),
+            ("c", ("a", "b"), "none"),
+            ("d", ("a", "b", "c"), 1),
+            ("e", ("a", "b", "c"), 2),
+            ("e", ("c", "a", "b"), 1),
+            ("f", ("a", "b", "c"), "unsure"),
+        ):
+            log.append(Answer(left, choices, picked))
+    assert read_answers(path).n_classes == 3
+    with AnswerLog(path) as log:
+        # Two of the classes are one after all.
+        log.change(list(log.contents.answers)[1], 0)
+    assert read_answers(path).n_classes == 2
+
+
+def test_how_the_table_was_read_is_remembered(path):
+    with AnswerLog(path) as log:
+        add(log, "a", "b")
+    assert read_answers(path).reading is None
+    with AnswerLog(path) as log:
+        log.begin(1, reading={"text": ["notes"], "drop": ["truth"], "of_later_versions": 1})
+        add(log, "a", "c")
+    found = read_answers(path).reading
+    assert (found.text, found.images, found.drop, found.embedding) == (("notes",), (), ("truth",), None)
+    with AnswerLog(path) as log:
+        log.begin(1, reading={"text": 7})
+    assert "reading of the table: expected list, found int" in read_answers(path).bad_rows[0].reason

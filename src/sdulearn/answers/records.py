@@ -168,6 +168,17 @@ def flip_rate(epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
+class TableReading:
+    """How the table was read that questions were asked about; see :func:`sdulearn.fit_table`."""
+
+    text: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    image_root: str | None = None
+    embedding: str | None = None
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Answers:
     """Answers by id, and what was understood of the file or frame they come from.
 
@@ -212,6 +223,9 @@ class Answers:
     questions : int array of shape (n_answers,) or None
         Which question each answer belongs to, from 0, where one with several choices tells of several pairs; None where
         each is a question of its own.
+    reading : TableReading or None
+        How the table was read that the questions of a log are about: ``text``, ``images`` and further options of
+        :func:`sdulearn.fit_table`, which are taken from here where they are not given.
     """
 
     name: str
@@ -233,11 +247,25 @@ class Answers:
     seconds: Array | None = None
     certainty: Array | None = None
     questions: Indices | None = None
+    reading: TableReading | None = None
 
     @property
     def n_questions(self) -> int:
         """Number of questions that were answered, those "unsure" included."""
         return len(self.answers) if self.questions is None else len(np.unique(self.questions))
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes that questions with several choices have found; None where there are no such questions.
+
+        The first pick of a point puts it into the class of what it is like; a point like no choice opens one.
+        """
+        if self.questions is None:
+            return None
+        points, ends = np.unique(self.ids[self.answers != UNSURE].astype(str), return_inverse=True)
+        ends = ends.reshape(-1, 2)[self.answers[self.answers != UNSURE] == SIMILAR]
+        first = np.unique(ends[:, 0], return_index=True)[1]
+        return len(np.unique(connect(ends[first], len(points))))
 
     @property
     def annotator_names(self) -> tuple[str, ...]:

@@ -17,17 +17,19 @@ import shlex
 import threading
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
+from sdulearn.answers.records import EPSILONS, TableReading, flip_rate, is_epsilon
 from sdulearn.asking.records import Question
 from sdulearn.cli.options import (
     OPTIONS,
     TABLE_OPTIONS,
     add_engine_options,
+    add_files_options,
     add_table_options,
     in_options,
     names,
@@ -43,6 +45,7 @@ from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, NothingToAskError, SdulearnError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
+from sdulearn.io.typed import plain
 from sdulearn.report.facts import sentence
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Rows
@@ -53,6 +56,8 @@ from sdulearn.workflow.data import draw_rows, sample_sizes
 
 _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
+# What a log remembers of how the table was read.
+_READING = [one.name for one in fields(TableReading)]
 _TOLD_EVERY = 50
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
@@ -90,9 +95,7 @@ def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
     )
     shown.add_argument("--audio", metavar="COLUMN", help="a column of sound files, which are no features")
     shown.add_argument("--columns", type=names, default=(), metavar="A,B,...", help="columns side by side")
-    shown.add_argument(
-        "--image-root", type=Path, metavar="FOLDER", help="pictures and sounds lie in here (the table's folder)"
-    )
+    add_files_options(shown)
     shown.add_argument("--question", default="", metavar="TEXT", help="the question in your words, above the rows")
     shown.add_argument(
         "--instructions", type=Path, metavar="FILE.md", help="what people should keep in mind (Markdown)"
@@ -241,11 +244,12 @@ def _deviations(columns: Columns, scaled: Rows) -> dict[str, Array]:
 
 
 def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """How the table is read; what is heard, or holds labels, is not a feature."""
-    given = {name: getattr(arguments, name) for name in TABLE_OPTIONS}
+    """How the table is read; what is heard or holds labels is not a feature, and beside vectors no text or picture."""
+    given = {name: getattr(arguments, name) for name in (*TABLE_OPTIONS, "image_root", "embedding")}
     text = (arguments.text,) if arguments.text else ()
-    given |= {"text": text, "images": arguments.image, "image_root": arguments.image_root}
-    others = [name for name in (arguments.oracle, arguments.audio) if name]
+    shown = (*text, *arguments.image) if arguments.embedding else ()
+    others = [name for name in (arguments.oracle, arguments.audio, *shown) if name]
+    given |= {"text": () if shown else text, "images": () if shown else arguments.image}
     return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
 
 
@@ -267,6 +271,9 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
             f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored. "
             "Questions are random pairs, and no row is in two of them, as each answer about a row reveals more of it."
         )
+    if not arguments.demo:
+        read_as = {name: value for name, value in table_options(arguments).items() if value and name in _READING}
+        settings["reading"] = plain(read_as)
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
 

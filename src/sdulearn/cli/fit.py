@@ -22,6 +22,7 @@ from sdulearn.cli.options import (
     TABLE_OPTIONS,
     add_answer_options,
     add_engine_options,
+    add_files_options,
     add_json_option,
     add_table_options,
     error_rate,
@@ -42,7 +43,7 @@ from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
 
 # Options that are called as the parameters they stand for.
 _METHOD_OPTIONS = ("method", "loss", "prior", "error_rate", "classes", "model")
-_THINGS_OPTIONS = ("text", "image_root")
+_THINGS_OPTIONS = ("text", "image_root", "embedding")
 _OPTIONS = (
     *TABLE_OPTIONS,
     *_METHOD_OPTIONS,
@@ -142,7 +143,7 @@ def _add_things_options(things: argparse._ArgumentGroup) -> None:
         metavar="COLUMN,...",
         help="columns of picture files (needs sdulearn[images])",
     )
-    things.add_argument("--image-root", type=Path, metavar="FOLDER", help="pictures lie in here (the table's folder)")
+    add_files_options(things)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ _ALIKE = (
     "categories", "ceiling", "classes", "codes", "confidence", "design", "direction", "drop", "engine", "error_rate",
     "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
     "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad", "answered", "text",
-    "image_root",
+    "image_root", "embedding",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},
@@ -135,6 +135,19 @@ def add_answer_options(parser: argparse._ActionsContainer) -> None:
         type=_words,
         metavar="WORD=MEANING,...",
         help="what unusual words mean, for example yes=similar,no=dissimilar,maybe=unsure",
+    )
+
+
+def add_files_options(things: argparse._ActionsContainer) -> None:
+    """Files that go with a table."""
+    things.add_argument(
+        "--image-root", type=Path, metavar="FOLDER", help="pictures (and sounds) lie in here (the table's folder)"
+    )
+    things.add_argument(
+        "--embedding",
+        type=Path,
+        metavar="FILE",
+        help="vectors as features, a row for each row of the table: .npy, or .parquet, also by a column of ids",
     )
 
 

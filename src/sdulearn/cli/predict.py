@@ -31,6 +31,7 @@ import numpy as np
 from sdulearn.cli.options import (
     Progress,
     add_engine_options,
+    add_files_options,
     add_json_option,
     opened_engine,
     print_json,
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
     )
-    parser.add_argument("--image-root", type=Path, metavar="FOLDER", help="pictures lie in here (the table's folder)")
+    add_files_options(parser)
     asked = parser.add_argument_group("rows that were asked about")
     asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
@@ -95,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     escaped: Counter[str] = Counter()
     options = {"answers": arguments.answers, "id_column": arguments.id, "skip_bad": arguments.skip_bad}
-    options["image_root"] = arguments.image_root
+    options |= {"image_root": arguments.image_root, "embedding": arguments.embedding}
     if output is not None and not output.suffix:
         with opened_engine(arguments, "predicting") as engine:
             found = write_predictions(model, arguments.table, output, **options, engine=engine)

@@ -36,9 +36,19 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers.records import EPSILONS, Answer, Answers, BadRow, given_pairs, is_epsilon, read_said
+from sdulearn.answers.records import (
+    EPSILONS,
+    Answer,
+    Answers,
+    BadRow,
+    TableReading,
+    given_pairs,
+    is_epsilon,
+    read_said,
+)
 from sdulearn.errors import FileError, InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
+from sdulearn.io.typed import read
 from sdulearn.types import Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
@@ -68,6 +78,7 @@ class LogContents:
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of each session's answers: None where they are as given, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
+    reading: TableReading | None = None  # how the table was read, in the last session that says it
     undone: set[Key] = field(default_factory=set)  # answers that were taken back
     # the same as far as their own lines are there: what they said is still in the file
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
@@ -90,6 +101,11 @@ class LogContents:
                 self.seeds[session] = seed
             epsilon, reason = _read_epsilon(record)
             self.epsilons[session] = math.nan if reason else epsilon
+            if isinstance(reading := record.get("reading"), dict):
+                try:
+                    self.reading = read(TableReading, reading)
+                except (TypeError, ValueError) as error:
+                    reason = f"reading of the table: {error}"
         elif event in ("answer", "change", "undo"):
             reason = self._apply_answer(str(event), record, line)
         elif not isinstance(event, str):
@@ -321,6 +337,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
         epsilon=contents.epsilon,
         questions=of if columns["id_b"] == "choices" else None,
+        reading=contents.reading,
     )
 
 

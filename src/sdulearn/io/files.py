@@ -29,6 +29,7 @@ _FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
+    ".npy": "npy",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".svm": "svm",

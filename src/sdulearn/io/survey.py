@@ -226,6 +226,10 @@ def decided(
             cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
             made[name] = ImageFeatures.fit(where, cells, image_root, missing == "error")
     columns = decide(table.name, table.types, counts, wanted.guessed, chosen, missing, max_categories, made)
+    vectors = [
+        part.start for one, part in zip(columns.columns, columns.features, strict=True) if one.name in table.together
+    ]
+    columns.scale[vectors] = np.sqrt(np.mean(columns.scale[vectors] ** 2)) if vectors else 1.0
     return replace(columns, image_root=image_root)
 
 

@@ -73,6 +73,7 @@ class Table:
     types: Mapping[str, ArrowType]  # by column, in order
     parts: tuple[Part, ...]
     n_rows: int | None = None  # None where nobody knows before it was read
+    together: tuple[str, ...] = ()  # columns that are one vector: they keep their scales relative to each other
 
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
         """Some columns of all rows; they become so many features, by default one each."""

@@ -21,6 +21,7 @@ from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, quoted, require
+from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import (
@@ -130,7 +131,7 @@ def gather(
     """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
     if is_location(source) and table_format(source) == "svm":
         return _gather_sparse(source, answers, labels, options, engine)
-    table = open_table(source)
+    table = with_embedding(open_table(source), options.embedding)
     asked = set() if answers is None else set(answers.ids.ravel().tolist())
     wanted = _wanted(table, asked, labels, options, by_answers=answers is not None)
     sums = None
@@ -223,7 +224,7 @@ def _kept(
         unlabeled=local,
         n_unlabeled=len(local),
         labels={int(np.searchsorted(rows, row)): name for row, name in labelled.items()},
-        population=_population(columns, found.n_rows, X[local] if len(local) else X),
+        population=_population(table, columns, found.n_rows, X[local] if len(local) else X),
     )
     notes = [Finding("fit_warning", "warning", {"message": f"{columns.unseen_words(*one)}."}) for one in unseen.items()]
     data = replace(data, findings=[*notes, *data.findings])
@@ -258,6 +259,7 @@ def draw_rows(
     text: Collection[str],
     images: Collection[str],
     image_root: Path | None,
+    embedding: Location | None,
     missing: str,
     max_categories: int,
 ) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
@@ -265,7 +267,7 @@ def draw_rows(
 
     They come in random order, so that a larger draw begins with a smaller one; a small table is there whole, as it is.
     """
-    table = open_table(source)
+    table = with_embedding(open_table(source), embedding)
     wanted = look_for(
         table,
         id_column=id_column,
@@ -290,11 +292,11 @@ def draw_rows(
     return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows
 
 
-def _population(columns: Columns, n_rows: int, X: Rows) -> Population:
-    """The whole table; what texts and pictures become is known of some rows alone."""
+def _population(table: Table, columns: Columns, n_rows: int, X: Rows) -> Population:
+    """The whole table; features that share a scale have a variance of their own in the rows that are kept."""
     variance = columns.scale**2
     for column, part in zip(columns.columns, columns.features, strict=True):
-        if column.name in columns.makers:
+        if column.name in columns.makers or column.name in table.together:
             variance[part] = X[:, part].var(axis=0)
     return Population(n_rows, columns.mean, variance, off_mode(X))
 

@@ -76,6 +76,7 @@ def fit_table(
     text: Sequence[str] = (),
     images: Sequence[str] = (),
     image_root: Location | None = None,
+    embedding: Location | None = None,
     missing: str = "error",
     max_categories: int = 50,
     answer_columns: Mapping[str, str] | None = None,
@@ -116,7 +117,8 @@ def fit_table(
         takes the rate at which ``sdulearn ask --private`` flipped the answers.
     classes : int or "auto", optional
         Number of classes, or "auto" for the fewest within one standard error of the best likelihood of held-out
-        answers; by default two, or as many as ``labels`` names. More than two are for the joint likelihood.
+        answers; by default two, or as many as ``labels`` names or match questions have found. More than two are for
+        the joint likelihood.
     model : {"auto", "linear", "boosted"}, optional
         Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", whichever
         makes held-out answers likelier; linear without LightGBM, and with fewer than 60 answers, more than 100
@@ -138,6 +140,9 @@ def fit_table(
         ``pip install 'sdulearn[images]'``).
     image_root : str or path-like, optional
         The folder that pictures are in; by default that of the table.
+    embedding : str or path-like, optional
+        A .npy or .parquet file of vectors of your own, such as those of a language model, which are features too: one
+        for each row of the table, in its order, or in a .parquet file with a column of ids that the table has too.
     missing : {"error", "mean"}, default="error"
         Refuse missing values, or put in the column's mean (most frequent category, mean picture). A missing text is
         an empty one.
@@ -203,10 +208,13 @@ def fit_table(
         text=text,
         images=images,
         image_root=None if image_root is None else Path(image_root),
+        embedding=embedding,
     )
     given = None
     if answers is not None:
         given = read_answers(answers, columns=answer_columns, words=answer_words)
+        if given.reading is not None:
+            options = options.read_as(given.reading)
         if given.epsilon is not None:
             # The error rate of answers that were flipped before they were stored is known.
             options.need_joint(f"{given.name}: answers that were flipped (epsilon {given.epsilon:g})")

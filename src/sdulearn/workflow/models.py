@@ -30,14 +30,15 @@ Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 
 
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
-    """As asked for, as the labels name, or by the held-out likelihood of the answers; then with its interval.
+    """As asked for, as labels and match questions name, or by the held-out likelihood of answers, with its interval.
 
     Labels are set aside for the search, as what they are called depends on its result. "auto" comes back where
     the fit itself can search.
     """
     n_named = max(2, len(set(data.labels.values())))
     if options.classes is None:
-        return n_named, None
+        asked = 2 if data.answers is None else data.answers.n_classes or 2
+        return max(n_named, asked), None
     if options.classes != "auto" or (not data.labels and options.model != "boosted"):
         return options.classes, None
     rows, y, weights = data.stacked()

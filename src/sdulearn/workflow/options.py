@@ -6,14 +6,16 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 
+from sdulearn.answers.records import TableReading
 from sdulearn.errors import InputError, require
+from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.risks import RISKS
 
@@ -60,6 +62,7 @@ class FitOptions:
     text: Sequence[str] = ()
     images: Sequence[str] = ()
     image_root: Path | None = None
+    embedding: Location | None = None
     prior_strength: float = 3.0
 
     def __post_init__(self) -> None:
@@ -92,6 +95,22 @@ class FitOptions:
     def is_joint(self) -> bool:
         """Whether the method looks at both ends of a pair together."""
         return self.method in ("auto", "joint")
+
+    def read_as(self, reading: TableReading) -> FitOptions:
+        """With the columns as they were read when questions were asked, unless something else is asked for."""
+        named = {*self.drop, *self.categories, *self.text, *self.images}
+        free = {
+            name: tuple(one for one in getattr(reading, name) if one not in named)
+            for name in ("text", "images", "drop")
+        }
+        return replace(
+            self,
+            text=self.text or free["text"],
+            images=self.images or free["images"],
+            drop=(*self.drop, *free["drop"]),
+            embedding=self.embedding or reading.embedding,
+            image_root=self.image_root or (None if reading.image_root is None else Path(reading.image_root)),
+        )
 
     def check_many_classes(self, what: str) -> None:
         """More than two classes, or a search for their number."""

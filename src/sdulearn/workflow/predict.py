@@ -25,6 +25,7 @@ from sdulearn.base import posterior_of
 from sdulearn.columns import Columns
 from sdulearn.errors import FileError, InputError, quoted, require
 from sdulearn.io.answers import read_answers
+from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, folder_of, is_location, written_whole
 from sdulearn.io.survey import find_ids, id_texts, named_id_column
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
@@ -128,6 +129,7 @@ def predict_table(
     id_column: str | None = None,
     skip_bad: bool = False,
     image_root: Location | None = None,
+    embedding: Location | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Predictions]:
     """Predict all rows of a file, folder or frame in their order, portion by portion; never all in memory.
@@ -147,6 +149,8 @@ def predict_table(
         Leave out answers that cannot be used instead of refusing them.
     image_root : str or path-like, optional
         The folder that pictures are in; by default that of the table.
+    embedding : str or path-like, optional
+        The file of vectors of this table's rows, where the model was fitted with one.
     progress : function, optional
         Called with the number of rows of a Parquet table; gives a function that is called with the number of
         rows after each portion, and with None at the end.
@@ -156,7 +160,7 @@ def predict_table(
     Predictions
         Some rows.
     """
-    reader, table = _opened(model, path, id_column, image_root)
+    reader, table = _opened(model, path, id_column, image_root, embedding)
     if answers is not None:
         rows = _in_turn(reader, table, progress)
         reader = replace(reader, answered=_posterior(model, rows, read_answers(answers), skip_bad))
@@ -178,7 +182,11 @@ def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterato
 
 
 def _opened(
-    model: TableModel, path: Location | Frame, id_column: str | None, image_root: Location | None
+    model: TableModel,
+    path: Location | Frame,
+    id_column: str | None,
+    image_root: Location | None,
+    embedding: Location | None,
 ) -> tuple[Reader, Table]:
     """A table that the model can predict, and what predicts its parts."""
     root = folder_of(path) if image_root is None else Path(image_root)
@@ -191,7 +199,7 @@ def _opened(
     if is_sparse:
         part = partial(_svmlight_part, path, columns)
         return Reader(model, str(path), (), None), Table(str(path), "svm", {}, (part,))
-    table = open_table(path)
+    table = with_embedding(open_table(path), embedding)
     names = list(table.types)
     id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
@@ -283,6 +291,7 @@ def write_predictions(
     id_column: str | None = None,
     skip_bad: bool = False,
     image_root: Location | None = None,
+    embedding: Location | None = None,
     engine: str | Engine = "stream",
 ) -> PredictionCounts:
     """Predict all rows of a table into a folder of Parquet files, several at a time, on all cores or on a cluster.
@@ -297,7 +306,7 @@ def write_predictions(
     folder : str or path-like
         The folder to make; it must not be there, or be empty. Its columns are id, label, the probability of the
         second class (of more than two ``probability_NAME`` for each) and, with ``answers``, n_answers.
-    answers, id_column, skip_bad, image_root
+    answers, id_column, skip_bad, image_root, embedding
         As in :func:`predict_table`.
     engine : {"memory", "stream", "dask"} or Engine, default="stream"
         Where the work is done: on one core, on all, or on a Dask cluster, whose workers must reach table and folder
@@ -315,7 +324,7 @@ def write_predictions(
     """
     from sdulearn.workflow.options import Engine, open_engine
 
-    reader, table = _opened(model, path, id_column, image_root)
+    reader, table = _opened(model, path, id_column, image_root, embedding)
     id_type = require("pyarrow", "files").int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
     parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]

@@ -1,0 +1,116 @@
+"""Vectors in a file of their own, beside a table."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sdulearn import fit_table, load_model
+from sdulearn.cli.main import main
+from sdulearn.errors import InputError, MissingFileError
+from sdulearn.io.embeddings import with_embedding
+from sdulearn.io.tables import open_table
+from sdulearn.workflow import predict_table
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory):
+    """A folder with 200 rows of one column, vectors of two classes in several files, and answers."""
+    folder = tmp_path_factory.mktemp("vectors")
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(200) < 0.6, 1, -1)
+    # The class is in the axis of the largest spread, as in principal components.
+    vectors = rng.normal(size=(200, 6)) * [0.5, 0.3, 0.2, 0.1, 0.1, 0.1] + np.outer(y, [4, 0, 0, 0, 0, 0])
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(200)], "height": rng.normal(size=200)})
+    table.to_csv(folder / "t.csv", index=False)
+    table.to_parquet(folder / "t.parquet", row_group_size=60)
+    np.save(folder / "v.npy", vectors.astype(np.float32))
+    order = rng.permutation(200)
+    named = pa.table({"id": table.id[order].to_numpy(), "vector": list(vectors[order].astype(np.float32))})
+    pq.write_table(named, folder / "v.parquet")
+    pairs = rng.permutation(200)[:120].reshape(-1, 2)
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    answers = pd.DataFrame(
+        {"id_a": table.id[pairs[:, 0]].array, "id_b": table.id[pairs[:, 1]].array, "label": same * 1}
+    )
+    answers.to_csv(folder / "a.csv", index=False)
+    return folder, y, vectors.astype(np.float32)
+
+
+def joined(table, columns, rows):
+    """All batches of a table as one array."""
+    batches = [np.column_stack([np.asarray(b[c], float) for c in columns]) for _, b in table.batches(columns, rows)]
+    return np.concatenate(batches)
+
+
+@pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
+@pytest.mark.parametrize("file", ["v.npy", "v.parquet"])
+def test_vectors_stand_beside_their_rows(embedded, table, file):
+    folder, _, vectors = embedded
+    found = with_embedding(open_table(folder / table), folder / file)
+    names = [f"embedding {k}" for k in range(1, 7)]
+    assert list(found.types) == ["id", "height", *names]
+    assert found.together == tuple(names)
+    np.testing.assert_array_equal(joined(found, names, 10**6), vectors)
+    np.testing.assert_array_equal(joined(found, ["height", "embedding 3"], 10**6)[:, 1], vectors[:, 2])
+
+
+def test_a_model_learns_from_vectors_and_wants_them_again(embedded, tmp_path, capsys):
+    folder, y, _ = embedded
+    model = fit_table(folder / "t.csv", folder / "a.csv", embedding=folder / "v.npy", drop=["height"], model="linear")
+    by_id = fit_table(
+        folder / "t.parquet", folder / "a.csv", embedding=folder / "v.parquet", drop=["height"], model="linear",
+        engine="stream",
+    )  # fmt: skip
+    np.testing.assert_allclose(by_id.estimator.coef_, model.estimator.coef_, atol=1e-8)
+    # One scale for all: the axes keep their weights.
+    assert len(np.unique(model.columns.scale)) == 1
+    model.save(tmp_path / "m.sdu")
+    path = tmp_path / "m.sdu"
+    files = [str(path), str(folder / "t.csv"), "-o", str(tmp_path / "out.csv")]
+    assert main(["predict", *files, "--embedding", str(folder / "v.parquet")]) == 0
+    found = pd.read_csv(tmp_path / "out.csv")["label"]
+    assert max(np.mean(found == y), np.mean(found == -y)) > 0.97
+    [one] = predict_table(load_model(path), folder / "t.csv", embedding=folder / "v.npy")
+    np.testing.assert_allclose(one.probability[:, 1], pd.read_csv(tmp_path / "out.csv")["probability"])
+    capsys.readouterr()
+    assert main(["predict", *files]) == 2
+    assert "Give the vectors of its rows with --embedding." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
+@pytest.mark.parametrize("number", [199, 201])
+def test_every_row_needs_one_vector(embedded, tmp_path, table, number):
+    folder, _, vectors = embedded
+    np.save(tmp_path / "v.npy", np.resize(vectors, (number, 6)))
+    with pytest.raises(InputError, match=rf"has 200( or more)? rows and .*v.npy {number} vectors"):
+        joined(with_embedding(open_table(folder / table), tmp_path / "v.npy"), ["embedding 1"], 10**6)
+
+
+def test_files_that_hold_no_vectors(embedded, tmp_path):
+    folder, _, vectors = embedded
+    table = open_table(folder / "t.csv")
+
+    def refused(file, message, kind=InputError):
+        with pytest.raises(kind, match=message):
+            joined(with_embedding(table, tmp_path / file), ["embedding 1"], 10**6)
+
+    np.save(tmp_path / "objects.npy", np.array([{}] * 200), allow_pickle=True)
+    refused("objects.npy", "cannot be read as an array of numbers")
+    np.save(tmp_path / "flat.npy", np.arange(200.0))
+    refused("flat.npy", r"float64 of shape \(200,\)")
+    (tmp_path / "v.csv").write_text("a\n1\n")
+    refused("v.csv", "must end in .npy, .parquet")
+    refused("gone.npy", "gone.npy cannot be opened", MissingFileError)
+    rows = {"id": [f"r{k}" for k in range(200)], "vector": list(vectors)}
+    pq.write_table(pa.table({**rows, "vector": [[1.0]] * 100 + [[1.0, 2.0]] * 50 + [[]] * 50}), tmp_path / "l.parquet")
+    refused("l.parquet", "lists of one length")
+    pq.write_table(pa.table({**rows, "id": ["r0", *rows["id"][:-1]]}), tmp_path / "twice.parquet")
+    refused("twice.parquet", "an id stands twice in column 'id'")
+    pq.write_table(pa.table({**rows, "id": ["other", *rows["id"][1:]]}), tmp_path / "lost.parquet")
+    refused("lost.parquet", "no vector for 'r0'")
+    pq.write_table(pa.table({**rows, "height": ["x"] * 200}), tmp_path / "two.parquet")
+    refused("two.parquet", "share 2 columns that may hold ids")
+    pq.write_table(pa.table({"text": ["a"] * 200}), tmp_path / "none.parquet")
+    refused("none.parquet", r"of shape \(0, 0\)")
