@@ -256,12 +256,12 @@ def draw_rows(
     id_column: str | None,
     drop: Collection[str],
     categories: Collection[str],
-    text: Collection[str],
-    images: Collection[str],
-    image_root: Path | None,
-    embedding: Location | None,
     missing: str,
     max_categories: int,
+    text: Collection[str] = (),
+    images: Collection[str] = (),
+    image_root: Path | None = None,
+    embedding: Location | None = None,
 ) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
     """Columns, features (not scaled), ids and all cells of a draw of rows and of those that answers name; rows in all.
 
