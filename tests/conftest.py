@@ -18,11 +18,12 @@ from sklearn.preprocessing import StandardScaler
 from reproduction.datasets import BENCHMARKS, load_benchmark
 from sdulearn import FitReport, PriorEstimate, stack_pairs
 from sdulearn.answers import Rate
-from sdulearn.columns import Column, Columns, NumberText
+from sdulearn.columns import Column, Columns
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.diagnostics import Finding
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, ModelChoice
+from sdulearn.spelling import Spelling
 
 # The same examples in every run: a test that fails by chance helps nobody. Look for new ones with
 # HYPOTHESIS_PROFILE=search, which draws other examples each time.
@@ -64,7 +65,7 @@ def mixed_columns():
     return Columns(
         (
             *(Column(f"x{k}", "number", fill=float(k)) for k in range(17)),
-            Column("price", "number", fill=2.5, text=NumberText(",", ("-",))),
+            Column("price", "number", fill=2.5, text=Spelling(",", ("-",))),
             Column("member", "boolean"),
             Column("colour", "category", ("blue", "réd"), "blue"),
         ),

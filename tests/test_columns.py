@@ -1,6 +1,8 @@
 """Columns: decided by sums over rows, whatever the portions, and used the same way ever after."""
 
+import datetime
 import decimal
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -11,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import columns
-from sdulearn.columns import Column, Columns, Moments, NumberText, count, decide, pair_codes, usable_scale
+from sdulearn.columns import Column, Columns, Moments, count, decide, pair_codes, usable_scale
 from sdulearn.errors import InputError
+from sdulearn.spelling import Spelling
 
 NUMBERS = st.none() | st.floats(-1e6, 1e6) | st.just(float("nan"))
 ROWS = st.lists(
@@ -21,18 +24,16 @@ ROWS = st.lists(
 FINITE = st.floats(-1e9, 1e9).map(lambda x: round(x, 4))
 
 
-def decided(pieces, *, guessed=False, missing="error", most=50):
+def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False, points=True):
     """The columns of a table that comes in pieces."""
     table = pieces[0]
+    begins = np.cumsum([0, *(piece.num_rows for piece in pieces)]).tolist()
     counts = {}
-    first = 0
-    for piece in pieces:
-        for name in table.column_names:
-            found = count(piece[name], first, guessed)
-            counts[name] = found if name not in counts else counts[name] + found
-        first += piece.num_rows
+    for name in table.column_names:
+        found = [count(piece[name], begin, guessed) for piece, begin in zip(pieces, begins, strict=False)]
+        counts[name] = reduce(add, found[::-1] if backwards else found)
     types = dict(zip(table.column_names, table.schema.types, strict=True))
-    return decide("t", types, counts, list(counts) if guessed else [], None, missing, most)
+    return decide("t", types, counts, list(counts) if guessed else [], None, missing, most, points=points)
 
 
 def split(table, cut):
@@ -51,26 +52,29 @@ def assert_same(one, other):
         assert one == other
         return
     for a, b in zip(one.columns, other.columns, strict=True):
-        assert (a.name, a.kind, a.categories, a.text) == (b.name, b.kind, b.categories, b.text)
+        same = ("name", "kind", "categories", "text", "n_gaps", "marked", "cycles")
+        assert [getattr(a, name) for name in same] == [getattr(b, name) for name in same]
         assert a.fill == (b.fill if a.kind == "category" else pytest.approx(b.fill, rel=1e-9, abs=1e-6))
     np.testing.assert_allclose(one.mean, other.mean, rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(one.scale, other.scale, rtol=1e-6)
 
 
-@given(ROWS, st.integers(0, 30), st.sampled_from(["error", "mean"]))
+@given(ROWS, st.integers(0, 30), st.sampled_from(["auto", "error", "mean"]))
 def test_columns_do_not_depend_on_the_portions(rows, cut, missing):
     types = (("n", pa.float64()), ("b", pa.bool_()), ("c", pa.string()))
     table = pa.table({name: pa.array([row[k] for row in rows], dtype) for k, (name, dtype) in enumerate(types)})
     whole = decided_or_refused([table], missing=missing, most=2)
-    for pieces in (split(table, cut), split(table, cut)[::-1]):
-        assert_same(whole, decided_or_refused(pieces, missing=missing, most=2))
+    for backwards in (False, True):
+        assert_same(whole, decided_or_refused(split(table, cut), missing=missing, most=2, backwards=backwards))
     if not isinstance(whole, str):
         X, _ = whole.encode("t", table)
         np.testing.assert_allclose(whole.mean, X.mean(axis=0), rtol=1e-9, atol=1e-6)
         np.testing.assert_allclose(whole.scale, usable_scale(X.mean(axis=0), X.std(axis=0)), rtol=1e-5)
 
 
-CELLS = st.none() | st.sampled_from(["1", "2.5", "3,5", "-", "true", "FALSE", "x", " 7", "1e3", "0", "1,234", "nan "])
+CELLS = st.none() | st.sampled_from(
+    ["1", "2.5", "3,5", "-", "true", "FALSE", "x", " 7", "1e3", "0", "1,234", "1.234", "nan "]
+)
 
 
 @given(st.lists(CELLS, min_size=1, max_size=14), st.integers(0, 14))
@@ -96,7 +100,7 @@ def test_numbers_come_back_whatever_their_decimal_mark(numbers, decimal):
     """With one number that tells which mark it is."""
     texts = [f"{x:.4f}".replace(".", decimal) for x in [*numbers, 0.25]]
     found, X = read(texts)
-    assert (found.kind, found.text) == ("number", None if decimal == "." else NumberText(","))
+    assert (found.kind, found.text) == ("number", None if decimal == "." else Spelling(","))
     np.testing.assert_array_equal(X[:, 0], [float(text.replace(",", ".")) for text in texts])
 
 
@@ -104,7 +108,7 @@ def test_numbers_come_back_whatever_their_decimal_mark(numbers, decimal):
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_a_mark_is_a_gap_however_it_is_spelled(mark, decimal):
     found, X = read([f"1{decimal}5", mark, "2", None])
-    assert found == Column("x", "number", fill=1.75, text=NumberText(decimal, (mark.strip(),)))
+    assert found == Column("x", "number", fill=1.75, text=Spelling(decimal, (mark.strip(),)), n_gaps=2)
     assert X[:, 0].tolist() == [1.5, 1.75, 2.0, 1.75]
 
 
@@ -114,7 +118,7 @@ def test_a_mark_is_a_gap_however_it_is_spelled(mark, decimal):
         (["true", "False", "TRUE", None], "boolean"), (["true", "1", "0", "true"], "boolean"),
         (["1", "0", "0"], "number"), (["+1", "-2", ".5", "1e-3", "4."], "number"), (["1", " 2 ", "\t3"], "number"),
         (["true", "yes"], "category"), (["a", "b", "3"], "category"), (["-", "n/a"], "category"),
-        (["0x1F", "0x2A"], "category"), (["2024-01-01", "2024-01-02"], "category"),
+        (["0x1F", "0x2A"], "category"), (["2024-01-01", "2024-01-02"], "date"), (["1:30", "14:00"], "number"),
         (["a", " a", "b ", "a"], "category"),
     ],
 )  # fmt: skip
@@ -132,11 +136,17 @@ def test_kinds_of_texts(texts, kind):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([*map(str, range(30)), "twelve"], r"but for 1 cells, the first 'twelve' in row 31.*categories=\['x'\]"),
-        (["1,234", "5,678"], "'1,234', may have a decimal comma or commas between thousands"),
-        ([None, None], "nothing but missing values in 'x'"),
-        (["1", "inf"], "'x' holds infinite values"),
-        (["1", "1e400"], "'x' holds infinite values"),
+        (
+            [*map(str, range(30)), "twelve"],
+            r"no numbers in 'x' \(1, the first 'twelve' in row 31\).*categories=\['x'\]",
+        ),
+        (["1", "1,234", "5,678"], r"between thousands or before decimals in 'x' \('1,234' in row 2\)"),
+        ([None, None], "no columns to learn from"),
+        (["1", "inf"], r"infinite values in 'x' \(row 2\)"),
+        (["1", "1e400"], r"infinite values in 'x' \(row 2\)"),
+        (["3/4/2021", "5/12/2021"], "may be day/month or month/day in 'x'.*2021-12-31"),
+        (["31.12.55", "1.1.04"], "two digits for the year in 'x'"),
+        ([*["1.12.2004"] * 20, "31.2.2004"], r"no dates in 'x' \(1, the first '31.2.2004' in row 21\)"),
         ([*"0112233445566"], "looks like pair codes"),
     ],
 )
@@ -165,6 +175,107 @@ def test_stand_ins_are_mean_and_most_frequent_text():
     np.testing.assert_allclose([found.mean, found.scale], [X.mean(axis=0), X.std(axis=0)])
 
 
+def test_gaps_are_marked_where_there_are_many():
+    """Linear models see the mean and the mark, trees the gap; texts have a category of their own."""
+    rng = np.random.default_rng(0)
+    n, few = rng.normal(size=(2, 200))
+    n[rng.permutation(200)[:40]] = np.nan
+    few[3] = np.nan
+    table = pa.table({"n": pa.array(n, from_pandas=True), "few": few, "c": [None] * 20 + ["x"] * 180, "d": ["y"] * 200})
+    found = decided([table[:70], table[70:]], missing="auto")
+    assert found.feature_names == ["n", "n is missing", "few", "c is missing", "c=x", "d=y"]
+    assert [column.n_gaps for column in found.columns] == [40, 1, 20, 0]
+    X, unseen = found.encode("t", table)
+    np.testing.assert_array_equal(X[:, 1], np.isnan(n))
+    np.testing.assert_allclose(X[np.isnan(n), 0], np.nanmean(n))
+    np.testing.assert_allclose([found.mean, found.scale], [X.mean(axis=0), [*X.std(axis=0)[:5], 1]], atol=1e-12)
+    kept = replace(found, keep_gaps=True)
+    gaps, _ = kept.encode("t", table)
+    np.testing.assert_array_equal(gaps[:, [0, 2]], np.column_stack([n, few]))
+    np.testing.assert_array_equal(kept.filled(gaps), X)
+    # One number a column and back: a gap stays one.
+    for one, features in ((found, X), (kept, gaps)):
+        np.testing.assert_allclose(one.rows(one.values(features), features), one.scaled(features), atol=1e-12)
+    # Gaps in a column that had none are filled and counted.
+    assert not unseen
+    assert found.encode("t", pa.table({**table.to_pydict(), "d": [None] * 200}))[1] == {"d": 200}
+
+
+@pytest.mark.parametrize("spread", [10, 300, 3000, 30_000])
+@pytest.mark.parametrize("form", [None, "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y %H:%M", "%Y-%m-%dT%H:%M:%SZ"])
+def test_dates_are_days_and_their_place_in_year_and_week(spread, form):
+    days = np.r_[13, np.random.default_rng(0).integers(0, spread, 50), spread].astype("datetime64[D]")
+    texts = [day.item() if form is None else day.item().strftime(form) for day in days]
+    table = pa.table({"x": texts, "gap": [*texts[:-1], None]})
+    found = decided([table[:9], table[9:]], missing="auto", guessed=form is not None)
+    assert {column.kind for column in found.columns} == {"date"}
+    cycles = {10: (), 300: ("week",), 3000: ("year", "week"), 30_000: ()}[spread]
+    assert found.columns[0].cycles == cycles
+    X, _ = found.encode("t", table)
+    number = days.astype(float)
+    waves = [wave(2 * np.pi * number / {"year": 365.2425, "week": 7}[c]) for c in cycles for wave in (np.sin, np.cos)]
+    np.testing.assert_allclose(X[:, : 1 + len(waves)], np.transpose([number, *waves]), atol=1e-9)
+    np.testing.assert_allclose(found.mean, X.mean(axis=0), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.scale, usable_scale(X.mean(axis=0), X.std(axis=0)), rtol=1e-6)
+    np.testing.assert_allclose(found.rows(found.values(X), X)[:-1], found.scaled(X)[:-1], atol=1e-9)
+    # Declared dates, and the two spellings that cannot be mistaken, are read whatever training had.
+    for other in (days, [str(day) for day in days], [day.item().strftime("%d.%m.%Y") for day in days]):
+        np.testing.assert_allclose(found.encode("t", pa.table({"x": other, "gap": other}))[0][:, 0], number)
+    with pytest.raises(InputError, match=r"not dates, as in training, in 'x' \(52, the first '13' in row 1\)"):
+        found.encode("t", pa.table({"x": number.astype(int), "gap": days}))
+
+
+def test_times_and_durations_are_parts_of_a_day():
+    table = pa.table({"t": [datetime.time(6), None], "d": [datetime.timedelta(2), datetime.timedelta(0, 43_200)]})
+    found = decided([table], missing="auto")
+    assert {column.kind for column in found.columns} == {"number"}
+    np.testing.assert_allclose(found.encode("t", table)[0], [[0.25, 2], [0.25, 0.5]])
+    assert read(["6:00", "12:30:36"])[1].ravel().tolist() == pytest.approx([0.25, 0.521250])
+
+
+MARKED = [
+    # Training; prediction; the numbers there, or None where they are refused.
+    (["1.5", "2"], ["1,5", "2", "1,250"], [1.5, 2, 1.25]),
+    (["1.5", "2"], ["1,250", "2"], None),
+    (["1.5", "2"], ["1.250", "2"], [1.25, 2]),
+    (["1,5", "2"], ["1.5", "2", "1.250"], [1.5, 2, 1.25]),
+    (["1,5", "2"], ["1.250", "2"], None),
+    (["1,5", "2"], ["1.5", "2,5", "1.250"], None),
+    (["1,5", "2", "1.250"], ["1.250", "2"], [1250, 2]),
+    (["1.234,50", "12,25"], ["1.234,50", "7"], [1234.5, 7]),
+    (["1'234.50", "1,234.5", "0.25"], ["1 234.5", "1,234", "7.5"], [1234.5, 1234, 7.5]),
+]
+
+
+@pytest.mark.parametrize(("texts", "later", "numbers"), MARKED)
+def test_decimal_marks_may_change_where_they_are_clear(texts, later, numbers):
+    found = decided([pa.table({"x": texts})], guessed=True)
+    if numbers is None:
+        with pytest.raises(InputError, match="cells that are not numbers"):
+            found.encode("t", pa.table({"x": later}))
+    else:
+        assert found.encode("t", pa.table({"x": later}))[0][:, 0].tolist() == numbers
+
+
+def test_the_other_columns_tell_the_decimal_mark():
+    unclear = ["1.234", "5.678"]
+    for others, number in ((["1.5", "2.5"], 1.234), (["1,5", "2,5"], 1234.0)):
+        found = decided([pa.table({"x": unclear, "y": others})], guessed=True)
+        assert found.columns[0].fill is None
+        assert found.encode("t", pa.table({"x": unclear, "y": others}))[0][0, 0] == number
+    assert decided([pa.table({"x": unclear})], guessed=True).mean[0] == 3.456
+    with pytest.raises(InputError, match=r"before decimals in 'x' \('1.234' in row 1\)"):
+        decided([pa.table({"x": unclear})], guessed=True, points=False)
+
+
+def test_declared_texts_are_numbers_only_where_nothing_else_is_meant():
+    """Digits in a column of texts of a frame are categories; decimal commas and dates are not."""
+    table = pa.table({"code": ["007", "12"], "price": ["1,5", "2"], "day": ["31.12.2021", "1.1.2022"]})
+    assert [column.kind for column in decided([table]).columns] == ["category", "number", "date"]
+    coded = table.set_column(1, "price", table["price"].dictionary_encode())
+    assert decided([coded]).columns[1].kind == "category"
+
+
 @pytest.mark.parametrize("dtype", [pa.float32(), pa.float64(), pa.int8(), pa.uint64(), pa.decimal128(5, 1)])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_numbers_of_any_type(dtype, chunked):
@@ -186,9 +297,9 @@ def test_large_numbers_are_not_infinite():
 def test_texts_are_not_counted_without_end(monkeypatch):
     monkeypatch.setattr(columns, "MANY_TEXTS", 10)
     pieces = [pa.table({"c": [f"{k}-{j}" for j in range(4)]}) for k in range(100)]
-    with pytest.raises(ValueError, match=r"more than 5 different texts: 'c' \(more than 10\)"):
+    with pytest.raises(ValueError, match=r"more than 5 different texts in 'c' \(more than 10\)"):
         decided(pieces, most=5)
-    with pytest.raises(ValueError, match=r"more than 5 different texts: 'c' \(8\)"):
+    with pytest.raises(ValueError, match=r"more than 5 different texts in 'c' \(8\)"):
         decided(pieces[:2], most=5)
 
 
@@ -203,7 +314,7 @@ def test_a_forgotten_column_of_pair_codes_is_no_feature(n_pairs, as_text):
     if n_pairs == 4:
         assert learned(codes).width == 1
         return
-    with pytest.raises(InputError, match=r"'p' looks like pair codes.*`codes='p'`"):
+    with pytest.raises(InputError, match=r"looks like pair codes.* in 'p'.*`codes='p'`"):
         learned(codes)
     # No unlabeled row; a number on one row, or on three; a fraction.
     assert learned(codes[codes != 0]).width == 1
@@ -230,11 +341,16 @@ def test_a_text_that_did_not_occur_in_training_is_no_category():
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "message"), [("number", "one", "held numbers in training"), ("boolean", "no", "true and false")]
+    ("kind", "text", "message"),
+    [("number", "one", "numbers"), ("boolean", "no", "true or false"), ("date", "1", "dates")],
 )
 def test_other_texts_in_prediction(kind, text, message):
-    with pytest.raises(InputError, match=message):
-        Columns.unscaled([Column("x", kind)]).encode("t", pa.table({"x": ["1", text]}))
+    found = Columns.unscaled([Column("x", kind), Column("y", "boolean" if kind == "number" else "number")])
+    with pytest.raises(InputError, match=rf"not {message}.*'x' \(1, the first '{text}' in row 2\)") as error:
+        found.encode("t", pa.table({"x": ["2021-12-31" if kind == "date" else "1", text], "y": ["?!", "1"]}))
+    # All that is wrong, at once.
+    assert str(error.value).startswith("t: 2 problems. (1) ")
+    assert "'y' (1, the first '?!' in row 1)" in str(error.value)
 
 
 @pytest.mark.parametrize("cuts", [[1], [1, 2, 3], [10, 500, 990], range(1, 1000)])

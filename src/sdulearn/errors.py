@@ -83,7 +83,7 @@ class TrainingAnswersWarning(SdulearnWarning):
 
 
 class UnseenCategoryWarning(SdulearnWarning):
-    """A table holds texts that did not occur in training."""
+    """A table holds texts, or gaps, that did not occur in training."""
 
 
 class CutComponentWarning(SdulearnWarning):

@@ -247,6 +247,7 @@ class TableModel:
         columns = self.columns
         if columns.first is None:
             layout = {"kind": "columns", "columns": plain(columns.columns), "id_column": columns.id_column}
+            layout["keep_gaps"] = columns.keep_gaps
         else:
             layout = {"kind": "sparse", "width": columns.width, "first": columns.first}
         header = {

@@ -239,7 +239,7 @@ ANSWERS = "id_a,id_b,label\na,b,1\nc,d,0\n"
 NAMES = ",".join(f"x{k}" for k in range(5_000)) + "\n1" + 4_999 * ",1"
 LONG_CELLS = {
     "number": ("id,x\n" + "".join(f"p{k},{k}\n" for k in range(30)) + f"q,{LONG}\n", ANSWERS, "the first 'yyy"),
-    "name": (f"id,{LONG}\na,\nb,2\n", ANSWERS, "missing values in 'yyy"),
+    "name": (f"id,{LONG}\na,inf\nb,2\n", ANSWERS, "infinite values in 'yyy"),
     "names": (NAMES, ANSWERS, "Its columns: x0, x1, .*5,000 in all"),
     "header": ("id,x\na,1\nb,2\n", f"{LONG},b\na,b\n", "which column is"),
     "label": ("id,x\na,1\nb,2\n", f"id_a,id_b,label\na,b,{LONG}\n", "label 'yyy"),

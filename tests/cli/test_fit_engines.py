@@ -201,10 +201,13 @@ def gap(table, name, value):
 
 
 BROKEN = {
-    "gaps": (lambda t: gap(gap(t, "x3", None), "x5", float("nan")), r"'x3' \(1\), 'x5' \(1\).*--missing mean"),
-    "infinite": (lambda t: gap(t, "x3", float("inf")), "column 'x3' holds infinite values"),
-    "empty": (lambda t: change(t, "x3", pa.nulls(1500)), "missing values in 'x3' \\(1,500\\)"),
-    "dates": (lambda t: change(t, "x3", pa.array([0] * 1500, pa.date32())), "neither numbers nor text: 'x3'"),
+    "gaps": (
+        lambda t: gap(gap(t, "x3", None), "x5", float("nan")),
+        r"'x3' \(1, the first in row 1,201\), 'x5' \(1, .*--missing mean",
+    ),
+    "infinite": (lambda t: gap(t, "x3", float("inf")), r"infinite values in 'x3' \(row 1,201\)"),
+    "empty": (lambda t: change(t, "x3", pa.nulls(1500)), "missing values in 'x3' \\(1,500, "),
+    "bytes": (lambda t: change(t, "x3", pa.array([b"x"] * 1500)), "neither numbers, dates nor texts in 'x3'"),
     "names": (lambda t: change(t, "x3", t["id"]), r"'x3' \(1,500\).*--max-categories"),
     # The stream sees only ids that the answers name; the test puts one of them on a second row.
     "repeated ids": (lambda t: t, "must tell rows apart, but '.*' occurs 2 times"),
@@ -224,8 +227,9 @@ def test_both_engines_refuse_in_the_same_words(files, tmp_path, write_parquet, f
     write_parquet(tmp_path / "folder", table)
     told = []
     for engine in ("memory", "stream"):
+        given = ["--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--missing", "error"]
         with pytest.raises(ValueError, match=message) as error:
-            fitted(tmp_path, "--features", tmp_path / "folder", "--pairs", files / "pairs.csv", "--engine", engine)
+            fitted(tmp_path, *given, "--engine", engine)
         told.append(str(error.value))
     assert told[0] == told[1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]

@@ -130,3 +130,19 @@ def test_categories_of_trees_are_refused(waveform, tmp_path):
     model = PairBoostingClassifier(**BOOSTED).fit(frame, waveform[1])
     with pytest.raises(InputError, match="A model with categorical columns cannot be written to ONNX"):
         export_onnx(model, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(("name", "keep_gaps"), [("linear", False), ("boosted", False), ("boosted", True)])
+def test_dates_and_gaps(fitted, tmp_path, name, keep_gaps):
+    numbers = [Column(f"x{k}", "number", fill=0.5, n_gaps=9, marked=k == 3) for k in range(14)]
+    day = Column("day", "date", fill=18_000.0, n_gaps=9, marked=True, cycles=("year", "week"))
+    layout = Columns((*numbers[:5], day, *numbers[5:]), None, MEAN, SCALE, keep_gaps=keep_gaps)
+    model = TableModel(fitted(name), layout)
+    rng = np.random.default_rng(0)
+    given = np.insert(3 * rng.normal(size=(60, 14)), 5, rng.integers(17_000, 19_000, 60), axis=1)
+    given[rng.random(given.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(given, columns=[column.name for column in layout.columns])
+    frame["day"] = pd.to_datetime(frame["day"], unit="D")
+    got, _ = run(model, tmp_path / "m.onnx", numbers=given)
+    assert np.isnan(model.features(frame)).any() == keep_gaps
+    np.testing.assert_allclose(got["decision"], model.decision_function(frame), atol=1e-8)

@@ -149,15 +149,18 @@ def test_numbers_may_change_their_spelling_between_tables(tmp_path, name, text):
 def test_missing_values(tmp_path, name):
     frame = FRAME.assign(age=[1, None, 3, 4], colour=["red", None, "red", "green"])
     path = stored(frame, tmp_path, name)
-    with pytest.raises(ValueError, match=r"'age' \(1\), 'colour' \(1\).*`missing='mean'`"):
-        read_features(path)
+    line = "line 3" if name == "csv" else "row 2"
+    with pytest.raises(ValueError, match=rf"'age' \(1, the first in {line}\), 'colour' \(1, .*`missing='mean'`"):
+        read_features(path, missing="error")
     columns, features, _ = read_features(path, missing="mean")
     np.testing.assert_allclose(features[1], [8 / 3, -1, 0, 0, 1])
     fills = [column.fill for column in columns.columns]
     assert fills == [pytest.approx(8 / 3), pytest.approx(frame["size"].mean()), 0.75, "red"]
     np.testing.assert_array_equal(in_batches(path, columns)[0][0], features)
-    whole, _, _ = read_features(stored(FRAME, tmp_path, "tsv"))
-    with pytest.raises(ValueError, match=r"1 missing values in column 'age'.*`missing='mean'`"):
+    whole, _, _ = read_features(stored(FRAME, tmp_path, "tsv"), missing="error")
+    with pytest.raises(
+        ValueError, match=r"missing values.*'age' \(1, the first in row 2\), 'colour'.*`missing='error'`"
+    ):
         in_batches(path, whole)
 
 
@@ -169,7 +172,8 @@ REFUSED = [
     ("csv", "a,a\n1,2\n", {}, "two columns named 'a'"),
     ("csv", "a,b\n1,2\n1\n", {}, "cannot be read.*Expected 2 columns, got 1"),
     ("csv", "a\ninf\n", {}, "infinite"),
-    ("csv", "a,b\n1,\n2,\n", {}, r"'b' \(2\)"),
+    ("csv", "a,b\n1,\n2,\n", {"missing": "error"}, r"'b' \(2, the first in line 2\)"),
+    ("csv", "a,b\n,\n,\n", {}, "no columns to learn from"),
     ("csv", "id\n1\n", {}, "no columns to learn from"),
     ("csv", "a,b\n", {}, "has no rows"),
     ("csv", "a\rb,c\n1,2\n", {}, "cut off or damaged"),
@@ -294,10 +298,11 @@ def test_a_folder_of_unlike_files_is_one_table(tmp_path):
     FRAME[:1].to_parquet(folder / "a.parquet")
     FRAME[1:3][FRAME.columns[::-1]].astype({"age": float}).to_parquet(folder / "b.parquet")
     FRAME[3:].assign(colour=FRAME["colour"][3:].astype("category")).to_parquet(folder / "deep" / "c.parquet")
-    columns, features, ids = read_features(folder)
+    _, features, ids = read_features(folder)
     np.testing.assert_array_equal(features, X)
     assert ids == FRAME["id"].tolist()
-    assert columns.columns == read_features(stored(FRAME, tmp_path, "parquet"))[0].columns
+    other = read_features(stored(FRAME, tmp_path, "parquet"), missing="error")[0]
+    assert read_features(folder, missing="error")[0].columns == other.columns
     for file in folder.rglob("*.parquet"):
         pd.read_parquet(file).drop(columns="id").to_parquet(file)
     assert read_features(folder)[2] == read_ids(folder, None, ()) == ["0", "1", "2", "3"]
@@ -361,7 +366,7 @@ def test_a_survey_keeps_drawn_numbered_and_named_rows_in_any_order(monkeypatch, 
     assert len(found.rows) <= 2 * 40 + 20 + 2
     for rows, _, batch in found.kept:
         np.testing.assert_array_equal(batch["x"].to_numpy(), frame["x"].to_numpy()[rows])
-    np.testing.assert_allclose(found.counts["x"].numbers.mean, frame["x"].mean())
+    np.testing.assert_allclose(found.counts["x"].form(".").mean, frame["x"].mean())
 
 
 def test_no_row_is_drawn_beyond_the_highest_mark():

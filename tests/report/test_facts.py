@@ -10,7 +10,7 @@ import pytest
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.answers import read_answers
 from sdulearn.cli.options import OPTIONS, in_options
-from sdulearn.columns import Column, Columns, NumberText
+from sdulearn.columns import Column, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.io.typed import plain
 from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
@@ -19,10 +19,11 @@ from sdulearn.report import facts as module
 from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, facts_of_estimator, lines, sentence
 from sdulearn.report.page import page
 from sdulearn.report.records import AnnotatorReport, ColumnDependence, ColumnImportance, ModelChoice
+from sdulearn.spelling import Spelling
 
 COLUMNS = (
     *(Column(f"x{k}", "number") for k in range(17)),
-    Column("price", "number", text=NumberText(",", ("?", "n/a"))),
+    Column("price", "number", text=Spelling(",", ("?", "n/a"))),
     Column("member", "boolean"),
     Column("city", "category", ("Köln", "Łódź")),
 )

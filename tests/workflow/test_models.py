@@ -16,7 +16,7 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.datasets import make_waveform
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, UnseenCategoryWarning
 from sdulearn.pairs import read_pairs
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.models import why_linear
@@ -301,3 +301,33 @@ def test_other_methods_are_linear_without_a_word(curved):
     report = fit_table(table, answers, model="auto", method="sd", prior=0.6).report
     assert not [one for one in report.findings if one.code == "linear_alone"]
     assert report.model_choice == ModelChoice()
+
+
+@pytest.mark.parametrize("kind", ["linear", "boosted", None])
+def test_gaps_say_something(answers_about, tmp_path, kind):
+    """A column is missing in nine of ten rows of one class, and the days of the classes are in other years."""
+    if kind != "linear":
+        pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], [120, 80]))
+    missing = rng.random(200) < np.where(y == 1, 0.9, 0.1)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 700, 200) + 100 * y, unit="D")
+    frame = pd.DataFrame(
+        {"id": ids_of(np.arange(200)), "x": np.where(missing, np.nan, rng.normal(size=200)), "day": days}
+    )
+    ends = rng.integers(0, 200, (260, 2))
+    answers = answers_about(y, ends[ends[:, 0] != ends[:, 1]][:250])
+    model = fit_table(frame, answers, model=kind)
+    found = model.predict(frame)
+    assert max(np.mean((found == "1") == (y == k)) for k in (0, 1)) > 0.85
+    assert model.columns.keep_gaps == (not hasattr(model.estimator, "coef_"))
+    assert np.isnan(model.features(frame)).any() == model.columns.keep_gaps
+    assert f"x ({missing.sum()})." in model.summary()
+    assert model.report.importances[0].column == "x"
+    model.save(tmp_path / "m.sdu")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.sdu").predict(frame), found)
+    # Gaps that are new count as the mean, and are said.
+    with pytest.warns(UnseenCategoryWarning, match="3 values are missing in column 'day'"):
+        model.predict(frame.assign(day=days.where(np.arange(200) > 2)))
+    with pytest.raises(InputError, match=r"missing values in 'x' \(\d+, the first in row \d+\).*`drop`"):
+        fit_table(frame, answers, model="linear", missing="error")

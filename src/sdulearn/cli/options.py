@@ -165,7 +165,11 @@ def add_table_options(table: argparse._ArgumentGroup) -> None:
         help="columns that are categories though they look like numbers with mistakes",
     )
     table.add_argument(
-        "--missing", choices=("error", "mean"), default="error", help="refuse missing values, or put in the mean"
+        "--missing",
+        choices=("auto", "error", "mean"),
+        default="auto",
+        help="missing values: linear models put in the mean and mark it, trees take them as they are (auto); refuse "
+        "them; put in the mean (%(default)s)",
     )
     table.add_argument("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
 

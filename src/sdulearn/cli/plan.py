@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("your rows").add_argument
     add("--features", type=Path, metavar="FILE", help="table of your unlabeled rows (default: generated points)")
     add("--id", metavar="COLUMN", help="id column of that table, which is not a feature (default: id, if there is one)")
-    add("--missing", choices=("error", "mean"), default="error", help="missing values in it (default: %(default)s)")
+    add("--missing", choices=("auto", "error", "mean"), default="auto", help="missing values in it (%(default)s)")
     add(
         "--direction",
         choices=("random", "principal"),

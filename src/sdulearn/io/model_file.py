@@ -122,4 +122,5 @@ def _columns(found: container.Header, mean: Array, scale: Array, arrays: contain
             terms = read(dict[str, tuple[str, ...]], found["makers"][one.name])
             names = [field.name for field in fields(kind) if field.name not in terms]
             makers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})
-    return Columns(columns, id_column, mean, scale, makers=makers)
+    keep_gaps = read(bool, found.get("keep_gaps", False))
+    return Columns(columns, id_column, mean, scale, makers=makers, keep_gaps=keep_gaps)

@@ -2,8 +2,8 @@
 
 With more than two classes the last two have a column for each class.
 
-Inputs are ``numbers`` (double, one column for each number or true/false column; NaN where missing)
-and ``texts`` (string, one column for each text column; empty where missing), columns in the order
+Inputs are ``numbers`` (double, one column for each number, true/false column or date, which is days since 1970; NaN
+where missing) and ``texts`` (string, one column for each text column; empty where missing), columns in the order
 of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. Everything is
 computed in double precision. Trees are one ``TreeEnsemble`` node (version 5 of ONNX's operators for
 machine learning); before it stands the linear score, in matrix products.
@@ -12,6 +12,7 @@ machine learning); before it stands the linear score, in matrix products.
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from sdulearn.columns import CATEGORY, Column, Columns
 from sdulearn.errors import InputError, listed, quoted, require
 from sdulearn.io.files import Location, written_whole
+from sdulearn.spelling import CYCLES
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Estimator, Indices
 
@@ -69,7 +71,7 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
         opset = TREES_OPSET
         # Without a table NaN is a value like others, which trees know.
         rows = graph.features(table_model.columns) if model is table_model else NUMBERS
-        graph.add_trees(table_model.estimator, rows, refuse_gaps=model is table_model)
+        graph.add_trees(table_model.estimator, rows, model is table_model and not table_model.columns.keep_gaps)
     numbers = [str(number) for number in table_model.estimator.classes_.tolist()]
     classes = dict(zip(numbers, table_model.names, strict=True))
     serialised = graph.serialise(onnx_columns(table_model), classes, opset)
@@ -116,8 +118,8 @@ class Graph:
         numbers, texts = _by_input(model.columns)
         total = self.constant(intercept[None, :])
         if numbers:
-            weights = np.ascontiguousarray(coef[:, [part.start for _, part in numbers]].T)
-            total = self.node("Add", total, self.product(self.filled(numbers), weights))
+            rows, places = self.numbers(model.columns)
+            total = self.node("Add", total, self.product(rows, np.ascontiguousarray(coef[:, places].T)))
         for place, (column, part) in enumerate(texts):
             total = self.node("Add", total, self.text_share(place, column, coef[:, part].T))
         if len(model.classes) > 2:
@@ -144,19 +146,38 @@ class Graph:
     def features(self, layout: Columns) -> str:
         """The scaled features, by the very operations of the model: splits are exact."""
         numbers, texts = _by_input(layout)
-        parts = [self.filled(numbers)] if numbers else []
-        for place, (column, _) in enumerate(texts):
+        rows, order = self.numbers(layout) if numbers else ("", [])
+        parts = [rows] if numbers else []
+        for place, (column, part) in enumerate(texts):
             parts.append(self.text_share(place, column, np.eye(len(column.categories))))
+            order += range(part.start, part.stop)
         joined = self.node("Concat", *parts, axis=1)
-        order = np.concatenate([np.arange(part.start, part.stop) for _, part in [*numbers, *texts]])
         ordered = self.node("Gather", joined, self.constant(np.argsort(order)), axis=1)
         centred = self.node("Sub", ordered, self.constant(layout.mean[None, :]))
         return self.node("Div", centred, self.constant(layout.scale[None, :]))
 
-    def filled(self, numbers: list[tuple[Column, slice]]) -> str:
-        """The numbers, NaN replaced by a stand-in; it stays where a missing value is refused."""
-        fills = np.array([np.nan if column.fill is None else float(column.fill) for column, _ in numbers])
-        return self.node("Where", self.node("IsNaN", NUMBERS), self.constant(fills[None, :]), NUMBERS)
+    def numbers(self, layout: Columns) -> tuple[str, list[int]]:
+        """Features of the numbers and which they are, NaN replaced by a stand-in unless it is refused or kept."""
+        columns, _ = _by_input(layout)
+        kept = [column.fill is None or layout.keep_gaps for column, _ in columns]
+        fills = [np.nan if keep else float(column.fill or 0) for (column, _), keep in zip(columns, kept, strict=True)]
+        gaps = self.node("IsNaN", NUMBERS)
+        parts = [self.node("Where", gaps, self.constant(np.array([fills])), NUMBERS)]
+        places = [part.start for _, part in columns]
+        for k, (column, part) in enumerate(columns):
+            here = self.constant(np.array([k], dtype=np.int64))
+            missing = self.node("Gather", gaps, here, axis=1)
+            for j, (cycle, shift) in enumerate(product(column.cycles, (0.0, np.pi / 2)), part.start + 1):
+                turns = self.constant(np.array(2 * np.pi / CYCLES[cycle]))
+                angle = self.node("Mul", self.node("Gather", NUMBERS, here, axis=1), turns)
+                wave = self.node("Sin", self.node("Add", angle, self.constant(np.array(shift))))
+                mean = self.constant(np.array(np.nan if kept[k] else layout.mean[j]))
+                parts.append(self.node("Where", missing, mean, wave))
+                places.append(j)
+            if column.marked:
+                parts.append(self.node("Cast", missing, to=self.onnx.TensorProto.DOUBLE))
+                places.append(part.stop - 1)
+        return self.node("Concat", *parts, axis=1), places
 
     def text_share(self, place: int, column: Column, coefficients: Array) -> str:
         """Coefficients by category: 0 for an unknown text, the stand-in's for an empty one."""

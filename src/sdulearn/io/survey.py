@@ -143,7 +143,7 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     for name in wanted.id_columns:
         of = counts[name] if name in wanted.guessed else None
         # A column of fractions holds no ids, unless it is called so.
-        if not (of and of.n_fractions and of.numbers.n == of.rows - of.gaps and not looks_like_id(name)):
+        if not (of and of.n_fractions and of.form(".").n == of.rows - of.gaps and not looks_like_id(name)):
             hits[name] = count_ids(batch[name], rows, ids)
     fixed = np.isin(rows, wanted.rows)
     mask = fixed | (scramble(rows) <= np.uint64(wanted.highest) if wanted.n_drawn else False)
@@ -225,7 +225,8 @@ def decided(
         elif name in wanted.images:
             cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
             made[name] = ImageFeatures.fit(where, cells, image_root, missing == "error")
-    columns = decide(table.name, table.types, counts, wanted.guessed, chosen, missing, max_categories, made)
+    how = chosen, missing, max_categories, made, table.where, table.mark != ";"
+    columns = decide(table.name, table.types, counts, wanted.guessed, *how)
     vectors = [
         part.start for one, part in zip(columns.columns, columns.features, strict=True) if one.name in table.together
     ]
@@ -280,7 +281,7 @@ def read_features(
     *,
     id_column: str | None = None,
     drop: Collection[str] = (),
-    missing: str = "error",
+    missing: str = "auto",
     max_categories: int = 50,
     categories: Collection[str] = (),
     text: Collection[str] = (),

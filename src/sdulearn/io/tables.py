@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from sdulearn.columns import Columns, as_arrow, kind_of, usable_scale
+from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of, usable_scale
 from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
 from sdulearn.io.excel import sheet_table
 from sdulearn.io.files import (
@@ -74,6 +74,8 @@ class Table:
     parts: tuple[Part, ...]
     n_rows: int | None = None  # None where nobody knows before it was read
     together: tuple[str, ...] = ()  # columns that are one vector: they keep their scales relative to each other
+    mark: str = ""  # delimiter of a text file
+    where: Where = in_row  # where a row stands in it
 
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
         """Some columns of all rows; they become so many features, by default one each."""
@@ -148,8 +150,9 @@ def open_table(source: Location | Frame) -> Table:
         mark = delimiter(line, name)
         names = next(csv.reader([line], delimiter=mark))
     _check_repeated(path, names)
-    text = require("pyarrow", "files").string()
-    return Table(path, name, dict.fromkeys(names, text), (partial(_numbered, partial(_text_rows, path, mark)),))
+    types = dict.fromkeys(names, require("pyarrow", "files").string())
+    parts = (partial(_numbered, partial(_text_rows, path, mark)),)
+    return Table(path, name, types, parts, mark=mark, where=partial(_line, path, mark))
 
 
 def read_whole(source: Location | Frame) -> ArrowTable:
@@ -217,6 +220,15 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Itera
         )
         for block in batches:
             yield from (block[first : first + rows] for first in range(0, block.num_rows, rows))
+
+
+def _line(path: str, mark: str, row: int) -> str:
+    """The line on which a row of a text file ends."""
+    with open_bytes(path) as file:
+        rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=mark)
+        for _ in islice(filter(None, rows), row + 2):
+            pass
+    return f"line {rows.line_num:,}"
 
 
 @contextmanager

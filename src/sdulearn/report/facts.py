@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, flip_rate
-from sdulearn.columns import BOOLEAN, CATEGORY, IMAGE, NUMBER, TEXT, Columns
+from sdulearn.columns import BOOLEAN, CATEGORY, DATE, IMAGE, NUMBER, TEXT, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics.classes import ClassAgreement, Share
@@ -157,11 +157,14 @@ def _read(report: FitReport, layout: Columns) -> list[Finding]:
     read: dict[str, object] = {
         NUMBER: [column.name for column in columns if column.kind == NUMBER],
         BOOLEAN: [column.name for column in columns if column.kind == BOOLEAN],
+        DATE: [column.name for column in columns if column.kind == DATE],
         CATEGORY: {column.name: len(column.categories) for column in columns if column.kind == CATEGORY},
         TEXT: {column.name: layout.makers[column.name].width for column in columns if column.kind == TEXT},
         IMAGE: {column.name: layout.makers[column.name].width for column in columns if column.kind == IMAGE},
-        "decimal_commas": [column.name for column in columns if column.text and column.text.decimal == ","],
+        "decimal_commas": [column.name for column in columns if column.text and column.text.form == ","],
         "marks": {column.name: column.text.marks for column in columns if column.text and column.text.marks},
+        "gaps": {column.name: column.n_gaps for column in columns if column.n_gaps},
+        "gaps_kept": layout.keep_gaps,
     }
     return [_result("table_read", **details, n_columns=len(columns)), _result("columns_read", **read)]
 
@@ -301,6 +304,7 @@ def _columns_read(d: Details) -> str:
     parts = {
         "numbers": map(shortened, d[NUMBER]),
         "true or false": map(shortened, d[BOOLEAN]),
+        "dates, in days": map(shortened, d[DATE]),
         "categories, with their number": many[CATEGORY],
         "texts, with the number of features": many[TEXT],
         "pictures, with the number of features": many[IMAGE],
@@ -308,7 +312,12 @@ def _columns_read(d: Details) -> str:
     }
     shown = [f"{what}: {names}" for what, some in parts.items() if (names := listed(some, _COLUMNS_SHOWN))]
     shown += [f"read as missing: {', '.join(marks)}"] if marks else []
-    return f"Columns read as {'; '.join(shown)}."
+    text = f"Columns read as {'; '.join(shown)}."
+    if not d["gaps"]:
+        return text
+    gaps = listed((f"{shortened(name)} ({n:,})" for name, n in d["gaps"].items()), _COLUMNS_SHOWN)
+    how = "which trees take as they are" if d["gaps_kept"] else "for which the mean, or a category of its own, stands"
+    return f"{text} Missing values, {how}: {gaps}."
 
 
 def _answers_used(d: Details) -> str:

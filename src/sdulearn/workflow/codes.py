@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdulearn.blocks.problem import PointCounts, refuse_shared_points
-from sdulearn.columns import Columns, NumberText, as_numbers, pair_codes, point_numbers
+from sdulearn.columns import Columns, pair_codes, point_numbers
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.survey import parts_of
 from sdulearn.io.tables import TEXT_FORMATS, Part, RowGroups, Table, batch_rows
 from sdulearn.pairs import pair_checksum, read_pairs, scramble
+from sdulearn.spelling import plain_numbers, trimmed
 from sdulearn.types import ArrowColumn, ArrowTable, Codes, Mask
 from sdulearn.workflow.options import MEMORY, Engine, FitOptions
 
@@ -107,7 +108,8 @@ def count_codes(
 
 
 def _numbers(values: ArrowColumn, is_text: bool) -> ArrowColumn:
-    return as_numbers(values, NumberText()) if is_text else values
+    plain = plain_numbers(trimmed(values)) if is_text else None
+    return values if plain is None else plain
 
 
 def sums_of_table(table: Table, options: FitOptions, engine: Engine) -> CodeSums:

@@ -117,6 +117,10 @@ class TrainingData:
         """Rows with a label."""
         return np.array(list(self.labels), dtype=np.intp)
 
+    def without_gaps(self) -> TrainingData:
+        """As linear models take it."""
+        return replace(self, X=self.columns.filled(self.X), columns=replace(self.columns, keep_gaps=False))
+
     def numbered(self, n_classes: int) -> TrainingData:
         """With labels as those of so many classes."""
         if not self.labels:
@@ -144,6 +148,8 @@ def gather(
     found = _surveyed(table, wanted, engine)
     root = folder_of(source) if options.image_root is None else options.image_root
     columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories, root)
+    if options.missing == "auto" and options.tries_trees:
+        columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
     place = _places(columns.id_column, wanted, found)
     how = options.skip_bad, not options.is_joint
     if answers is not None:
@@ -224,7 +230,7 @@ def _kept(
         unlabeled=local,
         n_unlabeled=len(local),
         labels={int(np.searchsorted(rows, row)): name for row, name in labelled.items()},
-        population=_population(table, columns, found.n_rows, X[local] if len(local) else X),
+        population=_population(table, columns, found.n_rows, columns.filled(X[local] if len(local) else X)),
     )
     notes = [Finding("fit_warning", "warning", {"message": f"{columns.unseen_words(*one)}."}) for one in unseen.items()]
     data = replace(data, findings=[*notes, *data.findings])

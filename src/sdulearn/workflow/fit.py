@@ -77,7 +77,7 @@ def fit_table(
     images: Sequence[str] = (),
     image_root: Location | None = None,
     embedding: Location | None = None,
-    missing: str = "error",
+    missing: str = "auto",
     max_categories: int = 50,
     answer_columns: Mapping[str, str] | None = None,
     answer_words: Mapping[str, str] | None = None,
@@ -143,9 +143,11 @@ def fit_table(
     embedding : str or path-like, optional
         A .npy or .parquet file of vectors of your own, such as those of a language model, which are features too: one
         for each row of the table, in its order, or in a .parquet file with a column of ids that the table has too.
-    missing : {"error", "mean"}, default="error"
-        Refuse missing values, or put in the column's mean (most frequent category, mean picture). A missing text is
-        an empty one.
+    missing : {"auto", "error", "mean"}, default="auto"
+        What is done about missing values. "auto": trees take them as they are; linear models take the column's mean,
+        and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is one of its own.
+        "error" refuses them, "mean" puts in the mean (most frequent category, mean picture) and no more. A missing text
+        is an empty one.
     max_categories : int, default=50
         Most different texts that a text column may hold.
     answer_columns, answer_words : mapping, optional
@@ -284,6 +286,9 @@ def _fit(
         pairs = read_pairs(y)
         choice, reasons = choose(options, data, n_classes, rows, pairs, weights)
         chosen, kind, _ = choice
+        if data.columns.keep_gaps and hasattr(chosen, "coef_"):
+            # A gap is the mean, which is 0.
+            data, rows = data.without_gaps(), np.nan_to_num(rows)
         random_points = data.random_points(len(y))
         if random_points is not None and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = prior_of_random_points(chosen, rows, pairs, weights, random_points)
@@ -485,11 +490,11 @@ def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
     names = data.columns.feature_names
     if data.points is None or not pairs.shares_points:
         drawn = data.ends if data.random is None else data.ends[data.random]
-        return check_population(data.X, drawn, names, data.population)
+        return check_population(data.columns.filled(data.X), drawn, names, data.population)
     if len(data.X) < data.n_rows:
         return []
     _, first, place = np.unique(data.points, return_index=True, return_inverse=True)
-    return check_population(data.X[first], place[data.ends], names)
+    return check_population(data.columns.filled(data.X[first]), place[data.ends], names)
 
 
 def _check_random(data: TrainingData, random: Mask) -> list[Finding]:

@@ -13,7 +13,7 @@ from scipy.stats.mstats import mquantiles
 from sklearn import config_context
 
 from sdulearn.answers.answer_model import AnswerModel, doubtful_answers
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, Column, Columns
+from sdulearn.columns import BOOLEAN, CATEGORY, DATE, NUMBER, Column, Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
 from sdulearn.metrics.accuracy import AccuracyEstimate
@@ -240,16 +240,17 @@ def column_dependences(
     places = {column.name: k for k, column in enumerate(columns.columns)}
     # Texts and pictures are not along a line.
     worth = [places[one.column] for one in importances if one.loss > one.error and one.column not in columns.makers]
-    varied = [k for k in worth if np.ptp(values[:, k]) > 0]
+    varied = [k for k in worth if np.nanmax(values[:, k]) > np.nanmin(values[:, k])]
     return tuple(_dependence(model.estimator, columns, rows, values, k) for k in varied[:_DRAWN])
 
 
 def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: int) -> ColumnDependence:
     """The mean probability over rows that have each of some values in a column, and keep their others."""
     column = columns.columns[k]
-    grid = np.unique(values[:, k])
+    present = values[~np.isnan(values[:, k]), k]
+    grid = np.unique(present)
     if column.kind != CATEGORY and len(grid) >= _GRID:
-        low, high = mquantiles(values[:, k], _MIDDLE)
+        low, high = mquantiles(present, _MIDDLE)
         if high - low <= 1e-6 * max(abs(low), abs(high)):
             # A column that has one value nearly everywhere is drawn along all it has.
             low, high = grid[[0, -1]]
@@ -266,5 +267,7 @@ def _names(column: Column, values: Array) -> tuple[float, ...] | tuple[str, ...]
     """Numbers as they are; categories and yes or no by name."""
     if column.kind == NUMBER:
         return tuple(values.tolist())
+    if column.kind == DATE:
+        return tuple(values.astype("datetime64[D]").astype(str).tolist())
     names = ("false", "true") if column.kind == BOOLEAN else (*column.categories, "none of these")
     return tuple(names[int(value)] for value in values)

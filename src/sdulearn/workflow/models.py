@@ -41,7 +41,7 @@ def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | st
         return max(n_named, asked), None
     if options.classes != "auto" or (not data.labels and options.model != "boosted"):
         return options.classes, None
-    rows, y, weights = data.stacked()
+    rows, y, weights = data.without_gaps().stacked()
     model = PairLogisticRegressionCV(n_classes="auto", error_rate=options.error_rate, cv=_folds(data))
     low, high = model.fit(rows, y, weights).n_classes_interval_
     return max(model.n_classes_, n_named), (max(low, n_named), max(high, n_named))
@@ -69,9 +69,10 @@ def choose(
     y = np.asarray(pairs)
     if options.model == "boosted":
         return _boosted(parameters | {"n_classes": int(n_classes)}, rows, y, weights), []
-    found = why_linear(n_classes, rows, pairs) if options.is_joint and options.model != "linear" else []
-    if options.is_joint and options.model != "linear" and not found:
+    found = why_linear(n_classes, rows, pairs) if options.tries_trees else []
+    if options.tries_trees and not found:
         return _compared(parameters, rows, y, weights), []
+    rows = np.nan_to_num(rows) if data.columns.keep_gaps else rows
     parameters["cv"] = _folds(data)
     model: Estimator = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=parameters["cv"])
     if options.is_joint:

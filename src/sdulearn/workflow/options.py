@@ -71,7 +71,7 @@ class FitOptions:
         choices = {
             "method": (self.method, METHODS),
             "loss": (self.loss, tuple(TRAINING_LOSSES)),
-            "missing": (self.missing, ("error", "mean")),
+            "missing": (self.missing, ("auto", "error", "mean")),
             "model": (self.model or "auto", MODELS),
         }
         for name in ("drop", "categories", "text", "images"):
@@ -111,6 +111,11 @@ class FitOptions:
             embedding=self.embedding or reading.embedding,
             image_root=self.image_root or (None if reading.image_root is None else Path(reading.image_root)),
         )
+
+    @property
+    def tries_trees(self) -> bool:
+        """Whether trees may turn out to be the model."""
+        return self.is_joint and self.model != "linear"
 
     def check_many_classes(self, what: str) -> None:
         """More than two classes, or a search for their number."""
