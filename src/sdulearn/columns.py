@@ -578,7 +578,7 @@ def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missi
     """A column of texts or pictures, and its moments: one deviation for all, so that components keep their weight."""
     kind = TEXT if isinstance(maker, TextFeatures) else IMAGE
     deviation = np.full(maker.width, np.sqrt(X.var(axis=0).mean()))
-    fill = 0.0 if missing != "error" and kind == IMAGE else None
+    fill = 0.0 if missing == "mean" and kind == IMAGE else None
     return Column(name, kind, fill=fill), np.array([X.mean(axis=0), deviation])
 
 

@@ -319,7 +319,7 @@ def test_gaps_say_something(answers_about, tmp_path, kind):
     answers = answers_about(y, ends[ends[:, 0] != ends[:, 1]][:250])
     model = fit_table(frame, answers, model=kind)
     found = model.predict(frame)
-    assert max(np.mean((found == "1") == (y == k)) for k in (0, 1)) > 0.85
+    assert max(np.mean((found == 1) == (y == k)) for k in (0, 1)) > 0.85
     assert model.columns.keep_gaps == (not hasattr(model.estimator, "coef_"))
     assert np.isnan(model.features(frame)).any() == model.columns.keep_gaps
     assert f"x ({missing.sum()})." in model.summary()

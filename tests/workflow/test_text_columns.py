@@ -97,7 +97,7 @@ def test_long_texts_are_recognised(told):
     other = fit_table(folder / "t.csv", answers, model="linear")
     np.testing.assert_array_equal(other.decision_function(table), model.decision_function(table))
     one_word = table.assign(notes=[f"w{k}" for k in range(400)])
-    with pytest.raises(InputError, match=r"more than 50 different texts: 'notes'.*`text`"):
+    with pytest.raises(InputError, match=r"more than 50 different texts in 'notes'.*`text`"):
         fit_table(one_word, answers)
     assert read_features(folder / "t.csv", text=["notes"])[1].shape == (400, model.columns.width)
 

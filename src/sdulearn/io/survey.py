@@ -224,7 +224,7 @@ def decided(
             made[name] = TextFeatures.fit(where, found.cells(name, rows))
         elif name in wanted.images:
             cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
-            made[name] = ImageFeatures.fit(where, cells, image_root, missing == "error")
+            made[name] = ImageFeatures.fit(where, cells, image_root, missing != "mean")
     how = chosen, missing, max_categories, made, table.where, table.mark != ";"
     columns = decide(table.name, table.types, counts, wanted.guessed, *how)
     vectors = [

@@ -147,7 +147,7 @@ def fit_table(
         What is done about missing values. "auto": trees take them as they are; linear models take the column's mean,
         and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is one of its own.
         "error" refuses them, "mean" puts in the mean (most frequent category, mean picture) and no more. A missing text
-        is an empty one.
+        is an empty one, and a missing picture is refused by "auto" too.
     max_categories : int, default=50
         Most different texts that a text column may hold.
     answer_columns, answer_words : mapping, optional
