@@ -9,6 +9,7 @@ from sdulearn import SDUClassifier, SDUClassifierCV
 from sdulearn.blocks import HashedPairKFold, LocalBlocks
 from sdulearn.blocks.double_hinge import kinked_rows
 from sdulearn.blocks.estimators import fit_classifier
+from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, Logistic
 
 from .conftest import deal
@@ -61,6 +62,19 @@ def test_order_threads_empty_blocks_and_one_block(many, small_sample, loss):
         LocalBlocks([*dealt.parts[::-1], lambda: [empty], lambda: []]),
     ):
         assert_same_coefficients(over_blocks(SDUClassifier(loss=loss), blocks), answer)
+
+
+def test_a_few_answers_of_great_weight_among_many_rows_take_few_passes(monkeypatch):
+    """All of them are in the sample, so that it differs from the rows in the unlabeled ones alone."""
+    monkeypatch.setattr("sdulearn.solvers.linalg._GATHERED_NUMBERS", 2000 * 22)
+    X, y = make_waveform(30_000, random_state=0)
+    rows, codes = sample_sdu(X, y, n_pairs=60, n_unlabeled=12_000, prior=0.7, random_state=0)
+    parameters = {"loss": "double_hinge", "gamma": 0.2, "alpha": 1e-4, "prior": 0.7}
+    whole = SDUClassifier(**parameters).fit(rows, codes)
+    parts = over_blocks(SDUClassifier(**parameters), deal(rows, codes))
+    assert_same_coefficients(parts, whole)
+    assert parts.optimality_ <= 1e-9
+    assert parts.n_iter_ <= 6
 
 
 def test_an_almost_unbounded_problem(many, small_sample):

@@ -127,3 +127,27 @@ def test_no_other_multiple_of_a_start_is_better(seed):
         assert problem.objective(factor * t * w) >= lowest - 1e-14
     assert problem.objective(0 * w) >= lowest - 1e-14
     assert t > 0 or c @ w <= 0
+
+
+@pytest.mark.parametrize("heavy", [1.0, 200.0])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_rows_far_from_a_kink_are_left_out_and_the_answer_stays(monkeypatch, make, heavy):
+    rng = np.random.default_rng(0)
+    A = np.column_stack([rng.normal(size=(3000, 4)), np.ones(3000)])
+    a = np.where(np.arange(3000) < 40, heavy, 1.0) / 3000
+    sign = np.sign(A @ [1.0, -0.5, 0.2, 0.0, 0.4] + rng.normal(size=3000))
+    problem = Problem(make(A), a, A.T @ (a * sign) / 2, np.r_[np.full(4, 1e-3), 0.0], DoubleHinge())
+    whole = solve(problem, "interior_point", 1e-8, 1000)
+    sizes = []
+    follow = interior_point._follow_path
+    monkeypatch.setattr(interior_point, "_MANY", 1000)
+    monkeypatch.setattr(
+        interior_point, "_follow_path", lambda one, *more: sizes.append(len(one.a)) or follow(one, *more)
+    )
+    found = solve(problem, "interior_point", 1e-8, 1000)
+    np.testing.assert_allclose(found.w, whole.w, rtol=1e-7, atol=1e-9)
+    assert found.optimality < 1e-10
+    assert max(sizes) < 1500
+    # A start of no use is given up for all rows.
+    far = solve(problem, "interior_point", 1e-8, 1000, [Solution(np.r_[0.0, 0.0, 0.0, 0.0, 1e3], 0)])
+    np.testing.assert_allclose(far.w, whole.w, rtol=1e-7, atol=1e-9)

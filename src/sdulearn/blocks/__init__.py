@@ -159,7 +159,7 @@ def fold_of_rows(X: Rows, codes: Codes, n_splits: int) -> Indices:
     keys = np.abs(codes).astype(np.uint64)
     free = np.flatnonzero(codes == 0)
     if free.size:
-        keys[free] = _row_keys(X[free])
+        keys[free] = row_keys(X[free])
     return _hashed(keys, n_splits)
 
 
@@ -167,7 +167,7 @@ def _hashed(keys: NDArray[np.integer], n_splits: int) -> Indices:
     return (scramble(keys) % np.uint64(n_splits)).astype(np.intp)
 
 
-def _row_keys(X: Rows) -> NDArray[np.uint64]:
+def row_keys(X: Rows) -> NDArray[np.uint64]:
     """One number for the numbers in each row, as float64, with -0 as 0 and wrapping sums."""
     factors = scramble(np.arange(X.shape[1])) | np.uint64(1)
     if sparse.issparse(X):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self, TypeAlias, cast
 
@@ -113,7 +114,10 @@ class _BlockFit:
                 "number the pairs of each on from the last."
             )
         self.sample: list[Block] = found["sample"]
-        self.n_rows: int = found["rows"]
+        self.n_rows = int(found["counts"].sum())
+        in_sample = sum(np.bincount(sources(block[1]), minlength=3) for block in self.sample)
+        # Sources of which the sample has all rows.
+        self.whole = in_sample == found["counts"]
         self.points = found["points"]
         if self.points.shared:
             refuse_linked(self.points.points, self.points.counts)
@@ -134,13 +138,14 @@ class _BlockFit:
         a, _ = statistics.unit_weights(g, self.prior.value)
         left_out = None if fold is None else (self.n_splits or 0, fold)
         rule = RowRule(moments.origin, self.model.fit_intercept, a, self.loss, left_out)
-        # A piece is a buffer that the next one overwrites.
-        parts = [(A.copy(), a) for block in self.sample for A, a in rule.pieces(*block)]
-        rows = joined([A for A, _ in parts])
-        weights = np.concatenate([a for _, a in parts])
-        sample = Problem(rows, weights, moments.c, moments.ridge, self.loss)
-        complete = sum(len(block[1]) for block in self.sample) == self.n_rows
-        return BlockProblem(self.blocks, rule, moments, sample, self.n_rows, complete)
+        drawn = replace(rule, a=np.where(self.whole, 0.0, a))
+        # Sources that are there whole come first; a piece is a buffer that the next one overwrites.
+        rules = (replace(rule, a=a - drawn.a), drawn)
+        parts = [[(A.copy(), a) for block in self.sample for A, a in one.pieces(*block)] for one in rules]
+        n_whole = sum(len(a) for _, a in parts[0])
+        rows, weights = zip(*parts[0], *parts[1], strict=True)
+        sample = Problem(joined(list(rows)), np.concatenate(weights), moments.c, moments.ridge, self.loss)
+        return BlockProblem(self.blocks, rule, drawn, moments, sample, n_whole, self.n_rows)
 
     def refit(self, choice: Choice) -> Fit:
         """One setting on all rows."""

@@ -114,35 +114,40 @@ class BlockProblem:
     """``min J(w)`` as in :class:`sdulearn.solvers.Problem`, its rows in blocks.
 
     ``moments`` knows c, the penalty and the scale of the columns; ``sample`` is a small problem of
-    the same kind, whose solution is a good start; it stands for ``n_rows`` rows, or is all of them
-    (``complete``).
+    the same kind, whose solution is a good start. Its first ``n_whole`` rows are all rows of their
+    sources; the others stand for those that ``drawn`` takes.
     """
 
     blocks: Blocks
     rule: RowRule
+    drawn: RowRule
     moments: MomentProblem
     sample: Problem
+    n_whole: int
     n_rows: int
-    complete: bool
 
     @property
-    def easy_sample(self) -> Problem:
-        """The sample with a penalty no weaker than its noise, of the order d / n, calls for."""
+    def complete(self) -> bool:
+        """Whether the sample is all rows."""
+        return self.n_whole == len(self.sample.a)
+
+    def start(self, solver: str, max_iter: int) -> Solution:
+        """The solution of the sample, with a penalty no weaker than its noise, of the order d / n, calls for."""
         n_rows, n_columns = self.sample.A.shape
         noise = float(np.mean(self.moments.second.diagonal())) * n_columns / n_rows
-        return self.sample.with_penalty(max(float(self.moments.ridge.max()), noise))
+        easy = self.sample.with_penalty(max(float(self.moments.ridge.max()), noise))
+        return solve(easy, solver, _SAMPLE_TOL, max_iter)
 
-    def start(self, solver: str, max_iter: int) -> Array:
-        """The solution of the sample."""
-        return solve(self.easy_sample, solver, _SAMPLE_TOL, max_iter).w
+    def corrected(self, solution: Solution, max_iter: int) -> Solution:
+        """A nearer solution by one pass: that of the sample with the slopes of all rows, at the one given, for its own.
 
-    def half_solution(self, w: Array, max_iter: int) -> Array:
-        """Double hinge on half the sample: about as far from the sample's solution as that from the solution of all."""
-        sample = self.easy_sample
-        half = slice(None, None, 2)
-        a = sample.a[half] * (sample.a.sum() / sample.a[half].sum())
-        other = replace(sample, A=sample.A[half], a=a)
-        return solve(other, "interior_point", _SAMPLE_TOL, max_iter, [Solution(w, 0)]).w
+        The slopes of the sample change with w nearly as those of all rows do, and that is all it is asked for.
+        """
+        assert solution.dual is not None
+        all_slopes = self.blocks.sum(slope_sums, self.drawn, solution.w)["slopes"]
+        own = self.sample.A[self.n_whole :].T @ solution.dual[self.n_whole :]
+        other = replace(self.sample, c=self.sample.c + own - all_slopes)
+        return solve(other, "interior_point", _SAMPLE_TOL, max_iter, [Solution(solution.w, 0)])
 
     def best_length(self, w: Array, step: Array, even: Even, before: float, slope: float, rounding: float) -> float:
         """The best of some lengths of a step, by one pass; 0 where none descends."""
@@ -166,7 +171,8 @@ def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: 
         return None
     n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
     sample = [_draw(X, codes, weight, n_drawn)] if n_drawn else []
-    found = Sums(rows=len(codes), sample=sample, points=PointCounts.of(known))
+    counts = np.bincount(sources(codes), minlength=3)
+    found = Sums(counts=counts, sample=sample, points=PointCounts.of(known))
     if n_splits is None:
         found["fold0"] = PairStatistics().update(X, codes, weight)
         return found
@@ -246,7 +252,7 @@ def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, 
 def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     """Newton's method, each step one pass; where a step goes astray, continued from larger penalties as in memory."""
     search = _Search(problem.blocks, max_iter)
-    point = search.evaluate(problem, problem.start("newton", max_iter))
+    point = search.evaluate(problem, problem.start("newton", max_iter).w)
     point, astray = search.descend(problem, point, tol, patient=False)
     ridge = problem.moments.ridge
     # From the penalty at which the point would be nearest to optimal.
@@ -311,7 +317,7 @@ def solve_lbfgs(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
         sums = problem.blocks.sum(slope_sums, problem.rule, w)
         return moments.objective(w, sums["value"]), moments.gradient(w, sums["slopes"])
 
-    start = problem.start("lbfgs", max_iter)
+    start = problem.start("lbfgs", max_iter).w
     curvature = moments.second.diagonal() + moments.ridge
     w, n_calls = lbfgs(value_and_gradient, start, curvature, tol / 10, max_iter)
     objective, gradient = value_and_gradient(w)

@@ -48,6 +48,14 @@ _ROUNDING = 1e-5
 _PATIENCE = 12
 # From this tolerance on, the answer is taken to the last digit.
 _EXACT = 1e-6
+# Of more rows than these, the share nearest to a kink is solved for; where no neighbour's solution is known, it
+# begins from every so many-th row, roughly. A share of a tenth, or two fifths, took twice as long over a grid of
+# settings of 16,000 rows. What takes more iterations is unbounded without the other rows.
+_MANY = 4000
+_NEAR = 0.25
+_THINNING = 8
+_ROUGH = 1e-3
+_SMALL_ITER = 100
 
 # An iterate is one array of shape (4, 2, n): height u, slack s, and their multipliers h - lam and
 # lam.
@@ -58,20 +66,71 @@ Direction = Callable[..., tuple[Array, Array]]
 
 def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Minimise to a relative KKT residual of a tenth of ``tol`` (Mehrotra's predictor and corrector), then exactly."""
-    buffer = gram_buffer(problem.A)
+    many = len(problem.a) > _MANY
     candidates = starts
-    if not starts:
+    if not starts and many:
+        candidates = [solve_interior_point(_thinned(problem), max(tol, _ROUGH), max_iter)]
+    elif not starts:
         # The ridge regression with the slope of a row outside the flat part as its curvature.
-        gram = weighted_gram(problem.A, problem.a / 2, buffer=buffer)
+        gram = weighted_gram(problem.A, problem.a / 2)
         candidates = [Solution(Cholesky(gram, problem.ridge).solve(problem.c), 0)]
     scaled = [replace(one, w=one.w * _best_multiple(problem, one.w), n_iter=0) for one in candidates]
-    for one in scaled:
+    for one in scaled if starts else ():
         # Once a penalty is so small that the solution only grows with it, the last one's slopes
         # certify the next.
         if one.dual is not None and problem.optimality(one) <= tol:
             return one
     w = min((one.w for one in scaled), key=problem.objective)
-    found = _follow_path(problem, w, _WARM if starts else _COLD, tol, max_iter, buffer)
+    found = _solve_near_kinks(problem, w, tol, max_iter) if many else None
+    return found or _solve_all(problem, w, _WARM if starts or many else _COLD, tol, max_iter)
+
+
+def _thinned(problem: Problem) -> Problem:
+    """One of some rows for all of them, but for those of great weight."""
+    heavy = problem.a > _THINNING * problem.a.mean()
+    few = np.flatnonzero(~heavy)[::_THINNING]
+    rows = np.concatenate([np.flatnonzero(heavy), few])
+    a = problem.a[rows]
+    a[-len(few) :] *= problem.a[~heavy].sum() / problem.a[few].sum()
+    return replace(problem, A=problem.A[rows], a=a)
+
+
+def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> Solution | None:
+    """The solution by the rows near a kink at w, and those that come to another side; None where that fails.
+
+    All others are linear on their sides, so that it is the solution of all rows where none of them has left its side.
+    """
+    z = problem.A @ w
+    side = _sides(problem, z)
+    distance = np.abs(np.abs(z) - problem.loss.flat)
+    kept = distance <= np.quantile(distance, _NEAR)
+    n_iter = 0
+    while np.mean(kept) < 2 * _NEAR:
+        theta = np.where(kept, 0.0, problem.a * side / 2)
+        small = Problem(problem.A[kept], problem.a[kept], problem.c - problem.A.T @ theta, problem.ridge, problem.loss)
+        # Too few rows may leave it unbounded.
+        with np.errstate(all="ignore"):
+            found = _solve_all(small, w, _WARM, tol, min(max_iter, _SMALL_ITER))
+        n_iter += found.n_iter
+        theta[kept] = found.dual
+        whole = Solution(found.w, n_iter, theta)
+        if problem.optimality(whole) <= tol / 10:
+            return whole
+        w = found.w
+        changed = _sides(problem, problem.A @ w) != side
+        if not (changed & ~kept).any():
+            break
+        kept |= changed
+    return None
+
+
+def _sides(problem: Problem, z: Array) -> Array:
+    """The side of its kinks that each row is on; 0 between them."""
+    return np.sign(z) * (np.abs(z) > problem.loss.flat)
+
+
+def _solve_all(problem: Problem, w: Array, start: float, tol: float, max_iter: int) -> Solution:
+    found = _follow_path(problem, w, start, tol, max_iter, gram_buffer(problem.A))
     return cross_over(problem, found) if tol <= _EXACT else found
 
 
