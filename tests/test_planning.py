@@ -174,9 +174,7 @@ def test_wide_and_sparse_features_are_cut_to_size():
     rng = np.random.default_rng(0)
     X = (rng.random((300, 1500)) < 0.02).astype(float)
     options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50,), "n_repeats": 2}
-    seen = []
-    plan = simulate_plan(X=csr_matrix(X), progress=lambda fits: seen.extend(fits) or fits, **options)
-    assert seen == [(0, 0, 0), (1, 0, 0)]
+    plan = simulate_plan(X=csr_matrix(X), **options)
     assert source(plan) == (300, 1500, 100, "random")
     assert plan.curves == simulate_plan(X=X, **options).curves
     assert plan.n_unlabeled == 300

@@ -14,7 +14,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     [
         (
-            "version", "types", "errors", "sklearn_private", "io", "io.files", "io.images", "io.typed",
+            "version", "types", "errors", "progress", "sklearn_private", "io", "io.files", "io.images", "io.typed",
             "io.container",
         )
     ],

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from sklearn.isotonic import isotonic_regression
@@ -19,15 +18,13 @@ from sdulearn.bounds import order_probability, recommended_gamma
 from sdulearn.datasets import Draw, FeaturePopulation, GaussianPopulation, Population
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, UndeterminedError
 from sdulearn.prior import no_value_probability
+from sdulearn.progress import long_work, steps
 from sdulearn.risks import dissimilar_share, similar_share
 from sdulearn.types import Array, Estimator, MatrixLike
 
 METHODS = ("joint", "sddu")
 SIZES = (25, 50, 100, 200, 400, 800, 1600)
 _FOLDS = 5
-
-# Wraps the list of fits to come (numbers of a draw, a size and a method), as ``tqdm.tqdm`` does.
-Progress: TypeAlias = Callable[[Sequence[tuple[int, int, int]]], Iterable[tuple[int, int, int]]]
 
 
 @dataclass(frozen=True)
@@ -151,6 +148,7 @@ class PairsNeeded:
     plan: Plan
 
 
+@long_work
 def simulate_plan(
     *,
     prior: float,
@@ -166,7 +164,6 @@ def simulate_plan(
     n_repeats: int = 20,
     random_state: int | None = 0,
     target_accuracy: float | None = None,
-    progress: Progress = iter,
 ) -> Plan:
     """Simulate random pairs, train on them as a user would, and measure the accuracy.
 
@@ -203,8 +200,6 @@ def simulate_plan(
         Seed.
     target_accuracy : float, optional
         Where given, refused before the work if it needs no pairs or cannot be reached.
-    progress : callable, default=iter
-        Wraps the list of fits, for a progress bar such as ``tqdm.tqdm``.
 
     Returns
     -------
@@ -242,7 +237,7 @@ def simulate_plan(
     seeds = np.random.SeedSequence(random_state).spawn(n_repeats)
     accuracy = np.empty((len(methods), len(sizes), n_repeats))
     draw: Draw
-    for k, i, j in progress(list(np.ndindex(n_repeats, len(sizes), len(methods)))):
+    for k, i, j in steps(list(np.ndindex(n_repeats, len(sizes), len(methods))), "fits"):
         if i == j == 0:  # every size and method of a repeat learns from one draw
             draw = population.draw(sizes[-1], n_unlabeled, np.random.default_rng(seeds[k]))
         accuracy[j, i, k] = _accuracy(draw, sizes[i], methods[j], known, oriented)

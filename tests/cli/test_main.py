@@ -166,6 +166,7 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
     done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr == "sdulearn: stopped\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["run.py"]
 
 
 def test_a_reader_who_has_seen_enough(tmp_path):

@@ -42,6 +42,7 @@ from scipy.special import betaln, gammaln, softmax
 from sklearn.cluster import KMeans
 
 from sdulearn.answers.graph import AnswerGraph, number_questions
+from sdulearn.progress import steps
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Means and strengths of the Beta priors that are drawn.
@@ -173,7 +174,7 @@ class CrowdSampler:
         wrong = []
         rates = []
         chances = np.zeros(len(self.left_out))
-        for k in range(n_burn + n_kept):
+        for k in steps(range(n_burn + n_kept), "draws"):
             log_chance = _log_chances(state.table, state.careless, state.same)
             log_p = np.log(state.shares)[:, None] if self.log_p is None else self.log_p
             found = self.draw_classes(state.classes, log_chance, log_p)
@@ -342,7 +343,7 @@ def sample_classes(
     known = [np.tile(part, (C, *[1] * part.ndim)) for part in (table, careless, same)]
     log_chance = _log_chances(*known)
     found = np.zeros_like(log_p)
-    for k in range(_N_BURN_CLASSES + n_kept):
+    for k in steps(range(_N_BURN_CLASSES + n_kept), "draws"):
         drawn = sampler.draw_classes(classes, log_chance, log_p).mean(axis=0)
         if k >= _N_BURN_CLASSES:
             found += drawn / n_kept

@@ -16,6 +16,7 @@ from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.score_classifier import ScoreClassifier, held_out_scores
 from sdulearn.boosting.start import LinearFits, fit_linear
 from sdulearn.errors import InputError, require
+from sdulearn.progress import long_work
 from sdulearn.sklearn_private import fit_context, safe_indexing
 from sdulearn.types import Array, Estimator, MatrixLike
 
@@ -130,6 +131,7 @@ class PairBoostingClassifier(ScoreClassifier):
 
     FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "held_out_log_likelihood_": Any}
 
+    @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from rows and what is known of them.
@@ -221,6 +223,7 @@ class PairModelCV(ScoreClassifier):
         super().__init__(**parameters)
         self.models = models
 
+    @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit all candidates and keep the best.

@@ -32,6 +32,7 @@ from sdulearn.errors import InputError, require
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
+from sdulearn.progress import steps
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.types import Array, Between, Count, Indices, MatrixLike, RandomState, Rows
 
@@ -244,7 +245,8 @@ class ScoreClassifier(PairClassifier):
             return losses[k].slopes(scores[k], pull)
 
         curve: list[float] = []
-        for round_ in range(self.max_iter + 1):
+        # They end when more bring nothing.
+        for round_ in steps(iter(range(self.max_iter + 1)), "rounds of trees"):
             for k, booster in enumerate(boosters):
                 # LightGBM asks for the slopes at what the trees before this round say.
                 booster.update(fobj=partial(slopes, k))

@@ -25,6 +25,7 @@ from sdulearn.errors import InputError, SdulearnWarning
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.pairs import rows_of
+from sdulearn.progress import steps
 from sdulearn.types import Array, Indices, Rows
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
     options["error_rate"] = model.answer_model_
     single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
     folds = []
-    for train in rows.trains:
+    for train in steps(rows.trains, "folds"):
         kept = np.intersect1d(train, some)
         with warnings.catch_warnings():
             # Folds are turned to one reference and judged by held-out answers; the whole fit has warned.

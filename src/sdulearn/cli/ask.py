@@ -39,6 +39,7 @@ from sdulearn.cli.options import (
     positive,
     refuse_overwriting,
     say,
+    waiting,
 )
 from sdulearn.columns import NUMBER, Columns
 from sdulearn.diagnostics import Finding
@@ -156,11 +157,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, ask, report."""
     log_path = _log_path(arguments)
     before = read_log(log_path) if log_path.exists() else LogContents()
-    X, things, labels, id_column = _demo() if arguments.demo else _of_table(arguments, before)
+    with waiting(f"Reading {arguments.table}"):
+        X, things, labels, id_column = _demo() if arguments.demo else _of_table(arguments, before)
     with AnswerLog(log_path) as log:
         if bad := log.contents.bad_rows:
             say(f"warning: {log.path}: {sentence(Finding('unreadable', 'warning', {'rows': bad}))}")
-        session = _session(arguments, X, things.ids, log)
+        with waiting(f"Learning from {len(log.contents.answers):,} answers"):
+            session = _session(arguments, X, things.ids, log)
         try:
             if arguments.oracle is not None:
                 _ask_oracle(session, labels, arguments)

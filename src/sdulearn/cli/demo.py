@@ -24,7 +24,9 @@ from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.cli.options import add_json_option, make_folder, positive, print_json, say
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import require
+from sdulearn.io.files import written_whole
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.progress import long_work, steps
 from sdulearn.risks import RISKS
 
 SETS = {"breast_cancer": load_breast_cancer(return_X_y=True), "waveform": make_waveform(random_state=0)}
@@ -47,18 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
+@long_work
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print a table for each data set, write the picture and the numbers."""
     require("matplotlib", "demo")  # before the work, not after it
     files = {"picture": make_folder(arguments.out) / "demo.png", "numbers": arguments.out / "demo.csv"}
     means: Means = {}
-    for name, n_pairs in itertools.product(SETS, SIZES):
+    for name, n_pairs in steps(list(itertools.product(SETS, SIZES)), "settings"):
         draws = [accuracies(name, n_pairs, seed) for seed in range(arguments.seeds)]
         means |= {(name, n_pairs, method): mean_of([one[method] for one in draws]) for method in draws[0]}
     draw(files["picture"], means)
     fields = ("dataset", "n_pairs", "method", "accuracy", "standard_error")
     lines = [dict(zip(fields, (*cell, *numbers), strict=True)) for cell, numbers in means.items()]
-    with files["numbers"].open("w", newline="", encoding="utf-8") as file:
+    with written_whole(files["numbers"]) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fields)
         writer.writeheader()
         writer.writerows(lines)
@@ -125,4 +128,5 @@ def draw(path: Path, means: Means) -> None:
         axis.grid(color="#e5e5e5")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
-    figure.savefig(path, dpi=110)
+    with written_whole(path) as draft:
+        figure.savefig(draft, dpi=110, format="png")

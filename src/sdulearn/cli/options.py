@@ -1,4 +1,4 @@
-"""What several commands share: options, what parameters are called among them, text, JSON and progress.
+"""What several commands share: options, what parameters are called among them, text and JSON.
 
 Needs nothing that takes time to import.
 """
@@ -12,13 +12,13 @@ import math
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdulearn.errors import FileError, InputError, require
+from sdulearn.errors import FileError, InputError
+from sdulearn.progress import PATIENCE, RowProgress
 
 if TYPE_CHECKING:
     from sdulearn.workflow.options import Engine
@@ -53,9 +53,6 @@ OPTIONS = {
     "words": "--answers",
 }
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
-# A log file is not to be filled with bars of short work, nor with many of long work.
-_PATIENCE = 5.0
-_SELDOM = 10.0
 
 
 def in_options(message: str) -> str:
@@ -197,16 +194,27 @@ def opened_engine(arguments: argparse.Namespace, title: str = "pass {}") -> Iter
     """The engine, with a bar for each pass over a table that may be large."""
     from sdulearn.workflow.options import MEMORY, open_engine
 
-    progress = Progress(title)
-    watched = None if arguments.engine == MEMORY else progress.expect
+    progress = RowProgress(title, log=arguments.engine != MEMORY)
     try:
-        with open_engine(arguments.engine, scheduler=arguments.scheduler, progress=watched) as engine:
+        with open_engine(arguments.engine, scheduler=arguments.scheduler, progress=progress.expect) as engine:
             if engine.address and not getattr(arguments, "json", False):
                 kind = "local" if arguments.scheduler is None else "running"
                 say(f"cluster: {kind}, {engine.n_workers} workers ({engine.address})")
             yield engine
     finally:
         progress.close()
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say what is done where it takes long, as what has no steps to count."""
+    timer = threading.Timer(PATIENCE, say, (f"{what} ...",), {"error": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _columns(text: str) -> dict[str, str]:
@@ -253,57 +261,6 @@ def print_json(data: object) -> None:
     from sdulearn.io.typed import plain
 
     print(json.dumps(plain(data), indent=2, allow_nan=False))
-
-
-class Progress:
-    """Counts rows, a bar a pass: rows, rows per second, time left. Threads may share it.
-
-    Shown at once on a terminal; elsewhere only once the work has taken some seconds.
-    """
-
-    def __init__(self, title: str = "pass {}") -> None:
-        self.title = title
-        self.began = time.monotonic()
-        self.passes = 0
-        self.bar: Any = None
-        self.total = 0
-        self.lock = threading.Lock()
-
-    def expect(self, rows: int) -> Progress:
-        """Say how many rows a pass has."""
-        self.total = rows
-        return self
-
-    def __call__(self, rows: int | None) -> None:
-        """So many more rows are done; None: the pass is over."""
-        with self.lock:
-            if rows is None:
-                self.close()
-                return
-            if self.bar is None:
-                self.bar = self._new_bar()
-            self.bar.update(rows)
-
-    def close(self) -> None:
-        """End the bar of this pass, be it whole or not."""
-        if self.bar is not None:
-            self.bar.close()
-        self.bar = None
-
-    def _new_bar(self) -> Any:
-        self.passes += 1
-        terminal = sys.stderr.isatty()
-        return require("tqdm", "files").tqdm(
-            desc=self.title.format(self.passes),
-            total=self.total,
-            unit=" rows",
-            unit_scale=True,
-            file=sys.stderr,
-            delay=0 if terminal else max(_PATIENCE - (time.monotonic() - self.began), 1e-9),
-            mininterval=0.1 if terminal else _SELDOM,
-            leave=not terminal,
-            dynamic_ncols=terminal,
-        )
 
 
 def refuse_overwriting(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:

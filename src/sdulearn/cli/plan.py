@@ -19,6 +19,7 @@ from sdulearn.answers.records import flip_rate
 from sdulearn.asking.privacy import effective_answers
 from sdulearn.cli.options import add_json_option, make_folder, positive, print_json, say
 from sdulearn.errors import require
+from sdulearn.io.files import written_whole
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, simulate_plan
 from sdulearn.plotting import PlanDisplay
 from sdulearn.types import MatrixLike
@@ -98,8 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace) -> Plan:
-    """The plan that the options ask for, with a progress bar."""
-    tqdm = require("tqdm", "demo").tqdm
+    """The plan that the options ask for."""
     X: MatrixLike | None = None
     if arguments.features is not None:
         # As 'sdulearn fit' would see them.
@@ -113,8 +113,6 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
         n_repeats=arguments.repeats,
         random_state=arguments.seed,
         target_accuracy=arguments.target,
-        # None: a bar on a terminal only.
-        progress=lambda fits: tqdm(fits, unit="fit", leave=False, disable=None),
         **{name: getattr(arguments, name) for name in _OPTIONS},
     )
 
@@ -199,13 +197,14 @@ def _draw(path: Path, plan: Plan, target: float) -> None:
     figure = require("matplotlib.figure", "demo").Figure(figsize=(11, 5.2), layout="constrained")
     PlanDisplay(plan, target_accuracy=target).plot(figure.subplots(1, 2))
     figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
-    figure.savefig(path, dpi=120)
+    with written_whole(path) as draft:
+        figure.savefig(draft, dpi=120, format="png")
 
 
 def _write_csv(path: Path, plan: Plan) -> None:
     """All numbers of a plan, one line for each number of pairs."""
     heads = [f"{curve.method}_{part}" for curve in plan.curves for part in _ACCURACY]
-    with path.open("w", newline="") as file:
+    with written_whole(path) as draft, draft.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["n_pairs", *heads, "prior_low", "prior_high", *_THEORY])
         for i, row in enumerate(plan.rows):

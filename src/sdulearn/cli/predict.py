@@ -29,7 +29,6 @@ from typing import IO, Any
 import numpy as np
 
 from sdulearn.cli.options import (
-    Progress,
     add_engine_options,
     add_files_options,
     add_json_option,
@@ -42,6 +41,7 @@ from sdulearn.cli.options import (
 from sdulearn.errors import InputError, ModelFileError, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.model_file import load_model
+from sdulearn.progress import RowProgress
 from sdulearn.table_model import TableModel
 from sdulearn.workflow.predict import (
     PredictionCounts,
@@ -122,7 +122,7 @@ def _write(
         )
     counts = PredictionCounts(np.zeros(len(model.classes), dtype=np.int64), 0, Counter())
     # Bars and rows would not share a screen well.
-    progress = None if arguments.output is None else Progress("predicting").expect
+    progress = None if arguments.output is None else RowProgress("predicting", log=True).expect
     with _written(arguments.output, model, escaped, arguments.answers is not None) as write:
         for found in predict_table(model, arguments.table, **options, progress=progress):
             write(found)

@@ -39,6 +39,7 @@ from sdulearn.joint.path import (
 from sdulearn.model_selection import PairKFold, grid_results, number_of_folds, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, answer_counts, clopper_pearson, effective_number, resolve_prior
+from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.types import Array, Between, Indices, Mask, MatrixLike, Rows, Splitter
 
@@ -331,6 +332,7 @@ class PairLogisticRegression(PairLogisticBase):
         self.tol = tol
         self.max_iter = max_iter
 
+    @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from rows and pair codes.
@@ -486,6 +488,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         self.tol = tol
         self.max_iter = max_iter
 
+    @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose the covariance power and alpha, then fit on all pairs.

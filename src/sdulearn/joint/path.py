@@ -31,6 +31,7 @@ from sdulearn.joint.likelihood import (
 )
 from sdulearn.model_selection import grid_results
 from sdulearn.prior import PriorEstimate
+from sdulearn.progress import steps
 from sdulearn.solvers.descent import gradient_norm, lbfgs_many, newton
 from sdulearn.types import Array, Indices, Mask
 
@@ -168,7 +169,7 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
     """
     m = len(covariance_powers)
     path: list[Array] = []
-    for row in alphas:
+    for row in steps(alphas, "penalties"):
         candidates = [np.repeat(start[:, None], m, axis=1) if start.ndim == 1 else start for start in starts]
         if path:
             candidates = [path[-1], candidates[0]]
@@ -309,7 +310,7 @@ def follow_path(problem: ClassProblem, alphas: Sequence[float], covariance_power
     middle, others = _outwards(problem, alphas, covariance_power)
     setting = (alphas[middle], covariance_power)
     found = {middle: _improve(problem, setting, _best_of(problem, setting, problem.starts, _N_FOLLOWED), _N_AGAIN)}
-    for i, neighbour in others:
+    for i, neighbour in steps(others, "penalties"):
         setting = (alphas[i], covariance_power)
         warm = _best_of(problem, setting, [found[neighbour][1], *problem.group_starts], 2)
         found[i] = _improve(problem, setting, warm, 1)
@@ -393,7 +394,7 @@ def _class_scores(
     """
     middle, others = _outwards(problem, alphas, covariance_power)
     scores = np.full((len(TEMPERATURES), known.shape[1], len(alphas)), np.nan)
-    for k, shown in enumerate(known.T):
+    for k, shown in enumerate(steps(known.T, "folds")):
         answers = np.asarray(shown[problem.graph.ends].all(axis=1))
         part = problem.restricted(answers, shown)
         if not part.likelihood.n_answers > 0:
@@ -442,7 +443,8 @@ def choose_number(
     alphas = [share * largest for share in _NUMBER_SHARES]
     scores: list[Array] = []
     n_used: list[int] = []
-    for n_classes in range(fewest, most + 1):
+    # How many are tried shows on the way.
+    for n_classes in steps(iter(range(fewest, most + 1)), "numbers of classes"):
         trial = problem.with_classes(n_classes)
         path = follow_path(trial, alphas, covariance_power)
         of_folds = _class_scores(trial, path, alphas, covariance_power, known)

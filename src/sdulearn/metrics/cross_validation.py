@@ -33,10 +33,12 @@ from sdulearn.metrics.reliability import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold, check_places, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import random_of
+from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
 
+@long_work
 def cross_val_accuracy(
     estimator: Estimator,
     X: MatrixLike,
@@ -152,6 +154,7 @@ def held_out_accuracy(
     )
 
 
+@long_work
 def cross_val_agreement(
     estimator: Estimator,
     X: MatrixLike,
@@ -329,7 +332,7 @@ def fold_models(
             name for name, value in estimator.get_params().items() if name.endswith("n_classes") and value == "auto"
         ]
         estimator = clone(estimator).set_params(**dict.fromkeys(found, n_classes))
-    for train, test in _weighted_parts(cv, X, pairs, weight):
+    for train, test in steps(list(_weighted_parts(cv, X, pairs, weight)), "folds"):
         rows = safe_indexing(X, train)
         if not by_name and len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
             # A kind of answer is missing here.
@@ -367,6 +370,7 @@ def predictions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array |
     return found
 
 
+@long_work
 def held_out(
     estimator: Estimator,
     X: MatrixLike,

@@ -15,6 +15,7 @@ from sdulearn.answers.profile import profile
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import agreeing, no_answers, pair_accuracy
 from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.progress import steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState
 
@@ -108,7 +109,7 @@ def pair_importance(
     losses = np.empty((X.shape[1], n_repeats))
     # Of each answer: agreement that is lost.
     lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
-    for column, k in np.ndindex(losses.shape):
+    for column, k in steps(list(np.ndindex(losses.shape)), "shuffled columns"):
         donors = first_row[rng.permutation(graph.n_points)][graph.row_point]
         decision = np.asarray(estimator.decision_function(shuffled(X, column, donors)))
         score, still = _judge(decision, pairs, scoring, graph, model)

@@ -17,6 +17,7 @@ from sdulearn.model_selection import PairKFold
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display
 from sdulearn.prior import PriorEstimate, estimate_prior
+from sdulearn.progress import long_work, steps
 from sdulearn.risks import dissimilar_share, similar_share
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, RandomState
@@ -76,6 +77,7 @@ class PairLearningCurveDisplay(Display):
     name: str | None = None
 
     @classmethod
+    @long_work
     def from_estimator(
         cls,
         estimator: Estimator,
@@ -128,8 +130,8 @@ class PairLearningCurveDisplay(Display):
             score = check_scoring(estimator, scoring or "accuracy")
         sizes = _sizes(n_pairs, [read_pairs(codes[train]).similar for train, _, _ in parts])
         scores = np.empty((len(sizes), len(parts)))
-        for k, (train, points, truth) in enumerate(parts):
-            for i, rows in enumerate(_nested(codes[train], sizes, rng)):
+        for k, (train, points, truth) in enumerate(steps(parts, "repeats")):
+            for i, rows in enumerate(steps(_nested(codes[train], sizes, rng), "sizes")):
                 chosen = train[rows]
                 # That few answers tell little is what is drawn.
                 model = fitted(estimator, safe_indexing(X, chosen), codes[chosen])

@@ -15,6 +15,7 @@ from sdulearn.answers.records import PAIR_WORDS, Answer
 from sdulearn.asking.records import Question, read_said
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
 from sdulearn.io.answer_log import AnswerLog, Key
+from sdulearn.progress import long_work
 from sdulearn.types import MatrixLike
 
 if TYPE_CHECKING:
@@ -415,6 +416,7 @@ class Session:
         self.log.close()
 
 
+@long_work
 def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options: Any) -> Asker:
     """An engine that knows all answers of a log which stand, and goes on from there."""
     from sdulearn.asking import Asker

@@ -33,6 +33,7 @@ from sdulearn.io.labels import Labels, read_labels
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, random_of
+from sdulearn.progress import long_work
 from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Codes, Estimator, Frame, Mask, Rows
@@ -56,6 +57,7 @@ _MANY_CHOSEN = 0.1
 _WORST_RATE = 0.3
 
 
+@long_work
 def fit_table(
     table: Location | Frame,
     answers: Location | Frame | Answers | None = None,

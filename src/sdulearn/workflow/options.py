@@ -17,6 +17,7 @@ from sdulearn.answers.records import TableReading
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.progress import RowProgress
 from sdulearn.risks import RISKS
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ DASK = "dask"
 ENGINES = (MEMORY, STREAM, DASK)
 
 Watch = Callable[[int | None], object]
-Progress = Callable[[int], Watch]
+Progress = Callable[[int | None], Watch]
 
 _PATIENCE = "10s"
 
@@ -146,7 +147,7 @@ class Engine:
 
     def blocks(self, parts: Sequence[Part], n_rows: int | None, keep: bool = False) -> Blocks:
         """Blocks of so many rows in all; ``keep`` holds them in the memory of a cluster for pass after pass."""
-        watch = None if self.progress is None or n_rows is None else self.progress(n_rows)
+        watch = None if self.progress is None else self.progress(n_rows)
         if self.name == DASK:
             blocks = require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
             return blocks.persist() if keep else blocks
@@ -168,8 +169,9 @@ def open_engine(name: str, *, scheduler: str | None = None, progress: Progress |
     scheduler : str, optional
         Address of a running Dask cluster; by default one is started on this machine.
     progress : function, optional
-        Called with the number of rows of each pass; gives a function that is called with the number of rows
-        after each portion, and with None when the pass is over.
+        Called with the number of rows of each pass, or None where it is unknown; gives a function that is called with
+        the number of rows after each portion, and with None when the pass is over. By default a bar on a terminal or in a notebook,
+        once a pass takes some seconds.
 
     Yields
     ------
@@ -180,11 +182,16 @@ def open_engine(name: str, *, scheduler: str | None = None, progress: Progress |
         raise InputError(f"`engine` must be one of {ENGINES}, got {name!r}.")
     if scheduler is not None and name != DASK:
         raise InputError("`scheduler` names a Dask cluster; it needs `engine='dask'`.")
-    if name != DASK:
-        yield Engine(name, n_workers=cpu_count() if name == STREAM else 1, progress=progress)
-        return
-    with _client(scheduler) as client:
-        yield Engine(DASK, client.scheduler.address, len(client.nthreads()), progress)
+    rows = RowProgress()
+    progress = progress or rows.expect
+    try:
+        if name != DASK:
+            yield Engine(name, n_workers=cpu_count() if name == STREAM else 1, progress=progress)
+            return
+        with _client(scheduler) as client:
+            yield Engine(DASK, client.scheduler.address, len(client.nthreads()), progress)
+    finally:
+        rows.close()
 
 
 @contextmanager

@@ -152,7 +152,7 @@ def predict_table(
     embedding : str or path-like, optional
         The file of vectors of this table's rows, where the model was fitted with one.
     progress : function, optional
-        Called with the number of rows of a Parquet table; gives a function that is called with the number of
+        Called with the number of rows, or None where it is unknown; gives a function that is called with the number of
         rows after each portion, and with None at the end.
 
     Yields
@@ -169,7 +169,7 @@ def predict_table(
 
 def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
     """All rows, several parts at a time."""
-    watch = None if progress is None or table.n_rows is None else progress(table.n_rows)
+    watch = None if progress is None else progress(table.n_rows)
     if len(table.parts) == 1:
         yield from reader(table.parts[0], watch)
     else:

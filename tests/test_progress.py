@@ -1,0 +1,140 @@
+"""Bars of long work: where, when, and one at a time."""
+
+import inspect
+import io
+import re
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from sdulearn import PairLogisticRegressionCV, progress
+from sdulearn.cli.options import waiting
+from sdulearn.planning import simulate_plan
+from sdulearn.progress import RowProgress, long_work, steps
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """What a terminal shows of work that is called long at once."""
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    # pytest puts its own stream in the place of ``sys.stderr`` when the test begins.
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream, modules=sys.modules))
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_REFRESHED", 0.0)
+    return stream
+
+
+@long_work
+def work(n, fail_at=None, inner=2):
+    """Add numbers up, slowly so to say."""
+    total = 0
+    for k in steps(range(n), "numbers"):
+        total += sum(steps([k] * inner, "parts"))
+        if k == fail_at:
+            raise ZeroDivisionError
+    return total
+
+
+def bars(screen):
+    """Every look at a bar."""
+    return [one for one in screen.getvalue().split("\r") if one.strip()]
+
+
+def test_the_outermost_steps_have_the_bar_and_the_others_stand_beside(screen):
+    assert work(3) == 6
+    seen = bars(screen)
+    assert [re.search(r"numbers: .*? (\d/3) ", one)[1] for one in seen] == [
+        f"{k}/3" for k in (0, 0, 1, 1, 1, 2, 2, 2, 3)
+    ]
+    assert "parts 2]" in seen[1]
+    assert "parts" not in seen[-1]
+    # It is gone when the work is done.
+    assert screen.getvalue().endswith("\r")
+    assert inspect.signature(work) == inspect.signature(work.__wrapped__)
+    assert work.__doc__.startswith("Add numbers")
+
+
+def test_work_within_work_has_no_bar_of_its_own_and_counts_its_patience(screen, monkeypatch):
+    @long_work
+    def two():
+        return work(2), work(2)
+
+    assert two() == (2, 2)
+    assert len(re.findall("numbers: *0%", screen.getvalue())) == 4
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)
+    screen.seek(0)
+    screen.truncate()
+    work(3)
+    assert bars(screen) == []
+
+
+def test_a_failure_leaves_no_bar_behind(screen):
+    with pytest.raises(ZeroDivisionError) as kept:
+        work(3, fail_at=1)
+    screen.seek(0)
+    screen.truncate()
+    work(1)
+    assert all("numbers" in one and "/1 " in one for one in bars(screen))
+    assert kept.traceback  # as in a notebook, which keeps the last one
+
+
+def test_where_nobody_looks_there_is_none(screen, monkeypatch):
+    for k in steps(range(2), "numbers"):  # not called long
+        assert k < 2
+    other = threading.Thread(target=work, args=(3,))
+    other.start()
+    other.join()
+    screen.isatty = lambda: False
+    work(3)
+    monkeypatch.setattr(progress, "is_there", lambda name: False)
+    screen.isatty = lambda: True
+    work(3)
+    assert screen.getvalue() == ""
+
+
+def test_notebooks_have_their_own_bars(screen, monkeypatch):
+    made = []
+    bar = SimpleNamespace(set_postfix_str=lambda *_, **__: None, refresh=lambda: None, close=lambda: None)
+    tqdm = SimpleNamespace(tqdm=lambda **options: made.append(options) or bar)
+    asked = []
+    monkeypatch.setattr(progress, "require", lambda name, extra: asked.append(name) or tqdm)
+    work(2)
+    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    work(2)
+    assert asked == ["tqdm", "tqdm.auto"]
+    assert [one["total"] for one in made] == [2, 2]
+
+
+def test_fits_and_plans_show_how_far_they_are(screen, waveform):
+    PairLogisticRegressionCV(3).fit(*waveform)
+    assert re.search(r"penalties: .*3/3", screen.getvalue())
+    simulate_plan(prior=0.7, methods=("sddu",), sizes=(25, 50), n_repeats=2)
+    assert re.search(r"fits: .*4/4", screen.getvalue())
+
+
+def test_rows_are_counted_also_where_their_number_is_unknown(screen):
+    rows = RowProgress("reading")
+    for total, shown in ((None, "3.00k rows"), (4000, "3.00k/4.00k")):
+        watch = rows.expect(total)
+        watch(1000)
+        watch(2000)
+        rows.bar.refresh()
+        watch(None)
+        assert shown in screen.getvalue().split("reading")[-1]
+        assert rows.bar is None
+
+
+def test_what_has_no_steps_is_named(screen, monkeypatch):
+    monkeypatch.setattr("sdulearn.cli.options.PATIENCE", 0.0)
+    said = threading.Event()
+    monkeypatch.setattr("sdulearn.cli.options.say", lambda text, error: (screen.write(text), said.set()))
+    with waiting("Reading"):
+        assert said.wait(10)
+    assert screen.getvalue() == "Reading ..."
+    monkeypatch.setattr("sdulearn.cli.options.PATIENCE", 60.0)
+    with waiting("Learning"):
+        pass
+    assert "Learning" not in screen.getvalue()
