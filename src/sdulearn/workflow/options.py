@@ -170,8 +170,8 @@ def open_engine(name: str, *, scheduler: str | None = None, progress: Progress |
         Address of a running Dask cluster; by default one is started on this machine.
     progress : function, optional
         Called with the number of rows of each pass, or None where it is unknown; gives a function that is called with
-        the number of rows after each portion, and with None when the pass is over. By default a bar on a terminal or in a notebook,
-        once a pass takes some seconds.
+        the number of rows after each portion, and with None when the pass is over. By default a bar on a
+        terminal or in a notebook, once a pass takes some seconds.
 
     Yields
     ------
