@@ -30,7 +30,10 @@ def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False,
     begins = np.cumsum([0, *(piece.num_rows for piece in pieces)]).tolist()
     counts = {}
     for name in table.column_names:
-        found = [count(piece[name], begin, guessed) for piece, begin in zip(pieces, begins, strict=False)]
+        found = [
+            count(piece[name], begin + np.arange(len(piece)), guessed)
+            for piece, begin in zip(pieces, begins, strict=False)
+        ]
         counts[name] = reduce(add, found[::-1] if backwards else found)
     types = dict(zip(table.column_names, table.schema.types, strict=True))
     return decide("t", types, counts, list(counts) if guessed else [], None, missing, most, points=points)
@@ -291,7 +294,7 @@ def test_large_numbers_are_not_infinite():
     table = pa.table({"n": [1e308, 1e308, -1e308]})
     found = Columns.unscaled([Column("n", "number")])
     assert found.encode("t", table)[0].ravel().tolist() == [1e308, 1e308, -1e308]
-    assert count(table["n"], 0, False).n_infinite == 0
+    assert count(table["n"], np.arange(3), False).n_infinite == 0
 
 
 def test_texts_are_not_counted_without_end(monkeypatch):

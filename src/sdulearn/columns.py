@@ -278,6 +278,8 @@ class Columns:
     def unseen_words(self, name: str, count: int) -> str:
         """What is to be said of cells that training did not prepare for, and of pictures that cannot be read."""
         maker = self.makers.get(name)
+        if not name:
+            return f"{count:,} rows have no value in the columns that are read, and were left out"
         if isinstance(maker, ImageFeatures):
             what = "pictures in column {} cannot be read and count as the mean picture"
         elif maker is not None:
@@ -388,23 +390,23 @@ class ColumnCounts:
         return self.forms.get(form, _NOTHING)
 
 
-def count(values: ArrowColumn, first: int, guessed: bool) -> ColumnCounts:
-    """Count a column from row ``first`` on; ``guessed`` where texts may be numbers."""
+def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
+    """Count a column of rows with these numbers; ``guessed`` where texts may be numbers."""
     kind = kind_of(values.type)
     if kind is None:
         return ColumnCounts(len(values), values.null_count)
     if kind != CATEGORY:
-        return _count_numbers(numbers(values), values, first, kind)
+        return _count_numbers(numbers(values), values, rows, kind)
     if not require("pyarrow.types", "files").is_dictionary(values.type):
         plain = plain_numbers(trimmed(values)) if guessed else None
         # "nan" is a number for Arrow, and a mark for us.
         if plain is None or np.isnan(found := np.asarray(plain)).sum() > values.null_count:
-            return _count_texts(values, first)
-        return _count_plain(found, values, first)
-    return ColumnCounts(len(values), values.null_count, texts=_frequencies(values), odd=_firsts(first, gap=values))
+            return _count_texts(values, rows)
+        return _count_plain(found, values, rows)
+    return ColumnCounts(len(values), values.null_count, texts=_frequencies(values), odd=_firsts(rows, gap=values))
 
 
-def _count_numbers(found: NDArray[Any], cells: ArrowColumn, first: int, kind: Kind = NUMBER) -> ColumnCounts:
+def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind = NUMBER) -> ColumnCounts:
     """Numbers, or days, and the cells that they were read from."""
     floats = np.asarray(found, dtype=np.float64)
     finite = _all_finite(floats)
@@ -427,11 +429,11 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, first: int, kind: Ki
         n_zeros=int(np.sum(present == 0)),
         check=check,
         texts=_frequencies(cells) if counted else None,
-        odd={} if finite else _firsts(first, gap=np.isnan(floats), infinite=np.isinf(floats)),
+        odd={} if finite else _firsts(rows, gap=np.isnan(floats), infinite=np.isinf(floats)),
     )
 
 
-def _count_plain(found: Array, values: ArrowColumn, first: int) -> ColumnCounts:
+def _count_plain(found: Array, values: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Texts that are plain numbers, and what they would be if the comma were the decimal mark: 1.234 thousands."""
     pc = require("pyarrow.compute", "files")
     texts = trimmed(values)
@@ -442,14 +444,14 @@ def _count_plain(found: Array, values: ArrowColumn, first: int) -> ColumnCounts:
         thousands &= may_be_thousands(texts)
     present = ~np.isnan(found)
     both = present & (thousands | ~is_pointed)
-    counted = _count_numbers(found, values, first)
-    odd = _firsts(first, texts, **dict.fromkeys(FORMS[2:], present), **{",": present & ~both, "unclear": thousands})
+    counted = _count_numbers(found, values, rows)
+    odd = _firsts(rows, texts, **dict.fromkeys(FORMS[2:], present), **{",": present & ~both, "unclear": thousands})
     as_commas = Moments.of(np.where(thousands, np.rint(1000 * found), found)[both])
     forms = {**counted.forms, ",": as_commas}
     return replace(counted, forms=forms, n_both=int(both.sum()), odd={**counted.odd, **odd})
 
 
-def _count_texts(values: ArrowColumn, first: int) -> ColumnCounts:
+def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Texts of which some are no plain numbers, by each different one, the first ones first."""
     different, times = values.drop_null().value_counts().flatten()
     texts = trimmed(different)
@@ -465,9 +467,11 @@ def _count_texts(values: ArrowColumn, first: int) -> ColumnCounts:
     both = fits["."] & fits[","]
     others = {form: ~fits.get(form, np.zeros_like(marks)) & ~marks for form in FORMS}
     infinite = np.isinf(spelled(texts, "."))
-    firsts = _firsts(0, texts, **others, unclear=both & may_be_thousands(texts), mark=marks, infinite=infinite)
+    firsts = _firsts(
+        np.arange(len(texts)), texts, **others, unclear=both & may_be_thousands(texts), mark=marks, infinite=infinite
+    )
     # The first of its kind is the first row with that text.
-    odd = {what: (first + values.index(different[place]).as_py(), text) for what, (place, text) in firsts.items()}
+    odd = {what: (int(rows[values.index(different[place]).as_py()]), text) for what, (place, text) in firsts.items()}
     return ColumnCounts(
         len(values),
         values.null_count,
@@ -478,19 +482,19 @@ def _count_texts(values: ArrowColumn, first: int) -> ColumnCounts:
         marks=Counter({texts[k].as_py(): int(number[k]) for k in np.flatnonzero(marks)}),
         n_both=int(number[both].sum()),
         n_short=int(number[have_short_years(texts)].sum()),
-        odd={**odd, **_firsts(first, gap=values)},
+        odd={**odd, **_firsts(rows, gap=values)},
     )
 
 
-def _firsts(first: int, texts: ArrowColumn | None = None, **masks: Mask | ArrowColumn) -> dict[str, Cell]:
-    """The first cell of each mask that has any, from row ``first`` on; of a column, the first gap."""
+def _firsts(rows: Codes, texts: ArrowColumn | None = None, **masks: Mask | ArrowColumn) -> dict[str, Cell]:
+    """The first cell of each mask that has any, of rows with these numbers; of a column, the first gap."""
     found = {}
     for what, mask in masks.items():
         if not isinstance(mask, np.ndarray):
             mask = np.asarray(mask.is_null()) if mask.null_count else np.zeros(1, dtype=bool)
         if mask.any():
             place = int(mask.argmax())
-            found[what] = (first + place, "" if texts is None else texts[place].as_py())
+            found[what] = (int(rows[place]), "" if texts is None else texts[place].as_py())
     return found
 
 

@@ -152,7 +152,7 @@ def test_json_lines_with_faults(tmp_path):
         ("a,b,1\n", "p.csv", "first line: id_a,id_b,label"),
         (b"id_a,id_b,label\n\xff\xfe,b,1\n", "p.csv", "UTF-8"),
         (b"\x1f\x8b\x08\x00broken", "p.csv.gz", "cut off"),
-        ("x", "p.txt", r"must end in \.csv, \.tsv, \.jsonl, \.json, \.parquet, \.xlsx"),
+        ("x", "p.sav", r"must end in \.csv, \.tsv, \.jsonl, \.json, \.parquet, \.xlsx"),
         ("x", "p.xlsx", "cannot be read as an Excel workbook"),
         ('id_a,id_b,label\n"' + "x" * 200_000 + "\n", "p.csv", "quote left open"),
         (EMPTY, "p.parquet", "which column is label"),

@@ -22,7 +22,8 @@ from sdulearn.columns import Columns
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io import excel, tables
-from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_features, read_ids, survey
+from sdulearn.io.files import TableFile
+from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_features, read_ids, survey, without_blanks
 from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole, svmlight_rows
 from sdulearn.pairs import scramble
 
@@ -58,7 +59,7 @@ def in_batches(path, columns):
     """Features, batch by batch, and the first rows of the batches."""
     table = open_table(path)
     found = list(table.batches(columns.needed(str(path), list(table.types)), columns.width))
-    return [columns.encode("t", batch)[0] for _, batch in found], [first for first, _ in found]
+    return [columns.encode("t", without_blanks(batch)[0])[0] for _, batch in found], [first for first, _ in found]
 
 
 @pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "frame"])
@@ -115,8 +116,7 @@ READ = [
     ("csv", "\ufeffn,c\n1,1\n2,x\n", {}, ["n", "c=1", "c=x"], [[1, 1, 0], [2, 0, 1]], ["0", "1"]),
     ("csv", "n\n1\n2\n", {"categories": ["n"]}, ["n=1", "n=2"], [[1, 0], [0, 1]], ["0", "1"]),
     # Of JSON lines the types are those of all rows, and brackets in texts are not nested.
-    ("jsonl", '{"a": 1}\n\n{"a": 2}\n{"a": 6.5}\n{}\n', {"missing": "mean"}, ["a"],
-     [[1], [2], [6.5], [9.5 / 3]], ["0", "1", "2", "3"]),
+    ("jsonl", '{"a": 1}\n\n{"a": 2}\n{"a": 6.5}\n', {}, ["a"], [[1], [2], [6.5]], ["0", "1", "2"]),
     ("jsonl", '\ufeff{"a": "%s\\"[", "b": 1}\n' % ("[" * 500), {"drop": ["a"]}, ["b"], [[1]], ["0"]),
     ("jsonl", '{"a": [["x"]' + ', ["x"]' * 150 + '], "b": 1}\n', {"drop": ["a"]}, ["b"], [[1]], ["0"]),
 ]  # fmt: skip
@@ -145,11 +145,95 @@ def test_numbers_may_change_their_spelling_between_tables(tmp_path, name, text):
     np.testing.assert_array_equal(in_batches(tmp_path / name, columns)[0][0], [[1.5, 1, 0], [2, 1, 0]])
 
 
+HEADS = [
+    # Text; names of the features; rows above the header.
+    ("a;b (m, round)\n1,5;2\n2;3,5\n", ["a", "b (m, round)"], 0),
+    ("a\tb\n1\t2\n", ["a", "b"], 0),
+    ("a|b\n1|2\n", ["a", "b"], 0),
+    ("sep=;\na;b\n1;2\n", ["a", "b"], 1),
+    ("Survey, 2021\n\n a ,b,c\n1,2,3\n", None, 0),
+    ("Survey 2021\n\n a ,b\n1,2\n", ["a", "b"], 2),
+    ("Survey;;\n;;\na;b;c\n1;2;3\n;;\n", ["a", "b", "c"], 2),
+    ("\n\na,b\n1,2\n", ["a", "b"], 2),
+    ("Title\nregion,2019,2020\n1,2,3\n", None, 0),
+    ("Series\n1\n2\n", ["Series"], 0),
+    ('"two\nlines",b\n1,2\n', ["two\nlines", "b"], 0),
+    (",x\n0,5\n1,6\n", ["x"], 0),
+    ("Unnamed: 0,x,y,\n1,5,2,\n2,7,1,\n", ["x", "y"], 0),
+    ("id,x,\n4,5,2\n", None, 0),
+]
+
+
+@pytest.mark.parametrize(("text", "names", "above"), HEADS)
+@pytest.mark.parametrize("ending", ["csv", "txt.gz"])
+def test_delimiters_and_headers_are_recognised(tmp_path, text, names, above, ending):
+    path = tmp_path / f"t.{ending}"
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    if names is None:
+        with pytest.raises(InputError, match="skip_rows"):
+            read_features(path)
+        return
+    assert read_features(path)[0].feature_names == names
+    assert open_table(path).notes["above"] == above
+    path.write_text("what,ever\n" + text)
+    assert read_features(TableFile.of(path, None, above + 1))[0].feature_names == names
+
+
+def test_lines_are_named_as_editors_count_them(tmp_path):
+    text = 'Title\n\nid,x\na,"1\n"\n\nb,2\n' + "".join(f"c{k},{k}\n" for k in range(30)) + "d,what\n"
+    (tmp_path / "t.csv").write_text(text)
+    line = text[: text.index("d,what")].count("\n") + 1
+    with pytest.raises(InputError, match=rf"\(1, the first 'what' in line {line}\)"):
+        read_features(tmp_path / "t.csv")
+    frame = pd.read_csv(io.StringIO(text), skiprows=2)
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as writer:
+        frame.to_excel(writer, index=False, startrow=3)
+    with pytest.raises(InputError, match=rf"'what' in row {4 + len(frame)}\)"):
+        read_features(tmp_path / "t.xlsx")
+
+
+def test_sheets_and_titles_of_a_workbook(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.title = "Read me"
+    book.active["A1"] = "About this survey"
+    data = book.create_sheet("Data")
+    for place, row in {2: ["Survey 2021"], 5: ["id", "x", None, "y"], 6: ["a", 1, None, True], 8: ["b", 2]}.items():
+        for k, cell in enumerate(row, 2):
+            data.cell(place, k, cell)
+    book.save(tmp_path / "t.xlsx")
+    for sheet in ("Data", "2"):
+        table = open_table(TableFile.of(tmp_path / "t.xlsx", sheet, None))
+        assert (table.notes, table.where(0)) == ({"above": 4, "sheet": "Data"}, "row 6")
+        columns, X, ids = read_features(TableFile.of(tmp_path / "t.xlsx", sheet, None))
+        assert (columns.feature_names, ids) == (["x", "y"], ["a", "b"])
+        np.testing.assert_array_equal(X, [[1, 1], [2, 1]])
+    assert "Survey 2021" in open_table(TableFile.of(tmp_path / "t.xlsx", "Data", 1)).types
+    with pytest.raises(InputError, match=r"no sheet 'x'. Its sheets: 'Read me', 'Data'"):
+        open_table(TableFile.of(tmp_path / "t.xlsx", "x", None))
+    with pytest.raises(InputError, match="`sheet` is for workbooks"):
+        open_table(TableFile.of(stored(FRAME, tmp_path, "csv"), "x", None))
+    with pytest.raises(InputError, match="`skip_rows` are for files"):
+        TableFile.of(FRAME, None, 1)
+
+
+def test_blank_rows_keep_their_numbers(tmp_path):
+    """Rows are named by their numbers in the file, and those without a value are no rows."""
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n,\n3,\n" + ",\n" * 5)
+    _, X, ids = read_features(tmp_path / "t.csv", id_column="")
+    assert ids == ["0", "2"]
+    np.testing.assert_array_equal(X, [[1, 2], [3, 2]])
+    table = open_table(tmp_path / "t.csv")
+    wanted = look_for(table, ids=("0", "2"), by_answers=True)
+    found = surveyed(table, wanted)
+    assert (found.n_rows, found.n_blank) == (2, 6)
+
+
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "xlsx"])
 def test_missing_values(tmp_path, name):
     frame = FRAME.assign(age=[1, None, 3, 4], colour=["red", None, "red", "green"])
     path = stored(frame, tmp_path, name)
-    line = "line 3" if name == "csv" else "row 2"
+    line = {"csv": "line 3", "jsonl": "line 2", "parquet": "row 2", "xlsx": "row 3"}[name]
     with pytest.raises(ValueError, match=rf"'age' \(1, the first in {line}\), 'colour' \(1, .*`missing='mean'`"):
         read_features(path, missing="error")
     columns, features, _ = read_features(path, missing="mean")
@@ -168,15 +252,13 @@ NAMED = "no column 'x'.*Its columns: a, b"
 # Ending, text, options; the error.
 REFUSED = [
     ("csv", "", {}, "is empty"),
-    ("csv", "\na,b\n1,2\n", {}, "begins with an empty line"),
     ("csv", "a,a\n1,2\n", {}, "two columns named 'a'"),
     ("csv", "a,b\n1,2\n1\n", {}, "cannot be read.*Expected 2 columns, got 1"),
     ("csv", "a\ninf\n", {}, "infinite"),
     ("csv", "a,b\n1,\n2,\n", {"missing": "error"}, r"'b' \(2, the first in line 2\)"),
-    ("csv", "a,b\n,\n,\n", {}, "no columns to learn from"),
+    ("csv", "a,b\n,\n,\n", {}, "has no rows"),
     ("csv", "id\n1\n", {}, "no columns to learn from"),
     ("csv", "a,b\n", {}, "has no rows"),
-    ("csv", "a\rb,c\n1,2\n", {}, "cut off or damaged"),
     ("csv", b"id,stra\xdfe\n1,2\n", {}, r"not text in UTF-8: byte 0xdf.*'CSV UTF-8'.*iconv -f WINDOWS-1252"),
     ("csv", "name,a\n" + "\n".join(f"n{k},{k}" for k in range(60)), {},
      r"'name' \(60\).*`id_column`.*`drop`.*`max_categories`"),
@@ -197,7 +279,7 @@ REFUSED = [
     ("svm", "1 1:nan\n", {}, "missing or infinite"),
     ("svm", "", {}, "empty"),
     ("svm", "1 1:2\n", {"id_column": "a"}, "no named columns"),
-    ("txt", "", {}, r"must end in \.csv, \.tsv, \.parquet, \.jsonl, \.svm, \.xlsx"),
+    ("sav", "", {}, r"must end in \.csv, \.tsv, \.parquet, \.jsonl, \.svm, \.xlsx"),
 ]  # fmt: skip
 
 

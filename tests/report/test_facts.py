@@ -386,6 +386,8 @@ SAMPLES = [
     ("listed", {"title": "Odd rows", "count": 1234}, "^Odd rows: 1,234$"),
     ("left_out", {"what": "self_pairs", "count": 7, "lines": [3, 5]}, r"7 pairs of a point.*\(lines 3, 5, \.\.\.\)"),
     ("left_out", {"what": "unknown_ids", "count": 2, "lines": [3, 5]}, r"\(lines 3, 5\)"),
+    ("passed_over", {"above": 2, "sheet": "Data", "n_blank": 1, "columns": ["Unnamed: 0"]},
+     "sheets other than 'Data'; 2 lines above the header; 1 blank row; columns that .*, 'Unnamed: 0'"),
     ("repeated_questions", {"count": 3}, "3 repeated questions, each counted once"),
     ("repeated_questions", {"count": 3, "by_majority": False}, "of which every answer counts"),
     ("few_random", {"n_random": 0, "n_answers": 9}, "^0 of the 9 answers"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sdulearn.answers.graph import connect
 from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Codes, Count, Indices, Mask
 
 # Privacy that means something: beyond these an answer is noise, or is never flipped.
 EPSILONS = (1e-3, 100.0)
@@ -176,6 +176,8 @@ class TableReading:
     image_root: str | None = None
     embedding: str | None = None
     drop: tuple[str, ...] = ()
+    sheet: str | None = None
+    skip_rows: Count | None = None
 
 
 @dataclass(frozen=True)

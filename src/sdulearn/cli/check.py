@@ -25,6 +25,7 @@ from sdulearn.answers.classes import count_classes
 from sdulearn.cli.options import (
     add_answer_options,
     add_json_option,
+    add_sheet_options,
     in_options,
     number_of_classes,
     positive,
@@ -42,7 +43,7 @@ from sdulearn.diagnostics import (
     check_shared_points,
 )
 from sdulearn.errors import shortened
-from sdulearn.io.files import written_whole
+from sdulearn.io.files import TableFile, written_whole
 from sdulearn.io.survey import read_ids
 from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, lines
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_answer_options(parser)
     parser.add_argument("--features", type=Path, help="table that the ids must be in")
     parser.add_argument("--id", help="id column of that table (default: the one that holds the ids of the answers)")
+    add_sheet_options(parser)
     parser.add_argument("--prior", type=share, help="share of class +1, where it is known")
     parser.add_argument(
         "--classes", type=number_of_classes, default="auto", help="number of classes (default: by the answers)"
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; 1 where anything is."""
     refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
     answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
-    unknown = _unknown_ids(answers, arguments.features, arguments.id)
+    unknown = _unknown_ids(answers, arguments)
     about, checks = _findings(answers, arguments)
     read = [one for one in facts_of_answers(answers) if one.code != "unreadable"]
     found = [*read, *about, *list_faults(answers, checks, unknown)]
@@ -141,11 +143,12 @@ def _answer(answers: Answers, k: int) -> str:
     return f"line {answers.lines[k]}: {shortened(a)} and {shortened(b)} {ANSWER_NAMES[int(answers.answers[k])]}{who}"
 
 
-def _unknown_ids(answers: Answers, table: Path | None, id_column: str | None) -> list[tuple[int, str]]:
+def _unknown_ids(answers: Answers, arguments: argparse.Namespace) -> list[tuple[int, str]]:
     """Position and id of every answer's end that the table does not have."""
-    if table is None:
+    if arguments.features is None:
         return []
-    known = set(read_ids(table, id_column, set(answers.ids.ravel().tolist())))
+    table = TableFile.of(arguments.features, arguments.sheet, arguments.skip_rows)
+    known = set(read_ids(table, arguments.id, set(answers.ids.ravel().tolist())))
     return [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
 
 

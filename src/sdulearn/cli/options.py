@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sdulearn.workflow.options import Engine
 
 # Options of a table that are called as the parameters they stand for.
-TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories")
+TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories", "sheet", "skip_rows")
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
 # Parameters that messages name, by the options that stand for them: those called alike, and the others.
@@ -32,7 +32,7 @@ _ALIKE = (
     "categories", "ceiling", "classes", "codes", "confidence", "design", "direction", "drop", "engine", "error_rate",
     "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
     "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad", "answered", "text",
-    "image_root", "embedding",
+    "image_root", "embedding", "sheet", "skip_rows",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},
@@ -108,6 +108,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
+not_negative = number(_whole, lambda n: n >= 0, "a whole number")
 positive = number(_whole, lambda n: n >= 1, "a whole number of 1 or more")
 number_of_classes = number(_whole, lambda n: n >= 2, "'auto' or a whole number of 2 or more")
 share = number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
@@ -148,8 +149,17 @@ def add_files_options(things: argparse._ActionsContainer) -> None:
     )
 
 
+def add_sheet_options(table: argparse._ActionsContainer) -> None:
+    """Where a table is in its file."""
+    table.add_argument("--sheet", metavar="NAME", help="sheet of a workbook, by name or number (default: the first)")
+    table.add_argument(
+        "--skip-rows", type=not_negative, metavar="N", help="lines above the header (default: titles are recognised)"
+    )
+
+
 def add_table_options(table: argparse._ArgumentGroup) -> None:
     """How a table is read."""
+    add_sheet_options(table)
     table.add_argument(
         "--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)"
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sdulearn.answers.records import flip_rate
 from sdulearn.asking.privacy import effective_answers
-from sdulearn.cli.options import add_json_option, make_folder, positive, print_json, say
+from sdulearn.cli.options import add_json_option, add_sheet_options, make_folder, positive, print_json, say
 from sdulearn.errors import require
 from sdulearn.io.files import written_whole
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, simulate_plan
@@ -44,9 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--method", choices=METHODS, help="plan for one method (default: both)")
     add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help="numbers of pairs (default: 25 to 1600)")
     add("--epsilon", type=float, metavar="E", help="what it costs to flip answers for privacy at this epsilon")
-    add = parser.add_argument_group("your rows").add_argument
+    rows = parser.add_argument_group("your rows")
+    add = rows.add_argument
     add("--features", type=Path, metavar="FILE", help="table of your unlabeled rows (default: generated points)")
     add("--id", metavar="COLUMN", help="id column of that table, which is not a feature (default: id, if there is one)")
+    add_sheet_options(rows)
     add("--missing", choices=("auto", "error", "mean"), default="auto", help="missing values in it (%(default)s)")
     add(
         "--direction",
@@ -103,9 +105,11 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
     X: MatrixLike | None = None
     if arguments.features is not None:
         # As 'sdulearn fit' would see them.
+        from sdulearn.io.files import TableFile
         from sdulearn.io.survey import read_features
 
-        X = read_features(arguments.features, id_column=arguments.id, missing=arguments.missing)[1]
+        table = TableFile.of(arguments.features, arguments.sheet, arguments.skip_rows)
+        X = read_features(table, id_column=arguments.id, missing=arguments.missing)[1]
     methods = (arguments.method,) if arguments.method else ("joint",) if arguments.prior == 0.5 else METHODS
     return simulate_plan(
         X=X,

@@ -32,6 +32,7 @@ from sdulearn.cli.options import (
     add_engine_options,
     add_files_options,
     add_json_option,
+    add_sheet_options,
     opened_engine,
     print_json,
     printable,
@@ -74,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
     )
+    add_sheet_options(parser)
     add_files_options(parser)
     asked = parser.add_argument_group("rows that were asked about")
     asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
@@ -96,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     escaped: Counter[str] = Counter()
     options = {"answers": arguments.answers, "id_column": arguments.id, "skip_bad": arguments.skip_bad}
-    options |= {"image_root": arguments.image_root, "embedding": arguments.embedding}
+    options |= {name: getattr(arguments, name) for name in ("image_root", "embedding", "sheet", "skip_rows")}
     if output is not None and not output.suffix:
         with opened_engine(arguments, "predicting") as engine:
             found = write_predictions(model, arguments.table, output, **options, engine=engine)

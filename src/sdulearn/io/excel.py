@@ -1,16 +1,16 @@
-"""Excel workbooks: the first sheet, its first row naming the columns."""
+"""Excel workbooks: one sheet, whose first row, but for titles, names the columns."""
 
 from __future__ import annotations
 
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from typing import IO
+from typing import IO, NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from sdulearn.errors import InputError, quoted, require
-from sdulearn.io.files import Location, as_text, cannot_open
+from sdulearn.errors import InputError, listed, quoted, require
+from sdulearn.io.files import Location, as_text, cannot_open, column_names, header_place
 from sdulearn.types import ArrowColumn, ArrowTable
 
 # The rectangle around all cells is read whole; where it is large, some must be filled.
@@ -20,34 +20,60 @@ _CELL = re.compile(r"([A-Za-z]{1,9})([0-9]{1,9})")
 _NOT_A_WORKBOOK = (BadZipFile, ExpatError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error)
 
 
-def read_workbook(path: Location) -> tuple[list[str], list[list[object]]]:
-    """Column names and rows of the first sheet; an empty cell is None."""
+class SheetCells(NamedTuple):
+    """What a sheet holds; an empty cell is None."""
+
+    names: list[str]  # of the columns
+    rows: list[list[object]]
+    place: int  # the row of the names, from 1
+    sheet: str  # its name where there are others; else empty
+
+
+def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | None = None) -> SheetCells:
+    """Read a sheet, by default the first one."""
     calamine = require("python_calamine", "excel")
     try:
-        _refuse_far_cells(path)
-        sheet = calamine.CalamineWorkbook.from_path(path).get_sheet_by_index(0)
+        with ZipFile(path) as archive:
+            sheets = [one["name"] for one in _tags(archive, "xl/workbook.xml", "sheet")]
+            place = _sheet_place(path, sheets, sheet)
+            _refuse_far_cells(path, archive, place)
+        found = calamine.CalamineWorkbook.from_path(path).get_sheet_by_index(place)
     except OSError as error:
         raise cannot_open(path, error) from None
     except (calamine.CalamineError, *_NOT_A_WORKBOOK) as error:
         raise InputError(f"{path} cannot be read as an Excel workbook: {error}") from None
-    rows = [[None if cell == "" else cell for cell in row] for row in sheet.to_python()]
-    rows = [row for row in rows if any(cell is not None for cell in row)]
+    rows = [[None if cell == "" else cell for cell in row] for row in found.to_python()]
+    # Rows above the first one that is filled are not among them.
+    above = found.start[0] if rows else 0
+    if skip_rows is not None:
+        rows = rows[max(skip_rows - above, 0) :]
+        above = max(skip_rows, above)
     if not rows:
-        raise InputError(f"{path}: its first sheet is empty. The first row must name the columns.")
-    return [as_text(name) or "None" for name in rows[0]], rows[1:]
+        raise InputError(f"{path}: its sheet {quoted(found.name)} is empty. Name another with `sheet`.")
+    header = header_place(rows) if skip_rows is None else 0
+    name = found.name if len(sheets) > 1 else ""
+    return SheetCells(column_names(rows[header]), rows[header + 1 :], above + header + 1, name)
 
 
-def _refuse_far_cells(path: Location) -> None:
+def _sheet_place(path: Location, names: list[str], wanted: str | None) -> int:
+    """The place of a sheet by its name or its number, from 1."""
+    if wanted is None or wanted in names:
+        return 0 if wanted is None else names.index(wanted)
+    if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
+        return int(wanted) - 1
+    raise InputError(f"{path} has no sheet {quoted(wanted)}. Its sheets: {listed(map(quoted, names))}.")
+
+
+def _refuse_far_cells(path: Location, archive: ZipFile, place: int) -> None:
     """Refuse a few cells far apart: calamine asks for the memory of all between, and aborts."""
-    with ZipFile(path) as archive:
-        for member in _first_sheet(archive):
-            with archive.open(member) as file:
-                count, height, width = _filled_area(file)
-            if height * width > _LARGE and count < _FILLED * height * width:
-                raise InputError(
-                    f"{path}: the {count:,} cells of its first sheet are spread over {height:,} rows and "
-                    f"{width:,} columns. Delete those far away from the table, or save the sheet as CSV."
-                )
+    for member in _sheet_file(archive, place):
+        with archive.open(member) as file:
+            count, height, width = _filled_area(file)
+        if height * width > _LARGE and count < _FILLED * height * width:
+            raise InputError(
+                f"{path}: the {count:,} cells of its sheet are spread over {height:,} rows and {width:,} columns. "
+                "Delete those far away from the table, or save the sheet as CSV."
+            )
 
 
 def _filled_area(file: IO[bytes]) -> tuple[int, int, int]:
@@ -109,15 +135,15 @@ def _tags(archive: ZipFile, name: str, wanted: str) -> list[dict[str, str]]:
     return found
 
 
-def _first_sheet(archive: ZipFile) -> list[ZipInfo]:
-    """The file of the first sheet, by the names under which calamine looks for it."""
-    first = next(iter(_tags(archive, "xl/workbook.xml", "sheet")), {})
+def _sheet_file(archive: ZipFile, place: int) -> list[ZipInfo]:
+    """The file of a sheet, by the names under which calamine looks for it."""
+    first = ([*_tags(archive, "xl/workbook.xml", "sheet"), {}])[place]
     sheet_id = next((value for name, value in first.items() if name.endswith(":id")), None)
     for relationship in _tags(archive, "xl/_rels/workbook.xml.rels", "Relationship"):
         if relationship.get("Id") == sheet_id:
             target = relationship["Target"].removeprefix("/")
             return _members(archive, target if target.startswith("xl/") else f"xl/{target}")
-    raise BadZipFile("there is no first sheet")
+    raise BadZipFile("there is no such sheet")
 
 
 def _members(archive: ZipFile, name: str) -> list[ZipInfo]:
@@ -128,16 +154,15 @@ def _members(archive: ZipFile, name: str) -> list[ZipInfo]:
     return found
 
 
-def sheet_table(path: Location, missing: Sequence[str]) -> ArrowTable:
-    """The first sheet as a pyarrow table; a column of cells of several kinds is text."""
+def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
+    """A sheet as a pyarrow table; a column of cells of several kinds is text."""
     pa = require("pyarrow", "files")
-    header, rows = read_workbook(path)
     columns = []
-    for place in range(len(header)):
-        cells = [row[place] if place < len(row) else None for row in rows]
+    for place in range(len(found.names)):
+        cells = [row[place] if place < len(row) else None for row in found.rows]
         cells = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
         columns.append(_column(cells))
-    return pa.table(columns, names=header)
+    return pa.table(columns, names=found.names)
 
 
 def _column(cells: Sequence[object]) -> ArrowColumn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 import gzip
 import io
@@ -10,6 +11,7 @@ import re
 import secrets
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -24,6 +26,7 @@ Location = str | PathLike[str]
 
 _FORMATS = {
     ".csv": "csv",
+    ".txt": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
     ".jsonl": "jsonl",
@@ -40,8 +43,32 @@ _FORMATS = {
 _PANDAS_MISSING = ("NAType", "NaTType")
 # Nobody writes a file for a day without adding to it.
 _OLD_SECONDS = 86_400
+# A line above the header by which a spreadsheet names its delimiter.
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+# Lines by which the delimiter of a text file is found, and its header.
+HEAD_LINES = 50
+_NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 # Begins like a formula, as -1 and +0.5 do not; after apostrophes too: one more can be taken off.
 _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
+
+
+class TableFile(str):
+    """The path of a table, with what else tells how to read it."""
+
+    sheet: str | None = None  # of a workbook; by default the first one
+    skip_rows: int | None = None  # lines above the header; by default titles are recognised
+
+    @classmethod
+    def of(cls, source: Any, sheet: str | None, skip_rows: int | None) -> Any:
+        """A path with these; a frame has neither."""
+        if sheet is None and skip_rows is None:
+            return source
+        if not is_location(source):
+            raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
+        path = cls(source)
+        path.sheet = sheet
+        path.skip_rows = skip_rows
+        return path
 
 
 def is_location(source: object) -> bool:
@@ -56,7 +83,10 @@ def file_format(path: Location, allowed: Sequence[str]) -> str:
     found = _FORMATS.get(ending, "")
     if found not in allowed:
         listed = ", ".join("." + name for name in allowed)
-        raise InputError(f"{path}: the name must end in {listed} (and .gz, if zipped).")
+        raise InputError(
+            f"{path}: the name must end in {listed} (and .gz, if zipped). Save other kinds of files, such as .xls, "
+            ".ods or .sav, as .xlsx or as CSV in UTF-8."
+        )
     return found
 
 
@@ -107,17 +137,59 @@ def decoded(path: Location, text: bytes, where: str = "") -> str:
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}{where} is not text in UTF-8: byte {text[error.start]:#04x} at {error.start:,}. If it comes from a "
-            f"spreadsheet, save it as 'CSV UTF-8'; else convert it: iconv -f WINDOWS-1252 -t UTF-8 {path}"
-        ) from None
+        at = f": byte {text[error.start]:#04x} at {error.start:,}"
+        raise not_utf8(path, where, at, text.startswith((b"\xff\xfe", b"\xfe\xff"))) from None
 
 
-def delimiter(first_line: str, name: str) -> str:
-    """The delimiter of a CSV or TSV file: semicolons where the comma is a decimal mark."""
+def not_utf8(path: Location, where: str = "", at: str = "", wide: bool = False) -> InputError:
+    """The error of a text in another encoding."""
+    return InputError(
+        f"{path}{where} is not text in UTF-8{at}. If it comes from a spreadsheet, save it as 'CSV UTF-8'; else convert "
+        f"it: iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path}"
+    )
+
+
+def header_place(rows: Sequence[Sequence[object]]) -> int:
+    """Which of the first rows names the columns: above it may be blank rows, and titles, which fill one cell."""
+    filled = [[k for k, cell in enumerate(row) if as_text(cell)] for row in rows]
+    first = next((k for k, cells in enumerate(filled) if cells), 0)
+    for k in range(first, len(rows)):
+        if filled[k] and filled[k] != [0]:
+            named = all(
+                isinstance(rows[k][j], str) and not _NUMBER.fullmatch(str(rows[k][j]).strip()) for j in filled[k]
+            )
+            return k if named else first
+    return first
+
+
+def text_head(lines: Sequence[str], name: str, skip_rows: int | None = None) -> tuple[str, int, int, list[str]]:
+    """Of a CSV or TSV file, by its first lines: delimiter, lines above the header and down to it, names of columns."""
+    lines = lines[:HEAD_LINES]
+    told = None if skip_rows is not None else _SEPARATOR.fullmatch(lines[0].strip())
+    above = 1 if told else skip_rows or 0
+    mark = told[1] if told else _delimiter(lines[above:], name)
+    reader = csv.reader(lines[above:], delimiter=mark)
+    rows = [(row, above + reader.line_num) for row in reader]
+    place = header_place([row for row, _ in rows[: None if skip_rows is None else 1]])
+    header, end = rows[place] if rows else ([], above)
+    return mark, rows[place - 1][1] if place else above, end, column_names(header)
+
+
+def _delimiter(lines: Sequence[str], name: str) -> str:
+    """What splits most of the first lines into as many cells; of several the one with most cells."""
     if name == "tsv":
         return "\t"
-    return ";" if ";" in first_line and "," not in first_line else ","
+    score = {}
+    for mark in ";\t|,":
+        widths = Counter(len(row) for row in csv.reader(lines, delimiter=mark) if len(row) > 1)
+        width, number = widths.most_common(1)[0] if widths else (1, 0)
+        score[mark] = number, width
+    return max(score, key=score.__getitem__)
+
+
+def column_names(header: Sequence[object]) -> list[str]:
+    """Names of columns as texts; of those without one, as pandas calls them."""
+    return [as_text(name) or f"Unnamed: {k}" for k, name in enumerate(header)]
 
 
 def as_text(value: object) -> str:

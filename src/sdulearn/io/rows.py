@@ -14,7 +14,7 @@ from typing import Any
 
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.excel import read_workbook
-from sdulearn.io.files import Location, decoded, delimiter, file_format, is_location, read_bytes
+from sdulearn.io.files import Location, decoded, file_format, is_location, read_bytes, text_head
 from sdulearn.io.tables import read_whole
 from sdulearn.types import Frame
 
@@ -82,15 +82,17 @@ def read_sheet(source: Location | Frame, what: str) -> Sheet:
     if name == "parquet":
         return Sheet(str(source), name, *frame_rows(read_whole(path)))
     if name == "xlsx":
-        header, cells = read_workbook(path)
-        return Sheet(str(source), name, header, list(enumerate(cells, 2)))
+        found = read_workbook(path)
+        numbered = enumerate(found.rows, found.place + 1)
+        rows = [one for one in numbered if any(cell is not None for cell in one[1])]
+        return Sheet(str(source), name, found.names, list(rows))
     text = decoded(path, read_bytes(path))
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
     lines = list(io.StringIO(text, newline=""))
-    return Sheet(str(source), name, *_read_delimited(path, lines, delimiter(lines[0], name)))
+    return Sheet(str(source), name, *_read_delimited(path, lines, name))
 
 
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
@@ -108,18 +110,17 @@ def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
     return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
 
 
-def _read_delimited(path: Path, lines: list[str], mark: str) -> tuple[list[str], NumberedRows]:
-    reader = csv.reader(lines, delimiter=mark)
+def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
     try:
+        mark, _, head, names = text_head(lines, name)
+        reader = csv.reader(lines[head:], delimiter=mark)
         # Spreadsheets write rows of nothing but delimiters below a table.
-        rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+        rows = [(head + reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except csv.Error as error:
-        raise InputError(
-            f"{path}: line {reader.line_num} cannot be split into cells ({error}). Is a quote left open?"
-        ) from None
-    if not rows:
+        raise InputError(f"{path} cannot be split into cells ({error}). Is a quote left open?") from None
+    if not any(cell.strip() for line in lines[:head] for cell in line.split(mark)):
         raise InputError(f"{path} holds nothing but delimiters. Its first line must name the columns.")
-    return [cell.strip() for cell in rows[0][1]], list(rows[1:])
+    return names, list(rows)
 
 
 def _json_content(name: str, file_format: str, text: str) -> Sheet:

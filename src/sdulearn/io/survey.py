@@ -18,7 +18,7 @@ from sdulearn.io.files import Location, as_text, folder_of, is_location
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Mask, Rows
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices, Mask, Rows
 
 _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -33,6 +33,9 @@ _ENOUGH = 0.5
 _ID_WORDS = re.compile(
     r"(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(?-i:[a-z]I[dD])$", re.IGNORECASE
 )
+
+
+_UNNAMED = re.compile(r"Unnamed: \d+")
 
 
 class IdHits(NamedTuple):
@@ -82,6 +85,7 @@ class Survey:
     n_drawn: int
     # numbers of rows that are kept, whether they were asked for by number, and what stands on them
     kept: list[tuple[Codes, Mask, ArrowTable]]
+    n_blank: int = 0  # rows without any value, which are left out
 
     def __add__(self, other: Survey) -> Survey:
         return Survey(
@@ -90,6 +94,7 @@ class Survey:
             {name: found.joined(other.hits[name]) for name, found in self.hits.items() if name in other.hits},
             self.n_drawn,
             self.kept + other.kept,
+            self.n_blank + other.n_blank,
         ).pruned()
 
     @property
@@ -131,9 +136,12 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     if not len(rows):
         return None
     pa = require("pyarrow", "files")
+    n_all = len(rows)
+    batch, places = without_blanks(batch)
+    rows = rows[places]
     made = {*wanted.texts, *wanted.images}
     counts = {
-        name: count(batch[name], int(rows[0]), name in wanted.guessed)
+        name: count(batch[name], rows, name in wanted.guessed)
         if name not in made
         else ColumnCounts(len(rows), batch[name].null_count)
         for name in wanted.features
@@ -149,8 +157,16 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     mask = fixed | (scramble(rows) <= np.uint64(wanted.highest) if wanted.n_drawn else False)
     for one in hits.values():
         if one.unique:
-            mask[one.rows[one.rows >= 0] - rows[0]] = True
-    return Survey(len(rows), counts, hits, wanted.n_drawn, _taken(rows, fixed, batch, mask)).pruned()
+            mask[np.searchsorted(rows, one.rows[one.rows >= 0])] = True
+    return Survey(len(rows), counts, hits, wanted.n_drawn, _taken(rows, fixed, batch, mask), n_all - len(rows)).pruned()
+
+
+def without_blanks(batch: ArrowTable) -> tuple[ArrowTable, Indices]:
+    """The rows that have any value, and their places: spreadsheets write blank rows below a table."""
+    if any(not column.null_count for column in batch.columns):
+        return batch, np.arange(batch.num_rows)
+    places = np.flatnonzero(~np.all([np.asarray(column.is_null()) for column in batch.columns], axis=0))
+    return batch.take(require("pyarrow", "files").array(places)), places
 
 
 def blocks_of(part: Part, columns: Sequence[str], rows: int) -> Iterator[tuple[ArrowTable, Codes, None]]:
@@ -212,9 +228,14 @@ def decided(
     max_categories: int,
     image_root: Path,
 ) -> Columns:
-    """How the surveyed table becomes features: the column of ids first, as it is none."""
+    """How the surveyed table becomes features: neither the column of ids nor one that numbers the rows is one."""
     chosen = id_column_of(table, wanted, found, answer_ids, id_column)
-    counts = {name: one for name, one in found.counts.items() if name != chosen}
+    counts = {name: one for name, one in found.counts.items() if name != chosen and not _numbers_rows(name, one)}
+    if unnamed := [name for name, one in counts.items() if _UNNAMED.fullmatch(name) and one.rows > one.gaps]:
+        raise InputError(
+            f"{table.name}: columns without a name hold values: {listed(map(quoted, unnamed))}. Name them, or leave "
+            "them out with `drop`. If the names are further down, say with `skip_rows` how many lines are above them."
+        )
     # Rows that were kept for another reason depend on the way in which the table was read.
     rows = found.lowest(min(found.n_drawn or MOST_TEXTS, MOST_TEXTS))
     made: dict[str, tuple[TextFeatures | ImageFeatures, Array]] = {}
@@ -232,6 +253,15 @@ def decided(
     ]
     columns.scale[vectors] = np.sqrt(np.mean(columns.scale[vectors] ** 2)) if vectors else 1.0
     return replace(columns, image_root=image_root)
+
+
+def _numbers_rows(name: str, found: ColumnCounts) -> bool:
+    """Whether a column without a name, or called as ids are, counts the rows from 0 or 1."""
+    n, _, squares, low, high = found.form(".")
+    counts = n == found.rows and low in (0, 1) and high - low == n - 1 and not found.n_fractions
+    # Squares as of consecutive numbers.
+    counts = counts and abs(12 * squares - n * (n * n - 1)) <= 1e-6 * n**3
+    return counts and bool(_UNNAMED.fullmatch(name) or looks_like_id(name))
 
 
 def _holds_texts(name: str, found: Survey, rows: Codes, max_categories: int) -> bool:
@@ -271,7 +301,7 @@ def _surveyed(table: Table, wanted: Wanted) -> Survey:
     for part in parts_of(table, wanted.columns):
         for one in filter(None, (survey(batch, rows, None, wanted) for batch, rows, _ in part())):
             found = one if found is None else found + one
-    if found is None:
+    if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found
 
@@ -312,8 +342,9 @@ def read_features(
     pieces = []
     ids: list[str] = []
     for begin, batch in table.batches(columns.needed(table.name, list(table.types), columns.id_column), columns.width):
+        batch, places = without_blanks(batch)
         pieces.append(columns.encode(table.name, batch)[0])
-        ids += ids_of(batch, columns.id_column, np.arange(begin, begin + batch.num_rows))
+        ids += ids_of(batch, columns.id_column, begin + places)
     return columns, np.concatenate([piece.T for piece in pieces], axis=1).T, ids
 
 
@@ -389,7 +420,7 @@ def id_column_of(
         return usual[0]
     near = [name for name in enough if times[name].max(initial=0) <= 1]
     full = [name for name in near if held[name] == len(answer_ids)]
-    by_number = all(is_row_number(name, found.n_rows) for name in answer_ids)
+    by_number = all(is_row_number(name, found.n_rows + found.n_blank) for name in answer_ids)
     if len(full) == 1 and (looks_like_id(full[0]) or not by_number):
         return full[0]
     if full or (near and by_number):

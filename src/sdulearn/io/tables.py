@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,16 +27,19 @@ from sklearn.datasets import load_svmlight_file
 
 from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of, usable_scale
 from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
-from sdulearn.io.excel import sheet_table
+from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import (
+    HEAD_LINES,
     Location,
+    TableFile,
     cannot_open,
     decoded,
-    delimiter,
     file_format,
     is_location,
+    not_utf8,
     open_bytes,
     refuse_damaged,
+    text_head,
 )
 from sdulearn.types import ArrowTable, ArrowType, Frame
 
@@ -76,6 +79,8 @@ class Table:
     together: tuple[str, ...] = ()  # columns that are one vector: they keep their scales relative to each other
     mark: str = ""  # delimiter of a text file
     where: Where = in_row  # where a row stands in it
+    # the number of lines "above" its header, and the "sheet" of several that was read
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
         """Some columns of all rows; they become so many features, by default one each."""
@@ -125,7 +130,7 @@ def table_format(path: Location) -> str:
 
 
 def open_table(source: Location | Frame) -> Table:
-    """Open a file, a folder of Parquet files, or a frame."""
+    """Open a file, a folder of Parquet files, or a frame; a :class:`TableFile` says which part of it."""
     if not is_location(source):
         return _held("the table", "frame", as_arrow(source))
     path = str(source)
@@ -134,25 +139,31 @@ def open_table(source: Location | Frame) -> Table:
         raise InputError(f"{path} is neither a file nor a folder: a table is read more than once. Copy it to a file.")
     if name == "svm":
         raise InputError(f"{path}: an svmlight file has no named columns. Give a .csv, .parquet, .jsonl, ...")
+    sheet, skip_rows = (source.sheet, source.skip_rows) if isinstance(source, TableFile) else (None, None)
+    if (sheet is not None and name != "xlsx") or (skip_rows is not None and name not in TEXT_FORMATS):
+        raise InputError(f"{path}: `sheet` is for workbooks (.xlsx), `skip_rows` for these and CSV. Leave them out.")
     if name == "parquet":
         return open_parquet(path)
     with _clear_errors(path):
         if name == "xlsx":
-            return _held(path, name, sheet_table(path, _MISSING))
+            found = read_workbook(path, sheet, skip_rows)
+            notes = {"above": found.place - 1, "sheet": found.sheet}
+            table = _held(path, name, sheet_table(found, _MISSING))
+            return replace(table, notes=notes, where=partial(_in_sheet, found.place))
         if name == "jsonl":
             types = _json_types(path)
-            return Table(path, name, types, (partial(_numbered, partial(_json_rows, path, types)),))
+            parts = (partial(_numbered, partial(_json_rows, path, types)),)
+            return Table(path, name, types, parts, where=partial(_line, path, "", 0))
         with open_bytes(path) as file:
-            first = file.readline(_BLOCK_BYTES)
-        if not first.strip():
-            raise InputError(f"{path} is empty, or begins with an empty line. The first line must name the columns.")
-        line = decoded(path, first).rstrip("\r\n")
-        mark = delimiter(line, name)
-        names = next(csv.reader([line], delimiter=mark))
+            first = list(islice(iter(partial(file.readline, _BLOCK_BYTES), b""), HEAD_LINES))
+        if not b"".join(first).strip():
+            raise InputError(f"{path} is empty. Its first line must name the columns.")
+        lines = io.StringIO(decoded(path, b"".join(first)), newline="")
+        mark, above, end, names = text_head(list(lines), name, skip_rows)
     _check_repeated(path, names)
     types = dict.fromkeys(names, require("pyarrow", "files").string())
-    parts = (partial(_numbered, partial(_text_rows, path, mark)),)
-    return Table(path, name, types, parts, mark=mark, where=partial(_line, path, mark))
+    parts = (partial(_numbered, partial(_text_rows, path, mark, end, tuple(names))),)
+    return Table(path, name, types, parts, mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
 
 
 def read_whole(source: Location | Frame) -> ArrowTable:
@@ -200,7 +211,10 @@ def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str]
             yield from json.read_json(io.BytesIO(lines), json.ReadOptions(block_size=len(lines)), options).to_batches()
 
 
-def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
+def _text_rows(
+    path: str, mark: str, head: int, names: tuple[str, ...], columns: Sequence[str], rows: int
+) -> Iterator[ArrowTable]:
+    """Rows below so many lines, the last of which is the header."""
     arrow = require("pyarrow.csv", "files")
     pa = require("pyarrow", "files")
     with _clear_errors(path), open_bytes(path) as file:
@@ -209,7 +223,7 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Itera
     with _clear_errors(path), stream:
         batches = arrow.open_csv(
             stream,
-            read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES),
+            read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES, skip_rows=head, column_names=names),
             parse_options=arrow.ParseOptions(delimiter=mark, newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
                 null_values=_MISSING,
@@ -222,13 +236,18 @@ def _text_rows(path: str, mark: str, columns: Sequence[str], rows: int) -> Itera
             yield from (block[first : first + rows] for first in range(0, block.num_rows, rows))
 
 
-def _line(path: str, mark: str, row: int) -> str:
-    """The line on which a row of a text file ends."""
+def _line(path: str, mark: str, head: int, row: int) -> str:
+    """The line on which a row of a text file ends; so many lines are above the first row."""
     with open_bytes(path) as file:
-        rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=mark)
-        for _ in islice(filter(None, rows), row + 2):
+        lines = islice(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), head, None)
+        rows = csv.reader(lines, delimiter=mark or "\0", quoting=csv.QUOTE_MINIMAL if mark else csv.QUOTE_NONE)
+        for _ in islice(filter(None, rows), row + 1):
             pass
-    return f"line {rows.line_num:,}"
+    return f"line {head + rows.line_num:,}"
+
+
+def _in_sheet(place: int, row: int) -> str:
+    return f"row {place + row + 1:,}"
 
 
 @contextmanager
@@ -239,7 +258,15 @@ def _clear_errors(path: Location) -> Iterator[None]:
         with refuse_damaged(path):
             yield
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}") from None
+        if "UTF8" in str(error):
+            raise not_utf8(path) from None
+        advice = ""
+        if "columns, got" in str(error):
+            advice = (
+                ". A line must have as many cells as the header: put cells that hold the delimiter into quotes. If the "
+                "header is further down, say with `skip_rows` how many lines are above it."
+            )
+        raise InputError(f"{path} cannot be read: {reason(error)}{advice}") from None
     except (csv.Error, KeyError) as error:
         raise InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.") from None
 

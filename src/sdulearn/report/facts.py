@@ -320,6 +320,15 @@ def _columns_read(d: Details) -> str:
     return f"{text} Missing values, {how}: {gaps}."
 
 
+def _passed_over(d: Details) -> str:
+    shown = [f"sheets other than {quoted(d['sheet'])}"] if d.get("sheet") else []
+    shown += [f"{_count(d['above'], 'line', 'lines')} above the header"] if d.get("above") else []
+    shown += [_count(d["n_blank"], "blank row", "blank rows")] if d["n_blank"] else []
+    if d["columns"]:
+        shown.append(f"columns that are empty or number the rows, {listed(map(quoted, d['columns']), _COLUMNS_SHOWN)}")
+    return f"Of the table, not read: {'; '.join(shown)}."
+
+
 def _answers_used(d: Details) -> str:
     n = d["n_similar"] + d["n_dissimilar"]
     text = f"{d['answers']}: {d['n_similar']:,} similar and {d['n_dissimilar']:,} dissimilar answers used, about "
@@ -609,6 +618,7 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "unreadable": _unreadable,
     "table_read": _table_read,
     "columns_read": _columns_read,
+    "passed_over": _passed_over,
     "answers_used": _answers_used,
     "settings": _settings_words,
     "model_kind": _model_kind_words,

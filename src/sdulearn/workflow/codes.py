@@ -20,7 +20,7 @@ from sdulearn.blocks.problem import PointCounts, refuse_shared_points
 from sdulearn.columns import Columns, pair_codes, point_numbers
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, quoted
-from sdulearn.io.survey import parts_of
+from sdulearn.io.survey import parts_of, without_blanks
 from sdulearn.io.tables import TEXT_FORMATS, Part, RowGroups, Table, batch_rows
 from sdulearn.pairs import pair_checksum, read_pairs, scramble
 from sdulearn.spelling import plain_numbers, trimmed
@@ -236,7 +236,8 @@ class FeatureRows:
         """Batch by batch."""
         names = [*(column.name for column in self.columns.columns), *([self.codes] if self.codes else [])]
         for begin, batch in self.part(names, batch_rows(self.columns.width)):
-            rows = np.arange(begin, begin + batch.num_rows)
+            batch, places = without_blanks(batch)
+            rows = begin + places
             y = np.zeros_like(rows)
             if self.codes:
                 y = pair_codes(self.table, self.codes, _numbers(batch[self.codes], self.is_text))

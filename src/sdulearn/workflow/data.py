@@ -22,7 +22,7 @@ from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, quoted, require
 from sdulearn.io.embeddings import with_embedding
-from sdulearn.io.files import Location, folder_of, is_location
+from sdulearn.io.files import Location, TableFile, folder_of, is_location
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import (
     MOST_TEXTS,
@@ -195,7 +195,7 @@ def _drawing(table: Table, wanted: Wanted, n_drawn: int) -> Wanted:
 
 def _surveyed(table: Table, wanted: Wanted, engine: Engine) -> Survey:
     found: Survey | None = engine.blocks(parts_of(table, wanted.columns), table.n_rows).sum(survey, wanted)
-    if found is None:
+    if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found
 
@@ -233,8 +233,16 @@ def _kept(
         population=_population(table, columns, found.n_rows, columns.filled(X[local] if len(local) else X)),
     )
     notes = [Finding("fit_warning", "warning", {"message": f"{columns.unseen_words(*one)}."}) for one in unseen.items()]
-    data = replace(data, findings=[*notes, *data.findings])
+    data = replace(data, findings=[*_passed_over(table, columns, found), *notes, *data.findings])
     return data, rows
+
+
+def _passed_over(table: Table, columns: Columns, found: Survey) -> list[Finding]:
+    """What of a table was not read: lines above its header, other sheets, blank rows, columns that say nothing."""
+    known = {columns.id_column, *(column.name for column in columns.columns)}
+    left_out = [name for name in found.counts if name not in known]
+    details = {**table.notes, "n_blank": found.n_blank, "columns": left_out}
+    return [Finding("passed_over", "info", details)] if any(details.values()) else []
 
 
 def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str], Counter[str]]:
@@ -268,12 +276,14 @@ def draw_rows(
     images: Collection[str] = (),
     image_root: Path | None = None,
     embedding: Location | None = None,
+    sheet: str | None = None,
+    skip_rows: int | None = None,
 ) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
     """Columns, features (not scaled), ids and all cells of a draw of rows and of those that answers name; rows in all.
 
     They come in random order, so that a larger draw begins with a smaller one; a small table is there whole, as it is.
     """
-    table = with_embedding(open_table(source), embedding)
+    table = with_embedding(open_table(TableFile.of(source, sheet, skip_rows)), embedding)
     wanted = look_for(
         table,
         id_column=id_column,
@@ -310,7 +320,9 @@ def _population(table: Table, columns: Columns, n_rows: int, X: Rows) -> Populat
 def _places(id_column: str | None, wanted: Wanted, found: Survey) -> dict[str, int]:
     """The row of each wanted id that was found; each must be on one row only."""
     if id_column is None:
-        return {name: int(name) for name in wanted.ids if is_row_number(name, found.n_rows)}
+        there = set(found.rows.tolist())
+        numbers = {name: int(name) for name in wanted.ids if is_row_number(name, found.n_rows + found.n_blank)}
+        return {name: row for name, row in numbers.items() if row in there}
     hits = found.hits.get(id_column)
     if hits is None:
         return {}

@@ -28,7 +28,7 @@ from sdulearn.diagnostics import (
 )
 from sdulearn.errors import InputError, OrientationWarning, listed, quoted
 from sdulearn.io.answers import read_answers
-from sdulearn.io.files import Location, is_location
+from sdulearn.io.files import Location, TableFile, is_location
 from sdulearn.io.labels import Labels, read_labels
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.pairs import Pairs, read_pairs
@@ -79,6 +79,8 @@ def fit_table(
     images: Sequence[str] = (),
     image_root: Location | None = None,
     embedding: Location | None = None,
+    sheet: str | None = None,
+    skip_rows: int | None = None,
     missing: str = "auto",
     max_categories: int = 50,
     answer_columns: Mapping[str, str] | None = None,
@@ -145,6 +147,10 @@ def fit_table(
     embedding : str or path-like, optional
         A .npy or .parquet file of vectors of your own, such as those of a language model, which are features too: one
         for each row of the table, in its order, or in a .parquet file with a column of ids that the table has too.
+    sheet : str, optional
+        Name of the sheet of a workbook, or its number from 1; by default the first one.
+    skip_rows : int, optional
+        Lines above the header of a CSV file or a sheet; by default blank lines and titles are recognised.
     missing : {"auto", "error", "mean"}, default="auto"
         What is done about missing values. "auto": trees take them as they are; linear models take the column's mean,
         and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is one of its own.
@@ -219,11 +225,14 @@ def fit_table(
         given = read_answers(answers, columns=answer_columns, words=answer_words)
         if given.reading is not None:
             options = options.read_as(given.reading)
+            sheet = given.reading.sheet if sheet is None else sheet
+            skip_rows = given.reading.skip_rows if skip_rows is None else skip_rows
         if given.epsilon is not None:
             # The error rate of answers that were flipped before they were stored is known.
             options.need_joint(f"{given.name}: answers that were flipped (epsilon {given.epsilon:g})")
             known = flip_rate(given.epsilon) if error_rate == "auto" else error_rate
             options = replace(options, error_rate=known)
+    table = TableFile.of(table, sheet, skip_rows)
     labelled = None if labels is None else read_labels(labels)
     with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where:
         fit = _fit_without if exclude_annotators else _fit

@@ -22,12 +22,12 @@ from threadpoolctl import threadpool_limits
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.base import posterior_of
-from sdulearn.columns import Columns
+from sdulearn.columns import Columns, Where, in_row
 from sdulearn.errors import FileError, InputError, quoted, require
 from sdulearn.io.answers import read_answers
 from sdulearn.io.embeddings import with_embedding
-from sdulearn.io.files import Location, folder_of, is_location, written_whole
-from sdulearn.io.survey import find_ids, id_texts, named_id_column
+from sdulearn.io.files import Location, TableFile, folder_of, is_location, written_whole
+from sdulearn.io.survey import find_ids, id_texts, named_id_column, without_blanks
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import stack_pairs
 from sdulearn.table_model import TableModel
@@ -93,6 +93,7 @@ class Reader:
     table: str  # its name
     needed: Sequence[str]  # columns to read
     id_column: str | None
+    where: Where = in_row  # where a row stands in the table
     # of rows that answers are about, and of none at the end: ids, class probabilities and number of answers
     answered: tuple[ArrowColumn, Array, Codes] | None = None
 
@@ -102,14 +103,21 @@ class Reader:
         columns = self.model.columns
         for begin, batch in part(self.needed, batch_rows(columns.width)):
             if columns.first is None:
-                X, unseen = columns.encode(getattr(part, "path", self.table), batch)
+                n_all = batch.num_rows
+                batch, places = without_blanks(batch)
+                rows = begin + places
+                X, unseen = columns.encode(getattr(part, "path", self.table), batch, partial(self._where, rows))
+                unseen += Counter({"": n_all - len(rows)})
             else:
                 X, unseen = batch, Counter()
-            numbered = self.id_column is None
-            ids = pa.array(np.arange(begin, begin + X.shape[0])) if numbered else batch[self.id_column]
+                rows = np.arange(begin, begin + X.shape[0])
+            ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
             yield self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
             if watch is not None:
-                watch(X.shape[0])
+                watch(len(rows))
+
+    def _where(self, rows: Codes, place: int) -> str:
+        return self.where(int(rows[place]))
 
     def _by_answers(self, found: Predictions) -> Predictions:
         if self.answered is None:
@@ -130,6 +138,8 @@ def predict_table(
     skip_bad: bool = False,
     image_root: Location | None = None,
     embedding: Location | None = None,
+    sheet: str | None = None,
+    skip_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Predictions]:
     """Predict all rows of a file, folder or frame in their order, portion by portion; never all in memory.
@@ -151,6 +161,8 @@ def predict_table(
         The folder that pictures are in; by default that of the table.
     embedding : str or path-like, optional
         The file of vectors of this table's rows, where the model was fitted with one.
+    sheet, skip_rows : optional
+        As in :func:`~sdulearn.fit_table`.
     progress : function, optional
         Called with the number of rows, or None where it is unknown; gives a function that is called with the number of
         rows after each portion, and with None at the end.
@@ -160,7 +172,7 @@ def predict_table(
     Predictions
         Some rows.
     """
-    reader, table = _opened(model, path, id_column, image_root, embedding)
+    reader, table = _opened(model, TableFile.of(path, sheet, skip_rows), id_column, image_root, embedding)
     if answers is not None:
         rows = _in_turn(reader, table, progress)
         reader = replace(reader, answered=_posterior(model, rows, read_answers(answers), skip_bad))
@@ -203,7 +215,7 @@ def _opened(
     names = list(table.types)
     id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
-    return Reader(model, table.name, needed, id_column), table
+    return Reader(model, table.name, needed, id_column, table.where), table
 
 
 def _svmlight_part(path: Location, columns: Columns, _names: Sequence[str], _rows: int) -> Iterator[tuple[int, Rows]]:
@@ -292,6 +304,8 @@ def write_predictions(
     skip_bad: bool = False,
     image_root: Location | None = None,
     embedding: Location | None = None,
+    sheet: str | None = None,
+    skip_rows: int | None = None,
     engine: str | Engine = "stream",
 ) -> PredictionCounts:
     """Predict all rows of a table into a folder of Parquet files, several at a time, on all cores or on a cluster.
@@ -306,7 +320,7 @@ def write_predictions(
     folder : str or path-like
         The folder to make; it must not be there, or be empty. Its columns are id, label, the probability of the
         second class (of more than two ``probability_NAME`` for each) and, with ``answers``, n_answers.
-    answers, id_column, skip_bad, image_root, embedding
+    answers, id_column, skip_bad, image_root, embedding, sheet, skip_rows
         As in :func:`predict_table`.
     engine : {"memory", "stream", "dask"} or Engine, default="stream"
         Where the work is done: on one core, on all, or on a Dask cluster, whose workers must reach table and folder
@@ -324,7 +338,7 @@ def write_predictions(
     """
     from sdulearn.workflow.options import Engine, open_engine
 
-    reader, table = _opened(model, path, id_column, image_root, embedding)
+    reader, table = _opened(model, TableFile.of(path, sheet, skip_rows), id_column, image_root, embedding)
     id_type = require("pyarrow", "files").int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
     parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]
