@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -70,6 +70,11 @@ bench-honest: $(VENV)/.dev
 # The server of `sdulearn ask`, killed 200 times under load. About ten minutes.
 bench-kill: $(VENV)/.dev
 	$(BIN)/python benchmarks/kill_server.py --write
+
+# On a GPU about ten minutes; without one many hours. What benchmarks/networks.jsonl holds is not measured again.
+bench-networks: $(VENV)/.bench
+	$(BIN)/python -m pip install -q -e '.[torch,boosting]'
+	$(BIN)/python benchmarks/networks.py
 
 bench-boosting: $(VENV)/.bench
 	$(BIN)/python benchmarks/boosting.py --results /tmp/bench-boosting.jsonl

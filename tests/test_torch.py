@@ -23,7 +23,7 @@ from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, 
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.torch import PairBatchSampler, PairNetworkClassifier, distort_images, pair_nll, unlabeled_loss
 from sdulearn.torch.estimator import with_implied_labels
-from sdulearn.torch.loss import log_of_others, log_probabilities
+from sdulearn.torch.loss import TorchLikelihood, log_of_others, log_probabilities
 from sdulearn.torch.training import Starts
 
 # Where CI has installed it, it must be there.
@@ -126,6 +126,41 @@ def test_labels_are_cross_entropy_and_join_components():
     without = pair_nll(by_point[np.ravel(ENDS)][:-2], shared_y()[:-2]).item() * 5
     pair = enumerated(probabilities(by_point[6:]), [(0, 1)], [True], 0.0, [2, 0]) * 2
     assert found == pytest.approx(without + pair, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n_classes", "error"), [(2, 0.0), (2, 0.1), (4, 0.0), (4, 0.1)])
+def test_trees_are_propagation(n_classes, error):
+    """One sweep on the device is the likelihood of belief propagation, and its slope the posterior."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, n_classes, 40)
+    ends = np.array([(k, rng.integers(max(0, k - 6), k)) for k in range(1, 40) if k % 9])
+    graph = AnswerGraph.from_answers(ends, truth[ends[:, 0]] == truth[ends[:, 1]])
+    model = AnswerModel.given(error, graph)
+    logits = logits_of(40, n_classes)
+    likelihood = TorchLikelihood(graph, n_classes, model)
+    assert likelihood.components.factor_graph is None
+    log_p = log_probabilities(logits)
+    value = likelihood.mean(log_p) * len(ends)
+    expected = model.factor_graph(graph, n_classes).propagate(log_p.detach().numpy())
+    assert value.item() == pytest.approx(expected.value, abs=1e-9)
+    (slope,) = torch.autograd.grad(value, logits)
+    asked = graph.degree > 0
+    assert np.allclose(slope.numpy()[asked], (expected.posteriors - probabilities(logits))[asked], atol=1e-9)
+
+
+def test_cut_cycles_are_a_tree_and_pairs():
+    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0)], [True, False, False])
+    model = AnswerModel.given(0.1, graph)
+    log_p = log_probabilities(logits_of(3, 3))
+    found = TorchLikelihood(graph, 3, model, exact=False).mean(log_p).item() * 3
+    p = log_p.exp().detach().numpy()
+    parts = []
+    for last in range(3):
+        rest = [k for k in range(3) if k != last]
+        ends, same = np.array(graph.ends), graph.same > 0
+        tree = enumerated(p, ends[rest], same[rest], 0.1) * 2
+        parts.append(-tree - enumerated(p[ends[last]], [(0, 1)], same[[last]], 0.1))
+    assert min(abs(found - part) for part in parts) < 1e-9
 
 
 def test_a_table_of_ones_and_zeros_is_no_table():
@@ -272,7 +307,7 @@ def test_images_are_distorted_but_little():
     again = distort_images(images, torch.Generator().manual_seed(0))
     assert torch.equal(moved, again)
     assert not torch.allclose(moved, images, atol=0.1)
-    still = distort_images(images, generator, rotation=0, shift=0, scale=0, erase=0, noise=0)
+    still = distort_images(images, generator, rotation=0, shift=0, scale=0, shear=0, erase=0, noise=0)
     assert torch.allclose(still, images, atol=1e-5)
     # The mass stays, but for what is erased, stretched or moved out.
     assert moved.sum() == pytest.approx(images.sum().item(), rel=0.15)
@@ -310,8 +345,9 @@ def digits_model(page):
 def test_the_likeliest_start_is_kept(digits, digits_model):
     X, *_ = digits
     found = digits_model.held_out_log_likelihood_
-    assert found.shape[1] == 2
-    assert found.max(axis=0)[digits_model.start_] == found.max()
+    assert found.shape == (20, 2)
+    assert digits_model.n_iter_ == 400
+    assert digits_model.log_likelihood_[digits_model.start_] == digits_model.log_likelihood_.max()
     assert np.allclose(digits_model.predict_proba(X).sum(axis=1), 1)
 
 
@@ -443,6 +479,14 @@ def test_components_labels_and_annotators_in_one_fit(digits):
     assert np.mean(model.predict(X[200:260]) == named) > 0.6
 
 
+def test_labels_alone_have_a_prior(digits):
+    X, truth, *_ = digits
+    labels = np.where(truth[:200] < 3, -1, 1)
+    y = np.column_stack([0 * labels, np.arange(200), 0 * labels, labels])
+    model = small(max_iter=60, learning_rate=1e-2).fit(X[:200], y)
+    assert np.mean(model.predict(X[:200]) == labels) > 0.9
+
+
 def test_match_answers_are_labels(digits):
     """Examples that all differ name the classes: the answers about them are labels, up to names."""
     truth = np.array([0, 1, 2, 0, 1, 2, 0])
@@ -463,6 +507,26 @@ def test_what_the_estimator_refuses(two):
         small().fit(rows, np.zeros(len(rows), dtype=int))
     with pytest.raises(InputError, match="3 class shares"):
         small(n_classes=3, prior=[0.5, 0.5]).fit(rows, y)
+
+
+def test_the_share_of_wrong_answers_is_estimated(two):
+    """Of loose answers, four in five of them right, by those held out."""
+    rows, y = two
+    flipped = y.copy()
+    flipped[:, 0] *= np.where(np.abs(y[:, 0]) % 5 == 0, -1, 1)
+    options = {"max_iter": 250, "learning_rate": 1e-2, "validation_fraction": 0.3}
+    assert small(**options).fit(rows, flipped).answer_model_.rates[0] == pytest.approx(0.2, abs=0.1)
+    # Every other start takes all answers as right.
+    assert small(**{**options, "n_starts": 1}).fit(rows, flipped).answer_model_.certain
+    assert small(max_iter=5, error_rate=0.0).fit(rows, y).answer_model_.certain
+
+
+def test_early_stopping_keeps_the_best_check(two):
+    rows, y = two
+    model = small(max_iter=200, learning_rate=1e-1, n_iter_no_change=1).fit(rows, y)
+    found = model.held_out_log_likelihood_[:, model.start_]
+    assert len(found) < 20
+    assert model.n_iter_ == 10 * (np.argmax(found) + 1)
 
 
 def test_progress_wraps_the_steps(two):

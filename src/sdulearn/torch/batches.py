@@ -96,13 +96,14 @@ def distort_images(
     images: Tensor,
     generator: Tensor = None,
     *,
-    rotation: float = 15.0,
-    shift: float = 0.1,
-    scale: float = 0.15,
-    erase: float = 0.3,
-    noise: float = 0.05,
+    rotation: float = 25.0,
+    shift: float = 0.15,
+    scale: float = 0.2,
+    shear: float = 0.25,
+    erase: float = 0.4,
+    noise: float = 0.1,
 ) -> Tensor:
-    """Turn, move, stretch, erase a patch of, and add noise to each image at random, on its device.
+    """Turn, move, stretch, slant, erase a patch of, and add noise to each image at random, on its device.
 
     Parameters
     ----------
@@ -110,12 +111,12 @@ def distort_images(
         The images; outside of them is 0.
     generator : torch.Generator, optional
         Source of random numbers, on the same device.
-    rotation, shift, scale : float
-        The most that an image is turned (degrees), moved (share of its size) and stretched (share of its size, either
-        side by itself).
-    erase : float, default=0.3
+    rotation, shift, scale, shear : float
+        The most that an image is turned (degrees), moved (share of its size), stretched (share of its size, either
+        side by itself) and slanted (sideways, share of its height).
+    erase : float, default=0.4
         The longest side of the patch that is set to 0, as a share of the image's.
-    noise : float, default=0.05
+    noise : float, default=0.1
         Standard deviation of the noise, in units of that of all pixels.
 
     Returns
@@ -140,7 +141,9 @@ def distort_images(
     angle = between(n) * np.deg2rad(rotation)
     stretch = 1 + scale * between(2, n)
     turned = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).reshape(n, 2, 2)
-    matrix = torch.cat([turned * stretch.T[:, :, None], 2 * shift * between(n, 2, 1)], -1)
+    slant = torch.stack([torch.ones_like(angle), shear * between(n), 0 * angle, torch.ones_like(angle)], -1)
+    turned = turned @ slant.reshape(n, 2, 2)
+    matrix = torch.cat([turned * stretch.T[:, None, :], 2 * shift * between(n, 2, 1)], -1)
     grid = torch.nn.functional.affine_grid(matrix, list(images.shape), align_corners=False)
     moved = torch.nn.functional.grid_sample(images, grid, align_corners=False)
     half = erase / 2 * torch.rand(2, n, 1, **size)

@@ -31,12 +31,15 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import resolve_prior
 from sdulearn.sklearn_private import Interval, StrOptions, fit_context
 from sdulearn.torch.batches import distort_images
-from sdulearn.torch.loss import Tensor, TorchLikelihood, log_probabilities, torch
-from sdulearn.torch.training import KnownPoints, Starts, Training
+from sdulearn.torch.loss import Tensor, log_probabilities, torch
+from sdulearn.torch.training import KnownPoints, Starts, State, Training
 from sdulearn.types import Array, Between, Count, Indices, Mask, MatrixLike, RandomState
 
 # Share of a column's standard deviation that is the noise of distorted rows.
 _NOISE = 0.3
+# Error rate in the first steps, where it is estimated.
+_FIRST_RATE = 0.2
+_NO_RATE = 1e-6
 # Rows of one forward pass of a prediction.
 _ROWS = 8192
 
@@ -74,9 +77,9 @@ class PairNetworkClassifier(PairClassifier):
         classes, and with two the prior that the answers imply.
     orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
-    n_starts : int, default=3
-        Number of random starts.
-    max_iter : int, default=6000
+    n_starts : int, default=4
+        Number of random starts. Where the share of wrong answers is estimated by the network, every other one does so.
+    max_iter : int, default=4000
         Steps of Adam, of which the rate falls to 0 along a cosine.
     batch_size : int, default=512
         Rows of answers in a step, and as many unlabeled ones. A component of the answers with more points is
@@ -85,9 +88,9 @@ class PairNetworkClassifier(PairClassifier):
         Rate of the first step.
     validation_fraction : float, default=0.1
         Share of the points whose answers are held out.
-    n_iter_no_change : int, default=10
-        Checks without likelier held-out answers, of any start, that end the training. There are 20 in
-        ``max_iter`` steps.
+    n_iter_no_change : int or None, default=None
+        Checks without likelier held-out answers, of any start, that end the training; each start then has the weights
+        of its best check. There are 20 in ``max_iter`` steps. None takes all steps and the last weights.
     device : str, default="auto"
         Where to train; "auto" is "cuda" where there is one, else "cpu".
     progress : callable or None, default=None
@@ -101,8 +104,10 @@ class PairNetworkClassifier(PairClassifier):
         The network.
     held_out_log_likelihood_ : array of shape (n_checks, n_starts)
         Mean log-likelihood of a held-out answer or label; of all where too few could be held out.
+    log_likelihood_ : array of shape (n_starts,)
+        Mean log-likelihood of all answers and labels.
     start_ : int
-        The start that was kept.
+        The start that was kept: the one with the highest of these.
     n_iter_ : int
         Steps at which the weights are taken.
     class_shares_ : array of shape (n_classes,)
@@ -134,6 +139,7 @@ class PairNetworkClassifier(PairClassifier):
         "order_": Any,
         "class_shares_": Any,
         "held_out_log_likelihood_": Any,
+        "log_likelihood_": Any,
         "start_": Count,
         "n_classes_": Annotated[int, Between(2, 2**16)],
         "answer_model_": AnswerModel,
@@ -158,7 +164,7 @@ class PairNetworkClassifier(PairClassifier):
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "validation_fraction": [Interval(Real, 0, 0.5, closed="both")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
         "device": [str],
         "progress": [callable, None],
         "random_state": ["random_state"],
@@ -179,12 +185,12 @@ class PairNetworkClassifier(PairClassifier):
         orientation: str = "majority",
         error_rate: ErrorRateParameter = "auto",
         answer_table: str | bool = "auto",
-        n_starts: int = 3,
-        max_iter: int = 6000,
+        n_starts: int = 4,
+        max_iter: int = 4000,
         batch_size: int = 512,
         learning_rate: float = 1e-3,
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int | None = None,
         device: str = "auto",
         progress: Callable[[Any], Any] | None = None,
         random_state: RandomState = 0,
@@ -252,19 +258,24 @@ class PairNetworkClassifier(PairClassifier):
         starts = Starts(self._modules(seed, rows[:2]), device)
         known = with_implied_labels(graph, self.n_classes, self.answer_model_)
         held = self._held_points(pairs, graph, seed)
-        training = KnownPoints(
-            leave_out(known, held), self.n_classes, self.answer_model_, self.batch_size, device, generator
-        )
+        touches: Mask = held[known.ends[:, 0]] | held[known.ends[:, 1]]
+        training = Training(self, rows, starts, self.distortion or self._default_distortion(rows), shares, generator)
+        most = self.batch_size
+        if self._estimates_rate(known, touches):
+            most = 2
+            # Every other start takes all answers as right.
+            training.rates = torch.full((self.n_starts,), _NO_RATE, device=device)
+            training.rates[1::2] = _FIRST_RATE
+        parts = [
+            KnownPoints(part, self.n_classes, self.answer_model_, self.batch_size, most, rows, generator)
+            for part in (leave_out(known, held), restrict(known, touches, held), known)
+        ]
         steps = range(self.max_iter)
-        best, checks, numbers = Training(self, rows, training, starts, generator).run(
-            self.distortion or self._default_distortion(rows),
-            shares,
-            self._judge(known, held, rows),
-            steps if self.progress is None else self.progress(steps),
+        seen, left_out, everything = parts
+        best, checks, numbers = training.run(
+            seen, left_out if left_out.total else everything, steps if self.progress is None else self.progress(steps)
         )
-        self.held_out_log_likelihood_ = checks
-        self.start_ = int(np.argmax(checks.max(axis=0)))
-        self.n_iter_ = int(numbers[int(np.argmax(checks[:, self.start_]))])
+        self._choose(training, everything, best, checks, numbers)
         self.module_ = starts.base
         self.module_.load_state_dict({name: value[self.start_] for name, value in best.items()})
         self.module_.eval()
@@ -312,8 +323,12 @@ class PairNetworkClassifier(PairClassifier):
                     f"of sum 1, or be None; got `prior={self.prior!r}`."
                 )
             return shares
+        prior = self.prior
+        if prior is None and not len(pairs.ends) and pairs.labels is not None:
+            # Labels alone.
+            prior = float(np.mean(pairs.labels[pairs.labels != 0] > 0).clip(0.01, 0.99))
         majority = MAJORITY[self.orientation]
-        self.prior_, pull = resolve_prior(self.prior, pairs, weight, model=self.answer_model_, majority=majority)
+        self.prior_, pull = resolve_prior(prior, pairs, weight, model=self.answer_model_, majority=majority)
         return None if pull is None else np.array([1 - pull, pull])
 
     def _device(self) -> Any:
@@ -376,24 +391,33 @@ class PairNetworkClassifier(PairClassifier):
             held[graph.row_point] = PairKFold(n_folds, random_state=seed).fold_of_rows(None, pairs) == 0
         return held
 
-    def _judge(self, graph: AnswerGraph, held: Mask, rows: Tensor) -> Callable[[Starts], Tensor]:
-        """The likelihood of what is known of the held-out points, or of all where that is nothing."""
-        touches: Mask = held[graph.ends[:, 0]] | held[graph.ends[:, 1]]
-        part = restrict(graph, touches, held)
-        likelihood = TorchLikelihood(part, self.n_classes, self.answer_model_, device=rows.device)
-        if not float(likelihood.total):
-            part = graph
-            likelihood = TorchLikelihood(graph, self.n_classes, self.answer_model_, device=rows.device)
-        asked = np.flatnonzero((part.degree > 0) | (part.labels != 0))
-        place = torch.as_tensor(asked, device=rows.device)
+    def _estimates_rate(self, graph: AnswerGraph, held: Mask) -> bool:
+        """Whether the network must tell how many answers are wrong: the answers alone, most of them loose, do not."""
+        if self.error_rate != "auto" or not self.answer_model_.certain or not held.any():
+            return False
+        size = graph.component_sizes[graph.component[graph.ends[:, 0]]]
+        loose = (size == 2) | (size > self.batch_size)
+        return 2 * int(loose.sum()) > graph.n_answers and not graph.labels.any()
 
-        def judge(starts: Starts) -> Tensor:
-            log_p = starts.evaluate(rows[place])
-            whole = log_p.new_zeros((log_p.shape[0], graph.n_points, log_p.shape[2]))
-            whole[:, place] = log_p
-            return likelihood.mean(whole)
-
-        return judge
+    def _choose(self, training: Training, known: KnownPoints, best: State, checks: Array, numbers: Indices) -> None:
+        """Keep the start by which all answers, those held out too, are likeliest."""
+        for name, value in best.items():
+            {**training.starts.parameters, **training.starts.buffers}[name].data.copy_(value)
+        values = known.values(training.log_p(known), training.rates).double().cpu().numpy()
+        self.log_likelihood_ = values
+        self.held_out_log_likelihood_ = checks
+        if training.rates is not None:
+            # Likely wrong answers are told by those held out: others may have been learned by heart.
+            odd = np.arange(self.n_starts) % 2
+            values = np.where(odd == odd[np.argmax(checks[-1])], values, -np.inf)
+        self.start_ = int(np.argmax(values))
+        last = -1 if self.n_iter_no_change is None else int(np.argmax(checks[:, self.start_]))
+        self.n_iter_ = int(numbers[last])
+        if training.rates is not None:
+            rate = float(training.rates[self.start_])
+            # Fewer than two wrong answers in sight are none.
+            if rate * known.counts[0] * self.validation_fraction >= 2:
+                self.answer_model_ = AnswerModel.given(rate, known.graph)
 
     def _name_classes(self, rows: Tensor, graph: AnswerGraph) -> Self:
         """The larger class is +1, or as ``orientation`` says; of K classes the largest comes first, unless named."""

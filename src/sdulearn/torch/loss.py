@@ -9,9 +9,9 @@ of the others. Labels, and what a crowd says of a point, are evidence of one poi
 
     P(evidence) = sum_k p_i(k) exp(evidence_i(k))                                                       (2)
 
-Loose pairs and single points are computed where the logits are. Answers that share points go through
-:mod:`sdulearn.answers.propagate` on the CPU: there the slope of log P in log p_i(k) is the posterior of
-class k (Fisher's identity), so no derivative of a message is needed.
+Loose pairs, single points and trees of answers are computed where the logits are, trees by one sweep of messages from
+the leaves to the roots. Components with cycles go through :mod:`sdulearn.answers.propagate` on the CPU: there the slope
+of log P in log p_i(k) is the posterior of class k (Fisher's identity), so no derivative of a message is needed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from sdulearn.answers.answer_model import AnswerModel, answer_model_of, log_factors
 from sdulearn.answers.graph import AnswerGraph, weights_by_component
-from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.propagate import FactorGraph, Network
 from sdulearn.errors import InputError, OptionalModule
 from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
 from sdulearn.types import Array, Indices, Mask
 
+# Log probability of a class that is ruled out, within a message.
+_LOWEST = -1e4
 torch = OptionalModule("torch", "torch")
 Tensor: TypeAlias = Any
 """A torch.Tensor: torch is imported only where it is used."""
@@ -45,8 +49,8 @@ def pair_nll(
 ) -> Tensor:
     """Mean negative log-likelihood of the answers and labels of a batch: a loss for any network.
 
-    Loose pairs and labels are computed on the device of the logits, answers that share points on the CPU. Logits of
-    half precision are taken as float32.
+    Loose pairs, labels and components without cycles are computed on the device of the logits, those with cycles on
+    the CPU. Logits of half precision are taken as float32.
 
     Parameters
     ----------
@@ -170,10 +174,18 @@ class TorchLikelihood:
     """The answers and labels of a graph in three parts: loose pairs, single points, and all others."""
 
     def __init__(
-        self, graph: AnswerGraph, n_classes: int, model: AnswerModel, table: ArrayLike | None = None, device: Any = None
+        self,
+        graph: AnswerGraph,
+        n_classes: int,
+        model: AnswerModel,
+        table: ArrayLike | None = None,
+        device: Any = None,
+        *,
+        exact: bool = True,
     ) -> None:
-        """Index tensors on the device; contradictions are refused here."""
+        """Index tensors on the device; contradictions are refused here. ``exact`` as in :class:`Components`."""
         self.device = device
+        self.exact = exact
         self.row_point = graph.row_point
         self.n_points = graph.n_points
         self.n_classes = n_classes
@@ -182,7 +194,7 @@ class TorchLikelihood:
         n_known += np.bincount(graph.component[graph.labels != 0], minlength=graph.n_components)
         # Of each component: answers and labels, by weight.
         amount = weight * n_known
-        self.factor_graph: FactorGraph | None = None
+        self.components: Components | None = None
         self.others = self._tensors(*[np.zeros(0)] * 3)
         if model.names_classes(graph):
             # What a crowd says of each point stands for its answers.
@@ -213,7 +225,7 @@ class TorchLikelihood:
         factors = factors[pairs] if self.with_table else factors[:, pairs]
         small.pairs = [chosen[: 2 * len(pairs)].reshape(2, -1), factors, *(one[pairs] for one in by_pair)]
         small.singles = [chosen[2 * len(pairs) :], *(one[singles] for one in by_single)]
-        small.factor_graph = None
+        small.components = None
         small.others = [one[:0] for one in self.others]
         return torch.cat([*ends[:, pairs], points[singles]]), small
 
@@ -266,11 +278,15 @@ class TorchLikelihood:
                 "estimated from the answers as `error_rate`, or leave the column of points out of `y`."
             )
         points = np.flatnonzero(chosen[graph.component])
-        self.factor_graph = model.factor_graph(subgraph(graph, points), self.n_classes)
+        self.components = Components(model.factor_graph(subgraph(graph, points), self.n_classes), self)
         self.others = self._tensors(points, weight[chosen], amount[chosen])
 
     def _tensors(self, *arrays: Any) -> list[Tensor]:
-        return [torch.as_tensor(array, device=self.device) for array in arrays]
+        """On the device, without waiting for it."""
+        found = [torch.as_tensor(np.ascontiguousarray(array)) for array in arrays]
+        if self.device is not None and torch.device(self.device).type == "cuda":
+            return [one.pin_memory().to(self.device, non_blocking=True) for one in found]
+        return [one.to(self.device) for one in found]
 
     def by_point(self, logits: Tensor) -> Tensor:
         """Log probabilities of the points from the logits of the rows: a point has the mean of its rows."""
@@ -279,32 +295,41 @@ class TorchLikelihood:
         if len(self.row_point) == self.n_points:
             (order,) = self._tensors(np.argsort(self.row_point))
             return log_probabilities(logits[order])
-        (place,) = self._tensors(self.row_point)
-        count = torch.bincount(place, minlength=self.n_points)[:, None]
+        place, count = self._tensors(self.row_point, np.bincount(self.row_point, minlength=self.n_points)[:, None])
         total = torch.zeros((self.n_points, logits.shape[1]), dtype=torch.promote_types(logits.dtype, torch.float32))
         total = total.to(logits.device).index_add(0, place, logits.to(total.dtype))
         return log_probabilities(total / count)
 
-    def mean(self, log_p: Tensor) -> Tensor:
-        """Mean log-likelihood of an answer or a label, by log probabilities of the points (..., n_points, K)."""
+    def mean(self, log_p: Tensor, rates: Tensor = None) -> Tensor:
+        """Mean log-likelihood of an answer or a label, by log probabilities of the points (..., n_points, K).
+
+        ``rates`` (...,) are further error rates, of loose pairs.
+        """
         # 0, with a gradient.
         value = log_p[..., :0, :].sum((-2, -1))
-        ends, factors, weight, _ = self.pairs
+        weight = self.pairs[2]
         if len(weight):
-            ends_p = log_p[..., ends[0], :], log_p[..., ends[1], :]
-            value = value + self._pair_values(*ends_p, factors.to(log_p.dtype)) @ weight.to(log_p.dtype)
+            right, wrong = self.answer_values(log_p, rates is not None)
+            if rates is not None:
+                right = torch.logaddexp(torch.log1p(-rates)[..., None] + right, rates.log()[..., None] + wrong)
+            value = value + right @ weight.to(log_p.dtype)
         points, evidence, weight, _ = self.singles
         if len(weight):
             found = evidence_values(log_p[..., points, :], evidence.to(log_p.dtype))
             value = value + found @ weight.to(log_p.dtype)
-        if self.factor_graph is not None:
+        if self.components is not None:
             points, weight, _ = self.others
-            value = value + propagated(log_p[..., points, :], self.factor_graph, weight.to(log_p.dtype))
-        return (
-            value / self.total.to(value.dtype)
-            if any(len(part[-1]) for part in (self.pairs, self.singles, self.others))
-            else value
-        )
+            value = value + self.components.values(log_p[..., points, :], weight.to(log_p.dtype))
+        if any(len(part[-1]) for part in (self.pairs, self.singles, self.others)):
+            return value / self.total.to(value.dtype)
+        return value
+
+    def answer_values(self, log_p: Tensor, both: bool = True) -> tuple[Tensor, Tensor]:
+        """Log-likelihood of each loose pair, and if it had been answered the other way."""
+        ends, factors, *_ = self.pairs
+        factors = factors.to(log_p.dtype)
+        ends_p = log_p[..., ends[0], :], log_p[..., ends[1], :]
+        return self._pair_values(*ends_p, factors), self._pair_values(*ends_p, factors.flip(0)) if both else None
 
     def _pair_values(self, first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
         if self.with_table:
@@ -339,16 +364,72 @@ def evidence_values(log_p: Tensor, evidence: Tensor) -> Tensor:
     return torch.logsumexp(log_p + evidence, -1)
 
 
-def propagated(log_p: Tensor, factor_graph: FactorGraph, weight: Tensor) -> Tensor:
-    """Log-likelihood of answers that share points, by weight of the components; its slope by Fisher's identity."""
-    flat = log_p.reshape(-1, *log_p.shape[-2:])
-    found = [factor_graph.propagate(one, tol=1e-6) for one in flat.detach().double().cpu().numpy()]
-    values = torch.as_tensor(np.array([one.component_values for one in found])).to(flat)
-    slopes = torch.as_tensor(np.array([one.posteriors for one in found])).to(flat)
-    by_point = weight[torch.as_tensor(factor_graph.graph.component, device=weight.device)]
-    # The second term is 0 and has the slope.
-    change = (slopes * (flat - flat.detach())).sum(-1) @ by_point
-    return (values @ weight + change).reshape(log_p.shape[:-2])
+class Components:
+    """Components of answers that share points: their groups and edges on the device.
+
+    Trees are exact. Cycles are exact up to the messages of :mod:`sdulearn.answers.propagate`, or, where ``exact`` is
+    False, cut: a spanning tree of the edges, and each other edge as a pair of its own.
+    """
+
+    def __init__(self, factor_graph: FactorGraph, parent: TorchLikelihood) -> None:
+        self.factor_graph = factor_graph if parent.exact and not factor_graph.on_tree.all() else None
+        self.component = factor_graph.graph.component
+        if self.factor_graph is not None:
+            return
+        f = factor_graph
+        self.n_components = f.graph.n_components
+        kept = f.on_tree | _spanning(f.ends, len(f.potentials))
+        trees = Network(f.ends[kept], f.agree[kept], f.differ[kept], len(f.potentials))
+        roots = np.setdiff1d(np.arange(len(f.potentials)), trees.child)
+        t = parent._tensors
+        self.group, self.swapped, self.potentials = t(f.group, f.swapped[:, None], f.potentials)
+        self.roots, self.root_component = t(roots, f.component[roots])
+        self.levels = [
+            t(trees.parent[k], trees.child[k], trees.agree[e, None], trees.differ[e, None])
+            for k, e in ((level, trees.tree_edges[level]) for level, *_ in reversed(trees.levels))
+        ]
+        self.others = t(f.ends[~kept].T, f.agree[~kept], f.differ[~kept], f.component[f.ends[~kept, 0]])
+
+    def values(self, log_p: Tensor, weight: Tensor) -> Tensor:
+        """Log-likelihood by weight of the components, of log probabilities (..., n_points, K)."""
+        if self.factor_graph is not None:
+            return self._propagated(self.factor_graph, log_p, weight)
+        swapped = torch.where(self.swapped, log_p.flip(-1), log_p)
+        start = self.potentials.to(log_p.dtype).expand(*log_p.shape[:-2], -1, -1)
+        log_t = start.index_add(-2, self.group, swapped)
+        first, agree, differ, component = self.others
+        value = log_p.new_zeros((*log_p.shape[:-2], self.n_components))
+        if len(component):
+            one, other = torch.log_softmax(log_t[..., first, :].clamp(min=_LOWEST), -1).unbind(-3)
+            found = pair_values(one, other, agree.to(log_p.dtype), differ.to(log_p.dtype))
+            value = value.index_add(-1, component, found)
+        for up, down, agree, differ in self.levels:
+            sent = log_t[..., down, :]
+            size = torch.logsumexp(sent, -1, keepdim=True)
+            cavity = (sent - size).clamp(min=_LOWEST)
+            sent = torch.logaddexp(agree.to(cavity) + cavity, differ.to(cavity) + log_of_others(cavity)) + size
+            log_t = log_t.index_add(-2, up, sent)
+        found = torch.logsumexp(log_t[..., self.roots, :], -1)
+        return value.index_add(-1, self.root_component, found) @ weight
+
+    def _propagated(self, factor_graph: FactorGraph, log_p: Tensor, weight: Tensor) -> Tensor:
+        """On the CPU; the slope by Fisher's identity."""
+        flat = log_p.reshape(-1, *log_p.shape[-2:])
+        found = [factor_graph.propagate(one, tol=1e-6) for one in flat.detach().double().cpu().numpy()]
+        values = torch.as_tensor(np.array([one.component_values for one in found])).to(flat)
+        slopes = torch.as_tensor(np.array([one.posteriors for one in found])).to(flat)
+        by_point = weight[torch.as_tensor(self.component, device=weight.device)]
+        # The second term is 0 and has the slope.
+        change = (slopes * (flat - flat.detach())).sum(-1) @ by_point
+        return (values @ weight + change).reshape(log_p.shape[:-2])
+
+
+def _spanning(ends: Indices, n_groups: int) -> Mask:
+    """Which edges make a spanning forest."""
+    matrix = csr_matrix((np.arange(1.0, len(ends) + 1), ends.T), shape=(n_groups, n_groups))
+    chosen = np.zeros(len(ends), dtype=bool)
+    chosen[minimum_spanning_tree(matrix).data.astype(np.intp) - 1] = True
+    return chosen
 
 
 def _on_cpu(y: Any) -> Any:

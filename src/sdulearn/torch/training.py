@@ -17,6 +17,16 @@ from sdulearn.types import Array, Indices, Mask
 
 # Rows of one forward pass without a gradient.
 _ROWS = 8192
+# Share of all steps in which the weight of agreement rises from 0: before the answers have said anything, agreement
+# makes all rows alike.
+RAMP = 0.4
+# What is left of the weight of the use of all classes after 0.6 of the steps, where their shares are not known.
+LAST_USE = 1.0
+# Steps between two estimates of error rates.
+_RATE_STEPS = 50
+# Steps before one is recorded on a GPU.
+_WARM = 3
+RECORD = True
 Module = Any
 State = dict[str, Tensor]
 
@@ -71,32 +81,31 @@ class KnownPoints:
     """What is known of the points, in batches: loose pairs and labels by number, other components in fixed groups."""
 
     def __init__(
-        self, graph: AnswerGraph, n_classes: int, model: AnswerModel, batch_size: int, device: Any, generator: Any
+        self, graph: AnswerGraph, n_classes: int, model: AnswerModel, size: int, most: int, rows: Tensor, generator: Any
     ) -> None:
+        """``size`` points a batch; components of more than ``most`` points are cut into their answers."""
         self.generator = generator
-        self.device = device
-        graph, self.origin = _cut(graph, batch_size, model)
+        self.device = rows.device
+        self.n_classes = n_classes
+        self.model = model
+        self.graph = graph
+        graph, self.origin = cut(graph, most, model)
         simple = loose_pairs(graph) | ((graph.component_sizes == 1) & labelled_components(graph))
-        if model.names_classes(graph):
-            simple[:] = True
-        simple = simple[graph.component]
+        simple = (simple | model.names_classes(graph))[graph.component]
         known = (graph.degree > 0) | (graph.labels != 0)
-        self.simple = self._part(graph, np.flatnonzero(simple & known), n_classes, model)
-        self.groups = [
-            self._part(graph, points, n_classes, model) for points in _grouped(graph, ~simple & known, batch_size)
-        ]
+        self.simple = self._part(graph, np.flatnonzero(simple & known))
+        self.groups = [self._part(graph, points) for points in _grouped(graph, ~simple & known, size)]
         totals = np.array([float(part.total) for _, part in (self.simple, *self.groups)])
         self.total = float(totals.sum())
         # A part counts by what is known in it; one group comes at a time.
         self.shares = (totals[0] / max(self.total, 1e-300), totals[1:].sum() / max(self.total, 1e-300))
-        n_pairs, n_singles = len(self.simple[1].pairs[2]), len(self.simple[1].singles[2])
-        room = batch_size / max(2 * n_pairs + n_singles, 1)
-        self.picks = [int(np.ceil(min(room, 1.0) * n)) for n in (n_pairs, n_singles)]
-        self.order: list[Tensor] = []
+        self.counts = [len(one[2]) for one in (self.simple[1].pairs, self.simple[1].singles)]
+        room = min(1.0, size / max(2 * self.counts[0] + self.counts[1], 1))
+        self.picks = [int(np.ceil(room * n)) for n in self.counts]
         self.n_steps = 0
 
-    def _part(self, graph: AnswerGraph, points: Indices, n_classes: int, model: AnswerModel) -> Any:
-        part = TorchLikelihood(subgraph(graph, points), n_classes, model, device=self.device)
+    def _part(self, graph: AnswerGraph, points: Indices) -> tuple[Tensor, TorchLikelihood]:
+        part = TorchLikelihood(subgraph(graph, points), self.n_classes, self.model, device=self.device, exact=False)
         return torch.as_tensor(self.origin[points], device=self.device), part
 
     def draw(self) -> list[tuple[Tensor, TorchLikelihood, float]]:
@@ -104,26 +113,34 @@ class KnownPoints:
         drawn = []
         if self.shares[0] > 0:
             points, part = self.simple
-            chosen, small = part.pick(*(self._next(k, n) for k, n in enumerate(self.picks)))
+            chosen, small = part.pick(*(self._some(n, k) for n, k in zip(self.counts, self.picks, strict=True)))
             drawn.append((points[chosen], small, self.shares[0]))
         if self.groups:
             drawn.append((*self.groups[self.n_steps % len(self.groups)], self.shares[1]))
         self.n_steps += 1
         return drawn
 
-    def _next(self, kind: int, size: int) -> Tensor:
-        """The next numbers of loose pairs, or of single points, in passes of random order."""
-        n = len((self.simple[1].pairs, self.simple[1].singles)[kind][2])
-        while len(self.order) <= kind:
-            self.order.append(torch.zeros(0, dtype=torch.long, device=self.device))
-        if len(self.order[kind]) < size:
-            fresh = torch.randperm(n, generator=self.generator, device=self.device)
-            self.order[kind] = torch.cat([self.order[kind], fresh])
-        chosen, self.order[kind] = self.order[kind][:size], self.order[kind][size:]
-        return chosen
+    def _some(self, n: int, size: int) -> Tensor:
+        if size == n:
+            return torch.arange(n, device=self.device)
+        return torch.randint(n, (size,), generator=self.generator, device=self.device)
+
+    def values(self, log_p: Tensor, rates: Tensor) -> Tensor:
+        """Mean log-likelihood of all that is known, by log probabilities of all points (n_starts, n_points, K)."""
+        total = log_p[:, :0].sum((-2, -1))
+        for k, (points, part) in enumerate((self.simple, *self.groups)):
+            if float(part.total):
+                total = total + float(part.total) * part.mean(log_p[:, points], None if k else rates)
+        return total / max(self.total, 1e-300)
+
+    def wrong_share(self, log_p: Tensor, rates: Tensor) -> Tensor:
+        """Share of the loose answers that are wrong, by log probabilities of all points and rates: a step of EM."""
+        points, part = self.simple
+        right, wrong = part.answer_values(log_p[:, points])
+        return torch.sigmoid(torch.logit(rates)[:, None] + wrong - right).mean(-1)
 
 
-def _cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph, Indices]:
+def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph, Indices]:
     """Components of too many points as their answers, each by itself; and which point each point of them is."""
     origin = np.arange(graph.n_points)
     large = graph.component_sizes > most
@@ -165,58 +182,121 @@ def _grouped(graph: AnswerGraph, chosen: Mask, most: int) -> list[Indices]:
 class Training:
     """The objective of all starts and its descent."""
 
-    def __init__(self, parameters: Any, rows: Tensor, known: KnownPoints, starts: Starts, generator: Any) -> None:
+    def __init__(
+        self, parameters: Any, rows: Tensor, starts: Starts, distort: Callable[..., Tensor], shares: Any, generator: Any
+    ) -> None:
         self.parameters = parameters
         self.rows = rows
-        self.known = known
         self.starts = starts
+        self.distort = distort
         self.generator = generator
+        self.shares = None if shares is None else torch.as_tensor(shares, dtype=rows.dtype, device=rows.device)
+        # Error rates of the starts where they are estimated.
+        self.rates: Tensor = None
+        on_gpu = rows.device.type == "cuda"
+        # On a GPU everything that changes from step to step is computed there, so that a step can be recorded.
+        self.step = torch.zeros((), device=rows.device)
+        self.rate = torch.tensor(parameters.learning_rate, device=rows.device) if on_gpu else parameters.learning_rate
+        weights = list(starts.parameters.values())
+        self.optimiser = torch.optim.Adam(weights, lr=self.rate, capturable=on_gpu, fused=on_gpu or None)
+        self.graph: Any = None
+        self.may_record = on_gpu and RECORD
 
-    def losses(self, distort: Callable[[Tensor, Any], Tensor], shares: Any) -> Tensor:
+    def losses(self, known: KnownPoints) -> Tensor:
         """The objective of each start on one batch, (n_starts,)."""
         p = self.parameters
-        drawn = self.known.draw()
+        drawn = known.draw()
         size = (min(p.batch_size, len(self.rows)),)
         free = self.rows[torch.randint(len(self.rows), size, generator=self.generator, device=self.rows.device)]
-        parts = [self.rows[points] for points, _, _ in drawn]
-        log_p = log_probabilities(self.starts(torch.cat([free, distort(free, self.generator), *parts])))
-        plain, distorted, *known = log_p.split([len(free), len(free), *map(len, parts)], 1)
-        agrees, used = unlabeled_terms(plain, distorted, shares, p.temperature)
-        value = p.agreement * agrees + p.use * used
-        for part, (_, likelihood, share) in zip(known, drawn, strict=True):
-            value = value - share * likelihood.mean(part)
+        parts = [self.rows[points] for points, *_ in drawn]
+        changed = self.distort(torch.cat([free, *parts]), self.generator)
+        log_p = log_probabilities(self.starts(torch.cat([free, changed])))
+        plain, distorted, *answered = log_p.split([len(free), len(free), *map(len, parts)], 1)
+        agrees, used = unlabeled_terms(plain, distorted, self.shares, p.temperature)
+        done = self.step / p.max_iter
+        agreement = p.agreement * ((done / RAMP).clamp(max=1.0) if RAMP else 1.0)
+        fallen = ((done - 0.3) / 0.3).clamp(0.0, 1.0) if self.shares is None else 0.0
+        value = agreement * agrees + p.use * (1 - (1 - LAST_USE) * fallen) * used
+        for part, (_, likelihood, share) in zip(answered, drawn, strict=True):
+            loose = len(likelihood.pairs[2]) > 0
+            value = value - share * likelihood.mean(part, self.rates if loose else None)
         return value
 
-    def run(
-        self,
-        distort: Callable[[Tensor, Any], Tensor],
-        shares: Any,
-        held_out: Callable[[Starts], Tensor],
-        steps: Iterable[int],
-    ) -> tuple[State, Array, Indices]:
-        """Descend. The weights of each start where held-out answers were likeliest, all checks, and their steps."""
+    def advance(self, known: KnownPoints) -> None:
+        """One step of Adam, its rate on a cosine."""
+        if self.graph is not None:
+            self.graph.replay()
+            return
+        rate = self.parameters.learning_rate * (1 + torch.cos(np.pi * self.step / self.parameters.max_iter)) / 2
+        if self.rows.device.type == "cuda":
+            self.rate.copy_(rate)
+        else:
+            self.optimiser.param_groups[0]["lr"] = float(rate)
+        self.optimiser.zero_grad(set_to_none=True)
+        self.losses(known).sum().backward()
+        self.optimiser.step()
+        self.step.add_(1)
+
+    def record(self, known: KnownPoints) -> None:
+        """Record a step, to be run again without the cost of starting its many kernels one by one."""
+        self.may_record = False
+        if len(known.groups) > 1:
+            return
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            graph.register_generator_state(self.generator)
+            with torch.cuda.graph(graph):
+                self.advance(known)
+            self.graph = graph
+        except (RuntimeError, AttributeError):
+            # A network or a distortion that cannot be recorded is run step by step.
+            torch.cuda.synchronize()
+
+    def warm_up(self, known: KnownPoints, n_steps: int) -> None:
+        """First steps on a stream of their own, as recording asks for."""
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(n_steps):
+                self.advance(known)
+        torch.cuda.current_stream().wait_stream(side)
+
+    def run(self, known: KnownPoints, held: KnownPoints, steps: Iterable[int]) -> tuple[State, Array, Indices]:
+        """Descend. The weights of each start, the likelihood of held-out answers at all checks, and their steps."""
         p = self.parameters
-        optimiser = torch.optim.Adam(list(self.starts.parameters.values()), lr=p.learning_rate)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, p.max_iter)
         every = max(1, p.max_iter // 20)
         best = self.starts.state()
         checks: list[Array] = []
         numbers: list[int] = []
         self.starts.base.train()
         for step in steps:
-            optimiser.zero_grad()
-            self.losses(distort, shares).sum().backward()
-            optimiser.step()
-            schedule.step()
+            if step == _WARM and self.may_record:
+                self.record(known)
+            if step < _WARM and self.may_record:
+                self.warm_up(known, 1)
+            else:
+                self.advance(known)
+            if self.rates is not None and (step + 1) % _RATE_STEPS == 0:
+                found = held.wrong_share(self.log_p(held), self.rates)
+                self.rates[1::2] = ((self.rates + found) / 2).clamp(1e-3, 0.45)[1::2]
             if (step + 1) % every == 0 or step + 1 == p.max_iter:
-                now = held_out(self.starts).cpu().numpy()
-                checks.append(now)
+                checks.append(held.values(self.log_p(held), self.rates).double().cpu().numpy())
                 numbers.append(step + 1)
-                better = torch.as_tensor(now >= np.max(checks, axis=0), device=self.rows.device)
+                better = p.n_iter_no_change is None or checks[-1] >= np.max(checks, axis=0)
+                better = torch.as_tensor(better, device=self.rows.device)
                 best = {
                     name: torch.where(better.reshape(-1, *[1] * (value.ndim - 1)), value, best[name])
                     for name, value in self.starts.state().items()
                 }
-                if len(checks) - 1 - int(np.max(np.argmax(checks, axis=0))) >= p.n_iter_no_change:
+                if len(checks) - 1 - int(np.max(np.argmax(checks, axis=0))) >= (p.n_iter_no_change or len(checks)):
                     break
         return best, np.array(checks), np.array(numbers)
+
+    def log_p(self, held: KnownPoints) -> Tensor:
+        """Log probabilities of all points, computed where something is known of them."""
+        points = torch.cat([points for points, _ in (held.simple, *held.groups)]).unique()
+        some = self.starts.evaluate(self.rows[points])
+        found = some.new_zeros((some.shape[0], len(self.rows), some.shape[2]))
+        found[:, points] = some
+        return found
