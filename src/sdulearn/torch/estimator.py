@@ -40,6 +40,8 @@ _NOISE = 0.3
 # Error rate in the first steps, where it is estimated.
 _FIRST_RATE = 0.2
 _NO_RATE = 1e-6
+# What a held-out answer must be likelier by, in logarithms, for some to count as wrong.
+_GAIN = 0.1
 # Rows of one forward pass of a prediction.
 _ROWS = 8192
 
@@ -275,7 +277,7 @@ class PairNetworkClassifier(PairClassifier):
         best, checks, numbers = training.run(
             seen, left_out if left_out.total else everything, steps if self.progress is None else self.progress(steps)
         )
-        self._choose(training, everything, best, checks, numbers)
+        self._choose(training, everything, best, checks, numbers, left_out.total)
         self.module_ = starts.base
         self.module_.load_state_dict({name: value[self.start_] for name, value in best.items()})
         self.module_.eval()
@@ -399,7 +401,9 @@ class PairNetworkClassifier(PairClassifier):
         loose = (size == 2) | (size > self.batch_size)
         return 2 * int(loose.sum()) > graph.n_answers and not graph.labels.any()
 
-    def _choose(self, training: Training, known: KnownPoints, best: State, checks: Array, numbers: Indices) -> None:
+    def _choose(
+        self, training: Training, known: KnownPoints, best: State, checks: Array, numbers: Indices, n_held: float
+    ) -> None:
         """Keep the start by which all answers, those held out too, are likeliest."""
         for name, value in best.items():
             {**training.starts.parameters, **training.starts.buffers}[name].data.copy_(value)
@@ -407,9 +411,11 @@ class PairNetworkClassifier(PairClassifier):
         self.log_likelihood_ = values
         self.held_out_log_likelihood_ = checks
         if training.rates is not None:
-            # Likely wrong answers are told by those held out: others may have been learned by heart.
-            odd = np.arange(self.n_starts) % 2
-            values = np.where(odd == odd[np.argmax(checks[-1])], values, -np.inf)
+            # Wrong answers must be plain from those held out: what a network gets wrong looks the same, and those that
+            # were not held out may have been learned by heart.
+            gain = checks[-1][1::2].max(initial=-np.inf) - checks[-1][::2].max()
+            wrong = gain > max(_GAIN, 3 / max(n_held, 1e-300))
+            values = np.where(np.arange(self.n_starts) % 2 == wrong, values, -np.inf)
         self.start_ = int(np.argmax(values))
         last = -1 if self.n_iter_no_change is None else int(np.argmax(checks[:, self.start_]))
         self.n_iter_ = int(numbers[last])
