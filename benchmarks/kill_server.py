@@ -2,9 +2,9 @@
 
     python benchmarks/kill_server.py [--kills 200] [--write]
 
-Three people answer, change and take back as fast as the server lets them. After each SIGKILL the log must be
-readable and hold all that was acknowledged; then a new server goes on with it. ``--write`` puts the table into
-docs/ask.md.
+Three people answer, change and take back as fast as the server lets them: random pairs in every other log, match
+questions, with names for new classes, in the others. After each SIGKILL the log must be readable and hold all that was
+acknowledged; then a new server goes on with it. ``--write`` puts the table into docs/ask.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import signal
 import tempfile
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,31 +30,35 @@ from pages import write_between
 import sdulearn.asking
 import sdulearn.cli.ask
 import sdulearn.web.app  # noqa: F401
+from sdulearn.answers.records import PAIR_WORDS
 from sdulearn.cli.main import main as sdulearn_main
 from sdulearn.io.answer_log import read_log
 
 ROOT = Path(__file__).parents[1]
 PEOPLE = ("ann", "bob", "cid")
 KILLS_A_LOG = 20
+QUESTIONS = {"random pairs": ("--classes", "2", "--design", "random"), "match": ("--classes", "auto")}
 
 
 @dataclass
 class Said:
     """What one person has an acknowledgement for: answer by (session, number), None where it was taken back."""
 
-    standing: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    standing: dict[tuple[str, int], int | str | None] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # of classes, by the row that was new
+    moved: set[str] = field(default_factory=set)  # rows that left their class since
     # What was under way when the server died: it may be there or not.
     open: set[tuple[str, int]] = field(default_factory=set)
     n_requests: int = 0
 
 
-def fork_server(log: Path) -> tuple[int, str]:
+def fork_server(log: Path, questions: str) -> tuple[int, str]:
     """A server in a child of this process, and its address."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.dup2(writing, 1)
-        code = sdulearn_main(["ask", "--demo", "--classes", "2", "--design", "random", "-o", str(log), "--no-browser"])
+        code = sdulearn_main(["ask", "--demo", *QUESTIONS[questions], "-o", str(log), "--no-browser"])
         os._exit(code)
     os.close(writing)
     text = b""
@@ -74,10 +79,10 @@ class Person:
         self.name = name
         self.said = said
 
-    def call(self, name: str, **data: object) -> dict:
+    def call(self, path: str, **data: object) -> dict:
         body = json.dumps({"annotator": self.name, **data})
         headers = {"Content-Type": "application/json", "Origin": self.origin}
-        self.connection.request("POST", f"{self.path}api/{name}", body, headers)
+        self.connection.request("POST", f"{self.path}api/{path}", body, headers)
         result = json.loads(self.connection.getresponse().read())
         self.said.n_requests += 1
         return result
@@ -88,15 +93,29 @@ class Person:
         try:
             question = self.call("skip", token=0)["question"]
             while question:
-                word = moves.choice(("same", "different", "unsure"))
-                result = self.call("answer", token=question["token"], answer=word)
+                said, name = self.answer_to(question, moves)
+                left = question["left"]["id"]
+                result = self.call("answer", token=question["token"], answer=said, name=name)
                 question = result["question"]
                 key = result["written"]["session"], result["written"]["number"]
-                self.said.standing[key] = word
+                self.said.standing[key] = said
+                if name:
+                    self.said.names[left] = name
                 if moves.random() < 0.2:
+                    self.said.moved.add(left)
                     question = self.about(key, moves) or question
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
             return
+
+    def answer_to(self, question: dict, moves: random.Random) -> tuple[int | str, str]:
+        """Any answer, and a name where it opens a class."""
+        if "choices" not in question:
+            return moves.choice(("same", "different", "unsure")), ""
+        # Mostly a class that was found: with very many of them each question would take long.
+        said = moves.choice(
+            (*range(len(question["choices"])), *(["none"] if len(question["choices"]) < 12 else []), "unsure")
+        )
+        return said, f"{self.name} {self.said.n_requests}" if said == "none" else ""
 
     def about(self, key: tuple[str, int], moves: random.Random) -> dict | None:
         """Change an answer or take it back; until that is acknowledged both are possible."""
@@ -121,9 +140,13 @@ def losses(log: Path, everybody: list[Said]) -> list[str]:
             there = found.answers.get(key)
             if key in said.open:
                 continue
-            if (there is None) != (word is None) or (there is not None and there.word != word):
+            if (there is None) != (word is None) or (there is not None and there.said != PAIR_WORDS.get(word, word)):
                 wrong.append(f"{key}: {word} was acknowledged, the log has {there}")
-    return wrong
+    names = [item for said in everybody for item in said.names.items()]
+    moved = set().union(*(said.moved for said in everybody))
+    # A row that is asked about again may be named again.
+    kept = {row for row, name in names if found.labels.get(row) == name}
+    return wrong + [f"{row}: {name} is gone" for row, name in names if row not in kept | moved]
 
 
 def wait_for_an_answer(everybody: list[Said]) -> None:
@@ -135,8 +158,8 @@ def wait_for_an_answer(everybody: list[Said]) -> None:
         time.sleep(0.02)
 
 
-def one_kill(log: Path, everybody: list[Said], moment: float, seed: int) -> None:
-    child, address = fork_server(log)
+def one_kill(log: Path, questions: str, everybody: list[Said], moment: float, seed: int) -> None:
+    child, address = fork_server(log, questions)
     threads = []
     for k, (name, said) in enumerate(zip(PEOPLE, everybody, strict=True)):
         person = Person(address, name, said)
@@ -158,26 +181,35 @@ def main() -> None:
     arguments = parser.parse_args()
     moments = random.Random(7)
     wrong: list[str] = []
-    n_answers = n_requests = n_half = held = 0
+    counts = {name: Counter() for name in QUESTIONS}
     with tempfile.TemporaryDirectory() as folder:
         for k in range(arguments.kills):
+            questions = list(QUESTIONS)[k // KILLS_A_LOG % len(QUESTIONS)]
             log = Path(folder, f"{k // KILLS_A_LOG}.jsonl")
             if k % KILLS_A_LOG == 0:
                 everybody = [Said() for _ in PEOPLE]
-            one_kill(log, everybody, moments.uniform(0, 0.5), k)
+            one_kill(log, questions, everybody, moments.uniform(0, 1.5 if questions == "match" else 0.5), k)
             lost = losses(log, everybody)
-            held += not lost
             wrong += lost
+            found = counts[questions]
+            found.update(kills=1, held=not lost)
             if (k + 1) % KILLS_A_LOG == 0 or k + 1 == arguments.kills:
-                n_answers += sum(len(said.standing) for said in everybody)
-                n_requests += sum(said.n_requests for said in everybody)
-                n_half += len(read_log(log).half_written)
-                print(f"{k + 1} kills: held {held}, {n_answers} answers acknowledged", flush=True)
+                found.update(
+                    answers=sum(len(said.standing) for said in everybody),
+                    requests=sum(said.n_requests for said in everybody),
+                    half=len(read_log(log).half_written),
+                )
+                print(f"{k + 1} kills: {questions} {dict(found)}", flush=True)
     lines = [
-        "| kills | held | answers acknowledged | requests | lines cut off |",
-        "|---|---|---|---|---|",
-        f"| {arguments.kills} | {held} | {n_answers:,} | {n_requests:,} | {n_half} |",
+        "| questions | kills | held | answers acknowledged | requests | lines cut off |",
+        "|---|---|---|---|---|---|",
     ]
+    for name, found in counts.items():
+        lines.append(
+            "| "
+            + " | ".join([name, *(f"{found[key]:,}" for key in ("kills", "held", "answers", "requests", "half"))])
+            + " |"
+        )
     print("\n".join([*lines, *wrong[:10]]))
     if arguments.write:
         write_between(ROOT / "docs" / "ask.md", "kills", lines)

@@ -365,3 +365,98 @@ def test_pictures_made_here(open_session, make_page):
     assert things.show(7) == [{"kind": "image", "src": "image/7", "pixels": True}]
     lines = Things(["a"], pictures=np.array([[[0.0, 0.19, 1.0]]])).plain(0)
     assert lines == ["  ..@@"]
+
+
+@pytest.fixture
+def match_page(open_session, make_page):
+    """Rows are of one class where their numbers leave the same rest by 3; ten questions are answered."""
+    page = make_page(open_session(n_points=60, design="match", n_classes="auto"), class_names=["zero", "one"])
+    for _ in range(10):
+        page.answer(like(page.ask("ann")), "ann")
+    return page
+
+
+def like(question):
+    left = int(question["left"]["id"][1:])
+    alike = [k for k, one in enumerate(question["choices"]) if int(one["id"][1:]) % 3 == left % 3]
+    return alike[0] if alike else "none"
+
+
+def names_of(question):
+    """Name of each class, by the rest that its rows leave."""
+    return {int(one["id"][1:]) % 3: one["name"] for one in question["choices"]}
+
+
+def test_match_questions(match_page):
+    page = match_page
+    assert (page.get("api/start").json()["match"], page.get("api/start").json()["class_names"]) == (
+        True,
+        ["zero", "one"],
+    )
+    question = page.ask("ann")
+    assert set(question) == {"token", "left", "choices"}
+    assert [set(one) for one in question["choices"]] == [{"id", "parts", "name"}] * 3
+    sent = {"annotator": "ann", "token": question["token"]}
+    for answer in ("same", 3, -1, True, 1.5, None, "some"):
+        assert page.post("answer", {**sent, "answer": answer}).status == 400
+    assert page.session.n_answers == 10
+    logged = page.get("api/history", annotator="ann").json()["answers"]
+    last = page.session.history()[0]
+    assert [one["id"] for one in logged[0]["choices"]] == list(last.choices)
+    assert logged[0]["answer"] == last.said
+    assert change(page, logged[0], "ann", "none").json()["answer"]["answer"] == "none"
+    assert change(page, logged[0], "ann", 99).status == 400
+    assert change(page, logged[0], "ann", last.said).status == 200
+    rows = list(csv.DictReader(io.StringIO(page.get("answers").body.decode())))
+    by_question = {one.number: one for one in page.session.history()}
+    for row in rows:
+        one = by_question[int(row["question"])]
+        assert (row["label"], row["id_b"] in one.choices) == (one.word, True)
+    assert len(rows) == sum(len(one.choices) if one.picked is None else 1 for one in by_question.values())
+
+
+def test_classes_are_named_on_the_way_merged_and_split(match_page):
+    page = match_page
+    who = {"annotator": "ann"}
+    question = page.ask("ann")
+    rests = [int(one["id"][1:]) % 3 for one in question["choices"]]
+    for choice, rest in zip(question["choices"], rests, strict=True):
+        named = page.post("rename", {**who, "id": choice["id"], "name": f" rest {rest} "}).json()["question"]
+    assert names_of(named) == {rest: f"rest {rest}" for rest in rests}
+    assert named["token"] == question["token"]
+    first = question["choices"][0]["id"]
+    assert (
+        "Another class is named"
+        in page.post("rename", {**who, "id": first, "name": f"rest {rests[1]}"}).json()["error"]
+    )
+    for name in ("", " ", "x" * 61, "a\nb", 5):
+        assert page.post("rename", {**who, "id": first, "name": name}).status == 400
+    shown = page.post("example", {**who, "token": question["token"], "position": 0}).json()["question"]
+    assert shown["choices"][0]["id"] != first
+    assert shown["choices"][0]["name"] == f"rest {rests[0]}"
+    for place in (3, -1, "0"):
+        assert page.post("example", {**who, "token": shown["token"], "position": place}).status == 400
+    # Whatever example is shown, the class has its name; a new one gives it to all rows.
+    page.post("rename", {**who, "id": shown["choices"][0]["id"], "name": "first"})
+    assert names_of(page.ask("ann"))[rests[0]] == "first"
+    assert [one["name"] for one in page.session.numbers(wait=True)["classes"]].count("first") == 1
+    merged = page.post("merge", {**who, "id": first, "into": question["choices"][1]["id"]}).json()["question"]
+    assert sorted(one["name"] for one in merged["choices"]) == sorted(f"rest {rest}" for rest in rests[1:])
+    leaving = next(one for one in page.session.history() if one.picked is not None)
+    before = {one["name"] for one in merged["choices"]}
+    split = page.post("split", {**who, "id": leaving.left}).json()["question"]
+    # It leaves without the name.
+    assert sorted(one["name"] for one in split["choices"]) == sorted([*before, ""])
+    for path, sent in (("merge", {"id": first, "into": first}), ("split", {"id": "elsewhere"}), ("split", {"id": 7})):
+        assert page.post(path, {**who, **sent}).status == 400
+
+
+def test_a_new_class_has_the_name_that_is_chosen_until_it_is_taken_back(open_session, make_page):
+    page = make_page(open_session(n_points=60, design="match", n_classes="auto"))
+    question = page.ask()
+    sent = {"token": question["token"], "answer": "none", "name": "cat"}
+    following = page.post("answer", sent).json()["question"]
+    assert {one["id"]: one["name"] for one in following["choices"]}[question["left"]["id"]] == "cat"
+    page.post("undo", {})
+    again = page.answer(0)["question"]
+    assert [one["name"] for one in again["choices"]] == [""]

@@ -130,7 +130,7 @@ def test_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, ope
 
 
 def test_two_people_in_two_windows(start_server, open_page, log):
-    server = start_server("--demo", "-o", log, "--seed", "2")
+    server = start_server("--demo", "--classes", "2", "-o", log, "--seed", "2")
     windows = {}
     for name in ("ann", "bob"):
         page = open_page(server.address)
@@ -292,6 +292,88 @@ def test_words_of_one_s_own_a_language_a_comment_a_goal_and_pictures_to_enlarge(
     assert pd.read_csv(download.value.path())["comment"].tolist() == ["beide sind rot"]
 
 
+@pytest.fixture(scope="module")
+def many_classes(tmp_path_factory):
+    """A table of 14 classes, and an example of each of 13."""
+    folder = tmp_path_factory.mktemp("classes")
+    rng = np.random.default_rng(0)
+    names = [f"kind{k:02}" for k in range(14)]
+    y = np.repeat(np.arange(14), 6)
+    frame = pd.DataFrame(rng.normal(0, 0.1, (84, 3)) + rng.normal(0, 3, (14, 3))[y], columns=["a", "b", "c"]).round(2)
+    frame["note"] = [f"{NASTY} {names[k]}" for k in y]
+    frame.insert(0, "id", [f"r{k}" for k in range(84)])
+    frame.sample(frac=1, random_state=1).to_csv(folder / "many.csv", index=False)
+    seeds = pd.DataFrame({"id": [f"r{6 * k}" for k in range(13)], "label": names[:13]})
+    seeds.to_csv(folder / "seeds.csv", index=False)
+    return folder
+
+
+def kind_of(text):
+    return text.split()[-1]
+
+
+def test_match_questions_by_keyboard_with_names_a_search_and_a_menu(start_server, open_page, log, many_classes):
+    """Fourteen classes: a number answers, beyond twelve one searches; nothing is lost by a kill."""
+    source = axe()
+    options = ("--classes", "auto", "--text", "note", "--columns", "a,b,c", "--seed", "2", "--annotator", "ann")
+    seeds = ("--seeds", many_classes / "seeds.csv", "--class-names", "kind13,other")
+    server = start_server(many_classes / "many.csv", "-o", log, *options, *seeds)
+    page = open_page(server.address, viewport={"width": 1280, "height": 900})
+    playwright.expect(page.locator("h1:visible")).to_have_text("Which of these is it like?")
+    said = []
+    for k in range(1, 30):
+        kind = kind_of(page.locator(".new .text").inner_text())
+        shown = page.locator(".choice .pick span").all_inner_texts()
+        assert len(shown) == 12
+        assert page.locator(".choice dd").count() == 36
+        if kind == "kind13" and "named" not in said:
+            page.keyboard.press("n")
+            playwright.expect(page.get_by_role("dialog")).to_contain_text("kind13")
+            press(page, "1", f"Answer {k} saved: kind13")
+            said.append("named")
+        elif k > 2 and kind in shown[:10]:
+            press(page, str((shown.index(kind) + 1) % 10), f"Answer {k} saved: {kind}")
+            said.append("shown")
+        else:
+            page.get_by_label("Search the classes").press_sequentially(kind)
+            playwright.expect(page.locator(".choice")).to_have_count(1)
+            press(page, "Enter", f"Answer {k} saved: {kind}")
+            said.append("searched")
+        if {"shown", "named", "searched"} <= set(said):
+            break
+    assert {"shown", "named", "searched"} <= set(said)
+    truth = pd.read_csv(many_classes / "many.csv").set_index("id")["note"].map(kind_of)
+    for one in read_log(log).answers.values():
+        assert one.picked is None or truth[one.picked] == truth[one.left]
+    n = len(said)
+    press(page, "u", f"Answer {n + 1} saved: unsure")
+    press(page, "z", "Taken back")
+
+    look_at(page, "ask", source, "#n-answers")
+    more = page.locator(".choice .menu").first
+    name = page.locator(".choice .pick span").first.inner_text()
+    more.press("Enter")
+    page.get_by_label("Name", exact=True).fill("renamed")
+    page.evaluate(source)
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("#status")).to_contain_text("The class is named renamed", timeout=PATIENCE_MS)
+    assert {"renamed", name} & set(page.locator(".choice .pick span").all_inner_texts()) == {"renamed"}
+    server.kill()
+    server = start_server(many_classes / "many.csv", "-o", log, *options, *seeds)
+    page = open_page(server.address, viewport={"width": 390, "height": 800}, color_scheme="dark")
+    playwright.expect(page.locator("#status")).to_contain_text(f"{n} answers so far")
+    look_at(page, "ask", source, "#n-answers")
+    page.locator(".choice", has_text="renamed").click()
+    playwright.expect(page.locator("#status")).to_contain_text(f"Answer {n + 1} saved: renamed", timeout=PATIENCE_MS)
+    look_at(page, "history", source, "#list select")
+    playwright.expect(page.locator("#list select").first.locator("option:checked")).to_have_text("renamed")
+    page.locator("#list select").first.select_option("none")
+    playwright.expect(page.locator("#status")).to_contain_text("changed to None of these", timeout=PATIENCE_MS)
+    assert list(read_log(log).answers.values())[-1].said == "none"
+    look_at(page, "finish", source, "#classes input")
+
+
 def axe():
     """The source of axe-core, where the package that brings it is installed."""
     if not REQUIRED:
@@ -331,11 +413,15 @@ def test_everybody_can_use_it(start_server, open_page, log, table):
         page.screenshot(path=Path(PICTURES) / "result.png", full_page=True)
 
 
-def look_at(page, name, source):
+def look_at(page, name, source, filled=None):
     """Open one of the pages and let axe-core judge it."""
     page.locator(f"nav a[href='#{name}']").click()
-    playwright.expect(page.locator(FILLED[name]).first).to_be_visible(timeout=PATIENCE_MS)
+    playwright.expect(page.locator(filled or FILLED[name]).first).to_be_visible(timeout=PATIENCE_MS)
     page.evaluate(source)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def violations(page):
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]

@@ -306,7 +306,7 @@ def test_examples_that_a_log_names_open_the_first_classes(open_session):
     session.close()
     again = open_session(design="match", n_classes="auto")
     assert sorted(again.question("ann")[1].choices) == [4, 9]
-    assert [again.class_name(one) for one in again.classes()] == ["cat", "dog"]
+    assert [again.name_of(one.examples[0]) for one in again.classes()] == ["cat", "dog"]
 
 
 def test_a_person_is_thanked_after_as_many_answers_as_are_asked_of_one(open_session):

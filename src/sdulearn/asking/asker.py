@@ -358,6 +358,11 @@ class Asker:
             raise InputError(f"Point {point} is in no class. Name a point of each class, such as one of its examples.")
         return label[point]
 
+    def members(self, point: int) -> list[int]:
+        """Points known to be of the class of a point, as they were found; none of a point that is in no class."""
+        classes = self._now.classes
+        return classes.members.get(classes.label.get(point, -1), [])
+
     def another_example(self, question: Question, position: int) -> Question:
         """The same question with another example of a class; it is the open one then.
 

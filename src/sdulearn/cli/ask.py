@@ -46,6 +46,7 @@ from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, NothingToAskError, SdulearnError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
+from sdulearn.io.labels import read_labels
 from sdulearn.io.typed import plain
 from sdulearn.report.facts import sentence
 from sdulearn.table_model import TableModel
@@ -121,6 +122,12 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
         metavar="EPSILON",
         help="flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it. No row "
         "is in two answers",
+    )
+    asking.add_argument(
+        "--seeds", type=Path, metavar="LABELS", help="examples of classes to begin with: a file id,label (match)"
+    )
+    asking.add_argument(
+        "--class-names", type=names, default=(), metavar="A,B,...", help="names to choose from for a new class (match)"
     )
     asking.add_argument("--per-person", type=positive, metavar="N", help="thank a person after so many answers")
     asking.add_argument(
@@ -208,13 +215,14 @@ def _demo() -> Asked:
 def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     """Rows of the table as features, as ``fit`` reads them, and as they are shown; of a large one a sample."""
     given = [*before.answers.values(), *before.withdrawn.values()]
+    examples = {*before.examples, *(read_labels(arguments.seeds).by_id if arguments.seeds else ())}
     sizes = sample_sizes(len(given))
     with opened_engine(arguments) as engine:
         columns, X, ids, raw, n_rows = draw_rows(
             arguments.table,
             engine,
             sizes[-1],
-            answer_ids={name for one in given for name in (one.left, *one.choices)},
+            answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
             id_column=arguments.id,
             **table_options(arguments),
         )
@@ -264,6 +272,8 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     private = _privacy(arguments, log)
     options = {"design": arguments.design, "n_classes": classes, "random_state": seed, "private": private}
+    if arguments.seeds is not None:
+        _add_seeds(arguments.seeds, ids, log)
     options["grown_from"] = getattr(arguments, "grown_from", ())
     goal = Goal(arguments.per_person, arguments.overlap, arguments.until)
     session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host), goal)
@@ -279,6 +289,15 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
         settings["reading"] = plain(read_as)
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
+
+
+def _add_seeds(path: Path, ids: Sequence[str], log: AnswerLog) -> None:
+    """Write examples of classes to the log, which has them ever after."""
+    found = read_labels(path)
+    found.of_rows({name: row for row, name in enumerate(ids)})
+    for row_id, label in found.by_id.items():
+        if log.contents.examples.get(row_id) != label:
+            log.label(row_id, label, seed=True)
 
 
 def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
@@ -359,6 +378,7 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
             "question": arguments.question.strip(),
             "instructions": _instructions(arguments.instructions),
             "language": arguments.language,
+            "class_names": arguments.class_names,
         },
         host=arguments.host,
         port=arguments.port,

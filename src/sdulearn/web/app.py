@@ -37,7 +37,8 @@ _LONGEST_LABEL = 60
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 Json = dict[str, Any]
-Word = Literal["same", "different", "unsure"]
+# Of a pair a word; of several choices a position, or none of them.
+Said = int | Literal["same", "different", "unsure", "none"]
 # Windows may say otherwise, and then browsers would not run the script.
 mimetypes.add_type("text/javascript", ".js")
 
@@ -47,7 +48,7 @@ class Page:
 
     # What can be asked for, and what can be done, by name.
     READS = ("start", "question", "history", "numbers", "people", "classes")
-    WRITES = ("answer", "skip", "undo", "change", "finish")
+    WRITES = ("answer", "skip", "undo", "change", "example", "rename", "merge", "split", "finish")
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Page:
         question: str = "",
         instructions: str = "",
         language: str = "en",
+        class_names: Sequence[str] = (),
     ) -> None:
         self.session = session
         self.things = things
@@ -67,6 +69,8 @@ class Page:
         self.annotator = annotator  # who answers unless they give another name
         # The question in one's own words, what to keep in mind (Markdown), and the language of all other texts.
         self.wording = {"wording": question, "instructions": instructions, "language": language}
+        # Names of classes that are expected, to choose from.
+        self.class_names = list(class_names)
         # Takes names of classes by row id, fits a model, and gives back what to show of it.
         self.fit = fit
         # Of the last fit: the report page, and the rows that were asked about.
@@ -87,6 +91,8 @@ class Page:
             "need_name": self.session.for_team,
             "flip_rate": None if epsilon is None else flip_rate(epsilon),
             **self.wording,
+            "class_names": self.class_names,
+            "match": self.session.asker.design == "match",
             "per_person": self.session.goal.per_person,
             "until": self.session.goal.until,
         }
@@ -97,7 +103,13 @@ class Page:
         shown = reason = None
         try:
             token, question = self.session.question(name)
-            shown = {"token": token, "left": self._thing(question.left), "right": self._thing(question.right)}
+            shown = {"token": token, "left": self._thing(question.left)}
+            if self.session.asker.design == "match":
+                names = map(self.session.name_of, question.choices)
+                choices = zip(map(self._thing, question.choices), names, strict=True)
+                shown["choices"] = [{**thing, "name": name} for thing, name in choices]
+            else:
+                shown["right"] = self._thing(question.right)
         except SdulearnError as error:
             reason = str(error)
         counts = {"answers": self.session.n_answers, "own": self.session.n_of(name)}
@@ -105,9 +117,12 @@ class Page:
 
     def answer(self, given: Json) -> Json:
         """Take an answer, and give the next question."""
-        said = _field(given, "answer", Word)
+        said = _field(given, "answer", Said)
         comment = _field({"comment": "", **given}, "comment", str).strip()
+        label = _class_name({"name": "", **given})
         written = self.session.answer(_name(given), _field(given, "token", int), said, comment)
+        if label and written is not None and written.said == "none":
+            self.session.rename(written.left, label, _name(given))
         key = None if written is None else {"session": written.session, "number": written.number}
         return {"written": key, **self.question(given)}
 
@@ -123,8 +138,32 @@ class Page:
     def change(self, given: Json) -> Json:
         """Change an earlier answer."""
         key = _field(given, "session", str), _field(given, "number", int)
-        changed = self.session.change(key, _field(given, "answer", Word), _name(given))
+        changed = self.session.change(key, _field(given, "answer", Said), _name(given))
         return {"answer": self._logged([changed], given)[0]}
+
+    def example(self, given: Json) -> Json:
+        """Show another example of a class."""
+        place = _field(given, "position", int)
+        self.session.another_example(_name(given), _field(given, "token", int), place)
+        return self.question(given)
+
+    def rename(self, given: Json) -> Json:
+        """Name the class of a row."""
+        name = _class_name(given)
+        if not name:
+            raise InputError("A class name has at least one character.")
+        self.session.rename(_field(given, "id", str), name, _name(given))
+        return self.question(given)
+
+    def merge(self, given: Json) -> Json:
+        """Make the classes of two rows one."""
+        self.session.merge(_field(given, "id", str), _field(given, "into", str), _name(given))
+        return self.question(given)
+
+    def split(self, given: Json) -> Json:
+        """Take a row out of its class."""
+        self.session.split([_field(given, "id", str)], _name(given))
+        return self.question(given)
 
     def history(self, given: Json) -> Json:
         """Answers from the last one back, a page at a time."""
@@ -151,15 +190,14 @@ class Page:
             examples = [self._thing(row) for row in found.examples]
             ids = [one["id"] for one in examples]
             shares = {name: getattr(found, name) for name in ("share", "low", "high", "n_points")}
-            shown.append({"ids": ids, "name": self.session.class_name(found), "examples": examples, **shares})
+            shown.append({"ids": ids, "name": self.session.name_of(found.examples[0]), "examples": examples, **shares})
         return plain({"classes": shown})
 
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
         found = _field(given, "labels", dict[str, str])
-        names = {row_id: name.strip() for row_id, name in found.items() if name.strip()}
-        if any(len(name) > _LONGEST_LABEL or not name.isprintable() for name in names.values()):
-            raise InputError(f"A class name has at most {_LONGEST_LABEL} characters that can be printed.")
+        read_names = {row_id: _class_name({"name": name}) for row_id, name in found.items()}
+        names = {row_id: name for row_id, name in read_names.items() if name}
         self._refuse_shared_names(names)
         self.session.label(names, _name(given))
         if self.fit is None:
@@ -195,16 +233,21 @@ class Page:
         changeable = self.session.epsilon is None
         return [
             {
-                "session": one.session,
-                "number": one.number,
+                **{name: getattr(one, name) for name in ("session", "number", "annotator", "time", "comment")},
                 "left": self._end(one.left),
-                "right": self._end(one.right),
-                "answer": one.word,
-                **{name: getattr(one, name) for name in ("annotator", "time", "comment")},
+                **self._compared(one),
                 "may_change": changeable and (alone or one.annotator == name),
             }
             for one in answers
         ]
+
+    def _compared(self, one: Answer[str]) -> Json:
+        """What a row was compared with, and what was said."""
+        if self.session.asker.design != "match":
+            return {"right": self._end(one.right), "answer": one.word}
+        ends = map(self._end, one.choices)
+        names = (self.session.name_of(self.session.rows[row_id]) for row_id in one.choices)
+        return {"choices": [{**end, "name": name} for end, name in zip(ends, names, strict=True)], "answer": one.said}
 
     def _end(self, row_id: str) -> Json:
         row = self.session.rows[row_id]
@@ -218,7 +261,8 @@ class Page:
         table.writerow(["id_a", "id_b", "label", "question", *more])
         for one in reversed(self.session.history()):
             texts = [as_cell(getattr(one, name)) for name in more]
-            table.writerow([as_cell(one.left), as_cell(one.right), one.word, one.number, *texts])
+            said = [row_id for row_id in one.choices if one.picked in (None, row_id)]
+            table.writerows([as_cell(one.left), as_cell(row_id), one.word, one.number, *texts] for row_id in said)
         return file.getvalue()
 
 
@@ -306,6 +350,13 @@ def _field(given: Json, name: str, kind: Any) -> Any:
 
 def _name(given: Json) -> str:
     return str(_field({"annotator": "", **given}, "annotator", str)).strip()
+
+
+def _class_name(given: Json) -> str:
+    name = str(_field(given, "name", str)).strip()
+    if len(name) > _LONGEST_LABEL or not name.isprintable():
+        raise InputError(f"A class name has at most {_LONGEST_LABEL} characters that can be printed.")
+    return name
 
 
 def _row_number(text: object) -> int | None:

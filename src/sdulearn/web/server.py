@@ -33,7 +33,7 @@ def serve(
     title: str,
     annotator: str,
     fit: Callable[[Mapping[str, str]], dict[str, Any]] | None,
-    wording: Mapping[str, str],
+    wording: Mapping[str, Any],
     host: str,
     port: int,
     ready: Callable[[str], None],

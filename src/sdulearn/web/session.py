@@ -152,6 +152,7 @@ class Session:
                 return None
             last = own[-1]
             self.log.undo(last.key, annotator)
+            self._unname([last.left], annotator)
             gone = self.asker.undo(number=last.number, session=last.session)
             # What was before them followed from what is gone.
             return self._show(self._person(annotator), Question(gone.left, gone.choices, gone.kind, 1, gone.rank))
@@ -162,18 +163,41 @@ class Session:
             person = self._person(annotator)
             if person.question is None or person.token != token:
                 return None
+            if not 0 <= position < len(person.question.choices):
+                raise InputError(f"The question has {len(person.question.choices)} choices, and none at {position}.")
             question = self._show(person, self.asker.another_example(person.question, position))
             return person.token, question
 
     def merge(self, one: str, other: str, annotator: str) -> None:
         """Make the classes of two rows one, by changing the answers that told them apart."""
         with self._lock:
+            name = self.name_of(self._row(other))
             self._write_changes(self.asker.merging(self._row(one), self._row(other)), annotator)
+            if name:
+                self.rename(other, name, annotator)
 
     def split(self, row_ids: Sequence[str], annotator: str) -> None:
         """Take rows out of their class, by changing the answers that put them there."""
         with self._lock:
             self._write_changes(self.asker.splitting([self._row(name) for name in row_ids]), annotator)
+            self._unname(row_ids, annotator)
+
+    def rename(self, row_id: str, name: str, annotator: str) -> None:
+        """Name the class of a row: that row, and all others of its class that have another name."""
+        with self._lock:
+            own = {self._row(row_id), *self.asker.members(self._row(row_id))}
+            taken = [one for one, label in self.log.contents.labels.items() if label == name]
+            if any(one in self.rows and self.rows[one] not in own for one in taken):
+                raise InputError(
+                    f"Another class is named {quoted(name)}. Choose another name, or merge the two classes."
+                )
+            named = {one for one in map(self.ids.__getitem__, own) if self.log.contents.labels.get(one)}
+            self.label(dict.fromkeys({*named, row_id}, name), annotator)
+
+    def _unname(self, row_ids: Sequence[str], annotator: str) -> None:
+        """What leaves its class must not take the name with it."""
+        gone = [name for name in row_ids if self.log.contents.labels.get(name)]
+        self.label(dict.fromkeys(gone, ""), annotator)
 
     def _write_changes(self, changed: Sequence[Answer[int]], annotator: str) -> None:
         for one in changed:
@@ -194,16 +218,20 @@ class Session:
             raise InputError("Private answers are randomised and cannot be changed. Undo takes the last ones back.")
         with self._lock:
             given = self.log.contents.answers.get(key)
-            if given is not None and given.annotator != annotator and not self.is_alone(annotator):
+            if given is None:
+                raise InputError(f"There is no answer {key[1]} to change.")
+            if given.annotator != annotator and not self.is_alone(annotator):
                 raise InputError(
                     f"Answer {key[1]} was given by {given.annotator or 'somebody without a name'}. You can change "
                     "only your own answers."
                 )
-            if given is not None:
-                read_said(answer, len(given.choices), match=self.asker.design == "match")
+            read_said(answer, len(given.choices), match=self.asker.design == "match")
             self.log.change(key, answer, annotator)
             self.asker.change(key[1], answer, key[0])
-            return self.log.contents.answers[key]
+            changed = self.log.contents.answers[key]
+            if changed.said != given.said:
+                self._unname([changed.left], annotator)
+            return changed
 
     def is_alone(self, annotator: str) -> bool:
         """Whether nobody else can have answered: the page is for this machine, with one name."""
@@ -275,7 +303,7 @@ class Session:
         counts = Counter(one.word for one in standing)
         of_key = {one.key: one for one in standing}
         classes = [
-            {"name": self.class_name(one), "share": one.share, "n_points": one.n_points}
+            {"name": self.name_of(one.examples[0]), "share": one.share, "n_points": one.n_points}
             for one in self._estimates["classes"]
         ]
         return {
@@ -337,11 +365,11 @@ class Session:
         """The classes found; random pairs find none."""
         return [] if self.asker.design == "random" else self.asker.classes()
 
-    def class_name(self, found: ClassFound) -> str:
-        """What a class was named by its examples; empty where it was not."""
+    def name_of(self, row: int) -> str:
+        """What the class of a row was named, by most of its rows; empty where it was not."""
         labels = self.log.contents.labels
-        names = [labels[self.ids[row]] for row in found.examples if self.ids[row] in labels]
-        return names[-1] if names else ""
+        names = Counter(labels.get(self.ids[one]) for one in (self.asker.members(row) or [row]))
+        return max((name for name in names if name), key=names.__getitem__, default="")
 
     def _add_to_curve(self, n_answers: int) -> dict[str, float] | None:
         """The accuracy after so many answers; None while these do not tell it."""

@@ -1,5 +1,5 @@
 // The page of `sdulearn ask`.
-import { answerButtons, bar, fieldsOf, inWords, isMatch, isTaken, keyed, make, nameOf, number, partView, percent, questionView, speak, t } from "./view.js";
+import { answerButtons, bar, fieldsOf, inWords, isMatch, isTaken, keyed, make, nameOf, number, openDialog, partView, partsView, percent, questionView, speak, t } from "./view.js";
 import { markdown } from "./markdown.js";
 
 const RETRY_MS = 2000;
@@ -90,7 +90,7 @@ function showQuestion(result, said) {
     say(said);
     return;
   }
-  at("pair").replaceChildren(...questionView(question, { pick: answer, menu: null }));
+  at("pair").replaceChildren(...questionView(question, { pick: answer, menu: classMenu }));
   if (changed) at("answers").replaceChildren(...answerButtons(question, answer));
   const others = isMatch(question) ? question.choices.map((thing, k) => `${k + 1}: ${inWords(thing)}.`) : [`${t("second")}: ${inWords(question.right)}.`];
   at("status").replaceChildren(said, make("span", { class: "visually-hidden" }, ` ${t("first")}: ${inWords(question.left)}. ${others.join(" ").slice(0, 1000)}`));
@@ -100,15 +100,55 @@ function showQuestion(result, said) {
 const saidWords = (said) => (typeof said === "number" ? nameOf(state.question.choices[said]) : t(said).toLocaleLowerCase());
 
 function answer(said) {
-  if (!state.question || state.paused) return;
+  if (!state.question || state.paused || state.busy) return;
+  if (said === "none" && unusedNames().length) nameNew();
+  else send(said);
+}
+
+function send(said, name = "") {
   guarded(async () => {
-    const words = saidWords(said);
-    const result = await insist("answer", { annotator: state.name, token: state.question.token, answer: said, comment: at("comment").value });
+    const words = name || saidWords(said);
+    const result = await insist("answer", { annotator: state.name, token: state.question.token, answer: said, comment: at("comment").value, name });
     state.times.push(Date.now());
     const saved = isPrivate() ? t("saved_private", { n: result.answers }) : t("saved", { n: result.answers, answer: words });
     showQuestion(result, result.written ? saved : t("stale"));
     refreshNumbers();
   });
+}
+
+// ---- classes
+
+const unusedNames = () => state.start.class_names.filter((name) => !state.question.choices?.some((choice) => choice.name === name));
+
+// Which of the expected classes is new; a number or a click answers.
+function nameNew() {
+  const choose = (name) => { dialog.close(); send("none", name); };
+  const names = unusedNames();
+  const buttons = names.map((name, k) => make("button", { type: "button", onclick: () => choose(name) }, k < 9 ? make("kbd", {}, String(k + 1)) : null, " ", name));
+  const dialog = openDialog(at("pair"), t("new_class"), make("h2", {}, t("new_class")),
+    make("div", { class: "names" }, ...buttons, make("button", { type: "button", class: "quiet", onclick: () => choose("") }, make("kbd", {}, "0"), " ", t("no_name_yet"))));
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key === "0") choose("");
+    else if (names[Number(event.key) - 1]) choose(names[Number(event.key) - 1]);
+  });
+}
+
+function classMenu(place, button) {
+  const { token, choices } = state.question;
+  const choice = choices[place];
+  const act = (name, data, said) => { dialog.close(); guarded(async () => { showQuestion(await insist(name, { annotator: state.name, ...data }), said); refreshNumbers(); }); };
+  const input = make("input", { id: "class-name", maxlength: "60", autocomplete: "off", value: choice.name, list: "class-names" });
+  const rename = (event) => { event.preventDefault(); if (input.value.trim()) act("rename", { id: choice.id, name: input.value }, t("renamed", { name: input.value.trim() })); };
+  const others = make("select", { id: "class-into" }, ...choices.filter((one) => one !== choice).map((one) => make("option", { value: one.id }, nameOf(one))));
+  const into = () => nameOf(choices.find((one) => one.id === others.value));
+  const row = (...parts) => make("div", { class: "menu-row" }, ...parts);
+  const dialog = openDialog(button, t("class_menu", { name: nameOf(choice) }), make("h2", {}, nameOf(choice)),
+    make("div", { class: "menu-example" }, ...partsView(choice, { still: true })),
+    row(make("button", { type: "button", onclick: () => act("example", { token, position: place }, t("another_shown")) }, t("another"))),
+    make("form", { onsubmit: rename }, row(make("label", { for: "class-name" }, t("class_name")), input, make("datalist", { id: "class-names" }, ...unusedNames().map((name) => make("option", { value: name }))), make("button", { type: "submit" }, t("rename")))),
+    choices.length > 1 ? row(make("label", { for: "class-into" }, t("same_class_as")), others, make("button", { type: "button", onclick: () => act("merge", { id: choice.id, into: others.value }, t("merged", { name: into() })) }, t("merge"))) : null,
+    row(make("button", { type: "button", onclick: () => act("split", { id: choice.id }, t("split_done", { id: choice.id })) }, t("split", { id: choice.id }))),
+    make("p", { class: "soft" }, t("menu_note")));
 }
 
 const undo = () => state.paused || guarded(async () => {
@@ -188,7 +228,7 @@ function pace() {
 function numbersView(numbers) {
   const { accuracy, classes, review, advice } = numbers;
   const counts = { same: numbers.n_same, different: numbers.n_different, unsure: numbers.n_unsure };
-  const parts = [make("p", { class: "big", id: "n-answers" }, t("n_answers", { n: numbers.n_answers })), soft(t(isPrivate() ? "counts_private" : "counts", counts))];
+  const parts = [make("p", { class: "big", id: "n-answers" }, t("n_answers", { n: numbers.n_answers })), soft(t(isPrivate() ? "counts_private" : state.start.match ? "counts_match" : "counts", counts))];
   const seconds = pace();
   if (seconds !== null) parts.push(soft(t("pace", { seconds: number(seconds, 1), n: Math.ceil((50 * seconds) / 60) })));
   if (numbers.privacy) parts.push(make("h2", {}, t("privacy")), make("p", { id: "privacy", lang: "en" }, numbers.privacy));
@@ -199,8 +239,8 @@ function numbersView(numbers) {
   return parts;
 }
 
-function accuracyView({ accuracy, curve }) {
-  if (!accuracy) return [soft(t("too_few_random"))];
+function accuracyView({ accuracy, curve, estimating }) {
+  if (!accuracy) return [soft(t(estimating ? "estimating" : "too_few_random"))];
   const words = make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${interval(accuracy)})`);
   const source = soft(t("by_random", { n: accuracy.n_random }));
   return curve.length > 1 ? [words, curveView(curve), source] : [words, source];
@@ -228,7 +268,7 @@ function classesView(classes) {
   const known = classes.some((one) => one.share !== null);
   return [...classes.slice(0, 30).map((one, k) =>
     make("div", { class: known ? "class-share" : "class-count" }, make("span", {}, classLabel(one, k), make("span", { class: "soft" }, ` (${number(one.n_points)})`)),
-      ...(known ? [bar(one.share ?? 0), make("span", {}, percent(one.share))] : []))),
+      ...(known ? [bar(one.share ?? 0), make("span", {}, percent(one.share || null))] : []))),
   soft(t(known ? "classes_note" : "classes_count_note"))];
 }
 
@@ -243,19 +283,28 @@ function adviceWords(advice) {
 
 // ---- history
 
+// What can be said of a question: words of a pair; classes, none of them, and unsure.
+function waysOf(one) {
+  if (!one.choices) return ["same", "different", "unsure"].map((word) => [word, t(word)]);
+  return [...one.choices.map((choice, k) => [k, choice.name || choice.title]), ["none", t("none")], ["unsure", t("unsure")]];
+}
+
 function answerCell(one, name) {
-  if (!one.may_change) return make("span", {}, t(one.answer));
+  const ways = waysOf(one);
+  const words = (said) => ways.find(([way]) => way === said)[1];
+  if (!one.may_change) return make("span", {}, words(one.answer));
   const change = async (event) => {
     const select = event.target;
     await guarded(async () => {
-      await insist("change", { annotator: state.name, session: one.session, number: one.number, answer: select.value });
-      say(t("changed", { n: one.number, answer: t(select.value).toLocaleLowerCase() }));
-      one.answer = select.value;
+      const [said] = ways[select.selectedIndex];
+      await insist("change", { annotator: state.name, session: one.session, number: one.number, answer: said });
+      say(t("changed", { n: one.number, answer: one.choices ? words(said) : words(said).toLocaleLowerCase() }));
+      one.answer = said;
     });
     select.value = one.answer;
   };
-  const options = ["same", "different", "unsure"].map((word) => make("option", { value: word, selected: word === one.answer }, t(word)));
-  return make("select", { "aria-label": `${name} ${one.number}: ${one.left.title}, ${one.right.title}`, onchange: change }, ...options);
+  const options = ways.map(([said, text]) => make("option", { value: said, selected: said === one.answer }, text));
+  return make("select", { "aria-label": `${name} ${one.number}: ${one.left.title}`, onchange: change }, ...options);
 }
 
 function endView(end) {
@@ -263,11 +312,16 @@ function endView(end) {
   return make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title));
 }
 
+function comparedView(one) {
+  if (!one.choices) return endView(one.right);
+  return typeof one.answer === "number" ? endView(one.choices[one.answer]) : make("span", { class: "soft" }, t("n_classes", { n: one.choices.length }));
+}
+
 function answersTable(answers, name) {
-  const head = [t("number"), t("first"), t("second"), t("answer"), t("who"), t("when")].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
-  const when = (time) => new Date(time).toLocaleString(document.documentElement.lang);
+  const head = [t("number"), t(state.start.match ? "row" : "first"), t(state.start.match ? "like_this" : "second"), t("answer"), t("who"), t("when")].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
+  const when = (time) => new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
   const rows = answers.map((one) =>
-    make("tr", {}, make("td", {}, String(one.number)), make("td", {}, endView(one.left)), make("td", {}, endView(one.right)),
+    make("tr", {}, make("td", {}, String(one.number)), make("td", {}, endView(one.left)), make("td", {}, comparedView(one)),
       make("td", {}, answerCell(one, name), one.comment ? make("p", { class: "soft remark" }, one.comment) : null),
       make("td", { class: "optional" }, one.annotator), make("td", { class: "optional" }, when(one.time))));
   return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));

@@ -133,7 +133,7 @@ function playAlone(event) {
   for (const one of document.querySelectorAll("audio")) if (one !== event.target) one.pause();
 }
 
-function partsView(thing, options = {}) {
+export function partsView(thing, options = {}) {
   const parts = thing.parts.filter((part) => part.kind !== "fields");
   const pictures = parts.filter((part) => part.kind === "image");
   const rest = parts.filter((part) => part.kind !== "image").map((part) => partView(part, thing.id, options));
@@ -147,7 +147,7 @@ function sideView(thing, label, other) {
 
 // How far two numbers are apart, in standard deviations of their column.
 function apartView(first, second) {
-  if (first[2] === null || second[2] === null || first[1] === "" || second[1] === "") return null;
+  if (first[2] === null || second[2] === null || first[1] === "" || second[1] === "" || first[1] === second[1]) return null;
   const apart = Math.abs(first[2] - second[2]);
   return make("div", { class: "apart" }, bar(apart / WIDEST, t("apart", { apart: number(apart, 1) })), make("span", { "aria-hidden": "true" }, number(apart, 1)));
 }
@@ -193,7 +193,7 @@ function choiceView(choice, key, left, place, { pick, menu }) {
   const few = fieldsOf(choice).length <= MOST_IN_CARD;
   return make("article", { class: "choice", "aria-label": nameOf(choice) },
     make("div", { class: "choice-head" },
-      make("button", { type: "button", class: "pick", "aria-keyshortcuts": key, onclick: () => pick(place) }, key === null ? null : make("kbd", {}, key), make("span", {}, nameOf(choice))),
+      make("button", { type: "button", class: "pick", "aria-keyshortcuts": key, onclick: () => pick(place) }, key === null ? null : make("kbd", {}, key), make("span", { class: choice.name ? null : "soft" }, choice.name || choice.id)),
       menu ? make("button", { type: "button", class: "menu", "aria-label": t("class_menu", { name: nameOf(choice) }), onclick: (event) => menu(place, event.currentTarget) }, "⋯") : null),
     ...partsView(choice, { still: true }), few && fieldsOf(choice).length ? fieldList(choice, left) : null);
 }
@@ -203,13 +203,14 @@ function matchFields(left, shown) {
   const rows = fieldsOf(left).map((field, k) =>
     make("tr", {}, make("th", { scope: "row" }, field[0]), make("td", {}, field[1]),
       ...shown.map((choice) => make("td", {}, fieldsOf(choice)[k][1], apartView(field, fieldsOf(choice)[k])))));
-  return fieldsTable([t("field"), t("this_one"), ...shown.map((choice, k) => `${keyOf(k) ?? ""} ${nameOf(choice)}`)], rows, t("fields_of_all"));
+  return fieldsTable([t("field"), t("this_one"), ...shown.map((choice, k) => `${keyOf(k) ?? ""} ${choice.name || choice.id}`)], rows, t("fields_of_all"));
 }
 
 // The choices that a search finds are the question's `shown`: keys go by what is before one's eyes.
 export function matchView(question, actions) {
   const { left, choices } = question;
-  const grid = make("div", { class: "choices", role: "group", "aria-label": t("classes_so_far") });
+  const pictures = left.parts.every((part) => part.kind === "image");
+  const grid = make("div", { class: pictures ? "choices" : "choices wide", role: "group", "aria-label": t("classes_so_far") });
   const table = make("div", {});
   const found = make("p", { class: "soft", role: "status" });
   const fill = (wanted) => {
