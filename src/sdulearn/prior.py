@@ -149,7 +149,9 @@ def clopper_pearson(successes: float, failures: float, confidence: float) -> tup
     return float(low), float(high)
 
 
-def share_of(chances: Array, wanted: Indices, confidence: float, spread: float = 1.0) -> tuple[float, float, float]:
+def share_of(
+    chances: Array, wanted: Indices, confidence: float, spread: float = 1.0, gain: float = 0.0
+) -> tuple[float, float, float]:
     """Share of points that are of a class, each of the one wanted of it, and its interval.
 
     ``chances`` (n_points, K) are the probabilities of the classes by the answers about a point alone, all being
@@ -161,19 +163,21 @@ def share_of(chances: Array, wanted: Indices, confidence: float, spread: float =
     whose maximum is the estimate. The likeliest class of a point is wrong with some probability, e on average. It is
     the one wanted with probability a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a.
     With two classes and one answer a point both agree: (share - e) / (1 - 2 e). ``spread`` is the variance as a
-    multiple of what independent points have.
+    multiple of what independent points have, ``gain`` what the share is known to have grown by since.
     """
     known = chances.max(axis=1) > _KNOWN
     if not known.any():
         return 0.5, 0.0, 1.0
     found = chances.argmax(axis=1)[known] == wanted[known]
-    share = float(found.mean())
     n = len(found) / spread
     e = float(1 - chances[known].max(axis=1).mean())
     by_chance = e / (chances.shape[1] - 1)
+    share = min(float(found.mean()) + gain * (1 - e - by_chance), 1.0)
     ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
     low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
-    value = share if e == 0 else _likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1])
+    value = share
+    if e > 0:
+        value = min(_likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1]) + gain, 1.0)
     return value, min(low, value), max(high, value)
 
 

@@ -24,8 +24,10 @@ from sdulearn.asking.estimates import (
     answered_or_predicted,
     class_table,
     linked_accuracy,
+    match_accuracy,
     model_on_features,
 )
+from sdulearn.asking.match import MatchState
 from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Flips, Leak
@@ -40,7 +42,7 @@ from sdulearn.asking.records import (
     read_answers,
     read_said,
 )
-from sdulearn.asking.state import FIRST_SETTINGS, Settings, State, choose_settings, fit_quietly
+from sdulearn.asking.state import Settings, State, fit_quietly
 from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
 from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
@@ -165,6 +167,7 @@ class Asker:
         self._flips = Flips(private, self._answers)
         self._pending: dict[str, Question] = {}
         self._skipped: list[Question] = []
+        self._state_type = MatchState if self.design == "match" else State
         self._states: dict[Key, State] = {}
         self._settings: dict[Key, Settings] = {}
         self._lock = RLock()
@@ -469,7 +472,10 @@ class Asker:
             (random). An UndeterminedError where there are too few.
         """
         answers = tuple(self._answers[:first])
-        if self.design != "random":
+        if self.design == "match":
+            stages = [self._state(answers[:n]) for n in stage_sizes(len(answers))]
+            return match_accuracy(self._state(answers), stages, confidence)
+        if self.design == "linked":
             return linked_accuracy(self._state(answers), confidence)
         rows, y = self._stack(answers, _MOST_UNLABELED, kinds=("random",))
         if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 2 * _LEAST_OF_A_KIND:
@@ -590,7 +596,7 @@ class Asker:
         found = self._states.get(key)
         if found is None:
             settings = self._settings_for(answers)
-            found = State(self._points, answers, self._limit, settings, self._flips.rate, self._seeds)
+            found = self._state_with(answers, settings)
             # A thread that prepares writes here, too.
             with self._lock:
                 found = self._states.setdefault(key, found)
@@ -598,18 +604,18 @@ class Asker:
                     self._states.pop(next(iter(self._states)))
         return found
 
+    def _state_with(self, answers: tuple[RowAnswer, ...], settings: Settings) -> State:
+        return self._state_type(self._points, answers, self._limit, settings, self._flips.rate, self._seeds)
+
     def _settings_for(self, answers: tuple[RowAnswer, ...]) -> Settings:
-        """Penalty and power by the answers up to 12, 18, 27, ...: chosen rarely, and always from the same answers."""
-        if len(answers) <= _FIRST_CHOICE or self.design == "random":
-            return FIRST_SETTINGS
-        n = _FIRST_CHOICE
-        # Below the number of answers: there is time for the choice while a question is read.
-        while np.ceil(_GROWTH * n) < len(answers):
-            n = int(np.ceil(_GROWTH * n))
-        early = answers[:n]
+        """Penalty and power by the answers up to the last stage before them: chosen rarely, by the same answers."""
+        sizes = stage_sizes(len(answers))
+        if not sizes or self.design == "random":
+            return self._state_type.FIRST
+        early = answers[: sizes[-1]]
         key = _key(early)
         if key not in self._settings:
-            self._settings[key] = choose_settings(State(self._points, early, self._limit, seeds=self._seeds))
+            self._settings[key] = self._state_with(early, self._settings_for(early)).choose_settings()
         return self._settings[key]
 
     def _stack(
@@ -632,6 +638,17 @@ class Asker:
         model = PairLogisticRegressionCV(error_rate="auto" if rate is None else rate)
         # Zeros of sparse rows stay.
         return make_pipeline(StandardScaler(with_mean=not sparse.issparse(rows)), model)
+
+
+def stage_sizes(n_answers: int) -> list[int]:
+    """12, 18, 27, ...: numbers of answers after which settings are chosen anew, below that of all."""
+    sizes = []
+    n = _FIRST_CHOICE
+    # Below it: there is time for the choice while a question is read.
+    while n < n_answers:
+        sizes.append(n)
+        n = int(np.ceil(_GROWTH * n))
+    return sizes
 
 
 def _key(answers: Sequence[RowAnswer]) -> Key:

@@ -7,6 +7,7 @@ before their turn came; that they belong to the sample is still not the model's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -90,24 +91,49 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     """
     sample = random_sample(state)
     sample = sample[state.is_held_out[sample]]
-    n_classes = len(state.numbers)
-    if len(sample) < LEAST_SAMPLE or n_classes < 2:
+    _refuse_few(len(sample), len(state.numbers))
+    predicted = state.held_out[sample].argmax(axis=1)
+    spread = fold_spread(state.N_FOLDS, len(sample) / len(state.known))
+    found = share_of(state.by_answers[sample], predicted, confidence, spread)
+    return _as_estimate(found, predicted, state.column[sample], confidence)
+
+
+def _refuse_few(n_sample: int, n_classes: int) -> None:
+    if n_sample < LEAST_SAMPLE or n_classes < 2:
         raise UndeterminedError(
-            f"An accuracy needs {LEAST_SAMPLE} random points and two classes; there are {len(sample)} and "
+            f"An accuracy needs {LEAST_SAMPLE} random points and two classes; there are {n_sample} and "
             f"{n_classes}. Answer more questions."
         )
-    column = state.column[sample]
-    predicted = state.held_out[sample].argmax(axis=1)
-    by_answers = np.eye(n_classes)[column]
-    if state.error:
-        equal = np.full((len(state.known), n_classes), -np.log(n_classes))
-        by_answers = state.propagate(equal).posteriors[sample]
-    spread = fold_spread(state.N_FOLDS, len(sample) / len(state.known))
-    value, low, high = share_of(by_answers, predicted, confidence, spread)
+
+
+def _as_estimate(
+    found: tuple[float, float, float], predicted: Indices, column: Indices, confidence: float
+) -> AccuracyEstimate:
     agreement = float(np.mean(predicted == column))
-    majority = float(np.bincount(column).max() / len(sample))
-    n = len(sample)
-    return AccuracyEstimate(value, low, high, agreement, n, confidence, majority, "random questions")
+    majority = float(np.bincount(column).max() / len(column))
+    return AccuracyEstimate(*found, agreement, len(column), confidence, majority, "random questions")
+
+
+def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
+    """Accuracy by the random sample, each point judged by the last of some earlier models that came before its answer.
+
+    A model of all other answers would do worse at it than at a new point: where one point is known, the design asks
+    about no other near it. What the model gained since is added, by its own probabilities.
+    """
+    sample = random_sample(now)
+    asked = {one.left: k for k, one in reversed(list(enumerate(now.answers)))}
+    sizes = [len(one.answers) for one in stages]
+    stage = np.searchsorted(sizes, [asked.get(point, -1) for point in now.known[sample].tolist()], side="right") - 1
+    sample, stage = sample[stage >= 0], stage[stage >= 0]
+    _refuse_few(len(sample), len(now.numbers))
+    predicted = np.empty(len(sample), dtype=np.intp)
+    gains = np.empty(len(sample))
+    for k in np.unique(stage):
+        points = now.known[sample[stage == k]]
+        predicted[stage == k] = _columns_now(now, stages[k])[stages[k].log_probabilities(points).argmax(axis=1)]
+        gains[stage == k] = _gain(now, stages[k])
+    found = share_of(now.by_answers[sample], predicted, confidence, gain=float(gains.mean()))
+    return _as_estimate(found, predicted, now.column[sample], confidence)
 
 
 def class_table(state: State, confidence: float) -> list[ClassFound]:
@@ -160,23 +186,25 @@ def _gain(now: State, half: State) -> float:
     best = p.max(axis=1)
     if half.model is None:
         return float(np.mean(best) - p.mean(axis=0).max())
-    column = {number: k for k, number in enumerate(now.numbers)}
-    # A class of the first half may have been merged since.
-    renamed = np.array([column.get(number, 0) for number in half.numbers])
-    before = renamed[half.of_candidates.argmax(axis=1)]
+    before = _columns_now(now, half)[half.of_candidates.argmax(axis=1)]
     return float(np.mean(best - p[np.arange(len(p)), before]))
+
+
+def _columns_now(now: State, before: State) -> Indices:
+    """Column that each class of earlier answers has now, by its founder: it may have been merged since."""
+    founders = [before.classes.members[number][0] for number in before.numbers]
+    return np.array([now.numbers.index(now.classes.label.get(point, now.numbers[0])) for point in founders])
 
 
 def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
     """The model that chooses the questions, for the columns as given, its classes named by their size."""
-    assert state.model is not None
     points = state.points
     order = class_order(state)
-    model = copy(state.model)
-    turn = (points.axes * points.stretch(state.in_use.power)) / points.scale[:, None]
+    model = copy(state.estimator)
+    turn = (points.axes @ points.stretch(state.settings.power)) / points.scale[:, None]
     model.coef_ = model.coef_ @ turn.T
     model.intercept_ = model.intercept_ - model.coef_ @ points.mean
-    model.covariance_power = state.in_use.power
+    model.covariance_power = max(state.settings.power, 0.0)
     model.n_features_in_ = model.coef_.shape[1]
     if len(order) > 2:
         model.coef_ = model.coef_[order]

@@ -17,6 +17,8 @@ from sdulearn.errors import InputError
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 MAX_CANDIDATES = 2000
+# Stands for a power: columns are not standardised.
+AS_GIVEN = -1.0
 # More axes than this carry noise for the few hundred points that are ever known.
 MAX_AXES = 300
 
@@ -54,9 +56,14 @@ class Points:
         return self.coordinates(self.candidates)
 
     def stretch(self, power: float) -> Array:
-        """Factors of the axes that make a ridge penalty w' C^-power w; the mean variance stays 1."""
+        """Matrix from coordinates to those in which a ridge penalty is w' C^-power w; the mean variance is 1.
+
+        With the power ``AS_GIVEN`` the columns have the scales in which they were given, not one each.
+        """
+        if power == AS_GIVEN:
+            return self.axes.T * (self.scale / np.sqrt(np.mean(self.scale**2)))
         factor = (self.variances / self.variances.mean()) ** (power / 2)
-        return factor / np.sqrt(np.mean(self.variances * factor**2))
+        return np.diag(factor / np.sqrt(np.mean(self.variances * factor**2)))
 
     @cached_property
     def distances(self) -> Array:

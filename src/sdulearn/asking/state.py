@@ -28,34 +28,28 @@ from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegres
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask
 
 # Doubtful answers are looked for even where none was found wrong.
-_LEAST_ERROR = 0.05
+LEAST_ERROR = 0.05
 # Where an answer is wrong beyond doubt, and the error rate is not known.
-_LEAST_WRONG = 0.01
+LEAST_WRONG = 0.01
 # Log probability of a class that a model does not know.
-_NEVER = -30.0
-_LEAST_KNOWN = 10
+NEVER = -30.0
+LEAST_KNOWN = 10
 # One fit at a time: filters of warnings belong to the whole process.
 _FITTING = RLock()
 
 
 class Settings(NamedTuple):
-    """Penalty of the model, beside the sum of its losses, and the power of the covariance in it."""
+    """Penalty of the model, beside the sum of its losses, the power of the covariance in it, and error rates."""
 
     penalty: float
     power: float
-
-
-# Of two classes until there are answers to choose by.
-FIRST_SETTINGS = Settings(1.5, 1.0)
-# Few answers about chosen points do not tell settings of many classes apart. Of 12 ones, on digits, vehicle, satimage,
-# segment and vowel after 60 to 300 answers, none was better than these on average.
-_MANY_CLASSES = Settings(0.1, 0.0)
+    errors: tuple[float, ...] = ()  # of annotators by their numbers, where match answers tell it
 
 
 class Fitted(NamedTuple):
     """A model, and which columns its classes are; None where one class alone is known."""
 
-    model: PairLogisticRegression | None
+    model: Estimator | None
     columns: list[int]
 
 
@@ -64,11 +58,12 @@ class State:
     """The answers, and what they say."""
 
     N_FOLDS = 10  # in which known points are held out
+    FIRST = Settings(1.5, 1.0)  # of the model until there are answers to choose by
 
     points: Points  # all points
     answers: tuple[RowAnswer, ...]  # the answers
     limit: int | None  # number of classes where it is known
-    settings: Settings = FIRST_SETTINGS  # of the model, where it has two classes
+    settings: Settings = FIRST  # of the model
     known_error: float | None = None  # error rate of the answers where it is known; None estimates it
     seeds: tuple[tuple[int, ...], ...] = ()  # points that are examples of the first classes
     # Models that are fitted already, by the points that they do without.
@@ -160,7 +155,7 @@ class State:
         if self.known_error is not None or not self._has_contradictions:
             return dict.fromkeys(self.pairs.annotators.tolist(), self.known_error or 0.0)
         # Where the classes follow by exclusion, an answer may contradict them and no other answer.
-        return {who: max(rate, _LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
+        return {who: max(rate, LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
 
     def error_of(self, annotator: str) -> float | None:
         """The same by name; None where the answers do not tell it."""
@@ -195,9 +190,19 @@ class State:
         return sum(self.error_rates[who] for who in annotators) / max(len(annotators), 1)
 
     @property
-    def model(self) -> PairLogisticRegression | None:
-        """The joint model of all answers, in the axes of the points; None of a single class."""
+    def pair_error_rates(self) -> dict[int, float]:
+        """Error rates of pairs in the model."""
+        return self.error_rates
+
+    @property
+    def model(self) -> Estimator | None:
+        """The model of all answers, in the axes of the points; None of a single class."""
         return self._fit_once(()).model if len(self.numbers) > 1 else None
+
+    @property
+    def estimator(self) -> Estimator:
+        """The same as an estimator of the library."""
+        return self.model
 
     def _fit_once(self, left_out: tuple[int, ...]) -> Fitted:
         # Whoever needs a model while another thread prepares it waits for that.
@@ -219,20 +224,15 @@ class State:
             return Fitted(None, columns)
         points, y = self.rows(left_out, labelled, numbers)
         model = PairLogisticRegression(
-            self.in_use.penalty / len(np.unique(points)),
+            self.settings.penalty / len(np.unique(points)),
             covariance_power=0,
             n_classes=len(numbers),
             prior_strength=0,
-            error_rate=self.error_rates,
+            error_rate=self.pair_error_rates,
             # The points that name the classes say where each of them is.
             init="zero",
         )
         return Fitted(fit_quietly(model, self._stretched(self.points.coordinates(points)), y), columns)
-
-    @property
-    def in_use(self) -> Settings:
-        """Settings of the model."""
-        return self.settings if len(self.numbers) == 2 else _MANY_CLASSES
 
     def rows(
         self, left_out: Collection[int], labelled: Mapping[int, int], numbers: Sequence[int]
@@ -253,7 +253,7 @@ class State:
 
     def _stretched(self, coordinates: Array) -> Array:
         """Coordinates in which the plain ridge is the penalty by the covariance of all points."""
-        return coordinates * self.points.stretch(self.in_use.power)
+        return coordinates @ self.points.stretch(self.settings.power)
 
     def log_probabilities(self, points: Indices) -> Array:
         """Logarithms of the probability of each class of some points, one column a class."""
@@ -265,7 +265,7 @@ class State:
         return self._log_probabilities(self.points.candidate_coordinates, self._fit_once(()))
 
     def _log_probabilities(self, coordinates: Array, fitted: Fitted) -> Array:
-        log_p = np.full((len(coordinates), len(self.numbers)), _NEVER)
+        log_p = np.full((len(coordinates), len(self.numbers)), NEVER)
         log_p[:, fitted.columns] = 0.0
         if fitted.model is not None:
             decision = fitted.model.decision_function(self._stretched(coordinates))
@@ -304,12 +304,20 @@ class State:
     def doubtful(self) -> list[RowAnswer]:
         """Answers between known points that are more likely wrong than right, the least likely first."""
         # By models that did not see the point; answers may be wrong even where none was found to be.
-        if self.model is None or len(self.known) < _LEAST_KNOWN:
+        if self.model is None or len(self.known) < LEAST_KNOWN:
             return []
         right = np.ones(len(self.answers))
         between = np.isin(self.pairs.ends, self.known).all(axis=1)
-        np.minimum.at(right, self.pairs.answers[between], self.propagate(self.held_out, _LEAST_ERROR).right)
+        np.minimum.at(right, self.pairs.answers[between], self.propagate(self.held_out, LEAST_ERROR).right)
         return [self.answers[k] for k in np.argsort(right, kind="stable") if right[k] < 0.5]
+
+    @cached_property
+    def by_answers(self) -> Array:
+        """Probability of each class of the known points, by the answers alone."""
+        if not self.error:
+            return np.eye(len(self.numbers))[self.column]
+        equal = np.full((len(self.known), len(self.numbers)), -np.log(len(self.numbers)))
+        return self.propagate(equal).posteriors
 
     def propagate(self, log_p: Array, least_error: float = 0.0) -> Propagation:
         """Posteriors of the known points and of the answers between them, from probabilities."""
@@ -329,28 +337,27 @@ class State:
             labels[place[founder]] = name
         return AnswerGraph.from_answers(local, signs[inside], annotators=annotators[inside], labels=labels)
 
+    def choose_settings(self) -> Settings:
+        """Penalty and power by the evidence of the answers so far."""
+        counts = Counter(one.sign for one in self.answers)
+        if len(self.numbers) != 2 or min(counts[1], counts[-1]) == 0:
+            return self.FIRST
+        points, y = self.rows((), {point: number for number, point in self.founders.items()}, self.numbers)
+        # The other points tell how points vary.
+        rest = np.setdiff1d(self.points.candidates, points)
+        others = np.zeros((len(rest), y.shape[1]), dtype=np.int64)
+        others[:, 1] = rest
+        everything = np.concatenate([points, rest])
+        # The evidence chooses, and folds would only cut answers apart.
+        cv = check_cv([(np.arange(len(everything)), np.arange(len(everything)))])
+        model = PairLogisticRegressionCV(prior_strength=0, error_rate=self.error_rates, cv=cv)
+        fit_quietly(model, self.points.coordinates(everything), np.vstack([y, others]))
+        return Settings(model.alpha_ * len(np.unique(points)), model.covariance_power_)
+
 
 def class_names(n_classes: int) -> Sequence[int]:
     """What ``y`` and the estimators call the classes."""
     return (-1, 1) if n_classes == 2 else range(1, n_classes + 1)
-
-
-def choose_settings(state: State) -> Settings:
-    """Penalty and power for two classes, by the evidence of the answers so far."""
-    counts = Counter(one.sign for one in state.answers)
-    if len(state.numbers) != 2 or min(counts[1], counts[-1]) == 0:
-        return FIRST_SETTINGS
-    points, y = state.rows((), {point: number for number, point in state.founders.items()}, state.numbers)
-    # The other points tell how points vary.
-    rest = np.setdiff1d(state.points.candidates, points)
-    others = np.zeros((len(rest), y.shape[1]), dtype=np.int64)
-    others[:, 1] = rest
-    everything = np.concatenate([points, rest])
-    # The evidence chooses, and folds would only cut answers apart.
-    cv = check_cv([(np.arange(len(everything)), np.arange(len(everything)))])
-    model = PairLogisticRegressionCV(prior_strength=0, error_rate=state.error_rates, cv=cv)
-    fit_quietly(model, state.points.coordinates(everything), np.vstack([y, others]))
-    return Settings(model.alpha_ * len(np.unique(points)), model.covariance_power_)
 
 
 def fit_quietly(model: Estimator, X: Array, y: Codes) -> Estimator:

@@ -1,0 +1,131 @@
+"""Match answers: a likelihood of classes with one chance to be wrong, its model, and what is estimated from it."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, make_blobs
+from sklearn.linear_model import LogisticRegression
+
+from sdulearn.answers.records import Answer
+from sdulearn.asking import Asker, ask
+from sdulearn.asking.match import MatchState, fit_softmax
+from sdulearn.asking.points import AS_GIVEN, Points
+from sdulearn.asking.state import NEVER, Settings
+
+
+@pytest.fixture(scope="module")
+def wrong_digits(matcher):
+    """An Asker after 120 answers about six digits, of which 15% are wrong, and the digits."""
+    X, y = load_digits(n_class=6, return_X_y=True)
+    return ask(X, matcher(y, wrong=0.15, seed=1), 120, n_classes="auto", repeat_share=0.15, random_state=0), y
+
+
+def test_right_answers_give_the_softmax_of_labels():
+    X, y = load_iris(return_X_y=True)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    found = fit_softmax(Z, np.where(np.eye(3)[y], 0.0, NEVER), 0.5)
+    other = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(Z, y)
+    np.testing.assert_allclose(found.decision_function(Z), other.decision_function(Z), atol=0.02)
+    np.testing.assert_allclose(
+        fit_softmax(Z, np.where(np.eye(3)[y], 0.0, NEVER), 0.5, found).coef, found.coef, atol=1e-3
+    )
+
+
+def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_digits):
+    """A match answer with m choices and the error rate e is a pair answer with e / (e + m (1 - e))."""
+    state = wrong_digits[0]._now
+    assert state.error > 0.02
+    # Where all examples are founders, whose classes are certain, the two are one model.
+    founders = {members[0] for members in state.classes.members.values()}
+    answers = tuple(one for one in state.answers if one.picked in founders | {None} and len(one.choices) > 1)
+    assert len(answers) > 80
+    seeds = tuple((members[0],) for members in state.classes.members.values())
+    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0), None, seeds)
+    p = np.exp(right.log_probabilities(right.known))
+    theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
+    assert np.abs(p - theirs).max() < 0.1
+    assert np.mean(p.argmax(axis=1) == theirs.argmax(axis=1)) > 0.97
+
+
+def test_columns_as_given_are_one_of_the_ways_to_penalise(matcher):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) * [10, 3, 1, 0.1] + 5
+    points = Points(X, rng)
+    given = points.coordinates(np.arange(300)) @ points.stretch(AS_GIVEN)
+    np.testing.assert_allclose(given, (X - points.mean) / np.sqrt(np.mean(points.scale**2)), atol=1e-8)
+    # Principal components: the first tell the classes, the many small ones are noise.
+    centres = np.column_stack([10 * np.eye(4), np.zeros((4, 30))])
+    X, y = make_blobs(400, centers=centres, cluster_std=2.0, random_state=0)
+    X[:, 4:] *= 0.2
+    asker = ask(X, matcher(y), 45, n_classes="auto", random_state=0)
+    assert asker._now.settings.power == AS_GIVEN
+    assert asker._settings_for(tuple(asker._answers[:12])) == MatchState.FIRST
+
+
+def test_wrong_answers_are_found_and_weighed(wrong_digits):
+    asker, y = wrong_digits
+    state = asker._now
+    assert 0.06 < asker.error_rate() < 0.3
+    assert asker.error_rate("") == pytest.approx(asker.error_rate())
+    is_wrong = np.array([
+        any(y[one.left] == y[point] for point in one.choices) if one.picked is None else y[one.left] != y[one.picked]
+        for one in asker.review(6)
+    ])  # fmt: skip
+    assert is_wrong.mean() > 0.5
+    labels = asker.labels()
+    names = {one.number: np.bincount(y[list(one.examples)]).argmax() for one in asker.classes()}
+    predicted = np.array([names[k] for k in asker.model().predict(asker._X)])
+    assert np.mean(predicted == y) > 0.85
+    assert labels.shape == y.shape
+    np.testing.assert_allclose(state.by_answers.sum(axis=1), 1)
+
+
+def test_most_answers_about_a_point_decide():
+    X, _ = load_iris(return_X_y=True)
+    opened = [Answer(50, (0,), "none"), Answer(100, (0, 50), "none")]
+    points = Points(X, np.random.default_rng(0))
+
+    def label(*about, limit=None):
+        answers = tuple(one._replace(number=k) for k, one in enumerate([*opened, *about]))
+        return MatchState(points, answers, limit).classes.label.get(1)
+
+    first = Answer(1, (100, 0, 50), 0)
+    assert label(first) == label(first, Answer(1, (100, 0, 50), 1)) == 2
+    assert label(first, Answer(1, (50, 0, 100), 1), Answer(1, (0, 100), 0)) == 0
+    assert label(first, Answer(1, (50, 0, 100), "none"), Answer(1, (0, 100), "none")) == 3
+    # None of the first two, then one that was not among them: no contradiction.
+    followed = (Answer(1, (0, 50), "none"), Answer(1, (100,), 0))
+    assert label(*followed) == 2
+    assert not MatchState(points, (*opened, *followed), None)._has_contradictions
+    assert MatchState(points, (*opened, first, followed[0]._replace(choices=(100, 50))), None)._has_contradictions
+
+
+def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
+    """Points judged by models of all other answers were: where one is known, no other near it was asked about."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    train, test = order[:900], order[900:]
+    found = []
+    for seed in range(2):
+        asker = ask(X[train], matcher(y[train]), 130, n_classes="auto", random_state=seed)
+        names = {one.number: y[train][one.examples[0]] for one in asker.classes()}
+        true = np.mean([names[k] for k in asker.model().predict(X[test])] == y[test])
+        estimate = asker.accuracy()
+        assert estimate.low <= true <= estimate.high
+        assert estimate.n_answers == pytest.approx(130 / 4, abs=8)
+        held_out = np.mean(asker._now.held_out.argmax(axis=1) == asker._now.column)
+        found.append((true, estimate.value, held_out))
+    true, value, held_out = np.mean(found, axis=0)
+    assert abs(value - true) < 0.06
+    assert held_out < true - 0.1
+
+
+def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong_digits):
+    state = wrong_digits[0]._now
+    moved = [
+        MatchState(state.points, state.answers, None, Settings(penalty, 0.0)).choose_settings().penalty
+        for penalty in (0.03, 30.0)
+    ]
+    assert moved[0] <= 0.1
+    assert moved[1] >= 10.0
+    again = Asker(state.points.X, n_classes="auto", answers=list(state.answers), random_state=0)
+    assert again._now.settings == state.settings
