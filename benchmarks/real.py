@@ -99,6 +99,13 @@ def calibration_error(probabilities, right):
     return sum(abs(np.sum(right[place == k]) - np.sum(sure[place == k])) for k in range(N_BINS)) / len(sure)
 
 
+def calibration_by_chance(probabilities, n_draws=1000):
+    """The same of a perfect model that gives these probabilities, on average."""
+    rng = np.random.default_rng(0)
+    sure = probabilities.max(axis=1)
+    return np.mean([calibration_error(probabilities, rng.random(len(sure)) < sure) for _ in range(n_draws)])
+
+
 def by_point(values, known):
     return values[np.unique(known[:, 1], return_index=True)[1]]
 
@@ -133,8 +140,8 @@ def birds_rows(n_draws: int) -> list[str]:
     """The fit of all answers, and of those of the people with an odd number."""
     lines = [
         "| people | classes | answers | wrong | estimated | asked points right | mean probability | calibration error "
-        "| people: correlation | worst tenth (AUC) | new points | by labels | CPU s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| by chance | people: correlation | worst tenth (AUC) | new points | by labels | CPU s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     groups = {
         "all": lambda number: number >= 0,
@@ -154,7 +161,8 @@ def birds_rows(n_draws: int) -> list[str]:
                 f"| {name} | {n_classes} | {len(crowd.same):,} | {crowd.wrong.mean():.3f} "
                 f"| {interval(model.answer_model_.error_rate)} | {right.mean():.1%} "
                 f"| {probabilities.max(axis=1).mean():.1%} | {calibration_error(probabilities, right):.3f} "
-                f"| {correlation:.2f} | {area:.2f} | {fresh[:, 0].mean():.1%} ± {error[0]:.1%} "
+                f"| {calibration_by_chance(probabilities):.3f} | {correlation:.2f} | {area:.2f} "
+                f"| {fresh[:, 0].mean():.1%} ± {error[0]:.1%} "
                 f"| {fresh[:, 1].mean():.1%} | {seconds:.1f} |"
             )
             print(lines[-1], flush=True)

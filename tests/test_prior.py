@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from sdulearn import estimate_prior
+from sdulearn.answers import AnswerGraph
 from sdulearn.errors import UndeterminedError
 from sdulearn.prior import (
     PriorEstimate,
@@ -222,3 +223,16 @@ def test_the_likelihood_of_a_share_is_right_on_average(n_classes):
     # Forty thousand points.
     assert (low, high) == pytest.approx((value, value), abs=0.02)
     assert low < share < high
+
+
+def test_errors_that_depend_on_the_two_classes_widen_the_interval():
+    """48 of 60 points are of one class, and 45% of the answers about two of these are wrong, 5% of the others."""
+    rng = np.random.default_rng(3)
+    ends = rng.permuted(np.tile(np.arange(60), (200, 1)), axis=1)[:, :2]
+    larger = (ends < 48).sum(axis=1)
+    same = (larger != 1) ^ (rng.random(200) < np.array([0.05, 0.05, 0.45])[larger])
+    y = AnswerGraph.from_answers(ends, same).y
+    found = estimate_prior(y=y)
+    assert found.low < 0.8 < found.high
+    # At a given rate nobody's errors depend on them.
+    assert estimate_prior(y=y, error_rate=0.1).high < found.high

@@ -21,8 +21,8 @@ FLOORS = [
     [("pairs",), ("losses",)],
     [
         (
-            "answers.graph", "answers.crowd", "answers.propagate", "answers.two_classes", "answers.answer_model",
-            "answers.profile",
+            "answers.graph", "answers.propagate", "answers.two_classes", "answers.rates", "answers.crowd",
+            "answers.answer_model", "answers.profile",
             "answers.records", "answers.checks", "answers.classes", "answers.soft", "answers",
         ),
         ("solvers",),

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import AnswerModel, log_node_probabilities
+from sdulearn.answers.answer_model import AnswerModel, log_node_probabilities, posteriors, renamed
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.io import container
@@ -238,7 +238,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             order = match_names(log_softmax(decision, axis=1), labels.astype(np.int64))
             self._rename(order)
             if _knows_how_answers_go_wrong(self):
-                self.answer_model_ = self.answer_model_.renamed(order)
+                self.answer_model_ = renamed(self.answer_model_, order)
         elif self._vote(decision, labels) < 0:
             self._rename(np.array([1, 0]))
         return self
@@ -400,7 +400,7 @@ def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: 
     """Class probabilities of rows by the answers about their points and those by their features."""
     graph = AnswerGraph.from_y(y, sample_weight)
     log_p = log_node_probabilities(proba, graph)
-    return model.posteriors(graph, log_p)[graph.row_point]
+    return posteriors(model, graph, log_p)[graph.row_point]
 
 
 def class_numbers(n_classes: int) -> Codes:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom
 
-from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model
+from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model, larger_share
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
@@ -311,7 +311,9 @@ def _prior_of_answers(
     # Labels would be a choice of points, not a random draw.
     graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
     model = known_answer_model(error_rate, graph)
-    if model is None and is_crowd(graph):
+    crowd = is_crowd(graph)
+    given = model is not None and model.error_rate.low == model.error_rate.high
+    if model is None and crowd:
         AnswerModel.estimate(graph)  # refuses answers that need more than two classes
     counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
     if counted is not None and not asked.any():
@@ -329,6 +331,10 @@ def _prior_of_answers(
             return _with_share(estimate, *share, float(counted.sum()))
     if counted is not None or pairs.shares_points or not (model is None or model.certain):
         share = profile(graph, confidence, model, counted=counted)
+        if crowd and not given and counted is None:
+            # Errors may depend on the two classes, which no rate shows.
+            ends = larger_share(graph, confidence)
+            share = share[0], min(share[1], ends[0]), max(share[2], ends[1])
         # Answers that do not follow from the others: one fewer than random points in each component.
         size = np.bincount(graph.component if counted is None else graph.component[counted])
         estimate = _with_share(estimate, *share, float(np.maximum(size - 1, 0).sum()))

@@ -12,7 +12,9 @@ from scipy.stats import beta, betabinom
 
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
-from sdulearn.answers.answer_model import (
+from sdulearn.answers.answer_model import unknown_answer_model
+from sdulearn.answers.graph import restrict
+from sdulearn.answers.rates import (
     RepeatedQuestions,
     annotators_in_contradictions,
     chances_of_strengths,
@@ -21,9 +23,7 @@ from sdulearn.answers.answer_model import (
     on_cycles,
     profile_ends,
     shrink,
-    unknown_answer_model,
 )
-from sdulearn.answers.graph import restrict
 from sdulearn.errors import InputError
 
 

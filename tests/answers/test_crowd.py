@@ -8,8 +8,8 @@ from scipy.optimize import linear_sum_assignment
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.answer_model import is_crowd, number_by_answers
-from sdulearn.answers.crowd import sample_classes
+from sdulearn.answers import crowd as crowds
+from sdulearn.answers.answer_model import is_crowd, number_by_answers, posteriors
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
 
@@ -44,7 +44,7 @@ def order_of(probabilities, classes):
     return linear_sum_assignment(-counts)[1]
 
 
-def test_probabilities_with_known_parameters_are_those_of_enumeration():
+def test_probabilities_with_known_parameters_are_those_of_enumeration(monkeypatch):
     rng = np.random.default_rng(1)
     n_points = 5
     ends = np.array([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (0, 4), (1, 3), (1, 3)])
@@ -62,13 +62,14 @@ def test_probabilities_with_known_parameters_are_those_of_enumeration():
         expected[np.arange(n_points), c] += weight
     expected /= expected.sum(axis=1, keepdims=True)
     # Without a bootstrap every chain draws from this distribution.
-    found = sample_classes(graph, TABLE, careless, pressed, log_p, alike=True, n_kept=400)
+    monkeypatch.setattr(crowds, "_N_ALIKE", crowds._N_CHAINS)
+    found = crowds.sample_classes(graph, TABLE, careless, pressed, log_p)
     np.testing.assert_allclose(found, expected, atol=0.03)
 
 
 def test_the_classes_the_table_and_careless_people_are_found(crowd):
     classes, graph, wrong, model = crowd
-    probabilities = model.posteriors(graph, np.zeros((60, 3)))
+    probabilities = posteriors(model, graph, np.zeros((60, 3)))
     order = order_of(probabilities, classes)
     assert np.mean(probabilities[:, order].argmax(axis=1) == classes) > 0.9
     np.testing.assert_allclose(model.table[np.ix_(order, order)], TABLE, atol=0.2)
@@ -79,6 +80,22 @@ def test_the_classes_the_table_and_careless_people_are_found(crowd):
     assert set(sorted(by_person, key=lambda a: -by_person[a].value)[:3]) == {1, 2, 3}
     assert model.error_rate.low <= wrong <= model.error_rate.high
     assert model.error_rate.high - model.error_rate.low < 0.2
+
+
+def test_points_that_nobody_was_asked_about_change_nothing(crowd):
+    _, graph, _, model = crowd
+    ends = 2 * graph.ends + 1000
+    more = AnswerGraph.from_answers(ends, graph.same, annotators=graph.annotators, n_points=1500)
+    found = AnswerModel.estimate(more, 3)
+    assert found == model
+    log_p = np.log(np.full((1500, 3), 1 / 3))
+    np.testing.assert_allclose(
+        posteriors(found, more, log_p)[1000:1120:2], posteriors(model, graph, log_p[:60]), atol=1e-9
+    )
+    np.testing.assert_allclose(posteriors(found, more, log_p)[:1000], 1 / 3)
+    # Too few points to be clustered: two people, one question.
+    few = AnswerGraph.from_answers([(5, 7)] * 4, [1, 1, 1, -1], annotators=[1, 2, 1, 2], n_points=50)
+    assert AnswerModel.estimate(few, 3, answer_table=True).table.shape == (3, 3)
 
 
 def test_one_rate_needs_no_table():
@@ -173,7 +190,7 @@ def test_features_help_where_answers_are_few():
     alone = AnswerModel.estimate(graph, 3)
     truth = classes[y[:, 1] - y[:, 1].min()]
     by_both = model.posterior(rows, y)
-    by_answers = alone.posteriors(graph, np.zeros((90, 3)))
+    by_answers = posteriors(alone, graph, np.zeros((90, 3)))
     right = [np.mean(order_of(p, c)[c] == p.argmax(axis=1)) for p, c in ((by_both, truth), (by_answers, classes))]
     assert right[0] > right[1]
     assert not model.answer_model_._crowd.alone

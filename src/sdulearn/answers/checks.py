@@ -13,17 +13,22 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from sdulearn.answers.answer_model import AnswerModel, log_node_probabilities
 from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.rates import log_factors
 from sdulearn.answers.records import Answers
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.types import Array, Codes, Indices
+from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE, read_pairs
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike
 
 Graph = dict[int, list[tuple[int, int]]]
 
 # A chain of similar pairs is looked up for this many contradictions of a kind; nobody reads more.
 EXPLAINED = 20
+# An annotator of whose error rate nothing is known is not infallible.
+_UNKNOWN_RATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,101 @@ def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -
         + [Contradiction((k,)) for k in inside[EXPLAINED:]],
         odd_cycles=odd,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class DoubtfulAnswers:
+    """All answers, the most doubtful first.
+
+    Attributes
+    ----------
+    wrong : array of shape (n_answers,)
+        Probability that each answer is wrong, given the model and all other answers, in falling order.
+    code : int array of shape (n_answers,)
+        The pair code of each answer in ``y``.
+    rows : int array of shape (n_answers, 2)
+        Its two rows.
+    annotator : int array of shape (n_answers,)
+        Who gave it, 0 where that is not known.
+    """
+
+    wrong: Array
+    code: Codes
+    rows: Indices
+    annotator: Codes
+
+    def __len__(self) -> int:
+        return len(self.wrong)
+
+
+def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
+    """Rank answers by the probability that they are wrong.
+
+    By other answers about the same points and the model's probabilities. A model that was fitted on
+    the very answers finds fewer wrong ones than there are; their order is hardly touched.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``predict_proba`` and ``answer_model_``, such as :class:`~sdulearn.PairLogisticRegression`.
+        Where nothing tells an error rate, answers are taken to be wrong at a rate of 0.05.
+    X : array, CSR matrix or frame of shape (n_rows, n_features)
+        Rows.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+        What is known of each row.
+
+    Returns
+    -------
+    DoubtfulAnswers
+        All answers with their probabilities, the most doubtful first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn import PairLogisticRegression, stack_pairs
+    >>> from sdulearn.answers import doubtful_answers
+    >>> X = np.r_[np.linspace(-3, -1, 20), np.linspace(1, 3, 20)][:, None]
+    >>> pairs = np.column_stack([np.zeros(39, dtype=int), np.arange(1, 40)])
+    >>> same = pairs[:, 1] < 20
+    >>> same[7] = False
+    >>> rows, y = stack_pairs(X, pairs, same, unlabeled=None)
+    >>> model = PairLogisticRegression(error_rate=0.05, prior=0.49).fit(rows, y)
+    >>> int(doubtful_answers(model, rows, y).code[0])
+    -8
+    """
+    pairs = read_pairs(y)
+    graph = AnswerGraph.from_y(pairs)
+    log_p = log_node_probabilities(model.predict_proba(X), graph)
+    factors = log_factors(graph.same, _errors_above_zero(model.answer_model_, graph), graph.weights)
+    if graph.degree.max(initial=0) <= 1 and not graph.labels.any():
+        right = _right_of_loose(graph, np.exp(log_p), factors)
+    else:
+        right = FactorGraph.from_answers(graph, log_p.shape[1], factors).propagate(log_p).right
+    order = np.argsort(right, kind="stable")
+    return DoubtfulAnswers(
+        wrong=1 - right[order],
+        code=pairs.codes[pairs.ends[order, 0]],
+        rows=pairs.ends[order],
+        annotator=graph.annotators[order],
+    )
+
+
+def _errors_above_zero(model: AnswerModel, graph: AnswerGraph) -> Array:
+    """Rates of the answers: one who was never found wrong may be, once, and one of whom nothing is known at times."""
+    errors = model.errors(graph.annotators)
+    for a, rate in model.by_annotator.items():
+        if rate.value == 0:
+            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
+            errors[graph.annotators == a] = least
+    return np.maximum(errors, 1e-3)
+
+
+def _right_of_loose(graph: AnswerGraph, probability: Array, factors: Array) -> Array:
+    """Probability that each answer is right, where no point is in two of them: Bayes' rule, with nothing to send."""
+    first, second = probability[graph.ends].swapaxes(0, 1)
+    agree = np.sum(first * second, axis=1)
+    same, different = np.exp(factors) * [agree, 1 - agree]
+    return np.where(graph.same > 0, same, different) / (same + different)
 
 
 def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sdulearn.answers.answer_model import AnswerModel, is_crowd, number_by_answers
+from sdulearn.answers.answer_model import AnswerModel, is_crowd, number_by_answers, posteriors
 from sdulearn.answers.checks import known_answers
 from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.answers.propagate import sum_by
@@ -58,7 +58,7 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
         n_classes = count_classes(graph)
     model = AnswerModel.estimate(graph, n_classes)
     if n_classes > 2 and is_crowd(graph, n_classes):
-        probabilities = model.posteriors(graph, np.full((graph.n_points, n_classes), -np.log(n_classes)))
+        probabilities = posteriors(model, graph, np.full((graph.n_points, n_classes), -np.log(n_classes)))
     else:
         probabilities = _by_first_points(graph, model, n_classes)
     part = np.argsort(np.argsort(-graph.component_sizes, kind="stable"))[graph.component]

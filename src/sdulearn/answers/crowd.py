@@ -42,6 +42,7 @@ from scipy.special import betaln, gammaln, softmax
 from sklearn.cluster import KMeans
 
 from sdulearn.answers.graph import AnswerGraph, number_questions
+from sdulearn.answers.rates import PRIOR_ANSWERS, PRIOR_RATE
 from sdulearn.progress import steps
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -50,8 +51,8 @@ _LOW_MEANS = np.array([0.002, 0.01, 0.03, 0.07, 0.13, 0.2, 0.3, 0.42])
 _MEANS = np.concatenate([_LOW_MEANS, 1 - _LOW_MEANS[::-1]])
 _STRENGTHS = np.array([2.0, 6.0, 20.0, 60.0, 400.0])
 _PRIOR = np.outer(_STRENGTHS, _MEANS).ravel(), np.outer(_STRENGTHS, 1 - _MEANS).ravel()
-# Without a table: one wrong answer in fifty, with the weight of 30 answers.
-_ONE_RATE = (0.6, 29.4)
+# Without a table.
+_ONE_RATE = (PRIOR_ANSWERS * PRIOR_RATE, PRIOR_ANSWERS * (1 - PRIOR_RATE))
 # Probabilities stay so far from 0 and 1.
 _MARGIN = 1e-4
 # Where chains begin: the table, and the share of careless answers.
@@ -75,12 +76,13 @@ _RULED_OUT = -700.0
 class Draws(NamedTuple):
     """What the chains say, S draws of all together."""
 
-    posteriors: Array  # (n_points, n_classes), probability of each class, the largest first
+    posteriors: Array  # (n_asked, n_classes), probability of each class of the points in answers, the largest first
     table: Array  # (n_classes, n_classes), T in equation (1)
     careless: Array  # (n_annotators,), g in equation (1)
     same: Array  # (n_annotators,), s in equation (1)
     wrong: Array  # (S,), share of these answers that are wrong
     rates: Array  # (S, n_annotators), probability that an answer of each annotator is wrong
+    largest: Array  # (S,), share of the largest class of all points there are
     alike: Mask  # (S,), whether a draw is of a chain that sees all people alike
     chances: Array  # (n_left_out,), probability of each answer that was left out
 
@@ -96,46 +98,47 @@ class _State(NamedTuple):
 
 
 class CrowdSampler:
-    """Chains of draws for some answers.
+    """Chains of draws for some answers, and the points that they are about.
 
-    ``annotator`` numbers people from 0, ``used`` are the answers that are seen, and ``log_p`` (n_points, n_classes)
-    are logarithms of what a model that knows no answer about a point says of it.
+    ``used`` are the answers that are seen, and ``log_p`` (n_points, n_classes) are logarithms of what a model that
+    knows no answer about a point says of it.
     """
 
     def __init__(
         self,
         graph: AnswerGraph,
-        annotator: Codes,
         n_classes: int,
         *,
         by_pair: bool = True,
         used: Mask | None = None,
         log_p: Array | None = None,
         n_chains: int = _N_CHAINS,
-        seed: int = 0,
     ) -> None:
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(0)
         self.by_pair = by_pair
-        self.log_p = log_p
         self.n_classes = n_classes
         self.n_chains = n_chains
-        self.n_points = graph.n_points
-        self.n_people = int(annotator.max(initial=-1)) + 1
+        self.points, ends = np.unique(graph.ends, return_inverse=True)
+        self.n_points = len(self.points)
+        self.all_ends = ends.reshape(-1, 2)
+        self.log_p = None if log_p is None else log_p[self.points]
+        people, self.annotator = np.unique(graph.annotators, return_inverse=True)
+        self.n_people = len(people)
         self.graph = graph
-        self.annotator = annotator
         kept = np.ones(graph.n_answers, dtype=bool) if used is None else used
         self.left_out = np.flatnonzero(~kept)
-        self.ends = graph.ends[kept]
+        self.ends = self.all_ends[kept]
         self.said = (graph.same[kept] > 0).astype(np.intp)
-        self.who = annotator[kept]
+        self.who = self.annotator[kept]
         self.n_of = np.bincount(self.who, minlength=self.n_people)
         # Nobody can be told from the others where there is one person only.
         self.has_people = self.n_people > 1
-        self.labels = graph.labels - 1 if n_classes > 2 else (graph.labels > 0).astype(np.intp)
-        self.labels = np.where(graph.labels == 0, -1, self.labels)
+        labels = graph.labels[self.points]
+        self.labels = np.where(labels == 0, -1, labels - 1 if n_classes > 2 else labels > 0)
         self.n_alike = min(_N_ALIKE, n_chains)
         self.weights = graph.weights[kept] * self._bootstrap()
         self._chain = np.arange(n_chains)[:, None]
+        self._unseen = np.setdiff1d(self.all_ends, self.ends)
         # Place of what each answer says, chain and person (C, n_answers) in an array of these.
         self._row = (self.said * n_chains + self._chain) * self.n_people + self.who
 
@@ -173,6 +176,7 @@ class CrowdSampler:
         sums = [np.zeros_like(part) for part in state[1:4]]
         wrong = []
         rates = []
+        largest = []
         chances = np.zeros(len(self.left_out))
         for k in steps(range(n_burn + n_kept), "draws"):
             log_chance = _log_chances(state.table, state.careless, state.same)
@@ -185,6 +189,7 @@ class CrowdSampler:
             sums = [total + part / n_kept for total, part in zip(sums, state[1:4], strict=True)]
             wrong.append(self._share_wrong(state.classes))
             rates.append(self._rates(state))
+            largest.append(state.shares.max(axis=1))
             chances += self._left_out_chances(state) / n_kept
         table, careless, same = sums
         everybody = np.quantile(careless.mean(axis=0), _CAREFUL)
@@ -202,6 +207,7 @@ class CrowdSampler:
             same=same.mean(axis=0),
             wrong=np.ravel(wrong),
             rates=np.concatenate(rates),
+            largest=np.ravel(largest),
             alike=np.tile(np.arange(self.n_chains) < self.n_alike, n_kept),
             chances=chances,
         )
@@ -228,6 +234,8 @@ class CrowdSampler:
         rows = log_chance.reshape(-1, K)
         log_p = np.broadcast_to(log_p, (self.n_chains, self.n_points, K))
         posteriors = softmax(log_p, axis=2)
+        # Points of answers that were left out, all of them.
+        classes[:, self._unseen] = _choose(posteriors[:, self._unseen], self.rng)
         for points, other, row, weight, start in self._blocks:
             terms = rows.take(row + classes.take(other, axis=1), axis=0)
             terms *= weight
@@ -299,7 +307,7 @@ class CrowdSampler:
 
     def _share_wrong(self, classes: Indices) -> Array:
         """Share of the answers (C,) that are wrong, by weight."""
-        agree = classes[:, self.graph.ends[:, 0]] == classes[:, self.graph.ends[:, 1]]
+        agree = classes[:, self.all_ends[:, 0]] == classes[:, self.all_ends[:, 1]]
         return (agree != (self.graph.same > 0)) @ self.graph.weights / self.graph.weights.sum()
 
     def _rates(self, state: _State) -> Array:
@@ -313,7 +321,7 @@ class CrowdSampler:
 
     def _left_out_chances(self, state: _State) -> Array:
         """Mean over the chains of equation (1) for what was left out."""
-        first, second = self.graph.ends[self.left_out].T
+        first, second = self.all_ends[self.left_out].T
         who = self.annotator[self.left_out]
         careless = state.careless[:, who]
         table = state.table[self._chain, state.classes[:, first], state.classes[:, second]]
@@ -321,32 +329,22 @@ class CrowdSampler:
         return np.where(self.graph.same[self.left_out] > 0, same, 1 - same)
 
 
-def sample_classes(
-    graph: AnswerGraph,
-    table: Array,
-    careless: Array,
-    same: Array,
-    log_p: Array,
-    *,
-    alike: bool = False,
-    n_kept: int = _N_KEPT,
-) -> Array:
+def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
     """Class probabilities of the points, given equation (1) and the logarithms of what is known of them before.
 
-    ``careless`` and ``same`` are of the annotators in ascending order of their numbers, who count ``alike`` or
-    by a bootstrap.
+    ``careless`` and ``same`` are of the annotators in ascending order of their numbers.
     """
-    annotator = np.unique(graph.annotators, return_inverse=True)[1]
-    sampler = CrowdSampler(graph, annotator, len(table), n_chains=_N_ALIKE if alike else _N_CHAINS)
-    C = sampler.n_chains
-    classes = np.tile(np.argmax(log_p, axis=1), (C, 1))
-    known = [np.tile(part, (C, *[1] * part.ndim)) for part in (table, careless, same)]
-    log_chance = _log_chances(*known)
-    found = np.zeros_like(log_p)
-    for k in steps(range(_N_BURN_CLASSES + n_kept), "draws"):
-        drawn = sampler.draw_classes(classes, log_chance, log_p).mean(axis=0)
+    sampler = CrowdSampler(graph, len(table), log_p=log_p)
+    assert sampler.log_p is not None
+    classes = np.tile(np.argmax(sampler.log_p, axis=1), (_N_CHAINS, 1))
+    log_chance = _log_chances(*(np.tile(part, (_N_CHAINS, *[1] * part.ndim)) for part in (table, careless, same)))
+    total = np.zeros_like(sampler.log_p)
+    for k in steps(range(_N_BURN_CLASSES + _N_KEPT), "draws"):
+        drawn = sampler.draw_classes(classes, log_chance, sampler.log_p)
         if k >= _N_BURN_CLASSES:
-            found += drawn / n_kept
+            total += drawn.mean(axis=0) / _N_KEPT
+    found = softmax(log_p, axis=1)
+    found[sampler.points] = total
     return found
 
 
@@ -388,11 +386,12 @@ def _colour(ends: Indices, n_points: int) -> Indices:
 
 def _clusters(ends: Indices, said: Codes, n_points: int, n_classes: int, n_starts: int) -> Indices:
     """K-means (n_starts, n_points) of the top eigenvectors of the answers, less their mean, each with its own seed."""
+    if n_points <= n_classes + 1:
+        return np.tile(np.arange(n_points) % n_classes, (n_starts, 1))
     weight = np.tile(said - said.mean(), 2)
     answers = csr_matrix((weight, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
     scale = np.maximum(np.bincount(ends.ravel(), minlength=n_points), 1) ** -0.5
-    n_vectors = min(n_classes - 1, n_points - 2)
-    values, vectors = eigsh(diags(scale) @ answers @ diags(scale), n_vectors, which="LA", v0=scale, tol=1e-3)
+    values, vectors = eigsh(diags(scale) @ answers @ diags(scale), n_classes - 1, which="LA", v0=scale, tol=1e-3)
     places = vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None]
     starts = [KMeans(n_classes, n_init=1, random_state=k).fit(places).labels_ for k in range(n_starts)]
     return np.array(starts, dtype=np.intp)

@@ -18,6 +18,9 @@ too rarely, down to 83% of the draws near p = 1. So each end is moved to that of
 which n p are on one side, with n as large as makes the likelihood of n points fall as much up to there:
 
     n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
+
+and n at most the number of points: no answers say more of these than their classes would. Around cycles, where
+many answers are wrong, belief propagation may say so.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ from scipy.interpolate import CubicSpline
 from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
-from sdulearn.answers.answer_model import AnswerModel, log_factors
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, weights_by_component
+from sdulearn.answers.rates import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -77,18 +81,20 @@ def profile(
     value = float(grid[np.argmin(drop)])
     low = start
     high = 1.0
+    members = (graph.degree > 0) | (graph.labels != 0)
+    most = int(np.count_nonzero(members if counted is None else members & counted))
     if (first := near[0]) > 0:
         end = np.interp(-limit, -drop[first - 1 : first + 1], grid[first - 1 : first + 1])
-        low = max(start, _exact_low(value, end, confidence, limit))
+        low = max(start, _exact_low(value, end, confidence, limit, most))
     if (last := near[-1]) < _N_GRID - 1:
         end = np.interp(limit, drop[last : last + 2], grid[last : last + 2])
-        high = 1 - _exact_low(1 - value, 1 - end, confidence, limit)
+        high = 1 - _exact_low(1 - value, 1 - end, confidence, limit, most)
     return value, low, high
 
 
-def _exact_low(value: float, end: float, confidence: float, limit: float) -> float:
+def _exact_low(value: float, end: float, confidence: float, limit: float, most: int) -> float:
     """Equation (4), and Clopper and Pearson's lower end for so many points."""
-    n = limit / (2 * (rel_entr(value, end) + rel_entr(1 - value, 1 - end)))
+    n = min(limit / (2 * (rel_entr(value, end) + rel_entr(1 - value, 1 - end))), most)
     return float(beta.ppf((1 - confidence) / 2, n * value, n * (1 - value) + 1))
 
 

@@ -1,7 +1,7 @@
 """Likelihood of all answers and posterior of every point, by belief propagation.
 
 Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points that
-knows only whether their classes agree (:func:`~sdulearn.answers.answer_model.log_factors`):
+knows only whether their classes agree (:func:`~sdulearn.answers.rates.log_factors`):
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, log_expit, logit, softmax
 
-from sdulearn.answers.answer_model import HIGHEST, LOWEST, log_factors, on_cycles
 from sdulearn.answers.graph import AnswerGraph, restrict
 from sdulearn.answers.propagate import FactorGraph, sum_by
+from sdulearn.answers.rates import HIGHEST, LOWEST, log_factors, on_cycles
 from sdulearn.types import Array, Codes
 
 _SUREST = 0.99

@@ -46,7 +46,7 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, crowd_of
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups, restrict
 from sdulearn.answers.propagate import (
     FactorGraph,
@@ -112,7 +112,7 @@ class SoftmaxLikelihood:
         self.all_apart = np.tanh(np.clip((factors.differ - factors.agree) / 2, -20, 20))
         # (n_points, n_classes), where answers have become what they say of each point: class probabilities by them.
         self.by_answers = None
-        if graph.n_answers and answer_model.names_classes(graph):
+        if graph.n_answers and crowd_of(answer_model, graph) is not None:
             self.by_answers = softmax(self.potentials, axis=1)
         # Total weight of the independent answers and of the labels: n in equation (4).
         self.n_answers = _n_independent(factors, self.weight)

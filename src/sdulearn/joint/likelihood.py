@@ -32,9 +32,10 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from sdulearn.answers.answer_model import AnswerModel, log_factors
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, restrict
 from sdulearn.answers.propagate import log_cosh, sum_matrix
+from sdulearn.answers.rates import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import Axes, Moments, labelled_components, loose_pairs, subgraph
 from sdulearn.solvers.descent import Batch

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sdulearn.answers.answer_model import crowd_of
 from sdulearn.base import Fit
 from sdulearn.errors import OrientationWarning, warn
 from sdulearn.joint.classes import ClassProblem, log_probabilities
@@ -515,7 +516,7 @@ def _number_classes(problem: ClassProblem, W: Array) -> Indices:
     """The order of the columns: classes that labels or given shares name stay, the others go by size."""
     K = W.shape[1]
     order = np.arange(K)
-    if problem.answer_model.names_classes(problem.graph):
+    if crowd_of(problem.answer_model, problem.graph) is not None:
         return order
     if problem.pull is not None and len(np.unique(problem.pull.shares)) == K:
         return order

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from sdulearn.answers.answer_model import AnswerModel, known_answer_model
+from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, known_answer_model
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
@@ -151,7 +151,7 @@ def class_agreement(
     # The class of a point is that of its first row.
     predicted = by_row[np.unique(graph.row_point, return_index=True)[1]].astype(np.int64)
     counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
-    chances = error_rate.crowd_probabilities(graph) if isinstance(error_rate, AnswerModel) else None
+    chances = crowd_probabilities(error_rate, graph) if isinstance(error_rate, AnswerModel) else None
     if counted is None and chances is not None:
         inside = graph.degree > 0
         value, low, high = share_of(chances[inside], predicted[inside] - 1, confidence, spread)

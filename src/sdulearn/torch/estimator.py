@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, crowd_of, renamed
 from sdulearn.answers.graph import AnswerGraph, leave_out, restrict
 from sdulearn.base import PairClassifier, class_numbers
 from sdulearn.boosting.rows import implied_labels
@@ -438,13 +438,13 @@ class PairNetworkClassifier(PairClassifier):
                 assert self.prior_ is not None
                 sign = class_sign(self, self.prior_, float(self.class_shares_[1]), 1 / len(rows))
                 order = order if sign > 0 else order[::-1].copy()
-        elif self.prior is None and not self.answer_model_.names_classes(graph):
+        elif self.prior is None and crowd_of(self.answer_model_, graph) is None:
             free = np.flatnonzero(~np.isin(order, graph.labels[graph.labels > 0] - 1))
             order[free] = free[np.argsort(-self.class_shares_[free], kind="stable")]
         self.order_ = order
         self.class_shares_ = self.class_shares_[order]
         if self.n_classes > 2:
-            self.answer_model_ = self.answer_model_.renamed(order)
+            self.answer_model_ = renamed(self.answer_model_, order)
         return self
 
     def _rename(self, order: Indices) -> None:
@@ -527,7 +527,7 @@ def replace_weights(module: Any, data: bytes) -> Any:
 
 def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) -> AnswerGraph:
     """Labels in the place of answers that imply them, up to the names of the classes; see :func:`implied_labels`."""
-    if n_classes == 2 or not model.certain or model.names_classes(graph):
+    if n_classes == 2 or not model.certain or crowd_of(model, graph) is not None:
         return graph
     labels = implied_labels(graph, n_classes)
     if labels is graph.labels:

@@ -25,9 +25,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from sdulearn.answers.answer_model import AnswerModel, answer_model_of, log_factors
+from sdulearn.answers.answer_model import AnswerModel, answer_model_of, crowd_of
 from sdulearn.answers.graph import AnswerGraph, weights_by_component
 from sdulearn.answers.propagate import FactorGraph, Network
+from sdulearn.answers.rates import log_factors
 from sdulearn.errors import InputError, OptionalModule
 from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
 from sdulearn.types import Array, Indices, Mask
@@ -93,7 +94,7 @@ def pair_nll(
     n_classes = log_p.shape[1]
     model = answer_model_of(error_rate, graph, n_classes)
     if answer_table is None:
-        answer_table = model.table if not model.names_classes(graph) else None
+        answer_table = model.table if crowd_of(model, graph) is None else None
     known = TorchLikelihood(graph, n_classes, model, answer_table, device=logits.device)
     return -known.mean(known.by_point(logits))
 
@@ -196,7 +197,7 @@ class TorchLikelihood:
         amount = weight * n_known
         self.components: Components | None = None
         self.others = self._tensors(*[np.zeros(0)] * 3)
-        if model.names_classes(graph):
+        if crowd_of(model, graph) is not None:
             # What a crowd says of each point stands for its answers.
             evidence = model.factor_graph(graph, n_classes).potentials
             points = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))

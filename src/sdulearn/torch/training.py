@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, crowd_of
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
 from sdulearn.torch.loss import Tensor, TorchLikelihood, log_probabilities, torch, unlabeled_terms
@@ -91,7 +91,7 @@ class KnownPoints:
         self.graph = graph
         graph, self.origin = cut(graph, most, model)
         simple = loose_pairs(graph) | ((graph.component_sizes == 1) & labelled_components(graph))
-        simple = (simple | model.names_classes(graph))[graph.component]
+        simple = (simple | (crowd_of(model, graph) is not None))[graph.component]
         known = (graph.degree > 0) | (graph.labels != 0)
         self.simple = self._part(graph, np.flatnonzero(simple & known))
         self.groups = [self._part(graph, points) for points in _grouped(graph, ~simple & known, size)]
@@ -144,7 +144,7 @@ def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph,
     """Components of too many points as their answers, each by itself; and which point each point of them is."""
     origin = np.arange(graph.n_points)
     large = graph.component_sizes > most
-    if not large.any() or model.names_classes(graph):
+    if not large.any() or crowd_of(model, graph) is not None:
         return graph, origin
     cut = np.flatnonzero(large[graph.component[graph.ends[:, 0]]])
     ends = graph.ends.copy()

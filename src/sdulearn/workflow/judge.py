@@ -12,7 +12,8 @@ from scipy import sparse
 from scipy.stats.mstats import mquantiles
 from sklearn import config_context
 
-from sdulearn.answers.answer_model import AnswerModel, doubtful_answers
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.checks import doubtful_answers
 from sdulearn.columns import BOOLEAN, CATEGORY, DATE, NUMBER, Column, Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError

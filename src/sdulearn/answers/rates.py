@@ -1,0 +1,472 @@
+"""Error rates of annotators, by EM.
+
+An answer of annotator a says what is true with probability 1 - e_a, whatever the two classes are:
+
+    P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong,  w its weight      (1)
+
+Rates are estimated from answers that contradict each other, by EM for the likelihood of all answers as a function
+of the rates under a Beta prior:
+
+    e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
+
+mu_a is the rate of all other annotators, itself drawn to a small one, and m says how alike
+annotators are; :func:`shrink` takes the mean over m.
+
+With two classes the likelihood is that of all answers on cycles. A model that has not seen the answers
+about a point says something of it too. But it may be wrong itself, and what it says of a point is
+
+    P(c = +1) = (1 - b) logistic(t z) + b / 2                                                                   (3)
+
+with a share b of blind points and a scale t that suit the answers best. For a loose pair b and a rate that
+all annotators have in common have one effect: the model can refute a rate and tell annotators apart,
+but it cannot assert a rate.
+
+With more classes the truth of a question is "same" with some probability s, and its answers are wrong independently:
+
+    P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
+                             + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                               (4)
+
+which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Those with
+several answers, or about two labelled points, are used. Two annotators who answer the same
+questions are distinguished by s alone; where s is near 1/2 they are not, and a profile interval says
+so. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
+answers on cycles with all classes equally likely.
+
+References
+----------
+.. [1] Dawid & Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
+   Applied Statistics 28 (1979).
+.. [2] Varadhan & Roland, "Simple and globally convergent methods for accelerating the convergence of any EM
+   algorithm", Scandinavian Journal of Statistics 35 (2008).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.special import betaln, expit, logit, softmax
+from scipy.stats import beta
+
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions
+from sdulearn.answers.propagate import FactorGraph, sum_by
+from sdulearn.answers.two_classes import TwoClassNetwork
+from sdulearn.types import Array, Codes, Indices, Mask
+
+# Before any answer: one wrong in fifty, with the weight of 30 answers. One contradiction among few answers then leaves
+# the rate of a single annotator at 5%.
+PRIOR_RATE = 0.02
+PRIOR_ANSWERS = 30.0
+# Values of m in equation (2) and their chances before any answer: the first is the likeliest until contradictions
+# pile up or annotators differ.
+_STRENGTHS = np.array([PRIOR_ANSWERS, 16.0, 8.0, 4.0, 2.0])
+_CHANCES = np.array([20.0, 1.0, 1.0, 1.0, 1.0]) / 24
+_WEAKEST = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+# A rate is looked for between these two.
+LOWEST = 1e-4
+HIGHEST = 0.5
+# Half of the 95% quantile of chi^2 with one degree of freedom.
+DROP = 1.92
+
+# Two classes: EM, where a profile is computed, and there for all other rates how often EM takes two steps and a leap.
+_EM_ITER = 100
+_EM_TOL = 1e-3
+_GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3, 0.38, 0.44, HIGHEST])
+_PROFILE_ITER = 8
+_LONGEST_LEAP = 8.0
+# With more annotators than this each interval takes the other rates as they are.
+_MOST_PROFILED = 10
+# Log odds of a labelled point.
+_CERTAIN = 30.0
+# Scales t that are tried in equation (3), and where the share b begins.
+_SCALES = np.array([0.25, 0.5, 0.75, 1.0, 1.4, 2.0])
+_BLIND = 0.1
+
+# Repeated questions: EM begins at each of these rates, and the best end is kept.
+_QUESTION_ITER = 500
+_QUESTION_TOL = 1e-6
+_FIRST_RATES = (PRIOR_RATE, 0.25)
+_QUESTION_GRID = np.unique(np.r_[LOWEST, np.geomspace(0.002, 0.05, 12), np.linspace(0.06, HIGHEST, 34)])
+# Rates by propagation need a new network each time.
+_CYCLE_ITER = 15
+_CYCLE_GRID = np.array([LOWEST, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, HIGHEST])
+
+
+def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
+    """Logarithms of equation (1), where the classes of the two points agree (row 0) and where they differ (row 1)."""
+    with np.errstate(divide="ignore"):
+        wrong = weights * np.log(errors)
+    right = weights * np.log1p(-errors)
+    return np.where([same > 0, same < 0], right, wrong)
+
+
+def shrink(wrong: Array, counts: Array, chances: Array | None) -> Array:
+    """Equation (2), the mean over all m with these chances, or without a prior; annotators are the last axis."""
+    if chances is None:
+        return np.clip(wrong / np.maximum(counts, 1e-12), LOWEST, HIGHEST)
+    a, m = _prior_answers(wrong, counts)
+    share = chances.reshape(m.shape)
+    return np.clip((share * (a + wrong) / (m + counts)).sum(axis=0), LOWEST, HIGHEST)
+
+
+def chances_of_strengths(wrong: Array, counts: Array) -> Array:
+    """Chances of all m given how many answers of each annotator are wrong, by the beta-binomial likelihood."""
+    a, m = _prior_answers(wrong, counts)
+    right = np.maximum(counts - wrong, 0.0)
+    return softmax((betaln(a + wrong, m - a + right) - betaln(a, m - a)).sum(axis=-1) + np.log(_CHANCES))
+
+
+def _prior_answers(wrong: Array, counts: Array) -> tuple[Array, Array]:
+    """``m mu`` and m of equation (2), along a new first axis."""
+    total = wrong.sum(axis=-1, keepdims=True) - wrong
+    others = (PRIOR_ANSWERS * PRIOR_RATE + total) / (PRIOR_ANSWERS + counts.sum() - counts)
+    m = _STRENGTHS.reshape(-1, *np.ones(wrong.ndim, dtype=int))
+    return m * np.clip(others, LOWEST, HIGHEST), m
+
+
+def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
+    """95% interval of a rate by its profile log likelihood on a grid.
+
+    Where it is within 1.92 of its maximum, or between the quantiles of the posterior that it gives with the weight
+    e^(-1/2) of Jeffreys: of few answers, above all where none was found wrong, the first alone is too narrow.
+    """
+    fine = np.linspace(grid[0], grid[-1], 2001)
+    value = PchipInterpolator(grid, values - values.max())(fine)
+    inside = fine[value >= value.max() - DROP]
+    below = np.cumsum(np.exp(value) / np.sqrt(fine))
+    quantiles = fine[np.searchsorted(below / below[-1], [0.025, 0.975])]
+    return float(min(inside[0], quantiles[0])), float(max(inside[-1], quantiles[1]))
+
+
+def two_class_rates(
+    graph: AnswerGraph, annotator: Codes, n_rates: int, logits: Array | None
+) -> tuple[Array, Array, Array]:
+    """Rates and the ends of their intervals, by the likelihood of all answers on cycles, or of all beside a model."""
+    used = on_cycles(graph) if logits is None else np.ones(graph.n_answers, dtype=bool)
+    if not used.any():
+        nothing = np.zeros(n_rates)
+        return nothing, nothing, nothing + HIGHEST
+    likelihood = _TwoClassRates(graph, annotator, n_rates, used, logits)
+    best = likelihood.maximise()
+    low, high = likelihood.intervals(best)
+    needed = contradicts(graph) or likelihood.explains(best)
+    return best.rates[0] * needed, low, high
+
+
+class _Trial(NamedTuple):
+    """Parameters of the answers and of equation (3), several sets at once."""
+
+    rates: Array  # (n_sets, n_rates), error rates
+    scale: Array  # (n_sets,), t and b in equation (3)
+    blind: Array
+    values: Array  # (n_sets,), log likelihood of the sets before the last step
+    wrong: Array  # (n_sets, n_used), probability that each answer is wrong, likewise
+
+
+class _TwoClassRates:
+    """The likelihood of some answers as a function of the rates, with two classes."""
+
+    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
+        # Labels become log odds, so that the edges do not depend on the rates.
+        self.answers = AnswerGraph.from_answers(
+            graph.ends[used], graph.same[used], weights=graph.weights[used], n_points=graph.n_points
+        )
+        factors = log_factors(self.answers.same, np.full(self.answers.n_answers, 0.1), self.answers.weights)
+        self.network = TwoClassNetwork(FactorGraph.from_answers(self.answers, 2, factors))
+        self.annotator = annotator[used]
+        self.n_rates = n_rates
+        self.logits = logits
+        self.labels = np.sign(graph.labels)
+        self.counts = sum_by(self.annotator, self.answers.weights, self.n_rates)
+        # Those of the last step, by the number of sets: the next begins there.
+        self.messages: dict[int, Array] = {}
+
+    def maximise(self) -> _Trial:
+        """Equation (2) until it converges."""
+        first = self._climb(self._start(), _WEAKEST)
+        return self._climb(self._start(), chances_of_strengths(self._by_annotator(first.wrong)[0], self.counts))
+
+    def explains(self, best: _Trial) -> bool:
+        """Whether these rates explain the answers better than hardly any wrong answer at all."""
+        values = self._profile(self._start(LOWEST), np.True_)
+        return bool(self._step(best).values[0] - values.max() > DROP)
+
+    def intervals(self, best: _Trial) -> tuple[Array, Array]:
+        """95% intervals of all rates: by profiles, or of many annotators by as many answers as each one's are worth.
+
+        The latter is Louis' identity for the information, one answer at a time.
+        """
+        n_rates = self.n_rates
+        if n_rates > _MOST_PROFILED:
+            rates = best.rates[0]
+            missing = sum_by(self.annotator, best.wrong[0] * (1 - best.wrong[0]), n_rates)
+            share = 1 - missing / np.maximum(self.counts * rates * (1 - rates), 1e-12)
+            return _beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0))
+        size = len(_GRID)
+        fixed = np.repeat(np.eye(n_rates, dtype=bool), size, axis=0)
+        repeated = _Trial(*(np.repeat(part, n_rates * size, axis=0) for part in best))
+        trial = repeated._replace(rates=np.where(fixed, np.tile(_GRID, n_rates)[:, None], best.rates))
+        values = self._profile(trial, fixed).reshape(n_rates, size)
+        low, high = np.transpose([profile_ends(_GRID, value) for value in values])
+        return low, high
+
+    def _start(self, rate: float = PRIOR_RATE) -> _Trial:
+        """One set for each scale; where no model speaks, one."""
+        scale = np.ones(1) if self.logits is None else _SCALES
+        n = len(scale)
+        rates = np.full((n, self.n_rates), rate)
+        return _Trial(rates, scale, np.full(n, _BLIND), np.zeros(n), np.zeros((n, len(self.annotator))))
+
+    def _climb(self, at: _Trial, chances: Array) -> _Trial:
+        """EM from each set; the best of all."""
+        for _ in range(_EM_ITER):
+            fresh = self._step(at, chances)
+            moved = np.abs(fresh.rates - at.rates).max()
+            at = fresh
+            if moved < _EM_TOL:
+                break
+        best = int(np.argmax(at.values))
+        return _Trial(*(part[best : best + 1] for part in at))
+
+    def _profile(self, at: _Trial, fixed: Mask | np.bool) -> Array:
+        """The likelihood of each set where all but the ``fixed`` rates suit it best; no prior."""
+        reached = []
+        for _ in range(_PROFILE_ITER):
+            first = self._step(at, None, fixed)
+            second = self._step(first, None, fixed)
+            reached += [first.values, second.values]
+            at = _leap(at, first, second)
+        return np.max([*reached, self._step(at).values], axis=0)
+
+    def _step(self, at: _Trial, chances: Array | None = None, fixed: Mask | np.bool = np.False_) -> _Trial:
+        """A step of EM, for b in equation (3) too; the ``fixed`` rates stay."""
+        says = self._model(at)
+        same = self.answers.same[:, None]
+        factors = log_factors(same, at.rates.T[self.annotator], self.answers.weights[:, None])
+        start = self.messages.get(len(at.scale))
+        network = self.network.with_factors(*factors)
+        found = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
+        self.messages[len(at.scale)] = found.messages
+        right = found.agree[self.network.factors.edge]
+        wrong = np.where(same > 0, 1 - right, right).T
+        blind = at.blind
+        if self.logits is not None:
+            # Which points are blind, given what the answers say of them.
+            known = found.positive / says + (1 - found.positive) / (1 - says)
+            blind = np.clip(at.blind / 2 * known[self.answers.degree > 0].mean(axis=0), 0.0, 1.0)
+        rates = np.where(fixed, at.rates, shrink(self._by_annotator(wrong), self.counts, chances))
+        return _Trial(rates, at.scale, blind, found.values.sum(axis=0), wrong)
+
+    def _model(self, at: _Trial) -> Array:
+        """Equation (3), (n_points, n_sets); labels are certain."""
+        if self.logits is None:
+            says = np.full((len(self.labels), len(at.scale)), 0.5)
+        else:
+            says = (1 - at.blind) * expit(np.outer(self.logits, at.scale)) + at.blind / 2
+        labels = np.broadcast_to(self.labels[:, None], says.shape)
+        return np.clip(np.where(labels == 0, says, labels > 0), expit(-_CERTAIN), expit(_CERTAIN))
+
+    def _by_annotator(self, wrong: Array) -> Array:
+        """How many answers of each annotator are wrong, (n_sets, n_rates)."""
+        return sum_by(self.annotator, (self.answers.weights * wrong).T, self.n_rates).T
+
+
+def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
+    """Where EM is going: it is slow where b and a rate explain the same answers (squared extrapolation [2]_)."""
+    odds = [logit(np.clip(np.column_stack([t.rates, t.blind]), LOWEST, 1 - LOWEST)) for t in (at, first, second)]
+    step = odds[1] - odds[0]
+    bend = odds[2] - odds[1] - step
+    norm = np.linalg.norm(bend, axis=1, keepdims=True)
+    length = np.clip(np.linalg.norm(step, axis=1, keepdims=True) / np.maximum(norm, 1e-12), 1.0, _LONGEST_LEAP)
+    leap = expit(odds[0] + 2 * length * step + length**2 * bend)
+    moved = np.clip(leap[:, :-1], LOWEST, HIGHEST)
+    return second._replace(rates=np.where(first.rates == at.rates, at.rates, moved), blind=leap[:, -1])
+
+
+def _beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
+    """95% intervals of rates that so many answers tell, by Jeffreys' prior."""
+    a = 0.5 + n * rates
+    b = 0.5 + n * (1 - rates)
+    return beta.ppf(0.025, a, b), np.minimum(beta.ppf(0.975, a, b), HIGHEST)
+
+
+def contradicts(graph: AnswerGraph) -> bool:
+    """Whether answers of two classes contradict each other or the labels."""
+    ends, same = _with_labels(graph)
+    return bool((find_sides(ends, same, graph.n_points + 1) == 0).any())
+
+
+def on_cycles(graph: AnswerGraph) -> Mask:
+    """Whether each answer can be checked by others: those left when points in one answer are taken off in turn.
+
+    Two answers to one question are a cycle, and labels are answers about one more point.
+    """
+    ends, _ = _with_labels(graph)
+    return np.isin(np.arange(graph.n_answers), find_core(ends, graph.n_points + 1))
+
+
+def _with_labels(graph: AnswerGraph) -> tuple[Indices, Codes]:
+    """Answers, and labels as answers about one more point of class +1."""
+    known = np.flatnonzero(graph.labels)
+    labels = np.column_stack([known, np.full(len(known), graph.n_points)])
+    ends = np.concatenate([graph.ends, labels])
+    return ends, np.concatenate([graph.same, np.where(graph.labels[known] > 0, 1, -1)])
+
+
+def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes: int) -> tuple[Array, Array, Array]:
+    """Rates and the ends of their intervals, with any number of classes."""
+    questions = RepeatedQuestions(graph, annotator)
+    known = questions.counts > 0
+    rates = questions.maximise() * known
+    # Half of the answers to repeated questions tell a rate, about, where there are too many people for profiles.
+    low, high = _beta_ends(rates, questions.counts / 2)
+    low[~known] = 0.0
+    high[~known] = HIGHEST
+    for k in np.flatnonzero(known & (n_rates <= _MOST_PROFILED)).tolist():
+        low[k], high[k] = questions.interval(k)
+    involved = annotators_in_contradictions(graph, annotator, rates[annotator] == 0)
+    if involved.any():
+        cycles = _CycleRates(graph, annotator, n_classes)
+        rates = cycles.maximise(rates, involved)
+        for k in np.flatnonzero(involved & ~known).tolist()[:_MOST_PROFILED]:
+            low[k], high[k] = cycles.interval(rates, k)
+    return rates, low, high
+
+
+class RepeatedQuestions:
+    """Equation (4) for the questions that tell rates, equal ones counted."""
+
+    def __init__(self, graph: AnswerGraph, annotator: Codes) -> None:
+        n_annotators = int(annotator.max(initial=-1)) + 1
+        asked, question = number_questions(graph.ends, graph.n_points)
+        votes = np.zeros((2, len(asked), n_annotators))
+        np.add.at(votes, ((graph.same < 0).astype(int), question, annotator), 1.0)
+        labels = graph.labels[asked]
+        truth = np.where((labels != 0).all(axis=1), (labels[:, 0] == labels[:, 1]).astype(float), np.nan)
+        used = (votes.sum(axis=(0, 2)) > 1) | np.isfinite(truth)
+        table = np.column_stack([votes[0], votes[1], np.nan_to_num(truth, nan=-1.0)])[used]
+        kinds, times = np.unique(table, axis=0, return_counts=True)
+        # How many answers of each kind every annotator gave to a question, (n_kinds, n_annotators), and how many such
+        # questions there are; 1 and 0 where labels say that the truth is "same" or "different", else NaN.
+        self.same = kinds[:, :n_annotators]
+        self.different = kinds[:, n_annotators:-1]
+        self.times = times.astype(np.float64)
+        self.truth = np.where(kinds[:, -1] < 0, np.nan, kinds[:, -1])
+        self.counts = self.times @ (self.same + self.different)
+
+    def maximise(self) -> Array:
+        """The rates (n_annotators,), drawn to a small one; 0 where answers that are never wrong do as well."""
+        start, shares = self._first()
+        first = self.climb(start, shares, _WEAKEST)
+        best = np.argmax(self.values(*first))
+        wrong, _ = self._wrong(first[0][[best]], first[1][[best]])
+        rates, found = self.climb(start, shares, chances_of_strengths(wrong[0], self.counts))
+        values = self.values(rates, found)
+        none = self.climb(np.full_like(start, LOWEST), shares, _WEAKEST, np.True_)
+        return rates[np.argmax(values)] * (values.max() - self.values(*none).max() > DROP)
+
+    def interval(self, k: int) -> tuple[float, float]:
+        """Rates of annotator ``k`` within 1.92 of the largest log likelihood, all else where it is largest."""
+        profile = np.full(len(_QUESTION_GRID), -np.inf)
+        fixed = np.arange(self.same.shape[1]) == k
+        for rates, share in zip(*self._first(), strict=True):
+            trial = np.where(fixed, _QUESTION_GRID[:, None], rates)
+            found = self.climb(trial, np.full(len(_QUESTION_GRID), share), None, fixed)
+            profile = np.maximum(profile, self.values(*found))
+        return profile_ends(_QUESTION_GRID, profile)
+
+    def values(self, rates: Array, shares: Array) -> Array:
+        """Log likelihood (n,) at rates (n, n_annotators) and shares of "same" (n,)."""
+        return np.logaddexp(*self._joint(rates, shares)) @ self.times
+
+    def climb(
+        self, rates: Array, shares: Array, chances: Array | None, fixed: Mask | np.bool = np.False_
+    ) -> tuple[Array, Array]:
+        """EM from several places at once, with chances of all strengths of the prior or without one."""
+        free = np.isnan(self.truth)
+        for _ in range(_QUESTION_ITER):
+            wrong, posterior = self._wrong(rates, shares)
+            fresh = np.where(fixed, rates, shrink(wrong, self.counts, chances))
+            shares = (posterior[:, free].sum(axis=1) + 0.5) / (self.times[free].sum() + 1)
+            moved = np.abs(fresh - rates).max(initial=0.0)
+            rates = fresh
+            if moved < _QUESTION_TOL:
+                break
+        return rates, shares
+
+    def _wrong(self, rates: Array, shares: Array) -> tuple[Array, Array]:
+        """How many answers of each annotator are wrong, and how many questions of each kind have the truth "same"."""
+        same, different = self._joint(rates, shares)
+        posterior = np.exp(same - np.logaddexp(same, different)) * self.times
+        return posterior @ self.different + (self.times - posterior) @ self.same, posterior
+
+    def _joint(self, rates: Array, shares: Array) -> tuple[Array, Array]:
+        """Logarithms (n, n_kinds) of the two terms of equation (4)."""
+        wrong = np.log(rates)
+        right = np.log1p(-rates)
+        prior = np.where(np.isnan(self.truth), shares[:, None], np.nan_to_num(self.truth))
+        with np.errstate(divide="ignore"):
+            same = np.log(prior) + right @ self.same.T + wrong @ self.different.T
+            different = np.log1p(-prior) + wrong @ self.same.T + right @ self.different.T
+        return same, different
+
+    def _first(self) -> tuple[Array, Array]:
+        """Where EM begins: rates (n_starts, n_annotators), and the share of "same" answers."""
+        share = float(self.times @ self.same.sum(axis=1)) / max(float(self.counts.sum()), 1.0)
+        rates = np.repeat(np.array(_FIRST_RATES)[:, None], self.same.shape[1], axis=1)
+        return rates, np.full(len(_FIRST_RATES), np.clip(share, 0.02, 0.98))
+
+
+class _CycleRates:
+    """Rates by the likelihood of all answers on cycles, all classes equally likely."""
+
+    def __init__(self, graph: AnswerGraph, annotator: Codes, n_classes: int) -> None:
+        used = on_cycles(graph)
+        self.part = AnswerGraph.from_answers(
+            graph.ends[used], graph.same[used], labels=graph.labels, n_points=graph.n_points
+        )
+        self.annotator = annotator[used]
+        self.n_classes = n_classes
+
+    def maximise(self, rates: Array, involved: Mask) -> Array:
+        """EM for the rates of those ``involved``; the others stay as they are."""
+        counts = np.bincount(self.annotator, minlength=len(rates)).astype(np.float64)
+        rates = np.where(involved, PRIOR_RATE, rates)
+        chances = _WEAKEST
+        for _ in range(2):
+            for _ in range(_CYCLE_ITER):
+                right, _ = self._propagated(rates)
+                wrong = sum_by(self.annotator, 1 - right, len(rates))
+                rates = np.where(involved, shrink(wrong, counts, chances), rates)
+            chances = chances_of_strengths(wrong, counts)
+        return rates
+
+    def interval(self, rates: Array, k: int) -> tuple[float, float]:
+        """Rates within 1.92 of the largest log likelihood, the other rates as they are."""
+        values = [self._propagated(np.where(np.arange(len(rates)) == k, rate, rates))[1] for rate in _CYCLE_GRID]
+        return profile_ends(_CYCLE_GRID, np.array(values))
+
+    def _propagated(self, rates: Array) -> tuple[Array, float]:
+        """Probability that each answer on a cycle is right, and the log likelihood of these."""
+        factors = log_factors(self.part.same, rates[self.annotator], self.part.weights)
+        equal = np.full(self.n_classes, -np.log(self.n_classes))
+        found = FactorGraph.from_answers(self.part, self.n_classes, factors).propagate(equal, tol=1e-4, max_iter=60)
+        return found.right, found.value
+
+
+def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
+    """Whose ``certain`` answers contradict each other or the labels, with any number of classes.
+
+    Points that "same" answers or a common label tie together make a group; a "different" answer
+    within it, or two labels, refute one of its answers.
+    """
+    labelled = np.flatnonzero(graph.labels)
+    names, name = np.unique(graph.labels[labelled], return_inverse=True)
+    ties = np.column_stack([labelled, graph.n_points + name])
+    group = connect(np.concatenate([graph.ends[certain & (graph.same > 0)], ties]), graph.n_points + len(names))
+    first, second = group[graph.ends].T
+    within = certain & (first == second)
+    of_names, times = np.unique(group[graph.n_points :], return_counts=True)
+    within &= np.isin(first, np.append(first[within & (graph.same < 0)], of_names[times > 1]))
+    return np.isin(np.arange(annotator.max(initial=-1) + 1), annotator[within])
