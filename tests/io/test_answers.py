@@ -66,25 +66,27 @@ def test_the_usual_column_names(tmp_path, first, second):
 
 
 def test_columns_and_labels_as_told(tmp_path):
-    path = written(tmp_path, "from,to,verdict\na,b,Yes\na,c,no\n")
-    with pytest.raises(ValueError, match=r"which column is id_a and id_b and label.*from, to, verdict.*`columns`"):
+    path = written(tmp_path, "from,to,verdict\na,b,Yep\na,c,nope\n")
+    with pytest.raises(
+        ValueError, match=r"which column is id_a and id_b and label.*from, to, verdict.*`columns=.*'label': 'verdict'"
+    ):
         read_answers(path)
     columns = {"id_a": "from", "id_b": "to", "label": "verdict"}
-    with pytest.raises(ValueError, match=r"no row can be read. Line 2: label 'yes'.*`words="):
+    with pytest.raises(ValueError, match=r"no row can be read. Line 2: label 'yep'.*`words="):
         read_answers(path, columns=columns)
-    pairs = read_answers(path, columns=columns, words={"yes": "similar", "no": "dissimilar"})
+    pairs = read_answers(path, columns=columns, words={"yep": "similar", "nope": "dissimilar"})
     assert pairs.answers.tolist() == [1, -1]
     with pytest.raises(ValueError, match="no column 'x' for id_a"):
         read_answers(path, columns={**columns, "id_a": "x"})
     with pytest.raises(ValueError, match="'perhaps'"):
-        read_answers(path, columns=columns, words={"yes": "perhaps"})
+        read_answers(path, columns=columns, words={"yep": "perhaps"})
 
 
 @pytest.mark.parametrize(
     ("labels", "message", "words", "expected"),
     [
         ((1, 0, -1), r"0 \(1 times\) and -1 \(1 times\).*`words=\{'0': 'unsure'\}`", {"0": "unsure"}, [1, 0, -1]),
-        ((1, 2, 1), r"1 \(2 times\) and 2 \(1 times\).*`words=\{'1': 'similar', '2': 'dis", {"2": "similar"}, [1] * 3),
+        ((1, 2, 1), r"1 \(2 times\), 2 \(1 times\).*`words=\{'1': 'dissimilar', '2': 'sim", {"2": "similar"}, [1] * 3),
     ],
 )
 def test_numbers_that_are_never_guessed(tmp_path, labels, message, words, expected):
@@ -243,3 +245,36 @@ def test_what_is_no_certainty(tmp_path):
         read_answers(path, words={"5": "often"})
     plain = read_answers(written(tmp_path, "id_a,id_b,label,confidence\na,b,same,1\na,c,different,\n"))
     assert plain.certainty is None
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("links;rechts;Antwort", ("gleich", "Verschieden", "weiß nicht")),
+        ("gauche;droite;Réponse", ("même", "différent", "ne sait pas")),
+        ("izquierda;derecha;respuesta", ("sí", "no", "no sé")),
+        ("sinistra;destra;risposta", ("uguale", "diverso", "non so")),
+        ("links;rechts;antwoord", ("hetzelfde", "anders", "weet niet")),
+        ("id_a,id_b,answer", ("Yes", "no", "don't know")),
+    ],
+)  # fmt: skip
+def test_languages(tmp_path, header, words):
+    mark = ";" if ";" in header else ","
+    rows = [header, *(mark.join([f"a{k}", f"b{k}", word]) for k, word in enumerate(words))]
+    (tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf-8")
+    assert read_answers(tmp_path / "a.csv").answers.tolist() == [1, -1, 0]
+
+
+def test_a_scale_is_shown_whole_and_never_begins_with_similar(tmp_path):
+    frame = pd.DataFrame({"question": [f"a{k}|b{k}" for k in range(5)], "worker": "ann", "answer": [1, 3, 4, 5, 7]})
+    with pytest.raises(
+        ValueError, match=r"1 \(1 times\), 3 .*, 7 \(1 times\).*'1': 'dissimilar'.*'4': 'unsure'.*'1': '0.05'"
+    ):
+        read_answers(frame)
+    answers = read_answers(frame, words={"1": "0.05", "3": "0.3", "4": "unsure", "5": "0.75", "7": "0.95"})
+    assert (answers.format, answers.answers.tolist()) == ("crowd", [-1, -1, 0, 1, 1])
+    asked = pd.DataFrame({"id_a": ["a"], "id_b": ["b"], "verschieden": ["ja"]})
+    roles = {"label": "verschieden"}
+    with pytest.raises(ValueError, match="whether two are different"):
+        read_answers(asked, columns=roles)
+    assert read_answers(asked, columns=roles, words={"ja": "dissimilar"}).answers.tolist() == [-1]

@@ -39,7 +39,7 @@ OPTIONS = {
     "X": "--features",
     "answers": "--pairs",
     "check_answers": "sdulearn check",
-    "columns": "--pair-columns",
+    "columns": "--columns",
     "id_column": "--id",
     "images": "--image",
     "max_unlabeled": "--unlabeled",
@@ -123,7 +123,9 @@ def names(text: str) -> tuple[str, ...]:
 def add_answer_options(parser: argparse._ActionsContainer) -> None:
     """``--pair-columns`` and ``--answers``, by which every command reads a file of answers."""
     parser.add_argument(
+        "--columns",
         "--pair-columns",
+        dest="pair_columns",
         type=_columns,
         metavar="A,B,LABEL[,WEIGHT[,ANNOTATOR]]",
         help="columns of the file of answers, where their names are unusual",
@@ -229,6 +231,8 @@ def waiting(what: str) -> Iterator[None]:
 
 def _columns(text: str) -> dict[str, str]:
     columns = [name.strip() for name in text.split(",")]
+    if all(name.partition("=")[0] in _ROLES for name in columns):
+        return dict(name.split("=", 1) for name in columns if "=" in name)
     if not 3 <= len(columns) <= len(_ROLES) or not all(columns):
         raise argparse.ArgumentTypeError(f"{text!r} does not name three to five columns, with commas between them")
     return dict(zip(_ROLES, columns, strict=False))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -29,10 +30,17 @@ MEANINGS = {"similar": SIMILAR, "dissimilar": DISSIMILAR, "unsure": UNSURE}
 ROLES = ("id_a", "id_b", "label", "weight", "annotator", "time", "seconds", "confidence")
 
 _WORDS = {
-    SIMILAR: "similar same true must-link mustlink ml match accept",
-    DISSIMILAR: "dissimilar different false cannot-link cannotlink cl distinct reject not-similar not-same non-match",
-    UNSURE: "unsure ignore not-sure uncertain",
+    SIMILAR: "similar same true must-link mustlink ml match accept yes y gleich ahnlich dasselbe dieselbe ja wahr meme "
+    "pareil identique semblable oui vrai mismo misma igual iguales parecido verdadero stesso stessa uguale simile vero "
+    "si zelfde hetzelfde dezelfde gelijk waar",
+    DISSIMILAR: "dissimilar different false cannot-link cannotlink cl distinct reject not-similar not-same non-match "
+    "no n verschieden unterschiedlich ungleich anders nein falsch differente non faux diferente distinto distinta "
+    "falso diverso diversa differente verschillend ongelijk nee onwaar",
+    UNSURE: "unsure ignore not-sure uncertain dont-know do-not-know unknown weiss-nicht unsicher keine-angabe "
+    "ne-sait-pas je-ne-sais-pas incertain no-se no-sabe inseguro non-so incerto weet-niet weet-ik-niet onzeker",
 }
+# A column called so asks the other way round: there yes and 1 mean that two are different.
+_ASKS_DIFFERENT = re.compile("differ|distinct|dissimilar|versch|unterschied|ungleich|divers|distint|ongelijk")
 _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words.split()}
 # How often those who say so take themselves to be right.
 _STATED = {"definitely": 0.95, "surely": 0.95, "sure": 0.95, "probably": 0.75, "rather": 0.75, "unsure": 0.5}
@@ -40,7 +48,8 @@ _SIDES = {SIMILAR: "above 0.5", DISSIMILAR: "below 0.5", UNSURE: "0.5"}
 _DURATIONS = ("seconds", "duration", "elapsed", "response_time", "reaction_time", "rt", "lead_time", "time_spent")
 _OTHER_COLUMNS = {
     "label": (
-        "label", "answer", "same", "similar", "match", "is_match", "is_same", "is_duplicate", "constraint", "p_same",
+        "label", "answer", "antwort", "urteil", "reponse", "respuesta", "risposta", "antwoord",
+        "same", "similar", "match", "is_match", "is_same", "is_duplicate", "constraint", "p_same",
         "probability",
     ),
     "confidence": ("confidence", "certainty"),
@@ -141,6 +150,13 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         else:
             rows.append({**row, "line": line})
     meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
+    plainly = {"yes", "y", "ja", "oui", "si", "no", "n", "nein", "non", "nee", "1", "0", "-1", "true", "false"}
+    if _ASKS_DIFFERENT.search(_label_text(roles["label"])) and (unclear := plainly & meaning.keys() - words.keys()):
+        raise InputError(
+            f"{name}: column {quoted(roles['label'])} seems to ask whether two are different. Say what "
+            f"{listed(sorted(map(quoted, unclear)))} mean there, for example: `words={{'yes': 'dissimilar', 'no': "
+            "'similar'}`."
+        )
     for row in rows:
         if row["label"] not in meaning:
             wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
@@ -210,7 +226,8 @@ def _label_text(text: str) -> str:
     number = _number(text)
     if number is not None and number.is_integer():
         return str(int(number))
-    return re.sub(r"[\s_]+", "-", text.lower())
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return re.sub(r"[\s_]+", "-", re.sub("[\u0300-\u036f'’.!]", "", plain) if number is None else plain)
 
 
 def _number(text: str) -> float | None:
@@ -245,13 +262,25 @@ def _meanings(
             f"{path} has the labels 0 ({counts['0']:,} times) and -1 ({counts['-1']:,} times): 0 may mean unsure or "
             "dissimilar. Say which: `words={'0': 'unsure'}`."
         )
-    if "2" in counts.keys() - given.keys():
-        raise InputError(
-            f"{path} has the labels 1 ({counts['1']:,} times) and 2 ({counts['2']:,} times). Say what they mean, for "
-            "example: `words={'1': 'similar', '2': 'dissimilar'}`."
-        )
+    whole = sorted((text for text in counts.keys() - given.keys() if re.fullmatch(r"-?\d+", text)), key=int)
+    if set(whole) - numbers.keys():
+        steps = sorted({*whole, *(text for text in given if re.fullmatch(r"-?\d+", text))}, key=int)
+        raise InputError(_scale(path, {text: counts[text] for text in steps}))
     known = {**{text: _soft(text) for text in counts}, **_SPELLINGS, **numbers, **given}
     return {text: value for text in counts if (value := known[text]) is not None}
+
+
+def _scale(path: str, counts: Mapping[str, int]) -> str:
+    """What is asked of a scale: all its steps, by a threshold or as probabilities."""
+    shown = ", ".join(f"{text} ({n:,} times)" for text, n in counts.items())
+    middle = (len(counts) - 1) / 2
+    kinds = {-1: "dissimilar", 0: "unsure", 1: "similar"}
+    hard = {text: kinds[int(np.sign(k - middle))] for k, text in enumerate(counts)}
+    soft = {text: f"{0.05 + 0.9 * k / max(len(counts) - 1, 1):.2g}" for k, text in enumerate(counts)}
+    return (
+        f"{path} has the labels {shown}, which may be a scale. Say what each step means: if the highest means similar, "
+        f"`words={hard!r}`, or, as probabilities of similar, `words={soft!r}`; else the other way round."
+    )
 
 
 def _soft(text: str) -> float | None:
@@ -293,5 +322,6 @@ def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
         return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
     return (
         f"{path}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. Name them "
-        "id_a, id_b and label, or say which they are with `columns`."
+        "id_a, id_b and label, or say which they are, for example: "
+        f"`columns={dict(zip(ROLES, [*map(shortened, header), 'B', 'LABEL'][:3], strict=False))!r}`."
     )

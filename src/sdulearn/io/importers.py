@@ -284,6 +284,8 @@ def _option_text(options: object, chosen: object) -> str:
 
 # A crowd's table names workers and tasks; a task is about a pair.
 
+_TASKS = ("task", "question")
+_LABELS = ("label", "answer")
 _WORKERS = ("worker", "performer", "worker_id", "workerid")
 _MARKS = ("|", ",", ";", " vs ", " - ", "--", "__", "~", "/", ":")
 
@@ -291,13 +293,14 @@ _MARKS = ("|", ",", ";", " vs ", " - ", "--", "__", "~", "/", ":")
 def _is_crowd(header: list[str]) -> bool:
     """Columns task, worker (performer, before crowd-kit 1.1) and label, none for a pair."""
     names = set(by_plain_name(header))
-    return {"task", "label"} <= names and not names.isdisjoint(_WORKERS) and pair_columns(header) is None
+    sets = (_TASKS, _LABELS, _WORKERS)
+    return all(not names.isdisjoint(some) for some in sets) and pair_columns(header) is None
 
 
 def read_crowd(sheet: Sheet) -> Sheet:
     """A row per worker and task, which is split at the one mark that splits all tasks in two."""
     names = by_plain_name(sheet.header)
-    task = names["task"]
+    task, label = (next(names[name] for name in some if name in names) for some in (_TASKS, _LABELS))
     mark = _only_mark(sheet.name, task, {as_text(row.get(task)) for row in _objects(sheet)} - {""})
 
     def with_ends(row: Record) -> Record:
@@ -305,7 +308,7 @@ def read_crowd(sheet: Sheet) -> Sheet:
         return {**row, "first of task": first.strip(), "second of task": second.strip()}
 
     worker = next(names[name] for name in _WORKERS if name in names)
-    columns = {"id_a": "first of task", "id_b": "second of task", "label": names["label"], "annotator": worker}
+    columns = {"id_a": "first of task", "id_b": "second of task", "label": label, "annotator": worker}
     return sheet.of("crowd", _each(sheet, with_ends), columns=columns)
 
 
@@ -410,7 +413,7 @@ FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], bool], Callable[[Sheet], Sh
     ),
     "link_lists": (lambda sheet, header: bool(sheet.document) and _is_links(sheet.document or {}), read_link_lists),
     "crowd": (
-        lambda sheet, header: any(name.strip().lower() == "task" for name in header) and _is_crowd(sheet.header),
+        lambda sheet, header: any(name.strip().lower() in _TASKS for name in header) and _is_crowd(sheet.header),
         read_crowd,
     ),
 }

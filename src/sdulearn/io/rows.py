@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,8 @@ FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 PAIR_COLUMNS = (
     ("id_a", "id_b"), ("id1", "id2"), ("id_1", "id_2"), ("a", "b"), ("left", "right"), ("left_id", "right_id"),
     ("id_left", "id_right"), ("unique_id_l", "unique_id_r"), ("id_l", "id_r"), ("ltable_id", "rtable_id"),
-    ("first", "second"), ("item1", "item2"), ("i", "j"),
+    ("first", "second"), ("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("sinistra", "destra"),
+    ("id_links", "id_rechts"), ("item1", "item2"), ("i", "j"),
 )  # fmt: skip
 
 
@@ -64,7 +66,8 @@ class Sheet:
 
 def by_plain_name(header: Sequence[str]) -> dict[str, str]:
     """Columns by their names in lower case with underscores; of two alike the first."""
-    return {re.sub(r"[\s.()-]+", "_", name.strip(" )").lower()): name for name in reversed(header)}
+    plain = {name: re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", name)) for name in header}
+    return {re.sub(r"[\s.()-]+", "_", plain[name].strip(" )").lower()): name for name in reversed(header)}
 
 
 def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
