@@ -142,3 +142,17 @@ def test_an_asker_displays_itself_or_says_what_to_install(asker, monkeypatch):
     assert "sdulearn[notebook]" in view["text/html"]
     with pytest.raises(MissingExtraError, match="notebook"):
         QuestionCell(asker, X)
+
+
+def test_match_questions_have_a_button_for_each_choice():
+    asker = Asker(X, n_classes="auto", random_state=0)
+    cell = QuestionCell(asker, X)
+    for _ in range(8):
+        question = asker.next()
+        assert list(cell.buttons) == [*map(str, range(1, len(question.choices) + 1)), "none", "unsure", "undo"]
+        like = [k for k, row in enumerate(question.choices) if Y[row] == Y[question.left]]
+        cell.buttons[str(like[0] + 1) if like else "none"].click()
+    assert len(asker.classes()) == 2
+    assert cell.pair.value.count("<th ") == 3
+    cell.buttons["undo"].click()
+    assert asker.n_answers == 7

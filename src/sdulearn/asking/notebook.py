@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,7 @@ class QuestionCell:
     Attributes
     ----------
     buttons : dict of str to ipywidgets.Button
-        By name: same, different, unsure and undo.
+        By name: same, different, unsure and undo; of a match question 1, 2, ... and none.
     pair, status, box : ipywidgets.HTML and VBox
         The two things, how far it is, and all of it.
 
@@ -56,7 +56,7 @@ class QuestionCell:
     >>> digits = load_digits()
     >>> asker = Asker(digits.data, n_classes="auto", random_state=0)
     >>> cell = QuestionCell(asker, digits.images / 16)
-    >>> cell.buttons["same"].click()
+    >>> cell.buttons["1"].click()
     >>> asker.n_answers
     1
     """
@@ -70,13 +70,28 @@ class QuestionCell:
         self._accuracy = ""
         self.pair = widgets.HTML()
         self.status = widgets.HTML()
-        self.buttons = {}
-        for name, style in (("same", "success"), ("different", "danger"), ("unsure", ""), ("undo", "warning")):
-            self.buttons[name] = widgets.Button(description=name.capitalize(), button_style=style)
-            self.buttons[name].on_click(partial(self._clicked, name))
-        self.box = widgets.VBox([self.pair, widgets.HBox(list(self.buttons.values())), self.status])
+        self.buttons: dict[str, Any] = {}
+        self._row = widgets.HBox()
+        self.box = widgets.VBox([self.pair, self._row, self.status])
         self._estimate()
         self._show()
+
+    def _set_buttons(self) -> None:
+        """Those that the question needs; of a match question one for each choice."""
+        widgets = require("ipywidgets", "notebook")
+        styles = {"same": "success", "different": "danger"}
+        if self.asker.design == "match":
+            n = 0 if self._question is None else len(self._question.choices)
+            styles = {**{str(k): "success" for k in range(1, n + 1)}, "none": "danger"}
+        styles |= {"unsure": "", "undo": "warning"}
+        if list(styles) != list(self.buttons):
+            self.buttons = {}
+            for name, style in styles.items():
+                self.buttons[name] = widgets.Button(description=name.capitalize(), button_style=style)
+                self.buttons[name].on_click(partial(self._clicked, name))
+            self._row.children = list(self.buttons.values())
+        for name, button in self.buttons.items():
+            button.disabled = self.asker.n_answers == 0 if name == "undo" else self._question is None
 
     def _clicked(self, name: str, button: object) -> None:
         try:
@@ -93,7 +108,7 @@ class QuestionCell:
         if self._question is None or self.asker.next(self.annotator) != self._question:
             # Answered or undone in another cell: what is shown there must not be taken for what is shown here.
             return "This question was out of date. Here is the one of now."
-        self.asker.tell(self._question, answer, self.annotator)
+        self.asker.tell(self._question, int(answer) - 1 if answer.isdecimal() else answer, self.annotator)
         if self.asker.n_answers % _ACCURACY_EVERY == 0:
             self._estimate()
         return ""
@@ -101,13 +116,12 @@ class QuestionCell:
     def _show(self, note: str = "") -> None:
         try:
             self._question = self.asker.next(self.annotator)
-            self.pair.value = _side_by_side(self._thing(self._question.left), self._thing(self._question.right))
+            others = [self._thing(row) for row in self._question.choices]
+            self.pair.value = _side_by_side(self._thing(self._question.left), *others)
         except NothingToAskError as error:
             self._question = None
             self.pair.value = escape(str(error))
-        for name in ("same", "different", "unsure"):
-            self.buttons[name].disabled = self._question is None
-        self.buttons["undo"].disabled = self.asker.n_answers == 0
+        self._set_buttons()
         n = self.asker.n_answers
         parts = ["1 answer" if n == 1 else f"{n} answers", self._accuracy, escape(note)]
         self.status.value = ". ".join(part for part in parts if part)
@@ -143,20 +157,23 @@ def _shower(things: Any) -> Callable[[int], Any]:
     return things.__getitem__
 
 
-def _side_by_side(left: Any, right: Any) -> str:
-    """Two things as HTML: fields in a table, those that differ in bold; all else beside each other."""
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return _fields(left, right)
-    cells = "".join(f"<td {_CELL}>{_as_html(thing)}</td>" for thing in (left, right))
-    return f"<table><tr>{cells}</tr></table>"
+def _side_by_side(*things: Any) -> str:
+    """Things as HTML: fields in a table, those that differ in bold; all else beside each other, numbered if several."""
+    head = ""
+    if len(things) > 2:
+        head = "".join(f"<th {_CELL}>{name}</th>" for name in ("Like which?", *range(1, len(things))))
+    if all(isinstance(thing, Mapping) for thing in things):
+        return _fields(head, things)
+    cells = "".join(f"<td {_CELL}>{_as_html(thing)}</td>" for thing in things)
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}<tr>{cells}</tr></table>"
 
 
-def _fields(left: Mapping[str, Any], right: Mapping[str, Any]) -> str:
-    names = list(dict.fromkeys([*left, *right]))
-    lines = []
+def _fields(head: str, things: Sequence[Mapping[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for thing in things for name in thing))
+    lines = [f"<tr><th></th>{head}</tr>"] if head else []
     for name in names[:_MOST_FIELDS]:
-        values = [escape(_value(fields.get(name))) for fields in (left, right)]
-        tag = "td" if values[0] == values[1] else "th"
+        values = [escape(_value(fields.get(name))) for fields in things]
+        tag = "td" if len(set(values)) == 1 or head else "th"
         cells = "".join(f"<{tag} {_CELL}>{value}</{tag}>" for value in values)
         lines.append(f"<tr><td {_CELL}>{escape(str(name))}</td>{cells}</tr>")
     if len(names) > _MOST_FIELDS:
