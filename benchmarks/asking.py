@@ -42,11 +42,11 @@ PAGE = ROOT / "docs" / "asking.md"
 PICTURE = ROOT / "docs" / "_static" / "asking.svg"
 RESULTS = ROOT / "benchmarks" / "asking.jsonl"
 TWO = ("adult", "banana", "codrna", "ijcnn1", "magic", "phishing", "phoneme", "spambase", "w8a", "waveform")
-MORE = ("digits", "vehicle", "satimage", "segment", "penbased", "texture", "vowel")
+MORE = ("digits", "satimage", "segment", "penbased", "texture", "vowel")
 PRIORS = (0.5, 0.7)
 SIZES = (25, 50, 100, 200)
 REPORTED = (50, 200)
-MORE_SIZES = (50, 100, 200, 300, 400, 600)
+MORE_SIZES = (100, 300, 1000)
 N_POINTS = 2000
 WRONG = 0.1
 RIVAL_SETS = (*MORE, "iris")
@@ -132,31 +132,44 @@ def two_classes(name, prior, seed, wrong=0.0):
     return found
 
 
-def more_classes(name, seed):
-    """Accuracy, number of classes and adjusted Rand index of all points, with the number of classes to be found."""
+def match(y, left, choices, wrong, rng):
+    """The answer to a match question of somebody who knows the classes, and errs now and then."""
+    like = [k for k, point in enumerate(choices) if y[point] == y[left]]
+    right = like[0] if like else "none"
+    others = [one for one in (*range(len(choices)), "none") if one != right]
+    return others[rng.integers(len(others))] if rng.random() < wrong else right
+
+
+def more_classes(name, seed, wrong=0.0):
+    """Accuracy and number of classes by match questions, with the number of classes to be found, and by labels."""
     X, y = load(name)
+    y = np.unique(y, return_inverse=True)[1]
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
     n_points = min(N_POINTS, 2 * len(X) // 3)
     test = order[n_points : n_points + N_POINTS]
     X_test, y_test = X[test], y[test]
     X, y = X[order[:n_points]], y[order[:n_points]]
-    found = {"part": "more", "name": name, "seed": seed, "true": len(set(y.tolist()))}
-    for n in (100, 300, 600) if name == "digits" else (300,):
-        found[f"labels {n}"] = label_accuracy(X, y, X_test, y_test, n, rng)
+    n_classes = len(set(y.tolist()))
+    found = {"part": "match wrong" if wrong else "match", "name": name, "seed": seed, "true": n_classes}
+    spoiled = np.where(rng.random(len(y)) < wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y)
+    for n in MORE_SIZES:
+        chosen = rng.permutation(n_points)[:n]
+        found[f"labels {n}"] = label_accuracy(X[chosen], spoiled[chosen], X_test, y_test, n, rng)
     asker = Asker(X, n_classes="auto", random_state=seed)
-    for n in range(1, (600 if name == "digits" else 400) + 1):
-        question = asker.next()
-        asker.tell(question, bool(y[question.left] == y[question.right]))
+    for n in range(1, max(MORE_SIZES) + 1):
+        with contextlib.suppress(NothingToAskError):
+            question = asker.next()
+            asker.tell(question, match(y, question.left, question.choices, wrong, rng))
         if n in MORE_SIZES:
-            model = asker.model()
             names = {one.number: np.bincount(y[list(one.examples)]).argmax() for one in asker.classes()}
             # Two classes are called -1 and +1.
             names |= {-1: names[2]} if len(names) == 2 else {}
-            predicted = model.predict(X_test)
-            found[f"linked {n}"] = float(np.mean([names[k] == c for k, c in zip(predicted, y_test, strict=True)]))
-            found[f"classes {n}"] = len(asker.classes())
-            found[f"rand {n}"] = float(adjusted_rand_score(y, asker.labels()))
+            predicted = asker.model().predict(X_test)
+            found[f"match {n}"] = float(np.mean([names[k] == c for k, c in zip(predicted, y_test, strict=True)]))
+            found[f"classes {n}"] = len(names) - (-1 in names)
+            estimate = asker.accuracy()
+            found[f"interval {n}"] = [estimate.value, estimate.low, estimate.high]
     return found
 
 
@@ -176,7 +189,7 @@ def transduced(name, seed):
         # Of a small set the classes of all points may be known before the last question.
         with contextlib.suppress(NothingToAskError):
             question = asker.next()
-            asker.tell(question, bool(y[question.left] == y[question.right]))
+            asker.tell(question, match(y, question.left, question.choices, 0.0, np.random.default_rng(n)))
         if n in RIVAL_SIZES:
             found[f"linked {n}"] = float(adjusted_rand_score(y, asker.labels()))
     return found
@@ -239,6 +252,7 @@ def jobs_of(parts, draws, seed, python):
         yield from ((two_classes, (name, prior, s, WRONG)) for s in seeds for name in TWO for prior in PRIORS)
     if "more" in parts:
         yield from ((more_classes, (name, s)) for s in seeds for name in MORE)
+        yield from ((more_classes, (name, s, WRONG)) for s in seeds for name in MORE)
     if python is not None:
         yield from ((rivals, (name, s, python)) for s in seeds for name in RIVAL_SETS)
         yield from ((transduced, (name, s)) for s in seeds for name in RIVAL_SETS)
@@ -253,8 +267,10 @@ def key_of(row):
 def job_key(function, arguments):
     if function is two_classes:
         return "wrong" if len(arguments) == 4 else "two", *arguments[:3]
+    if function is more_classes:
+        return "match wrong" if len(arguments) == 3 else "match", arguments[0], None, arguments[1]
     if function is not speed:
-        part = {more_classes: "more", rivals: "rivals", transduced: "transduced"}[function]
+        part = {rivals: "rivals", transduced: "transduced"}[function]
         return part, arguments[0], None, arguments[1]
     return "speed", f"{arguments[0]:,}", None, arguments[1]
 
@@ -333,18 +349,25 @@ def wrong_lines(results):
 
 def more_lines(results):
     """More than two classes, whose number is to be found."""
-    groups = by_row(results, "more")
-    if not groups:
-        return []
-    rows = []
-    for (name, _), found in groups.items():
-        for n in (100, 300, 600) if name == "digits" else (300,):
-            counts = ", ".join(str(row[f"classes {n}"]) for row in found)
-            cells = [f"{mean(found, f'{kind} {n}'):.1f}" for kind in ("linked", "labels")]
-            rows.append([name, str(n), *cells, str(found[0]["true"]), counts])
-    draws = min(len(found) for found in groups.values())
-    head = ["set", "answers n", "n linked", "n labels", "classes", "found, a draw each"]
-    return ["", f"More than two classes, their number to be found (draws: {draws}):", "", *table(head, rows)]
+    lines = []
+    for part, title in (("match", "Match questions"), ("match wrong", f"The same, {WRONG:.0%} wrong")):
+        groups = by_row(results, part)
+        rows = [
+            [
+                name,
+                str(n),
+                f"{mean(found, f'match {n}'):.1f}",
+                f"{mean(found, f'labels {n}'):.1f}",
+                str(found[0]["true"]),
+                ", ".join(str(row[f"classes {n}"]) for row in found),
+                f"{np.mean(covered(found, n, 'match')):.0%}",
+            ]
+            for (name, _), found in groups.items()
+            for n in MORE_SIZES
+        ]
+        head = ["set", "answers n", "n match", "n labels", "classes", "found, a draw each", "interval covers"]
+        lines += ["", f"{title}:", "", *table(head, rows)] if rows else []
+    return lines
 
 
 def area(rows, method, sizes):
