@@ -21,10 +21,16 @@ from sdulearn.cli.main import build_parser, main
 from sdulearn.cli.options import in_options
 from sdulearn.errors import InputError
 from sdulearn.io import tables
-from sdulearn.io.survey import read_features
 from sdulearn.workflow import fit, predict_table
 from sdulearn.workflow import options as engines
 from sdulearn.workflow.codes import code_sums
+from sdulearn.workflow.data import draw_rows
+from sdulearn.workflow.options import Engine
+
+
+def read_features(path, **options):
+    """Columns, features and ids of a whole table."""
+    return draw_rows(path, Engine(), 10**9, **options)[:3]
 
 
 def call(*arguments):

@@ -23,9 +23,11 @@ from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io import excel, tables
 from sdulearn.io.files import TableFile
-from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_features, read_ids, survey, without_blanks
-from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole, svmlight_rows
+from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_ids, survey, without_blanks
+from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_svmlight, read_whole, svmlight_rows
 from sdulearn.pairs import scramble
+from sdulearn.workflow.data import draw_rows
+from sdulearn.workflow.options import Engine
 
 FRAME = pd.DataFrame(
     {
@@ -40,6 +42,14 @@ X = np.array(
     # age, size, member, blue, green, red
     [[1, 0.5, 1, 0, 0, 1], [2, -1, 0, 1, 0, 0], [3, 2.25, 1, 0, 0, 1], [4, 1e-3, 1, 0, 1, 0]]
 )
+
+
+def read_features(path, **options):
+    """Columns, features and ids of a whole table."""
+    if str(path).endswith((".svm", ".svm.gz")) and not options:
+        columns, X = read_svmlight(path)
+        return columns, X, list(map(str, range(X.shape[0])))
+    return draw_rows(path, Engine(), 10**9, **options)[:3]
 
 
 def stored(frame, folder, name):

@@ -9,11 +9,17 @@ from sdulearn.cli.main import main
 from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
 from sdulearn.io.onnx import export_onnx
-from sdulearn.io.survey import read_features
 from sdulearn.text_columns import TextFeatures
+from sdulearn.workflow.data import draw_rows
+from sdulearn.workflow.options import Engine
 
 WORDS = {1: "card bank money transfer balance credit account loan", -1: "rain sun wind snow cloud storm cold warm"}
 OTHERS = ["the", "a", "my", "please", "what", "is", "today", "show", "me", "of", "for", "with", "how", "much"]
+
+
+def read_features(path, **options):
+    """Columns, features and ids of a whole table."""
+    return draw_rows(path, Engine(), 10**9, **options)[:3]
 
 
 def sentences(n, seed):

@@ -105,11 +105,16 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
     X: MatrixLike | None = None
     if arguments.features is not None:
         # As 'sdulearn fit' would see them.
-        from sdulearn.io.files import TableFile
-        from sdulearn.io.survey import read_features
+        from sdulearn.io.tables import read_svmlight, table_format
+        from sdulearn.workflow.data import draw_rows
+        from sdulearn.workflow.options import MAX_UNLABELED, Engine
 
-        table = TableFile.of(arguments.features, arguments.sheet, arguments.skip_rows)
-        X = read_features(table, id_column=arguments.id, missing=arguments.missing)[1]
+        path = arguments.features
+        if table_format(path) == "svm":
+            X = read_svmlight(path)[1]
+        else:
+            how = {"id_column": arguments.id, "sheet": arguments.sheet, "skip_rows": arguments.skip_rows}
+            X = draw_rows(path, Engine(), MAX_UNLABELED, missing=arguments.missing, **how)[1]
     methods = (arguments.method,) if arguments.method else ("joint",) if arguments.prior == 0.5 else METHODS
     return simulate_plan(
         X=X,

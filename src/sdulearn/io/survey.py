@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,11 @@ import numpy as np
 from sdulearn.columns import ColumnCounts, Columns, count, decide
 from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.image_columns import MOST_PICTURES, ImageFeatures
-from sdulearn.io.files import Location, as_text, folder_of, is_location
+from sdulearn.io.files import Location, as_text, is_location
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices, Mask, Rows
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices, Mask
 
 _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -292,60 +292,19 @@ def read_ids(source: Location | Frame, id_column: str | None, answer_ids: Collec
         return list(map(str, range(read_svmlight(source)[1].shape[0])))
     table = open_table(source)
     wanted = look_for(table, id_column=id_column, ids=answer_ids, by_answers=bool(answer_ids))
-    found = _surveyed(table, replace(wanted, features=wanted.id_columns))
+    found = surveyed(table, replace(wanted, features=wanted.id_columns))
     return all_ids(table, id_column_of(table, wanted, found, answer_ids, id_column))
 
 
-def _surveyed(table: Table, wanted: Wanted) -> Survey:
-    found = None
-    for part in parts_of(table, wanted.columns):
-        for one in filter(None, (survey(batch, rows, None, wanted) for batch, rows, _ in part())):
-            found = one if found is None else found + one
+def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = None) -> Survey:
+    """A pass over a whole table; ``blocks`` makes them of its parts and its number of rows, in this process if None."""
+    from sdulearn.blocks import LocalBlocks
+
+    parts = parts_of(table, wanted.columns)
+    found: Survey | None = (LocalBlocks(parts) if blocks is None else blocks(parts, table.n_rows)).sum(survey, wanted)
     if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found
-
-
-def read_features(
-    source: Location | Frame,
-    *,
-    id_column: str | None = None,
-    drop: Collection[str] = (),
-    missing: str = "auto",
-    max_categories: int = 50,
-    categories: Collection[str] = (),
-    text: Collection[str] = (),
-    images: Collection[str] = (),
-    image_root: Path | None = None,
-    answer_ids: Collection[str] = (),
-) -> tuple[Columns, Rows, list[str]]:
-    """A whole table as features that are not scaled, what they are, and the id of each row."""
-    if is_location(source) and table_format(source) == "svm":
-        if id_column or drop:
-            raise InputError(f"{source}: an svmlight file has no named columns; its rows are numbered from 0.")
-        sparse_columns, X = read_svmlight(source)
-        return sparse_columns, X, list(map(str, range(X.shape[0])))
-    table = open_table(source)
-    wanted = look_for(
-        table,
-        id_column=id_column,
-        left_out=drop,
-        categories=categories,
-        text=text,
-        images=images,
-        ids=answer_ids,
-        by_answers=bool(answer_ids),
-    )
-    found = _surveyed(table, wanted)
-    root = folder_of(source) if image_root is None else image_root
-    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories, root)
-    pieces = []
-    ids: list[str] = []
-    for begin, batch in table.batches(columns.needed(table.name, list(table.types), columns.id_column), columns.width):
-        batch, places = without_blanks(batch)
-        pieces.append(columns.encode(table.name, batch)[0])
-        ids += ids_of(batch, columns.id_column, begin + places)
-    return columns, np.concatenate([piece.T for piece in pieces], axis=1).T, ids
 
 
 def find_ids(values: ArrowColumn, ids: ArrowColumn) -> Codes:

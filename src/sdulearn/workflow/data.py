@@ -33,12 +33,11 @@ from sdulearn.io.survey import (
     ids_of,
     is_row_number,
     look_for,
-    parts_of,
-    survey,
+    surveyed,
 )
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
-from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask, Rows
+from sdulearn.types import Array, ArrowColumn, ArrowTable, Codes, Frame, Indices, Mask, Rows
 from sdulearn.workflow.options import MAX_UNLABELED, MEMORY, Engine, FitOptions
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def gather(
 
         sums = sums_of_table(table, options, engine)
         wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends[:, 0], sums.unlabeled[:, 0]]))
-    found = _surveyed(table, wanted, engine)
+    found = surveyed(table, wanted, engine.blocks)
     root = folder_of(source) if options.image_root is None else options.image_root
     columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories, root)
     if options.missing == "auto" and options.tries_trees:
@@ -191,13 +190,6 @@ def _drawing(table: Table, wanted: Wanted, n_drawn: int) -> Wanted:
     numbered = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
     highest = highest_mark(n_drawn, table.n_rows)
     return replace(wanted, rows=np.array(sorted(numbered), dtype=np.int64), n_drawn=n_drawn, highest=highest)
-
-
-def _surveyed(table: Table, wanted: Wanted, engine: Engine) -> Survey:
-    found: Survey | None = engine.blocks(parts_of(table, wanted.columns), table.n_rows).sum(survey, wanted)
-    if found is None or not found.n_rows:
-        raise InputError(f"{table.name} has no rows.")
-    return found
 
 
 def highest_mark(n_drawn: int, n_rows: int | None) -> int:
@@ -266,12 +258,12 @@ def draw_rows(
     engine: Engine,
     n_drawn: int,
     *,
-    answer_ids: Collection[str],
-    id_column: str | None,
-    drop: Collection[str],
-    categories: Collection[str],
-    missing: str,
-    max_categories: int,
+    answer_ids: Collection[str] = (),
+    id_column: str | None = None,
+    drop: Collection[str] = (),
+    categories: Collection[str] = (),
+    missing: str = "auto",
+    max_categories: int = 50,
     text: Collection[str] = (),
     images: Collection[str] = (),
     image_root: Path | None = None,
@@ -295,7 +287,7 @@ def draw_rows(
         by_answers=bool(answer_ids),
     )
     wanted = _drawing(table, replace(wanted, shown=tuple(table.types)), n_drawn)
-    found = _surveyed(table, wanted, engine)
+    found = surveyed(table, wanted, engine.blocks)
     root = folder_of(source) if image_root is None else image_root
     columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories, root)
     named = list(_places(columns.id_column, wanted, found).values())
@@ -304,8 +296,13 @@ def draw_rows(
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]
     X, ids, _ = _encoded(table, columns, found, order)
     pa = require("pyarrow", "files")
-    cells = [pa.Table.from_batches([batch]).select(list(table.types)) for _, _, batch in found.kept]
+    # Files of a folder may store a column in several ways.
+    cells = [pa.table({name: _decoded(batch[name]) for name in table.types}) for _, _, batch in found.kept]
     return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows
+
+
+def _decoded(column: ArrowColumn) -> ArrowColumn:
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
 
 def _population(table: Table, columns: Columns, n_rows: int, X: Rows) -> Population:
