@@ -17,7 +17,7 @@ from scipy.stats import binom, binomtest, norm
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions, restrict
-from sdulearn.answers.records import Answers, flip_rate
+from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs
@@ -301,12 +301,26 @@ def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
     return check_contradictions(check_answers(part))
 
 
+def audited_rates(answers: Answers) -> AnswerModel | None:
+    """Error rates by an audit; None without one, or where somebody answered who had no part in it."""
+    if not answers.audits or answers.kinds is None:
+        return None
+    names = ("", *answers.annotator_names)
+    audits = {names.index(name): counts for name, counts in answers.audits.items()}
+    numbers = answers.annotator_numbers
+    parts = {*audits, *numbers[answers.kinds == AUDIT].tolist()}
+    return AnswerModel.audited(numbers, audits) if parts.issuperset(numbers.tolist()) else None
+
+
 def check_source(answers: Answers) -> list[Finding]:
     """What a file of answers is for, and how its questions came about."""
     found = check_entities(answers)
     if answers.n_chosen:
         counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
         found.append(Finding("chosen_questions", "info", counts))
+    for name, (n, n_wrong) in (answers.audits or {}).items():
+        rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
+        found.append(Finding("audit", "info", {"name": name, "n": n, "n_wrong": n_wrong, **vars(rate)}))
     if answers.epsilon is not None:
         privacy = {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
         found.append(Finding("flipped_answers", "info", privacy))

@@ -404,7 +404,7 @@ def test_more_than_two_classes_are_named_and_fitted(call, start_server, log, tmp
     names = {0: "Barolo", 1: "Grignolino", 2: ""}
     labels = {row_id: names[truth[one["ids"][0]]] for one in classes for row_id in one["ids"]}
     result = request(server, "finish", {"labels": labels})
-    assert any(line.startswith("3 classes") for line in result["lines"])
+    assert any(line.strip().startswith("3 classes") for line in result["lines"])
     with urllib.request.urlopen(server.address + "report") as response:
         assert b"Grignolino" in response.read()
     server.kill()

@@ -414,6 +414,7 @@ SAMPLES = [
      r"2 classes of the 9 ids.*\(1: 5, 2: 3\).*90.0% on average. Without a class.*: 1."),
 ]  # fmt: skip
 PLAIN = {
+    "audit": {"name": "judge", "n": 60, "n_wrong": 7, "value": 0.12, "low": 0.05, "high": 0.22},
     "entities": {"n_groups": 200, "median_size": 2.0, "share_large": 0.4},
     "many_classes": {"n_similar": 3, "n_answers": 400, "n_classes": 50, "level": 0.01},
     "chosen_questions": {"n_chosen": 3, "n_answers": 40},

@@ -19,7 +19,16 @@ from scipy.special import softmax
 from sdulearn.answers.crowd import CrowdSampler, Draws, sample_classes
 from sdulearn.answers.graph import AnswerGraph, number_questions
 from sdulearn.answers.propagate import FactorGraph
-from sdulearn.answers.rates import DROP, HIGHEST, LOWEST, log_factors, on_cycles, question_rates, two_class_rates
+from sdulearn.answers.rates import (
+    DROP,
+    HIGHEST,
+    LOWEST,
+    beta_ends,
+    log_factors,
+    on_cycles,
+    question_rates,
+    two_class_rates,
+)
 from sdulearn.errors import ClassNumberWarning, InputError, warn
 from sdulearn.types import Array, Codes, Count, Indices, Probability
 
@@ -192,6 +201,28 @@ class AnswerModel:
         best = rates.min(initial=HIGHEST)
         careless = (rates - best) / max(HIGHEST - best, LOWEST)
         return from_columns(numbers, counts, rates, low, np.maximum(high, rates), careless)
+
+    @classmethod
+    def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
+        """Rates by an audit: who asked answers of others again at random is taken to be right.
+
+        Parameters
+        ----------
+        annotators : int array of shape (n_answers,)
+            Who answered.
+        audits : mapping
+            Of each annotator who was audited: number of answers asked again, and how many of these were wrong.
+
+        Returns
+        -------
+        AnswerModel
+            With the mean and the ends of each rate by Jeffreys' prior; nearly 0 for those who are in no audit.
+        """
+        numbers, counts = np.unique(annotators, return_counts=True)
+        n, wrong = np.array([audits.get(a, (0, 0)) for a in numbers.tolist()], dtype=np.float64).T
+        value = np.clip((wrong + 0.5) / (n + 1), LOWEST, HIGHEST)
+        low, high = np.minimum(beta_ends(wrong / np.maximum(n, 1), n), HIGHEST)
+        return from_columns(numbers, counts, *(np.where(n > 0, one, LOWEST) for one in (value, low, high)))
 
     @property
     def of_crowd(self) -> bool:

@@ -202,7 +202,7 @@ class _TwoClassRates:
             rates = best.rates[0]
             missing = sum_by(self.annotator, best.wrong[0] * (1 - best.wrong[0]), n_rates)
             share = 1 - missing / np.maximum(self.counts * rates * (1 - rates), 1e-12)
-            return _beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0))
+            return beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0))
         size = len(_GRID)
         fixed = np.repeat(np.eye(n_rates, dtype=bool), size, axis=0)
         repeated = _Trial(*(np.repeat(part, n_rates * size, axis=0) for part in best))
@@ -284,7 +284,7 @@ def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
     return second._replace(rates=np.where(first.rates == at.rates, at.rates, moved), blind=leap[:, -1])
 
 
-def _beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
+def beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
     """95% intervals of rates that so many answers tell, by Jeffreys' prior."""
     a = 0.5 + n * rates
     b = 0.5 + n * (1 - rates)
@@ -320,7 +320,7 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     known = questions.counts > 0
     rates = questions.maximise() * known
     # Half of the answers to repeated questions tell a rate, about, where there are too many people for profiles.
-    low, high = _beta_ends(rates, questions.counts / 2)
+    low, high = beta_ends(rates, questions.counts / 2)
     low[~known] = 0.0
     high[~known] = HIGHEST
     for k in np.flatnonzero(known & (n_rates <= _MOST_PROFILED)).tolist():

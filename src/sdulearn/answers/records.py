@@ -19,6 +19,9 @@ EPSILONS = (1e-3, 100.0)
 # Answers to a question about two points, in words and as answers to a question with one choice.
 PAIR_WORDS: dict[str, int | str] = {"same": 0, "different": "none", "unsure": "unsure"}
 
+# The kind of a question that was answered by a machine and is asked a person again.
+AUDIT = "audit"
+
 # A point: its row number where questions are chosen, its id in a log.
 Point = TypeVar("Point", bound=int | str)
 
@@ -54,6 +57,9 @@ class Answer(NamedTuple, Generic[Point]):
     session: str = ""  # the start of the program in which it was given
     line: int = 0  # where it stands in the log
     comment: str = ""  # what else was said of it, in one's own words
+    seconds: float | None = None  # how long it took
+    probability: float | None = None  # how likely it is right, as who gave it says
+    cost: float | None = None  # what it cost, of a machine
 
     @property
     def right(self) -> Point:
@@ -228,6 +234,8 @@ class Answers:
     reading : TableReading or None
         How the table was read that the questions of a log are about: ``text``, ``images`` and further options of
         :func:`sdulearn.fit_table`, which are taken from here where they are not given.
+    audits : dict or None
+        By annotator: how many answers were asked again in an audit, and how many of these were answered otherwise.
     """
 
     name: str
@@ -250,6 +258,7 @@ class Answers:
     certainty: Array | None = None
     questions: Indices | None = None
     reading: TableReading | None = None
+    audits: dict[str, tuple[int, int]] | None = None
 
     @property
     def n_questions(self) -> int:

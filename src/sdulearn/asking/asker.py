@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from threading import RLock
 from typing import Any
@@ -43,7 +43,7 @@ from sdulearn.asking.records import (
     read_said,
 )
 from sdulearn.asking.state import Settings, State, fit_quietly
-from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
+from sdulearn.errors import InputError, MissingExtraError, UndeterminedError
 from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
@@ -65,8 +65,6 @@ _PREPARED = 2
 _MOST_UNLABELED = 5000
 # Where one is held out, five are left for the folds that choose a penalty.
 _LEAST_OF_A_KIND = 6
-# Gets a point and what it is compared with: one point, or of match questions the choices.
-Oracle = Callable[[int, Any], object]
 # Answers by what they say: what a log adds to each does not matter, number, time, session and line.
 Key = tuple[tuple[object, ...], ...]
 
@@ -677,45 +675,6 @@ def _refuse_private(design: str | None, n_classes: int | str) -> None:
             "all points with the same few, and k answers about a point make its protection k "
             'epsilon. Give `design="random"`.'
         )
-
-
-def ask(X: MatrixLike, oracle: Oracle, n: int, **options: Any) -> Asker:
-    """Ask a function: a person behind it, a crowd, a language model, or known classes.
-
-    Parameters
-    ----------
-    X : array, CSR matrix or frame of shape (n_points, n_features)
-        Features of all points.
-    oracle : callable
-        Gets two row numbers; gives "same", "different" or "unsure", or True and False. In the match
-        design it gets a row number and a tuple of them; gives a position in it, "none" or "unsure".
-    n : int
-        Number of questions; fewer where no more are left.
-    **options
-        As in :class:`Asker`.
-
-    Returns
-    -------
-    Asker
-        With all answers.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sdulearn.asking import ask
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> asker = ask(X, lambda left, right: y[left] == y[right], 60, random_state=0)
-    >>> bool(((asker.model().predict(X) > 0) == y).mean() > 0.93)
-    True
-    """
-    asker = Asker(X, **options)
-    for _ in range(n):
-        try:
-            question = asker.next()
-        except NothingToAskError:
-            break
-        asker.tell(question, oracle(question.left, question.choices if asker.design == "match" else question.right))
-    return asker
 
 
 def _checked_classes(n_classes: int | str, design: str) -> int | None:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sdulearn.answers import records
-from sdulearn.answers.records import Answer, given_pairs
+from sdulearn.answers.records import AUDIT, Answer, given_pairs
 from sdulearn.errors import InputError
 from sdulearn.types import Codes, Indices
 
-KINDS = ("random", "linked", "explore", "compare", "repeat", "triangle", "doubtful")
+KINDS = ("random", "linked", "explore", "compare", "repeat", "triangle", "doubtful", AUDIT)
 COLUMNS = ("left", "choices", "answer", "annotator", "kind", "number")
 # An answer about rows of X.
 RowAnswer = Answer[int]

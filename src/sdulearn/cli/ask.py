@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sdulearn.answers.records import EPSILONS, TableReading, flip_rate, is_epsilon
-from sdulearn.asking.records import Question
+from sdulearn.cli.machines import add_machine_options, ask_machine
 from sdulearn.cli.options import (
     OPTIONS,
     TABLE_OPTIONS,
@@ -42,8 +42,8 @@ from sdulearn.cli.options import (
     waiting,
 )
 from sdulearn.columns import NUMBER, Columns
-from sdulearn.diagnostics import Finding
-from sdulearn.errors import InputError, NothingToAskError, SdulearnError
+from sdulearn.diagnostics import Finding, check_source
+from sdulearn.errors import InputError, SdulearnError
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
 from sdulearn.io.labels import read_labels
@@ -60,7 +60,6 @@ _DEMO_LOG = Path("digits-answers.jsonl")
 _DEFAULT_QUESTIONS = 200
 # What a log remembers of how the table was read.
 _READING = [one.name for one in fields(TableReading)]
-_TOLD_EVERY = 50
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
@@ -80,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--demo", action="store_true", help="ask about scikit-learn's digits, as pictures")
     _add_shown_options(parser.add_argument_group("what is shown of a row"))
     _add_asking_options(parser.add_argument_group("what is asked, and whom"))
+    add_machine_options(parser.add_argument_group("machines that answer"))
     _add_server_options(parser.add_argument_group("where"))
     reading = parser.add_argument_group("reading the table")
     add_table_options(reading)
@@ -172,18 +172,24 @@ def run(arguments: argparse.Namespace) -> int:
         with waiting(f"Learning from {len(log.contents.answers):,} answers"):
             session = _session(arguments, X, things.ids, log)
         try:
-            if arguments.oracle is not None:
-                _ask_oracle(session, labels, arguments)
-            elif arguments.console:
-                _ask_in_console(session, things, arguments.annotator)
-            else:
-                _serve(arguments, session, things, id_column)
+            if arguments.oracle is not None or arguments.command is not None:
+                ask_machine(session, things, labels, _instructions(arguments.instructions), arguments)
+                # A person has another name than the machine.
+                arguments.annotator = ""
+            if arguments.oracle is None and (arguments.command is None or arguments.audit is not None):
+                if arguments.console:
+                    _ask_in_console(session, things, arguments.annotator)
+                else:
+                    _serve(arguments, session, things, id_column)
         finally:
             try:
                 log.check()
             finally:
                 session.close()
             say(f"{log_path}: {session.n_answers:,} answers")
+            if log.contents.audits():
+                found = check_source(log_answers(str(log_path), log.contents))
+                say("\n".join(sentence(fact) for fact in found if fact.code == "audit"))
             if privacy := str(session.asker.leak()):
                 say(privacy)
     return 0
@@ -275,7 +281,10 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
     if arguments.seeds is not None:
         _add_seeds(arguments.seeds, ids, log)
     options["grown_from"] = getattr(arguments, "grown_from", ())
-    goal = Goal(arguments.per_person, arguments.overlap, arguments.until)
+    goal = Goal(arguments.per_person, arguments.overlap, arguments.until, arguments.audit)
+    if arguments.command is not None:
+        # A machine says the same again, and what a person says of it is in an audit.
+        options["repeat_share"] = 0.0
     session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host), goal)
     settings = {"design": session.asker.design, "classes": classes}
     if private is not None:
@@ -310,46 +319,6 @@ def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
         flipped = "not at all" if before is None else f"with --private {before:g}"
         raise InputError(f"{log.path}: its answers were flipped {flipped}. Go on so, or name another log with -o.")
     return before
-
-
-def _ask_oracle(session: Session, labels: Sequence[str], arguments: argparse.Namespace) -> None:
-    """Answer from the labels, and say now and then what is found."""
-    for k in range(1, arguments.questions + 1):
-        try:
-            token, question = session.question(arguments.annotator)
-        except NothingToAskError as error:
-            say(describe_numbers(session.numbers(wait=True)))
-            say(f"Only {k - 1:,} of {arguments.questions:,} questions were asked. {error}")
-            return
-        session.answer(arguments.annotator, token, _by_labels(question, labels, session.asker.design))
-        if k % _TOLD_EVERY == 0 or k == arguments.questions:
-            numbers = session.numbers(wait=True)
-            say(describe_numbers(numbers))
-            if numbers["reached"]:
-                return
-
-
-def _by_labels(question: Question, labels: Sequence[str], design: str) -> int | str:
-    """The answer that follows from a column of labels; unsure where one that it needs is missing."""
-    left, *others = (labels[row] for row in (question.left, *question.choices))
-    if left and left in others:
-        return others.index(left) if design == "match" else "same"
-    return "unsure" if "" in (left, *others) else "none" if design == "match" else "different"
-
-
-def describe_numbers(numbers: Mapping[str, Any]) -> str:
-    """What the answers have found, in one line."""
-    parts = [f"{numbers['n_answers']:,} answers"]
-    if classes := numbers["classes"]:
-        # Without random questions there are no shares.
-        shares = ", ".join(f"{one['share']:.0%}" for one in classes if one["share"] == one["share"])
-        parts.append(f"{len(classes)} classes" + (f" ({shares})" if shares else ""))
-    if accuracy := numbers["accuracy"]:
-        interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
-        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), by the random questions")
-    if advice := numbers["advice"]:
-        parts.append(f"the next {advice['n_next']} may add {100 * advice['gain']:.1f} points")
-    return "; ".join(parts)
 
 
 def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_column: str | None) -> None:

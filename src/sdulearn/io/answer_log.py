@@ -18,7 +18,9 @@ class of a row; with ``"seed": true`` the row is an example of that class from t
 "seed": 7, ...}`` begins a session. ``rank`` is the place of ``left`` in the random order of all rows that the seed
 gives: rows up to the last random one are a random sample, whatever their kind.
 Answers that are flipped with probability 1 / (1 + exp(epsilon)) before they are written carry ``"epsilon"``, as does
-the line of their session. ``"comment"`` is what else was said of an answer.
+the line of their session. ``"comment"`` is what else was said of an answer; ``"seconds"``, ``"probability"`` and
+``"cost"`` are numbers of a machine's. A question that a machine answered and a person was asked again has the kind
+"audit". ``"reading"`` of a session says how the table was read.
 """
 
 from __future__ import annotations
@@ -29,14 +31,16 @@ import os
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from sdulearn.answers.records import (
+    AUDIT,
     EPSILONS,
     Answer,
     Answers,
@@ -49,7 +53,7 @@ from sdulearn.answers.records import (
 from sdulearn.errors import FileError, InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.io.typed import read
-from sdulearn.types import Mask
+from sdulearn.types import Array, Indices, Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
 # Every line of ours begins so, and no text within one holds it: its quotes would be escaped.
@@ -63,6 +67,8 @@ _FAR = 1 << 40
 Record = dict[str, object]
 Key = tuple[str, int]
 _TEXTS = ("annotator", "time", "kind")
+# Numbers that may be with an answer, and the most that they may be.
+_AMOUNTS = {"seconds": 1e9, "probability": 1.0, "cost": 1e12}
 # Line, text, and what it holds where it can be read.
 Piece = tuple[int, bytes, Record | None]
 
@@ -130,6 +136,18 @@ class LogContents:
             one.kind == "random" or (one.rank is not None and one.rank <= last.get(self.seeds.get(one.session), -1))
             for one in self.answers.values()
         ], dtype=bool)  # fmt: skip
+
+    def audits(self) -> dict[str, tuple[int, int]]:
+        """Of each annotator: how many answers were asked again in an audit, and how many of these differ from it."""
+        right = {one.asked: one for one in self.answers.values() if one.kind == AUDIT and one.sign}
+        found: dict[str, tuple[int, int]] = {}
+        for one in self.answers.values():
+            if one.kind != AUDIT and one.sign and one.asked in right:
+                n, n_wrong = found.get(one.annotator, (0, 0))
+                audit = right[one.asked]
+                wrong = (one.sign, one.picked) != (audit.sign, audit.picked)
+                found[one.annotator] = (n + 1, n_wrong + wrong)
+        return found
 
     @property
     def epsilon(self) -> float | None:
@@ -208,12 +226,18 @@ class LogContents:
             return f"rank {str(rank)[:20]} is not a place in an order"
         if reason:
             return reason
+        amounts: list[Any] = []
+        for name, most in _AMOUNTS.items():
+            amount: Any = record.get(name)
+            amounts.append(amount)
+            if amount is not None and not (type(amount) in (int, float) and 0 <= amount <= most):
+                return f"{name} {str(amount)[:20]} is not a number from 0 to {most:g}"
         annotator, kind, time, comment = (
             as_text(record.get(name)) for name in ("annotator", "kind", "time", "comment")
         )
         standing = self.withdrawn if key in self.undone else self.answers
         session, number = key
-        more = (annotator, kind, number, rank, epsilon, time, session, line, comment)
+        more: tuple[Any, ...] = (annotator, kind, number, rank, epsilon, time, session, line, comment, *amounts)
         standing[key] = Answer(left, choices, said, *more)
         return ""
 
@@ -338,7 +362,18 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         epsilon=contents.epsilon,
         questions=of if columns["id_b"] == "choices" else None,
         reading=contents.reading,
+        seconds=_amounts(given, "seconds", of),
+        certainty=None
+        if (sure := _amounts(given, "probability", of)) is None
+        else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
+        audits=contents.audits() or None,
     )
+
+
+def _amounts(given: Sequence[Answer[str]], name: str, of: Indices) -> Array | None:
+    """An amount of each pair answer, NaN where it is not known; None where none is."""
+    found = np.array([getattr(one, name) for one in given], dtype=np.float64)[of]
+    return None if np.isnan(found).all() else found
 
 
 class AnswerLog:
@@ -382,6 +417,7 @@ class AnswerLog:
         record: Record = {"event": "answer", "number": number, "left": answer.left, **compared}
         record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
         optional = {"rank": answer.rank, "epsilon": answer.epsilon, "comment": answer.comment or None}
+        optional |= {name: getattr(answer, name) for name in _AMOUNTS}
         record |= {name: value for name, value in optional.items() if value is not None}
         if answer.said != read_said(answer.said, len(answer.choices), positions=True):
             raise InputError(f"{_no_answer(answer.said, answer.choices).capitalize()}.")

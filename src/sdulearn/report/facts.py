@@ -673,6 +673,8 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
     "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
     "annotators_excluded": _annotators_excluded,
+    "audit": "Audit: {n_wrong:,} of the {n:,} answers of {name} that a person gave again are wrong: {value:.1%} of all "
+    "its answers (95% interval {low:.1%} to {high:.1%}).",
     "tied_questions": "Left out: {count:,} questions answered both ways equally often.",
     "no_better_than_guessing": f"{_NOT_SHOWN} guessing. {_ASK_MORE}",
     "no_better_than_majority": f"{_NOT_SHOWN} always predicting the larger class ({{majority:.1%}}). {_ASK_MORE}",

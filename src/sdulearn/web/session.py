@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import combinations, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sdulearn.answers.records import PAIR_WORDS, Answer
+from sdulearn.answers.records import AUDIT, PAIR_WORDS, Answer
 from sdulearn.asking.records import Question, read_said
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
 from sdulearn.io.answer_log import AnswerLog, Key
@@ -39,6 +39,7 @@ class Goal(NamedTuple):
     per_person: int | None = None  # most answers of one person
     overlap: float = 0.0  # share of the questions of each person that somebody else answers, too
     until: float | None = None  # width of the interval of the accuracy at which nobody need go on
+    audit: int | None = None  # ask people so many questions again that were answered, and no others
 
 
 class _Person:
@@ -94,7 +95,8 @@ class Session:
                     )
                 self._release_left_open(annotator)
                 question = self._show(person, self._choose(person, annotator))
-                self._submit("prepare", self.asker.prepare, question, annotator)
+                if self.goal.audit is None:
+                    self._submit("prepare", self.asker.prepare, question, annotator)
             return person.token, question
 
     def answer(self, annotator: str, token: int, answer: object, comment: str = "") -> Answer[str] | None:
@@ -110,16 +112,22 @@ class Session:
             if person.question is None or person.token != token:
                 return None
             try:
-                given = self.asker.answer_to(person.question, answer, annotator)
+                written = self.record(person.question, answer, annotator, comment=comment)
             except SpentRowError:
                 person.question = None
                 self.asker.skip(annotator, later=False)
                 return None
-            choices = tuple(self.ids[row] for row in given.choices)
-            named: Answer[str] = Answer(self.ids[given.left], choices, *given[2:])
-            written = self.log.append(named._replace(comment=comment))
             person.answered[token] = written.key
             person.question = None
+            return written
+
+    def record(self, question: Question, answer: object, annotator: str, **more: Any) -> Answer[str]:
+        """Write an answer to any question down, with a comment or what it took; then tell the engine."""
+        with self._lock:
+            given = self.asker.answer_to(question, answer, annotator)
+            choices = tuple(self.ids[row] for row in given.choices)
+            named: Answer[str] = Answer(self.ids[given.left], choices, *given[2:])
+            written = self.log.append(named._replace(**more))
             self.asker.add(given._replace(session=written.session, number=written.number))
             return written
 
@@ -406,6 +414,8 @@ class Session:
 
     def _choose(self, person: _Person, annotator: str) -> Question:
         if not person.later or person.later[0][0] > len(person.answered):
+            if self.goal.audit is not None:
+                return self._audited(annotator, self.goal.audit)
             if shared := self._shared(annotator):
                 return shared
             try:
@@ -433,6 +443,24 @@ class Session:
             return None
         drawn = random.Random(f"{self.asker.seed} {len(standing)}").choice(pool)
         return Question(*self._in_rows(drawn), "repeat", 1, drawn.rank)
+
+    def _audited(self, annotator: str, number: int) -> Question:
+        """An answer of somebody else, drawn at random, to be given again; a NothingToAskError where it is enough."""
+        standing = self.log.contents.answers.values()
+        shown = {one.question.asked for one in self._people.values() if one.question is not None}
+        done = {self._asked(one) for one in standing if one.kind == AUDIT}
+        free = {
+            self._asked(one): one
+            for one in standing
+            if one.kind != AUDIT and one.sign and one.annotator != annotator and self._asked(one) not in shown | done
+        }
+        if len(done) >= number or not free:
+            raise NothingToAskError(f"The audit is over: {len(done):,} answers were given again. Thank you.")
+        drawn = random.Random(f"{self.asker.seed} {len(standing)}").choice(list(free.values()))
+        return Question(*self._in_rows(drawn), AUDIT, 1, drawn.rank)
+
+    def _asked(self, one: Answer[str]) -> tuple[int, ...]:
+        return Question(*self._in_rows(one)).asked
 
     def _in_rows(self, one: Answer[str]) -> tuple[int, tuple[int, ...]]:
         return self.rows[one.left], tuple(self.rows[name] for name in one.choices)

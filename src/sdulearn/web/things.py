@@ -92,6 +92,17 @@ class Things:
             lines += _cut(self._value(self.text, row), _LONGEST_TEXT).splitlines()
         return lines + [f"{name}: {_cut(self._value(name, row), _LONGEST_VALUE)}" for name in self.columns]
 
+    def data(self, row: int) -> dict[str, object]:
+        """A row as a program gets it."""
+        found: dict[str, object] = {"id": self.ids[row]}
+        if self.text is not None:
+            found["text"] = self._value(self.text, row)
+        if files := self._files(row):
+            found["images"] = [name if is_link(name) else str((self.root / name).absolute()) for name in files]
+        if self.audio is not None:
+            found["audio"] = str((self.root / self._value(self.audio, row)).absolute())
+        return found | ({"fields": {name: self._value(name, row) for name in self.columns}} if self.columns else {})
+
     def _check(self, row: int) -> None:
         if not 0 <= row < len(self.ids):
             raise MissingFileError(f"There is no row {row}.")

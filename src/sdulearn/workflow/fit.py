@@ -20,6 +20,7 @@ from sdulearn.answers.soft import calibrated_rates, split_by_certainty
 from sdulearn.diagnostics import (
     LEVEL,
     Finding,
+    audited_rates,
     check_component_ratio,
     check_outcome,
     check_population,
@@ -283,6 +284,8 @@ def _fit(
         # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
         options = replace(options, prior_strength=0.0)
     people: Codes | None = None
+    if options.error_rate == "auto" and data.answers is not None and (audited := audited_rates(data.answers)):
+        options = replace(options, error_rate=audited)
     if data.certainty is not None and options.error_rate == "auto":
         data, people, options = _calibrated(data, options)
     began = time.perf_counter()

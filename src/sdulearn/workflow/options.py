@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.records import TableReading
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
@@ -49,7 +50,7 @@ class FitOptions:
     method: str
     loss: str
     prior: float | None
-    error_rate: str | float | Mapping[int, float]
+    error_rate: str | float | Mapping[int, float] | AnswerModel
     classes: int | str | None
     model: str | None
     max_unlabeled: int | None

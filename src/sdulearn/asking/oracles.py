@@ -1,0 +1,194 @@
+"""Machines that answer: a function, or a process that reads questions and writes replies, each a line of JSON."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from sdulearn.asking.asker import Asker
+from sdulearn.asking.records import Question
+from sdulearn.errors import FileError, InputError, NothingToAskError, shortened
+from sdulearn.io.typed import read
+from sdulearn.types import Between, MatrixLike, Probability
+
+# Gets a point and what it is compared with: one point, or of match questions the choices. Or a list of questions.
+Oracle = Callable[..., Any]
+# Seconds that a process has to end by itself.
+_PATIENCE = 2.0
+
+
+def ask(X: MatrixLike, oracle: Oracle, n: int, *, batch_size: int | None = None, **options: Any) -> Asker:
+    """Ask a function: a person behind it, a crowd, a language model, or known classes.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame of shape (n_points, n_features)
+        Features of all points.
+    oracle : callable
+        Gets two row numbers; gives "same", "different" or "unsure", or True and False. In the match
+        design it gets a row number and a tuple of them; gives a position in it, "none" or "unsure".
+    n : int
+        Number of questions; fewer where no more are left.
+    batch_size : int, optional
+        Hand over lists of so many :class:`Question` instead: the oracle gives a list of answers. Questions of a
+        list are chosen without the answers to each other.
+    **options
+        As in :class:`Asker`.
+
+    Returns
+    -------
+    Asker
+        With all answers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sdulearn.asking import ask
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> asker = ask(X, lambda left, right: y[left] == y[right], 60, random_state=0)
+    >>> bool(((asker.model().predict(X) > 0) == y).mean() > 0.93)
+    True
+    """
+    asker = Asker(X, **options)
+    n_told = 0
+    while n_told < n:
+        try:
+            questions = open_questions(asker, min(batch_size or 1, n - n_told))
+        except NothingToAskError:
+            break
+        if batch_size is None:
+            (one,) = questions
+            answers = [oracle(one.left, one.choices if asker.design == "match" else one.right)]
+        else:
+            answers = list(oracle(questions))
+            if len(answers) != len(questions):
+                raise InputError(
+                    f"`oracle` gave {len(answers)} answers to {len(questions)} questions. Give one for each."
+                )
+        for question, answer in zip(questions, answers, strict=True):
+            asker.tell(question, answer)
+        n_told += len(questions)
+    return asker
+
+
+def open_questions(asker: Asker, number: int, annotator: str = "") -> list[Question]:
+    """So many different questions for one annotator, or fewer; a NothingToAskError where none is left."""
+    found: list[Question] = []
+    for k in range(number):
+        try:
+            # Everybody has a question of their own.
+            found.append(asker.next(f"{annotator}\n{k}" if k else annotator))
+        except NothingToAskError:
+            if not found:
+                raise
+            break
+    return found
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a process says to a question."""
+
+    answer: bool | int | str
+    question: int | None = None  # its number; without it replies are taken in the order of the questions
+    probability: Probability | None = None  # that the answer is right
+    cost: Annotated[float, Between(0, 1e12)] | None = None  # in the currency of the budget
+    comment: str = ""
+    seconds: float = 0.0  # since the reply before it, or since it was asked
+
+
+class Judge:
+    """A process of the user's that answers: it runs until it is closed."""
+
+    def __init__(self, command: str, timeout: float) -> None:
+        self.command = command
+        self.timeout = timeout
+        try:
+            self._process = subprocess.Popen(
+                shlex.split(command) or [""],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except (OSError, ValueError) as error:
+            raise FileError(f"The command {shortened(command)!r} cannot be run: {error}.") from None
+        self._lines: queue.Queue[str] = queue.Queue()
+        # Threads, as a process that neither reads nor writes must not stop this one.
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        self._writer: threading.Thread | None = None
+
+    def replies(self, questions: Mapping[int, Mapping[str, object]]) -> Iterator[tuple[int, Reply]]:
+        """Hand questions over, each under its number, and give each reply when it is there."""
+        lines = [json.dumps({"question": number, **one}) + "\n" for number, one in questions.items()]
+        self._writer = threading.Thread(target=self._write, args=(lines,), daemon=True)
+        self._writer.start()
+        waiting = list(questions)
+        before = time.monotonic()
+        while waiting:
+            reply = self._read()
+            number = waiting[0] if reply.question is None else reply.question
+            if number not in waiting:
+                raise self._wrong(f"replied to question {number}, which is not open")
+            waiting.remove(number)
+            now = time.monotonic()
+            yield number, replace(reply, seconds=round(now - before, 3))
+            before = now
+
+    def close(self) -> None:
+        """End the process: by the end of its input, or else by force."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(OSError, subprocess.TimeoutExpired):
+            if self._writer is None or not self._writer.is_alive():
+                self._process.stdin.close()
+                self._process.wait(timeout=_PATIENCE)
+        self._process.kill()
+        self._process.wait()
+        for thread, pipe in ((self._writer, self._process.stdin), (self._listener, self._process.stdout)):
+            # Without the other end nobody reads or writes for long.
+            if thread is not None:
+                thread.join(_PATIENCE)
+            with suppress(OSError):
+                pipe.close()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in filter(str.strip, self._process.stdout):
+            self._lines.put(line)
+        self._lines.put("")
+
+    def _write(self, lines: Sequence[str]) -> None:
+        assert self._process.stdin is not None
+        # That it has ended the reader says.
+        with suppress(OSError, ValueError):
+            self._process.stdin.write("".join(lines))
+            self._process.stdin.flush()
+
+    def _read(self) -> Reply:
+        try:
+            line = self._lines.get(timeout=self.timeout)
+        except queue.Empty:
+            raise self._wrong(f"gave no reply within {self.timeout:g} seconds") from None
+        if not line:
+            raise self._wrong(f"ended (exit code {self._process.wait()}) before it had replied")
+        try:
+            found: Reply = read(Reply, json.loads(line))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._wrong(f"replied {shortened(line.strip())!r}, which is not a reply ({error})") from None
+        return found
+
+    def _wrong(self, what: str) -> InputError:
+        return InputError(
+            f"The command {shortened(self.command)!r} {what}. All answers so far are in the log: mend the command, and "
+            "start again to go on from there."
+        )

@@ -1,0 +1,163 @@
+"""Answers by a machine in the place of people: a column of labels, or a process of the user's."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sdulearn.answers.records import Answer
+from sdulearn.asking.oracles import Judge, open_questions
+from sdulearn.asking.records import Question
+from sdulearn.cli.options import positive, say
+from sdulearn.errors import InputError, NothingToAskError, shortened
+from sdulearn.web.session import MAX_NAME, Session
+from sdulearn.web.things import Things
+
+_TOLD_EVERY = 50
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def add_machine_options(machine: argparse._ArgumentGroup) -> None:
+    """Options of ``sdulearn ask`` for a process that answers."""
+    machine.add_argument(
+        "--command",
+        metavar="COMMAND",
+        help="a process that answers instead of people: it reads a line of JSON a question, and writes one a reply",
+    )
+    machine.add_argument(
+        "--budget",
+        type=_budget,
+        metavar="AMOUNT",
+        help='stop it there: 500 answers, 90s, 30m or 2h, or money as in 5usd, by the "cost" in its replies (200)',
+    )
+    machine.add_argument(
+        "--batch-size", type=positive, default=1, metavar="N", help="questions at a time (%(default)s)"
+    )
+    machine.add_argument(
+        "--timeout", type=positive, default=120, metavar="SECONDS", help="longest wait for a reply (%(default)s)"
+    )
+    machine.add_argument(
+        "--audit",
+        type=positive,
+        metavar="N",
+        help="ask a person so many of the answered questions again, drawn at random: how often is the machine wrong?",
+    )
+
+
+def _budget(text: str) -> tuple[str, float]:
+    """Unit and amount: answers without one, seconds, minutes or hours, or a currency."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|[a-zA-Z]{3})?", text)
+    if found is None or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount such as 500 (answers), 90s, 30m, 2h or 5usd")
+    return found[2] or "", float(found[1])
+
+
+def ask_machine(
+    session: Session, things: Things, labels: Sequence[str], instructions: str, arguments: argparse.Namespace
+) -> None:
+    """Answer from the labels or by a command, and say now and then what is found."""
+    unit, limit = arguments.budget or ("", arguments.questions)
+    who = arguments.annotator or shortened(arguments.command or "", MAX_NAME - 20)
+    told = {name: text for name, text in (("ask", arguments.question), ("instructions", instructions)) if text}
+    judge = None
+    given: list[Answer[str]] = []
+    if arguments.command is not None:
+        if session.epsilon is not None:
+            raise InputError("--private protects people, and --command asks a machine. Leave one of them out.")
+        judge = Judge(arguments.command, arguments.timeout)
+        given += [one for one in session.log.contents.answers.values() if one.annotator == who]
+    try:
+        reached = False
+        while not reached and (number := _affordable(given, unit, limit, arguments.batch_size)) > 0:
+            if judge is None:
+                token, question = session.question(who)
+                by_labels = _by_labels(question, labels, session.asker.design)
+                answers: Iterable[Answer[str] | None] = [session.answer(who, token, by_labels)]
+            else:
+                answers = _judged(session, things, judge, who, open_questions(session.asker, number, who), told)
+            for answer in filter(None, answers):
+                given.append(answer)
+                if len(given) % _TOLD_EVERY == 0:
+                    numbers = session.numbers(wait=True)
+                    say(describe_numbers(numbers))
+                    reached = numbers["reached"]
+    except NothingToAskError as error:
+        say(
+            str(error)
+            if unit or session.goal.audit
+            else f"Only {len(given):,} of {limit:,.0f} questions were asked. {error}"
+        )
+    finally:
+        if judge is not None:
+            judge.close()
+    if len(given) % _TOLD_EVERY:
+        say(describe_numbers(session.numbers(wait=True)))
+    if judge is not None:
+        seconds, cost = (sum(getattr(one, name) or 0.0 for one in given) for name in ("seconds", "cost"))
+        say(f"{who}: {len(given):,} answers, {seconds:.1f} seconds" + (f", cost {cost:.4g}" if cost else ""))
+
+
+def _affordable(given: Sequence[Answer[str]], unit: str, limit: float, batch_size: int) -> int:
+    """Questions to ask at once, by what those before have taken."""
+    if not unit:
+        return int(min(limit - len(given), batch_size))
+    name = "seconds" if unit in _SECONDS else "cost"
+    amounts = [getattr(one, name) for one in given]
+    if None in amounts:
+        raise InputError(f'--budget in {unit} needs a "cost" in every reply of --command. Give --budget in answers.')
+    spent = sum(amounts)
+    mean = spent / len(amounts) if amounts else 0.0
+    left = limit * _SECONDS.get(unit, 1) - spent
+    return int(min(batch_size, left / mean + 1e-9 if mean else batch_size)) if left > 0 else 0
+
+
+def _judged(
+    session: Session, things: Things, judge: Judge, who: str, questions: Sequence[Question], told: Mapping[str, str]
+) -> Iterator[Answer[str]]:
+    """Ask a process, but for what it has answered before; every answer is on the disk when it comes."""
+    match = session.asker.design == "match"
+    contents = session.log.contents
+    every = (*contents.withdrawn.values(), *contents.answers.values())
+    known = {one.asked: one for one in every if one.annotator == who}
+    asked: dict[int, tuple[Question, dict[str, object]]] = {}
+    for question in questions:
+        ids = tuple(session.ids[row] for row in question.choices)
+        old = known.get(Answer(session.ids[question.left], ids, "unsure").asked)
+        if old is not None:
+            said = old.said if old.picked is None else ids.index(old.picked)
+            yield session.record(question, said if match else old.word, who, seconds=0.0, cost=0.0)
+            continue
+        left, *others = (things.data(row) for row in (question.left, *question.choices))
+        compared = {"choices": others} if match else {"right": others[0]}
+        asked[question.number] = (question, {**told, "left": left, **compared})
+    for number, reply in judge.replies({number: line for number, (_, line) in asked.items()}) if asked else ():
+        more = {name: value for name, value in vars(reply).items() if name not in ("question", "answer")}
+        try:
+            yield session.record(asked[number][0], reply.answer, who, **more)
+        except InputError as error:
+            raise InputError(f"{who}: {error} The answers before it are in the log.") from None
+
+
+def _by_labels(question: Question, labels: Sequence[str], design: str) -> int | str:
+    """The answer that follows from a column of labels; unsure where one that it needs is missing."""
+    left, *others = (labels[row] for row in (question.left, *question.choices))
+    if left and left in others:
+        return others.index(left) if design == "match" else "same"
+    return "unsure" if "" in (left, *others) else "none" if design == "match" else "different"
+
+
+def describe_numbers(numbers: Mapping[str, Any]) -> str:
+    """What the answers have found, in one line."""
+    parts = [f"{numbers['n_answers']:,} answers"]
+    if classes := numbers["classes"]:
+        # Without random questions there are no shares.
+        shares = ", ".join(f"{one['share']:.0%}" for one in classes if one["share"] == one["share"])
+        parts.append(f"{len(classes)} classes" + (f" ({shares})" if shares else ""))
+    if accuracy := numbers["accuracy"]:
+        interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
+        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), by the random questions")
+    if advice := numbers["advice"]:
+        parts.append(f"the next {advice['n_next']} may add {100 * advice['gain']:.1f} points")
+    return "; ".join(parts)

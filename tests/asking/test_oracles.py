@@ -1,0 +1,123 @@
+"""Functions and processes that answer."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from sdulearn.asking import Question, ask
+from sdulearn.asking.oracles import Judge
+from sdulearn.errors import FileError, InputError
+
+X, Y = load_iris(return_X_y=True)
+
+
+def picks(questions):
+    """The right answers to match questions."""
+    like = [[k for k, point in enumerate(one.choices) if Y[point] == Y[one.left]] for one in questions]
+    return [found[0] if found else "none" for found in like]
+
+
+def test_a_list_of_questions_at_a_time():
+    seen = []
+
+    def oracle(questions):
+        assert all(isinstance(one, Question) for one in questions)
+        seen.append(len(questions))
+        return picks(questions)
+
+    asker = ask(X, oracle, 30, batch_size=8, n_classes="auto", repeat_share=0, random_state=0)
+    assert seen == [8, 8, 8, 6]
+    assert asker.n_answers == 30
+    assert len({(one.left, one.choices) for one in asker._answers}) == 30
+    assert len(asker.classes()) == 3
+
+
+def test_lists_of_one_are_as_no_lists():
+    options = {"n_classes": "auto", "random_state": 0}
+    one = ask(X, lambda left, choices: picks([Question(left, choices)])[0], 20, **options)
+    other = ask(X, picks, 20, batch_size=1, **options)
+    assert one.answers == other.answers
+
+
+def test_every_question_of_a_list_needs_an_answer():
+    with pytest.raises(InputError, match="`oracle` gave 1 answers to 4 questions"):
+        ask(X, lambda questions: ["unsure"], 10, batch_size=4, n_classes="auto")
+
+
+def test_no_more_questions_than_there_are():
+    few = np.random.default_rng(0).normal(size=(6, 2))
+    asker = ask(few, lambda questions: ["same"] * len(questions), 50, batch_size=5, design="random", random_state=0)
+    assert asker.n_answers == 3
+
+
+@pytest.fixture
+def judge(tmp_path):
+    """Runs some lines of Python as a process that answers."""
+    opened = []
+
+    def start(text, timeout=20):
+        path = tmp_path / "judge.py"
+        path.write_text("import json, sys, time\n" + text)
+        opened.append(Judge(f"{sys.executable} {path}", timeout))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+        assert one._process.poll() is not None
+
+
+def test_replies_in_any_order_with_what_they_took(judge):
+    found = judge(
+        "lines = [json.loads(sys.stdin.readline()) for _ in range(3)]\n"
+        "for one in lines[::-1]:\n"
+        "    reply = {'question': one['question'], 'answer': one['left'], 'probability': 0.9, 'cost': 2}\n"
+        "    print(json.dumps(reply), flush=True)\n"
+        "    print(flush=True)\n"
+    )
+    replies = dict(found.replies({k: {"left": f"thing {k}"} for k in (7, 8, 9)}))
+    assert list(replies) == [9, 8, 7]
+    assert (replies[9].answer, replies[9].probability, replies[9].cost) == ("thing 9", 0.9, 2.0)
+    assert all(0 <= one.seconds < 20 for one in replies.values())
+
+
+def test_without_numbers_replies_are_in_order(judge):
+    found = judge("for line in sys.stdin: print('{\"answer\": true}', flush=True)\n")
+    assert [number for number, _ in found.replies({3: {}, 5: {}})] == [3, 5]
+    assert [one.answer for _, one in found.replies({6: {}})] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("input(); print('yes', flush=True); input()", "replied 'yes', which is not a reply"),
+        ("input(); print('[1]', flush=True); input()", "which is not a reply"),
+        ("input(); print(json.dumps({'cost': 1}), flush=True); input()", "'answer' is missing"),
+        ("input(); print(json.dumps({'answer': 'same', 'probability': 2}), flush=True)", "from 0 to 1"),
+        ("input(); print(json.dumps({'answer': 0, 'question': 99}), flush=True)", "question 99, which is not open"),
+        ("input(); sys.exit(3)", r"ended \(exit code 3\) before it had replied"),
+        ("time.sleep(60)", "gave no reply within 0.5 seconds"),
+    ],
+)
+def test_what_can_go_wrong_is_said(judge, text, message):
+    found = judge(text, 0.5 if "sleep" in text else 20)
+    # More than a pipe holds: a process that does not read stops nobody.
+    long = {"left": "x" * 300_000 if "sleep" in text else "x"}
+    with pytest.raises(InputError, match=message) as error:
+        list(found.replies({1: long}))
+    assert "All answers so far are in the log" in str(error.value)
+
+
+@pytest.mark.parametrize("command", ["/no/such/program", "", "'"])
+def test_a_command_that_cannot_be_run(command):
+    with pytest.raises((FileError, InputError), match="cannot be run"):
+        Judge(command, 1)
+
+
+def test_questions_are_lines_of_json(judge):
+    found = judge("for line in sys.stdin: print(json.dumps({'answer': line}), flush=True)\n")
+    ((_, reply),) = found.replies({1: {"left": {"text": "two\nlines, ümläut"}}})
+    assert json.loads(reply.answer) == {"question": 1, "left": {"text": "two\nlines, ümläut"}}
