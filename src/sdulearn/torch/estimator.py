@@ -70,7 +70,7 @@ class PairNetworkClassifier(PairClassifier):
     distortion : callable or None, default=None
         ``distortion(rows, generator)`` changes rows at random but keeps their classes. None is
         :func:`~sdulearn.torch.distort_images` for images and a little noise for other rows.
-    agreement, use : float, default=1.0
+    agreement, use : float, default=0.5 and 1.0
         Weights of the two terms of unlabeled rows.
     temperature : float, default=0.5
         As in :func:`~sdulearn.torch.unlabeled_loss`.
@@ -180,7 +180,7 @@ class PairNetworkClassifier(PairClassifier):
         hidden_layer_sizes: Sequence[int] = (512, 512),
         image_shape: Sequence[int] | None = None,
         distortion: Callable[[Tensor, Any], Tensor] | None = None,
-        agreement: float = 1.0,
+        agreement: float = 0.5,
         use: float = 1.0,
         temperature: float = 0.5,
         prior: float | Sequence[float] | None = None,

@@ -21,7 +21,7 @@ _ROWS = 8192
 # makes all rows alike.
 RAMP = 0.4
 # What is left of the weight of the use of all classes after 0.6 of the steps, where their shares are not known.
-LAST_USE = 1.0
+LAST_USE = 0.3
 # Steps between two estimates of error rates.
 _RATE_STEPS = 50
 # Steps before one is recorded on a GPU.
