@@ -88,8 +88,8 @@ def test_parts_are_written_in_the_order_of_the_rows(parts, monkeypatch, engine, 
     found = pd.concat(map(pd.read_parquet, files))
     assert found["id"].tolist() == frame["id"].tolist()
     np.testing.assert_array_equal(found["probability"], np.concatenate([one.probability[:, 1] for one in whole]))
-    assert counts.by_class.sum() == len(frame)
-    assert counts.n_asked == (0 if answers is None else 3)
+    assert counts["by_class"].sum() == len(frame)
+    assert counts["n_asked"] == (0 if answers is None else 3)
     if answers is not None:
         assert found.set_index("id")["n_answers"].nlargest(2).to_dict() == {"r3": 2, "r9": 1}
 

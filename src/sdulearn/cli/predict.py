@@ -28,6 +28,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from sdulearn.blocks import Sums
 from sdulearn.cli.options import (
     add_engine_options,
     add_files_options,
@@ -45,9 +46,9 @@ from sdulearn.io.model_file import load_model
 from sdulearn.progress import RowProgress
 from sdulearn.table_model import TableModel
 from sdulearn.workflow.predict import (
-    PredictionCounts,
     Predictions,
     asked_rows,
+    counts_of,
     number_columns,
     parquet_writer,
     predict_table,
@@ -104,9 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
             found = write_predictions(model, arguments.table, output, **options, engine=engine)
     else:
         found = _write(model, arguments, options, escaped)
-    counts = dict(zip(model.names, found.by_class.tolist(), strict=True))
-    summary = {"n_rows": int(found.by_class.sum()), "n_asked": found.n_asked, "classes": counts}
-    summary |= {"unseen_texts": found.unseen, "formulas": escaped}
+    counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
+    summary = {"n_rows": int(found["by_class"].sum()), "n_asked": found["n_asked"], "classes": counts}
+    summary |= {"unseen_texts": found["unseen"], "formulas": escaped}
     if arguments.json:
         print_json({"file": output, **summary})
     else:
@@ -114,21 +115,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(
-    model: TableModel, arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]
-) -> PredictionCounts:
+def _write(model: TableModel, arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]) -> Sums:
     """To the screen or to one file."""
     if arguments.engine == "dask":
         raise InputError(
             "The workers of a cluster write a folder of Parquet files: name one with -o, without an ending."
         )
-    counts = PredictionCounts(np.zeros(len(model.classes), dtype=np.int64), 0, Counter())
+    counts = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
     # Bars and rows would not share a screen well.
     progress = None if arguments.output is None else RowProgress("predicting", log=True).expect
     with _written(arguments.output, model, escaped, arguments.answers is not None) as write:
         for found in predict_table(model, arguments.table, **options, progress=progress):
             write(found)
-            counts += PredictionCounts.of(found, len(model.classes))
+            counts += counts_of(found, len(model.classes))
     return counts
 
 

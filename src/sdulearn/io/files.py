@@ -9,6 +9,7 @@ import io
 import os
 import re
 import secrets
+import shutil
 import time
 import zlib
 from collections import Counter
@@ -217,21 +218,22 @@ def from_cell(cell: str) -> str:
 
 
 @contextmanager
-def written_whole(path: Location) -> Iterator[Path]:
-    """A draft that takes the file's name at the end: the file appears whole or not at all."""
+def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
+    """A draft that takes the name of the file, or folder, at the end: it appears whole or not at all."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
-        draft.touch(exist_ok=False)
+        draft.mkdir() if folder else draft.touch(exist_ok=False)
     except OSError as error:
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from None
     try:
         yield draft
-        with draft.open("rb+") as file:
-            os.fsync(file.fileno())
+        if not folder:
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())
         draft.replace(target)
     finally:
-        draft.unlink(missing_ok=True)
+        shutil.rmtree(draft, ignore_errors=True) if folder else draft.unlink(missing_ok=True)
     for other in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         # Of a killed process, by its age: nobody can tell whether one runs on another machine.
         with suppress(OSError):

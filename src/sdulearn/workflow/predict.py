@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.base import posterior_of
+from sdulearn.blocks import Sums, add_all
 from sdulearn.columns import Columns, Where, in_row
 from sdulearn.errors import FileError, InputError, quoted, require
 from sdulearn.io.answers import read_answers
@@ -66,23 +65,10 @@ class Predictions:
         return shown if self.n_answers is None else [*shown, self.n_answers]
 
 
-@dataclass(frozen=True)
-class PredictionCounts:
-    """What predictions add up to."""
-
-    by_class: Codes  # rows of each class
-    n_asked: int  # rows by features and answers
-    unseen: Counter[str]
-
-    @classmethod
-    def of(cls, found: Predictions, n_classes: int) -> PredictionCounts:
-        """Those of some rows."""
-        n_asked = 0 if found.n_answers is None else int(np.count_nonzero(found.n_answers))
-        return cls(np.bincount(found.place, minlength=n_classes), n_asked, found.unseen)
-
-    def __add__(self, other: PredictionCounts) -> PredictionCounts:
-        by_class = self.by_class + other.by_class
-        return PredictionCounts(by_class, self.n_asked + other.n_asked, self.unseen + other.unseen)
+def counts_of(found: Predictions, n_classes: int) -> Sums:
+    """What predictions add up to; see :func:`write_predictions`."""
+    n_asked = 0 if found.n_answers is None else int(np.count_nonzero(found.n_answers))
+    return Sums(by_class=np.bincount(found.place, minlength=n_classes), n_asked=n_asked, unseen=found.unseen)
 
 
 @dataclass(frozen=True)
@@ -307,7 +293,7 @@ def write_predictions(
     sheet: str | None = None,
     skip_rows: int | None = None,
     engine: str | Engine = "stream",
-) -> PredictionCounts:
+) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, several at a time, on all cores or on a cluster.
 
     The files are numbered in the order of the rows, one for each file of the table, or for each million of its rows;
@@ -328,9 +314,9 @@ def write_predictions(
 
     Returns
     -------
-    PredictionCounts
-        ``by_class``, the number of rows of each class of the model; ``unseen``, how many texts of a column were no
-        known category; ``n_asked``, the number of rows by features and answers.
+    dict
+        "by_class", the number of rows of each class of the model; "unseen", how many texts of a column were no
+        known category; "n_asked", the number of rows by features and answers.
 
     See Also
     --------
@@ -342,14 +328,16 @@ def write_predictions(
     id_type = require("pyarrow", "files").int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
     parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]
-    with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where, _drafted(folder) as draft:
+    if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
+        raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
+    opened = nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine)
+    with opened as where, written_whole(Path(folder).absolute(), folder=True) as draft:
         if answers is not None:
             given = read_answers(answers)
             asked = sorted(set(given.ids.ravel().tolist()))
             found = where.blocks(parts, table.n_rows).sum(asked_in_part, reader, asked)
             reader = replace(reader, answered=_posterior(model, found or (), given, skip_bad))
-        counts: PredictionCounts | None
-        counts = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
+        counts: Sums | None = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
     return counts
@@ -390,37 +378,18 @@ def asked_in_part(
 
 def write_part(
     block: tuple[int, list[Part]], _rows: range, _weight: None, reader: Reader, folder: str, id_type: ArrowType
-) -> PredictionCounts | None:
+) -> Sums | None:
     """Write the predictions of a stretch of rows; nothing where it has none."""
     number, stretch = block
-    counts = None
+    counts: list[Sums] = []
     with (
         written_whole(Path(folder) / _NAME.format(number)) as draft,
         parquet_writer(draft, reader.model, id_type) as write,
     ):
         for one in chain.from_iterable(map(reader, stretch)):
             write(one)
-            found = PredictionCounts.of(one, len(reader.model.classes))
-            counts = found if counts is None else counts + found
-    return counts
-
-
-@contextmanager
-def _drafted(path: Location) -> Iterator[Path]:
-    """A folder that takes its name at the end."""
-    target = Path(path)
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise FileError(f"{target} is there already. Name a new folder, or remove it first.")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part").absolute()
-    try:
-        draft.mkdir()
-    except OSError as error:
-        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from None
-    try:
-        yield draft
-        draft.replace(target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+            counts.append(counts_of(one, len(reader.model.classes)))
+    return add_all(counts)
 
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
