@@ -217,9 +217,10 @@ def _text_rows(
     """Rows below so many lines, the last of which is the header."""
     arrow = require("pyarrow.csv", "files")
     pa = require("pyarrow", "files")
-    with _clear_errors(path), open_bytes(path) as file:
+    with open_bytes(path) as file:
         # Streams of pyarrow's own: threads of it that need Python abort where a program ends.
-        stream = pa.BufferReader(file.read()) if isinstance(file, gzip.GzipFile) else pa.OSFile(path)
+        stream = pa.OSFile(path)
+        stream = pa.CompressedInputStream(stream, "gzip") if isinstance(file, gzip.GzipFile) else stream
     with _clear_errors(path), stream:
         batches = arrow.open_csv(
             stream,
@@ -257,6 +258,11 @@ def _clear_errors(path: Location) -> Iterator[None]:
     try:
         with refuse_damaged(path):
             yield
+    except OSError as error:
+        # As pyarrow speaks of a zipped file.
+        if "compressed" not in str(error) and "inflate" not in str(error):
+            raise
+        raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         if "UTF8" in str(error):
             raise not_utf8(path) from None
