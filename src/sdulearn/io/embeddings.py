@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,15 @@ from sdulearn.errors import InputError, quoted, reason, require
 from sdulearn.io.files import Location, cannot_open, file_format
 from sdulearn.io.survey import find_ids, id_texts, may_hold_ids
 from sdulearn.io.tables import Batches, Part, Table, read_whole
-from sdulearn.types import ArrowColumn, ArrowTable, Codes
-
-_NAME = "embedding {}"
+from sdulearn.types import ArrowColumn, ArrowTable
 
 
 def with_embedding(table: Table, path: Location | None) -> Table:
     """A table with the vectors of a file beside its columns: row by row, or by a column of ids that both have."""
     if path is None:
         return table
-    vectors, ids = _read(str(path), _changed(path))
-    names = [_NAME.format(k) for k in range(1, vectors.shape[1] + 1)]
+    vectors, ids = _read(path)
+    names = [f"embedding {k}" for k in range(1, vectors.shape[1] + 1)]
     if both := [name for name in names if name in table.types]:
         raise InputError(f"{table.name} has a column {quoted(both[0])}, as the vectors of {path} are named. Rename it.")
     shared = [name for name in ids if name in table.types]
@@ -33,82 +31,64 @@ def with_embedding(table: Table, path: Location | None) -> Table:
         raise InputError(f"{path} and {table.name} share {len(shared)} columns that may hold ids. Keep one of them.")
     if shared and len(ids[shared[0]].unique()) < len(vectors):
         raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
-    if not shared and table.n_rows not in (None, len(vectors)):
-        raise _unequal(table.name, f"{table.n_rows:,}", str(path), len(vectors))
     key = shared[0] if shared else next(iter(table.types))
-    counts = not shared and table.n_rows is None
-    parts = [_Joined(part, table.name, str(path), _changed(path), key, bool(shared), counts) for part in table.parts]
+    joined = partial(
+        _joined, table.name, str(path), table.n_rows, vectors, dict(zip(names, count())), key, ids.get(key)
+    )
     types = {**table.types, **dict.fromkeys(names, require("pyarrow", "files").float64())}
-    return replace(table, types=types, parts=tuple(parts), together=tuple(names))
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """A part with vectors; see :data:`sdulearn.io.tables.Part`."""
-
-    part: Part
-    table: str
-    path: str
-    changed: float
-    key: str  # a column of the table that is always read
-    by_id: bool  # whether it holds ids that name the vectors
-    counts: bool  # whether the part is the whole table, and nobody knows yet how many rows it has
-
-    def __call__(self, columns: Sequence[str], rows: int) -> Batches:
-        """Batch by batch."""
-        pa = require("pyarrow", "files")
-        vectors, ids = _read(self.path, self.changed)
-        places = {name: k for k in range(vectors.shape[1]) if (name := _NAME.format(k + 1)) in columns}
-        own = [name for name in columns if name not in places]
-        end = 0
-        for begin, batch in self.part(list(dict.fromkeys([*own, self.key])), rows):
-            end = begin + batch.num_rows
-            if end > len(vectors) and not self.by_id:
-                raise _unequal(self.table, f"{end:,} or more", self.path, len(vectors))
-            place = self._found(batch[self.key], ids[self.key]) if self.by_id else slice(begin, end)
-            some = np.asarray(vectors[place], dtype=np.float64)
-            cells = {name: batch[name] for name in own} | {name: pa.array(some[:, k]) for name, k in places.items()}
-            yield begin, pa.RecordBatch.from_arrays([*cells.values()], [*cells])
-        if self.counts and end != len(vectors):
-            raise _unequal(self.table, f"{end:,}", self.path, len(vectors))
-
-    def _found(self, values: ArrowColumn, ids: ArrowColumn) -> Codes:
-        found = find_ids(values, ids)
-        if (found < 0).any():
-            lost = quoted(str(values[int(np.argmin(found))]))
-            raise InputError(f"{self.path} has no vector for {lost}, a row of {self.table}. Compute those of all rows.")
-        return found
-
-
-def _unequal(table: str, n_rows: str, path: str, n_vectors: int) -> InputError:
-    return InputError(
-        f"{table} has {n_rows} rows and {path} {n_vectors:,} vectors, which go together row by row. Compute one for "
-        "each row, or give a .parquet file with a column of ids that the table has too."
+    return replace(
+        table, types=types, parts=tuple(partial(joined, part) for part in table.parts), together=tuple(names)
     )
 
 
-def _changed(path: Location) -> float:
-    try:
-        return Path(path).stat().st_mtime
-    except OSError as error:
-        raise cannot_open(path, error) from None
+def _joined(
+    table: str,
+    path: str,
+    n_rows: int | None,
+    vectors: NDArray[Any],
+    places: Mapping[str, int],
+    key: str,
+    ids: ArrowColumn | None,
+    part: Part,
+    columns: Sequence[str],
+    rows: int,
+) -> Batches:
+    """A part with vectors (see :data:`sdulearn.io.tables.Part`); ``key`` is always read, and may hold their ids."""
+    pa = require("pyarrow", "files")
+    own = [name for name in columns if name not in places]
+    end = n_rows or 0
+    for begin, batch in part(list(dict.fromkeys([*own, key])), rows):
+        end = max(end, begin + batch.num_rows)
+        place = np.arange(begin, begin + batch.num_rows) if ids is None else find_ids(batch[key], ids)
+        if (lost := (place < 0) | (place >= len(vectors))).any():
+            row = (
+                f"row {begin + int(np.argmax(lost))}" if ids is None else quoted(str(batch[key][int(np.argmax(lost))]))
+            )
+            raise InputError(f"{path} has no vector for {row} of {table}. Compute one for each row.")
+        some = np.asarray(vectors[place], dtype=np.float64)
+        made = {name: pa.array(some[:, places[name]]) for name in columns if name in places}
+        yield begin, pa.RecordBatch.from_pydict({**{name: batch[name] for name in own}, **made})
+    if ids is None and end < len(vectors):
+        raise InputError(
+            f"{table} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. Compute one "
+            "for each row, or give a .parquet file with a column of ids that the table has too."
+        )
 
 
-@lru_cache(maxsize=2)
-def _read(path: str, _changed: float) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
+def _read(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
     """Vectors of a file, one a row, and its columns that may hold ids, as texts."""
+    ids: dict[str, ArrowColumn] = {}
     if file_format(path, ("npy", "parquet")) == "npy":
         try:
             vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        except OSError as error:
+            raise cannot_open(path, error) from None
         except (ValueError, EOFError) as error:
             raise InputError(f"{path} cannot be read as an array of numbers: {reason(error)}") from None
-        ids: dict[str, ArrowColumn] = {}
     else:
         vectors, ids = _of_parquet(read_whole(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or not vectors.size:
-        raise InputError(
-            f"{path} holds {vectors.dtype} of shape {vectors.shape}; vectors are numbers, a row for each row."
-        )
+        raise InputError(f"{path} holds {vectors.dtype} of shape {vectors.shape}; vectors are rows of numbers.")
     return vectors, ids
 
 
