@@ -63,7 +63,7 @@ WRONG = {
     "plan --repeats auto": "'auto' is not a whole number",
     "check p.csv --answers yes": "not of the form yes=similar,no=dissimilar",
     "check p.csv --answers =similar": "not of the form",
-    "check p.csv --pair-columns a,b": "does not name three to five columns",
+    "check p.csv --columns a,b": "does not name three to five columns",
 }
 
 
@@ -126,7 +126,7 @@ def test_values_that_options_take():
     found = build_parser(["fit"]).parse_args([*given, "--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"])
     assert (found.classes, found.error_rate, found.drop, found.unlabeled, found.prior) == (2, 0.5, ("a", "b"), 7, 0.25)
     assert found.answers == {"ja": "similar"}
-    found = build_parser(["fit"]).parse_args([*given, "--classes", "auto", "--pair-columns", "l, r, said"])
+    found = build_parser(["fit"]).parse_args([*given, "--classes", "auto", "--columns", "l, r, said"])
     assert (found.classes, found.pair_columns) == ("auto", {"id_a": "l", "id_b": "r", "label": "said"})
 
 

@@ -121,10 +121,9 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def add_answer_options(parser: argparse._ActionsContainer) -> None:
-    """``--pair-columns`` and ``--answers``, by which every command reads a file of answers."""
+    """``--columns`` and ``--answers``, by which every command reads a file of answers."""
     parser.add_argument(
         "--columns",
-        "--pair-columns",
         dest="pair_columns",
         type=_columns,
         metavar="A,B,LABEL[,WEIGHT[,ANNOTATOR]]",

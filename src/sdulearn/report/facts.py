@@ -291,7 +291,8 @@ def _unreadable(d: Details) -> str:
 
 def _table_read(d: Details) -> str:
     ids = f"ids from {quoted(d['id_column'])}" if d["id_column"] else "rows numbered from 0"
-    columns = f"{d['n_columns']:,} columns, " if "n_columns" in d else ""
+    n_columns = d.get("n_columns")
+    columns = "" if n_columns is None else "1 column, " if n_columns == 1 else f"{n_columns:,} columns, "
     features = f"{columns}{d['n_features']:,} features"
     return f"{d['table']}: {d['n_rows']:,} rows, {features}, {ids}; {d['n_unlabeled']:,} rows used as unlabeled."
 
