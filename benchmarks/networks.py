@@ -361,8 +361,12 @@ def write(path):
     for name in SETS:
         for n in COUNTS:
             cells = [by_row["tables" if m == "network" else "others", f"{m} {name} {n}"] for m in models]
-            if all(cells):
-                shown = [f"{100 * np.mean([line['accuracy'] for line in lines]):.1f}" for lines in cells]
+            if any(cells):
+                means = [100 * np.mean([line["accuracy"] for line in lines]) if lines else None for lines in cells]
+                shown = [
+                    "-" if mean is None else f"{mean:.1f} ({len(lines)})"
+                    for mean, lines in zip(means, cells, strict=True)
+                ]
                 table.append(f"| {name} | {n:,} | {' | '.join(shown)} |")
     write_between(PAGE, "tables", table)
 

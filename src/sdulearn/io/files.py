@@ -217,6 +217,15 @@ def from_cell(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder; other threads may still write into it for a moment after an error."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
+
+
 @contextmanager
 def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
     """A draft that takes the name of the file, or folder, at the end: it appears whole or not at all."""
@@ -233,7 +242,10 @@ def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
                 os.fsync(file.fileno())
         draft.replace(target)
     finally:
-        shutil.rmtree(draft, ignore_errors=True) if folder else draft.unlink(missing_ok=True)
+        if folder:
+            _remove_folder(draft)
+        else:
+            draft.unlink(missing_ok=True)
     for other in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         # Of a killed process, by its age: nobody can tell whether one runs on another machine.
         with suppress(OSError):
