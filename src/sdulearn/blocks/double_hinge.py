@@ -55,12 +55,6 @@ _WIDE = 0.5
 # step: within the rounding the error of a step is of second order. Over 144 problems of all kinds a
 # half or a quarter took 5 and 8 per cent more passes.
 _LEFT = 1 / 3
-# The width falls at most so fast: what is predicted from the last two widths holds for no narrower
-# one. Where rows crowd, _FACTOR is as fast as it holds; elsewhere that took 18 per cent more passes.
-_FASTEST = 1e-2
-# A first step needs so much of the weight within the rounding: else nothing but the penalty holds
-# the intercept, and it has none.
-_LEAST_KINKED = 1e-2
 # The small problem takes some 30 iterations; one that takes more than these has too few rows and is
 # unbounded.
 _SMALL_ITER = 100
@@ -102,7 +96,6 @@ class _Search:
         self.path: list[tuple[Array, float]] = []
         self.budget = affordable_rows(len(self.w))
         self.caution = 1.0
-        self.fastest = _FASTEST
         # See the derivation above.
         self.narrowest = max(tol / 2, _NARROWEST) * self.flat
         self.spread = np.inf
@@ -125,7 +118,6 @@ class _Search:
         if not self._near_kink(moved) <= self.problem.n_rows / 2:
             # The sample says no more than that z is about flat.
             self.spread = _WIDE * self.flat
-            self.fastest = 1 / _FACTOR
         return False
 
     def _sum(self, task: Callable[..., Sums], *arguments: object) -> Sums:
@@ -182,7 +174,7 @@ class _Search:
             if self.best.optimality <= self.tol:
                 return True
             step = -Cholesky(sums["second"], moments.ridge).solve(gradient)
-            following = self._narrow(step, delta, sums["kinked"])
+            following = self._narrow(step, delta)
             if following is None:
                 self.w = self.w + step
                 return False
@@ -190,17 +182,15 @@ class _Search:
             same_width = self.spread == delta
         return True
 
-    def _narrow(self, step: Array, delta: float, kinked: float) -> Array | None:
+    def _narrow(self, step: Array, delta: float) -> Array | None:
         """Where to go next, ``spread`` being the width there; None where the rows in doubt are few."""
         moved = self._moved(step)
-        if not self.path and kinked < _LEAST_KINKED * self.problem.moments.total:
-            self.spread = _FACTOR * delta
-            return self.w
         if moved >= delta:
             self.spread = delta if self.path else moved
             return self.w + step
         self.path.append((self.w + step, delta))
-        self.spread = max(moved * _LEFT, delta * self.fastest, self.narrowest)
+        # What is predicted from the last two widths holds for no narrower one.
+        self.spread = max(moved * _LEFT, delta / _FACTOR, self.narrowest)
         if self._near_kink(self.caution * self.spread) <= self.budget:
             return None
         return _predict(self.path, self.spread)
@@ -241,7 +231,6 @@ class _Search:
                 return True
         self.caution *= _FACTOR
         self.spread *= _FACTOR
-        self.fastest = 1 / _FACTOR
         self.attempts += 1
         return self.attempts == _ATTEMPTS
 
@@ -286,7 +275,7 @@ def rounded_sums(
     the rounded slopes.
     """
     d = len(w)
-    found = Sums(value=0.0, before=0.0, excess=0.0, gap=0.0, kinked=0.0)
+    found = Sums(value=0.0, before=0.0, excess=0.0, gap=0.0)
     found |= {"slopes": np.zeros(d), "second": np.zeros((d, d))}
     flat = rule.loss.flat
     for A, a in rule.pieces(X, y, weight):
@@ -302,7 +291,6 @@ def rounded_sums(
         # A row is near both kinks where the rounding is wider than the flat part.
         kinks = (np.abs(z - flat) < delta).astype(np.float64) + (np.abs(z + flat) < delta)
         kinked = np.flatnonzero(kinks)
-        found["kinked"] += float(a[kinked].sum())
         found["second"] += weighted_gram(A[kinked], (a * kinks)[kinked] / (4 * delta))
     return found
 
