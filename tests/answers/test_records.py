@@ -58,7 +58,7 @@ def test_an_answer_in_words_as_a_code_and_as_pairs():
     ):
         answer = Answer("b", ("a",), said, number=4, session="s")
         assert (answer.word, answer.sign, answer.pairs()) == (word, sign, pairs)
-        assert (answer.right, answer.key, answer.pair) == ("a", ("s", 4), ("a", "b"))
-    # Of the same class as one choice, it is different from all others.
-    assert Answer(7, (3, 5, 9), 1).pairs() == [(7, 3, -1), (7, 5, 1), (7, 9, -1)]
+        assert (answer.right, answer.key, answer.asked) == ("a", ("s", 4), ("a", "b"))
+    # That it is different from the other choices follows where these are known to differ.
+    assert Answer(7, (3, 5, 9), 1).pairs() == [(7, 5, 1)]
     assert Answer(7, (3, 5), "none").pairs() == [(7, 3, -1), (7, 5, -1)]

@@ -195,7 +195,7 @@ def fit_table(
     >>> round(model.report.accuracy.value, 2)
     0.96
     >>> model.predict(points)[:3]
-    array(['-1', '-1', '-1'], dtype=object)
+    array([-1, -1, -1])
     """
     if (answers is None) == (codes is None):
         raise InputError("Give either `answers` or `codes`, the column of the table that holds pair codes.")
