@@ -54,7 +54,7 @@ TEXT: Kind = "text"
 IMAGE: Kind = "image"
 _NUMBERS = (NUMBER, BOOLEAN, DATE)
 # Nobody wants a feature for each of so many texts; beyond it they are no longer counted one by one.
-MANY_TEXTS = 100_000
+MANY_TEXTS = 10_000
 # Numbers are counted one by one only where the first of them are few different ones.
 _FIRST = 2_000
 _FEW = 1_000
@@ -453,7 +453,8 @@ def _count_plain(found: Array, values: ArrowColumn, rows: Codes) -> ColumnCounts
 
 def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Texts of which some are no plain numbers, by each different one, the first ones first."""
-    different, times = values.drop_null().value_counts().flatten()
+    counted = values.drop_null().value_counts()
+    different, times = counted.flatten()
     texts = trimmed(different)
     number = np.asarray(times)
     marks = are_marks(texts)
@@ -478,7 +479,7 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
         forms,
         n_infinite=int(infinite.sum()),
         n_fractions=1,
-        texts=_frequencies(values),
+        texts=_as_counter(counted),
         marks=Counter({texts[k].as_py(): int(number[k]) for k in np.flatnonzero(marks)}),
         n_both=int(number[both].sum()),
         n_short=int(number[have_short_years(texts)].sum()),
@@ -500,7 +501,11 @@ def _firsts(rows: Codes, texts: ArrowColumn | None = None, **masks: Mask | Arrow
 
 def _frequencies(values: ArrowColumn) -> Counter[str] | None:
     """How often each value occurs, as text; None where there are too many."""
-    values, counts = values.drop_null().value_counts().flatten()
+    return _as_counter(values.drop_null().value_counts())
+
+
+def _as_counter(counted: ArrowColumn) -> Counter[str] | None:
+    values, counts = counted.flatten()
     if len(values) > MANY_TEXTS:
         return None
     texts = values.cast(require("pyarrow", "files").string())
