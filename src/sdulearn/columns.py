@@ -397,13 +397,18 @@ def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
         return ColumnCounts(len(values), values.null_count)
     if kind != CATEGORY:
         return _count_numbers(numbers(values), values, rows, kind)
-    if not require("pyarrow.types", "files").is_dictionary(values.type):
-        plain = plain_numbers(trimmed(values)) if guessed else None
-        # "nan" is a number for Arrow, and a mark for us.
-        if plain is None or np.isnan(found := np.asarray(plain)).sum() > values.null_count:
-            return _count_texts(values, rows)
-        return _count_plain(found, values, rows)
-    return ColumnCounts(len(values), values.null_count, texts=_frequencies(values), odd=_firsts(rows, gap=values))
+    if require("pyarrow.types", "files").is_dictionary(values.type):
+        return ColumnCounts(len(values), values.null_count, texts=_frequencies(values), odd=_firsts(rows, gap=values))
+    # Most files have no blanks around numbers, and to look for some takes as long as to read the numbers.
+    texts = values
+    plain = plain_numbers(texts) if guessed else None
+    if guessed and plain is None:
+        texts = trimmed(values)
+        plain = plain_numbers(texts)
+    # "nan" is a number for Arrow, and a mark for us.
+    if plain is None or np.isnan(found := np.asarray(plain)).sum() > values.null_count:
+        return _count_texts(values, rows)
+    return _count_plain(found, values, texts, rows)
 
 
 def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind = NUMBER) -> ColumnCounts:
@@ -433,13 +438,12 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
     )
 
 
-def _count_plain(found: Array, values: ArrowColumn, rows: Codes) -> ColumnCounts:
+def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Texts that are plain numbers, and what they would be if the comma were the decimal mark: 1.234 thousands."""
     pc = require("pyarrow.compute", "files")
-    texts = trimmed(values)
     place = np.asarray(pc.fill_null(pc.find_substring(texts, "."), -1))
     is_pointed = place >= 0
-    thousands = is_pointed & (np.asarray(pc.fill_null(pc.utf8_length(texts), 0)) - place == len(".000"))
+    thousands = is_pointed & (np.asarray(pc.fill_null(pc.binary_length(texts), 0)) - place == len(".000"))
     if thousands.any():
         thousands &= may_be_thousands(texts)
     present = ~np.isnan(found)

@@ -107,11 +107,14 @@ def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
     """
     pa = require("pyarrow", "files")
     pc = require("pyarrow.compute", "files")
-    texts = trimmed(values)
-    if spelling.marks:
-        marked = pc.is_in(texts, value_set=pa.array(spelling.marks))
-        texts = pc.if_else(marked, pa.scalar(None, pa.string()), texts)
+    texts = values
     plain = plain_numbers(texts, spelling.form)
+    if plain is None:
+        texts = trimmed(values)
+        if spelling.marks:
+            marked = pc.is_in(texts, value_set=pa.array(spelling.marks))
+            texts = pc.if_else(marked, pa.scalar(None, pa.string()), texts)
+        plain = plain_numbers(texts, spelling.form)
     if plain is not None:
         return np.asarray(plain), np.zeros(len(texts), dtype=bool)
     found = spelled(texts, spelling.form)
