@@ -34,9 +34,9 @@ from sdulearn.spelling import (
     Spelling,
     are_marks,
     have_short_years,
-    may_be_dates,
     may_be_thousands,
     plain_numbers,
+    possible_forms,
     read_texts,
     spelled,
     trimmed,
@@ -462,31 +462,35 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     texts = trimmed(different)
     number = np.asarray(times)
     marks = are_marks(texts)
-    fits: dict[str, Mask] = {}
-    forms: dict[str, Moments] = {}
-    for form in FORMS if may_be_dates(texts).any() else DECIMALS:
-        found = spelled(texts, form)
-        fits[form] = ~np.isnan(found)
-        found = np.repeat(found[fits[form]], number[fits[form]])
-        forms[form] = Moments.of(found, CYCLES if form in DATES else ())
-    both = fits["."] & fits[","]
-    others = {form: ~fits.get(form, np.zeros_like(marks)) & ~marks for form in FORMS}
-    infinite = np.isinf(spelled(texts, "."))
+    none = np.zeros_like(marks)
+    found = {form: spelled(texts, form) for form in possible_forms(texts)}
+    fits = {form: ~np.isnan(one) for form, one in found.items()}
+    forms = {
+        form: Moments.of(np.repeat(one[fits[form]], number[fits[form]]), CYCLES if form in DATES else ())
+        for form, one in found.items()
+    }
+    both = fits["."] & fits[","] if found else none
+    infinite = np.isinf(found["."]) if found else none
     firsts = _firsts(
-        np.arange(len(texts)), texts, **others, unclear=both & may_be_thousands(texts), mark=marks, infinite=infinite
+        np.arange(len(texts)),
+        texts,
+        **{form: ~fits.get(form, none) & ~marks for form in FORMS},
+        unclear=both & may_be_thousands(texts) if both.any() else none,
+        mark=marks,
+        infinite=infinite,
     )
     # The first of its kind is the first row with that text.
     odd = {what: (int(rows[values.index(different[place]).as_py()]), text) for what, (place, text) in firsts.items()}
     return ColumnCounts(
         len(values),
         values.null_count,
-        forms,
+        forms or {".": Moments()},
         n_infinite=int(infinite.sum()),
         n_fractions=1,
         texts=_as_counter(counted),
         marks=Counter({texts[k].as_py(): int(number[k]) for k in np.flatnonzero(marks)}),
         n_both=int(number[both].sum()),
-        n_short=int(number[have_short_years(texts)].sum()),
+        n_short=int(number[have_short_years(texts)].sum()) if "y-m-d" in found else 0,
         odd={**odd, **_firsts(rows, gap=values)},
     )
 

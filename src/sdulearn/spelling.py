@@ -33,6 +33,8 @@ _THOUSANDS = rf"^[+-]?{_GROUPS.format(between='.', mark=',')}$"
 _DECIMALS = r"^[+-]?(?:\d+{decimal}?\d*|{decimal}\d+|{groups}(?:{decimal}\d+)?)(?:[eE][+-]?\d+)?$"
 # Who writes 31.12.55 may mean 1955 or 2055.
 _SHORT_YEAR = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}( .*)?$"
+# Texts by which a column is taken for one of numbers, so that it is worth reading the others.
+_PROBE = 100
 # Arrow takes no groups without a name.
 _TIME = r"(?P<h>\d{1,2}):(?P<min>\d{2})(?::(?P<s>\d{2}(?:\.\d+)?))?"
 _CLOCK = rf"(?:[T ]+{_TIME} ?(?P<zone>[+-]\d{{2}}:?\d{{2}})?Z?)?$"
@@ -79,9 +81,11 @@ def may_be_thousands(texts: ArrowColumn) -> Mask:
     return matching(texts, _THOUSANDS)
 
 
-def may_be_dates(texts: ArrowColumn) -> Mask:
-    """Which texts begin as dates and times do."""
-    return matching(texts, r"^\d{1,4}[./:-]\d")
+def possible_forms(texts: ArrowColumn) -> tuple[Form, ...]:
+    """The forms that some of the texts may have, by how they begin."""
+    if not matching(texts, r"^[+-]?[.,]?\d").any():
+        return ()
+    return FORMS if matching(texts, r"^\d{1,4}[./:-]\d").any() else DECIMALS
 
 
 def have_short_years(texts: ArrowColumn) -> Mask:
@@ -144,8 +148,11 @@ def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
     pc = require("pyarrow.compute", "files")
     if form not in DECIMALS or (form == "," and pc.any(pc.match_substring(texts, ".")).as_py()):
         return None
+    texts = texts if form == "." else pc.replace_substring(texts, ",", ".")
     try:
-        return (texts if form == "." else pc.replace_substring(texts, ",", ".")).cast(pa.float64())
+        # Arrow goes through all texts before it fails.
+        texts[:_PROBE].cast(pa.float64())
+        return texts.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
 
