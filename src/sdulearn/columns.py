@@ -465,7 +465,7 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     none = np.zeros_like(marks)
     found = {form: spelled(texts, form) for form in possible_forms(texts)}
     fits = {form: ~np.isnan(one) for form, one in found.items()}
-    forms = {
+    forms: dict[str, Moments] = {
         form: Moments.of(np.repeat(one[fits[form]], number[fits[form]]), CYCLES if form in DATES else ())
         for form, one in found.items()
     }

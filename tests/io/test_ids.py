@@ -2,7 +2,7 @@
 
 import datetime
 import decimal
-from types import SimpleNamespace
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -10,16 +10,15 @@ import pytest
 
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_text
-from sdulearn.io.survey import (
+from sdulearn.io.ids import (
     IdHits,
-    Survey,
-    Wanted,
+    choose_id_column,
     count_ids,
-    id_column_of,
     id_texts,
     is_row_number,
     looks_like_id,
     may_hold_ids,
+    unknown_ids,
 )
 
 # Ids that are row numbers of a table of 100 rows, and ids that are not.
@@ -66,18 +65,16 @@ CASES = [
 @pytest.mark.parametrize(("ids", "hits", "expected"), CASES)
 def test_the_column_that_fits_the_answers(ids, hits, expected):
     # An id of a label, which is on no row, is not one of the answers.
-    wanted = Wanted((), frozenset(), (), (*ids, "label"))
     padded = {name: IdHits(np.append(one.times, 0), np.append(one.rows, -1)) for name, one in hits.items()}
 
-    def chosen(hits, named=None):
-        return id_column_of(SimpleNamespace(name="t.csv"), wanted, Survey(100, {}, hits, 0, []), ids, named)
+    def chosen(hits):
+        return choose_id_column("t.csv", (*ids, "label"), hits, ids, 100)
 
     if expected == REFUSED:
         with pytest.raises(InputError, match=REFUSED):
             chosen(padded)
     else:
         assert chosen(padded) == chosen(dict(reversed(padded.items()))) == expected
-    assert chosen(padded, "") is None
 
 
 def test_ids_are_counted_by_column_and_stretch():
@@ -118,3 +115,22 @@ def test_names_and_types_of_id_columns():
 def test_ids_are_spelled_one_way(values):
     assert id_texts(values).to_pylist() == [as_text(value) for value in values.to_pylist()]
     assert id_texts(pa.chunked_array([values, values])).to_pylist() == 2 * [as_text(v) for v in values.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("unknown", "known", "id_column", "why"),
+    [
+        ("007", ["7", "8"], "id", "ids have lost their leading zeros. Write the table again with the ids as text"),
+        ("7", ["007", "008"], "id", "ids have lost their leading zeros. Write the answers again with the ids as text"),
+        ("12.0", ["12"], "id", "It has '12', and the answers '12.0': they differ in decimals. Spell ids alike in both"),
+        ("ann smith", ["Ann_Smith"], "id", "they differ in blanks, signs or capital letters"),
+        ("3", ["0", "1", "2"], None, "rows are numbered 0 to 2; .* If the answers count rows from 1, add a column"),
+        ("x", ["0", "1", "2"], None, "It has no id column, so its rows are numbered 0 to 2; name one with `id_column`"),
+        ("0", ["1", "2", "3"], "nr", "If the answers count rows from 0, give `id_column=''`"),
+        ("bob", ["ann", "cy"], "who", "Its ids are in 'who'; name another column with `id_column`"),
+    ],
+)
+def test_why_an_id_may_be_unknown(unknown, known, id_column, why):
+    said = unknown_ids([unknown, unknown], known, id_column)
+    assert said.startswith(f"The table has no row with the id {unknown!r}. ")
+    assert re.search(why, said)

@@ -44,6 +44,7 @@ from sdulearn.diagnostics import (
 )
 from sdulearn.errors import shortened
 from sdulearn.io.files import TableFile, written_whole
+from sdulearn.io.ids import unknown_ids
 from sdulearn.io.survey import read_ids
 from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, lines
@@ -72,10 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; 1 where anything is."""
     refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
     answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
-    unknown = _unknown_ids(answers, arguments)
+    unknown, why = _unknown_ids(answers, arguments)
     about, checks = _findings(answers, arguments)
     read = [one for one in facts_of_answers(answers) if one.code != "unreadable"]
     found = [*read, *about, *list_faults(answers, checks, unknown)]
+    if unknown:
+        found.append(Finding("fit_warning", "warning", {"message": why}))
     wrong = any(one.severity == "warning" for one in found)
     if arguments.html:
         with written_whole(arguments.html) as draft:
@@ -143,13 +146,15 @@ def _answer(answers: Answers, k: int) -> str:
     return f"line {answers.lines[k]}: {shortened(a)} and {shortened(b)} {ANSWER_NAMES[int(answers.answers[k])]}{who}"
 
 
-def _unknown_ids(answers: Answers, arguments: argparse.Namespace) -> list[tuple[int, str]]:
-    """Position and id of every answer's end that the table does not have."""
+def _unknown_ids(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tuple[int, str]], str]:
+    """Position and id of every answer's end that the table does not have, and why that may be."""
     if arguments.features is None:
-        return []
+        return [], ""
     table = TableFile.of(arguments.features, arguments.sheet, arguments.skip_rows)
-    known = set(read_ids(table, arguments.id, set(answers.ids.ravel().tolist())))
-    return [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
+    ids, column = read_ids(table, arguments.id, set(answers.ids.ravel().tolist()))
+    known = set(ids)
+    found = [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
+    return found, unknown_ids([name for _, name in found], known, column)
 
 
 def _lines_of(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sdulearn.errors import InputError, quoted, reason, require
 from sdulearn.io.files import Location, cannot_open, file_format
-from sdulearn.io.survey import find_ids, id_texts, may_hold_ids
+from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
 from sdulearn.io.tables import Batches, Part, Table, read_whole
 from sdulearn.types import ArrowColumn, ArrowTable
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from sdulearn.errors import InputError, quoted, shortened
 from sdulearn.io.files import Location, as_text, from_cell
+from sdulearn.io.ids import looks_like_id, unknown_ids
 from sdulearn.io.rows import read_sheet
-from sdulearn.io.survey import looks_like_id
 from sdulearn.types import Codes, Frame
 
 _NEGATIVE = ("-1", "0", "false", "no")
@@ -39,9 +39,7 @@ class Labels:
         if self.header and self.header in place:
             raise _no_header(self.name, self.header)
         if unknown := [name for name in self.by_id if name not in place]:
-            raise InputError(
-                f"`labels`: the table has no row with the id {quoted(unknown[0])} ({len(unknown)} such ids)."
-            )
+            raise InputError(f"`labels`: {unknown_ids(unknown, place, '', 'labels')}")
         return {place[name]: label for name, label in self.by_id.items()}
 
     def names(self, found: tuple[str, ...]) -> tuple[str, ...] | tuple[int, ...]:

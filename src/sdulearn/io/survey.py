@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sdulearn.columns import ColumnCounts, Columns, count, decide
-from sdulearn.errors import InputError, listed, quoted, require, shortened
+from sdulearn.errors import InputError, listed, quoted, require
 from sdulearn.image_columns import MOST_PICTURES, ImageFeatures
-from sdulearn.io.files import Location, as_text, is_location
+from sdulearn.io.files import Location, is_location
+from sdulearn.io.ids import (
+    IdHits,
+    choose_id_column,
+    count_ids,
+    ids_of,
+    looks_like_id,
+    may_hold_ids,
+    named_id_column,
+    unknown_ids,
+)
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices, Mask
+from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask
 
 _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -27,31 +37,7 @@ _SLACK = 1000
 # Rows by whose texts, at most, it is decided how these become features; words of a text, on average.
 MOST_TEXTS = 20_000
 _WORDS_OF_A_TEXT = 3
-ID_COLUMNS = ("id", "ID", "Id", "unique_id")
-# A column is in question only where it holds this share of the ids.
-_ENOUGH = 0.5
-_ID_WORDS = re.compile(
-    r"(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(?-i:[a-z]I[dD])$", re.IGNORECASE
-)
-
-
 _UNNAMED = re.compile(r"Unnamed: \d+")
-
-
-class IdHits(NamedTuple):
-    """How often each of the wanted ids is in a column, and on which row."""
-
-    times: Codes
-    rows: Codes  # -1 where it is on none
-
-    def joined(self, other: IdHits) -> IdHits:
-        """Those of two stretches of rows."""
-        return IdHits(self.times + other.times, np.maximum(self.rows, other.rows))
-
-    @property
-    def unique(self) -> bool:
-        """Whether each is on one row at most."""
-        return bool((self.times <= 1).all())
 
 
 @dataclass(frozen=True)
@@ -62,6 +48,7 @@ class Wanted:
     guessed: frozenset[str]  # those whose texts may be numbers
     id_columns: tuple[str, ...]  # columns that may hold the ids
     ids: tuple[str, ...] = ()  # ids whose rows are kept
+    asked: frozenset[str] = frozenset()  # those of answers, where they decide which column holds the ids
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
     n_drawn: int = 0  # so many more are kept: those with the lowest marks, up to the highest
     highest: int = _EVERY
@@ -189,16 +176,17 @@ def look_for(
     categories: Collection[str] = (),
     text: Collection[str] = (),
     images: Collection[str] = (),
-    ids: Collection[str] = (),
-    by_answers: bool = False,
+    answer_ids: Collection[str] = (),
+    label_ids: Collection[str] = (),
 ) -> Wanted:
-    """All columns but those left out; ``by_answers`` where the ids tell which column holds them."""
+    """All columns but those left out; without a name the ids of answers tell which column holds them."""
     table.check_columns({"leave out": left_out, "read as categories": categories})
     table.check_columns({"read as texts": text, "take pictures from": images})
     named = named_id_column(table.name, list(table.types), id_column)
     made = {*text, *images}
     free = [name for name in table.types if name not in left_out]
-    if by_answers and id_column is None:
+    asked = answer_ids if id_column is None else ()
+    if asked:
         # Any of them may turn out to hold the ids, or to be a feature.
         id_columns = [name for name in free if name not in made and may_hold_ids(name, table.types[name])]
         features = free
@@ -211,7 +199,8 @@ def look_for(
         tuple(features),
         frozenset(guessed) - {*categories, *made},
         tuple(id_columns),
-        tuple(sorted(ids)),
+        tuple(sorted({*answer_ids, *label_ids})),
+        frozenset(asked),
         n_drawn=MOST_TEXTS,
         texts=tuple(name for name in features if name in text),
         images=tuple(name for name in features if name in images),
@@ -222,14 +211,12 @@ def decided(
     table: Table,
     wanted: Wanted,
     found: Survey,
-    answer_ids: Collection[str],
-    id_column: str | None,
     missing: str,
     max_categories: int,
     image_root: Path,
 ) -> Columns:
     """How the surveyed table becomes features: neither the column of ids nor one that numbers the rows is one."""
-    chosen = id_column_of(table, wanted, found, answer_ids, id_column)
+    chosen = _id_column(table, wanted, found)
     counts = {name: one for name, one in found.counts.items() if name != chosen and not _numbers_rows(name, one)}
     if unnamed := [name for name, one in counts.items() if _UNNAMED.fullmatch(name) and one.rows > one.gaps]:
         raise InputError(
@@ -273,11 +260,6 @@ def _holds_texts(name: str, found: Survey, rows: Codes, max_categories: int) -> 
     return bool(words) and sum(words) >= _WORDS_OF_A_TEXT * len(words)
 
 
-def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
-    """The ids of some rows: texts, or their numbers."""
-    return list(map(str, rows.tolist())) if id_column is None else id_texts(batch[id_column]).to_pylist()
-
-
 def all_ids(table: Table, id_column: str | None) -> list[str]:
     """The id of every row."""
     found: list[str] = []
@@ -286,14 +268,28 @@ def all_ids(table: Table, id_column: str | None) -> list[str]:
     return found
 
 
-def read_ids(source: Location | Frame, id_column: str | None, answer_ids: Collection[str]) -> list[str]:
-    """The ids of a table alone, found as for a fit."""
+def why_unknown(table: Table, id_column: str | None, names: Iterable[str]) -> str:
+    """What is said of ids that a table does not have; it is read once more for those that it has."""
+    return unknown_ids(names, all_ids(table, id_column), id_column)
+
+
+def read_ids(
+    source: Location | Frame, id_column: str | None, answer_ids: Collection[str]
+) -> tuple[list[str], str | None]:
+    """The ids of a table alone and the column that they are in, found as for a fit."""
     if is_location(source) and table_format(source) == "svm":
-        return list(map(str, range(read_svmlight(source)[1].shape[0])))
+        return list(map(str, range(read_svmlight(source)[1].shape[0]))), None
     table = open_table(source)
-    wanted = look_for(table, id_column=id_column, ids=answer_ids, by_answers=bool(answer_ids))
+    wanted = look_for(table, id_column=id_column, answer_ids=answer_ids)
     found = surveyed(table, replace(wanted, features=wanted.id_columns))
-    return all_ids(table, id_column_of(table, wanted, found, answer_ids, id_column))
+    chosen = _id_column(table, wanted, found)
+    return all_ids(table, chosen), chosen
+
+
+def _id_column(table: Table, wanted: Wanted, found: Survey) -> str | None:
+    if not wanted.asked:
+        return next(iter(wanted.id_columns), None)
+    return choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, found.n_rows + found.n_blank)
 
 
 def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = None) -> Survey:
@@ -305,97 +301,3 @@ def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = N
     if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found
-
-
-def find_ids(values: ArrowColumn, ids: ArrowColumn) -> Codes:
-    """The place of each row's id in an Arrow array of texts, -1 where it is none of them."""
-    pc = require("pyarrow.compute", "files")
-    found = pc.fill_null(pc.index_in(id_texts(values), value_set=ids), -1)
-    return np.asarray(found.to_numpy(zero_copy_only=False))
-
-
-def count_ids(values: ArrowColumn, rows: Codes, ids: ArrowColumn) -> IdHits:
-    """Look for ids, an Arrow array of texts, in some rows of a column."""
-    found = find_ids(values, ids)
-    hit = np.flatnonzero(found >= 0)
-    on = np.full(len(ids), -1)
-    on[found[hit]] = rows[hit]
-    return IdHits(np.bincount(found[hit], minlength=len(ids)), on)
-
-
-def id_texts(values: ArrowColumn) -> ArrowColumn:
-    """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.files.as_text` spells them."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
-    if pa.types.is_integer(values.type) and not values.null_count:
-        return values.cast(pa.string())
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return pc.fill_null(pc.utf8_trim_whitespace(values), "").cast(pa.string())
-    return pa.array([as_text(value) for value in values.to_pylist()], pa.string())
-
-
-def looks_like_id(name: str) -> bool:
-    """Whether a column is called as columns of ids are."""
-    return _ID_WORDS.search(name) is not None
-
-
-def may_hold_ids(name: str, dtype: ArrowType) -> bool:
-    """Whether a column can hold ids: whole numbers, texts, or floats under a name of ids."""
-    types = require("pyarrow.types", "files")
-    if types.is_dictionary(dtype):
-        return may_hold_ids(name, dtype.value_type)
-    if types.is_floating(dtype):
-        return looks_like_id(name)
-    return types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype)
-
-
-def named_id_column(
-    table: str, names: Sequence[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS
-) -> str | None:
-    """The wanted column of ids (None for ""), else the first usual one that is there."""
-    if wanted is None:
-        return next((name for name in usual if name in names), None)
-    if wanted and wanted not in names:
-        raise InputError(
-            f"{table} has no column {quoted(wanted)} to take ids from. Its columns: {listed(map(shortened, names))}."
-        )
-    return wanted or None
-
-
-def id_column_of(
-    table: Table, wanted: Wanted, found: Survey, answer_ids: Collection[str], id_column: str | None
-) -> str | None:
-    """The column of ids: the one named, else the one with the ids of the answers; None for row numbers.
-
-    A usual name goes first. Row numbers are taken only where no column fits. Refused where it is not clear.
-    """
-    if id_column is not None or not answer_ids:
-        return next(iter(wanted.id_columns), None)
-    asked = np.array([name in answer_ids for name in wanted.ids], dtype=bool)
-    times = {name: one.times[asked] for name, one in found.hits.items()}
-    held = {name: int(np.count_nonzero(one)) for name, one in times.items()}
-    enough = [name for name in held if held[name] >= _ENOUGH * len(answer_ids)]
-    if usual := [name for name in ID_COLUMNS if name in enough]:
-        return usual[0]
-    near = [name for name in enough if times[name].max(initial=0) <= 1]
-    full = [name for name in near if held[name] == len(answer_ids)]
-    by_number = all(is_row_number(name, found.n_rows + found.n_blank) for name in answer_ids)
-    if len(full) == 1 and (looks_like_id(full[0]) or not by_number):
-        return full[0]
-    if full or (near and by_number):
-        columns = " and ".join(map(quoted, (full or near)[:3]))
-        rows = ", and so could row numbers from 0" if by_number else ""
-        raise InputError(
-            f"{table.name}: {columns} could be the column of ids that the answers name{rows}. Say which with "
-            "`id_column` (an empty name, `id_column=''`, stands for row numbers)."
-        )
-    if near:
-        return max(near, key=lambda name: held[name])
-    # A column called as ids are that holds none of these is a mistake to be reported.
-    return next((name for name in ID_COLUMNS if name in held), None)
-
-
-def is_row_number(name: str, n_rows: int) -> bool:
-    """Whether a text is the number of a row, as it would be written."""
-    short = len(name) <= len(str(n_rows)) and name.isascii() and name.isdigit()
-    return short and int(name) < n_rows and str(int(name)) == name

@@ -15,6 +15,7 @@ from sdulearn.answers.records import AUDIT, PAIR_WORDS, Answer
 from sdulearn.asking.records import Question, read_said
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
 from sdulearn.io.answer_log import AnswerLog, Key
+from sdulearn.io.ids import unknown_ids
 from sdulearn.progress import long_work
 from sdulearn.types import MatrixLike
 
@@ -485,10 +486,8 @@ def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options:
     known = []
     for one in (*contents.answers.values(), *spent):
         if unknown := [name for name in (one.left, *one.choices) if name not in rows]:
-            raise InputError(
-                f"{log.path}, line {one.line}: the table has no row {quoted(unknown[0])}. Is it the log of another "
-                "table?"
-            )
+            why = unknown_ids(unknown, rows, "", "log")
+            raise InputError(f"{log.path}, line {one.line}: {why} Is it the log of another table?")
         known.append(Answer(rows[one.left], tuple(rows[name] for name in one.choices), *one[2:]))
     seeds: dict[str, list[int]] = {}
     for name, label in contents.examples.items():

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +24,16 @@ from sdulearn.diagnostics import Finding, Population, check_contradictions, chec
 from sdulearn.errors import InputError, quoted, require
 from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, TableFile, folder_of, is_location
+from sdulearn.io.ids import ids_of, is_row_number, unknown_ids
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import (
     MOST_TEXTS,
     Survey,
     Wanted,
-    all_ids,
     decided,
-    ids_of,
-    is_row_number,
     look_for,
     surveyed,
+    why_unknown,
 )
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
@@ -146,13 +146,13 @@ def gather(
         wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends[:, 0], sums.unlabeled[:, 0]]))
     found = surveyed(table, wanted, engine.blocks)
     root = folder_of(source) if options.image_root is None else options.image_root
-    columns = decided(table, wanted, found, asked, options.id_column, options.missing, options.max_categories, root)
+    columns = decided(table, wanted, found, options.missing, options.max_categories, root)
     if options.missing == "auto" and options.tries_trees:
         columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
     place = _places(columns.id_column, wanted, found)
     how = options.skip_bad, not options.is_joint
     if answers is not None:
-        used = usable_answers(answers, place, *how, lambda: _hint(table, columns.id_column, found.n_rows, answers))
+        used = usable_answers(answers, place, *how, partial(why_unknown, table, columns.id_column))
         unlabeled = found.lowest(options.most_unlabeled(columns.width))
         data, _ = _kept(table, columns, found, used, unlabeled, labels, place)
         if options.is_joint or engine.name == MEMORY:
@@ -176,8 +176,8 @@ def _wanted(table: Table, asked: set[str], labels: Labels | None, options: FitOp
         categories=options.categories,
         text=options.text,
         images=options.images,
-        ids=asked | (set() if labels is None else labels.ids),
-        by_answers=by_answers,
+        answer_ids=asked,
+        label_ids=() if labels is None else labels.ids,
     )
     n_drawn = options.most_unlabeled(len(wanted.features)) if by_answers else 0
     if by_answers and (wanted.texts or wanted.images):
@@ -283,13 +283,12 @@ def draw_rows(
         categories=categories,
         text=text,
         images=images,
-        ids=answer_ids,
-        by_answers=bool(answer_ids),
+        answer_ids=answer_ids,
     )
     wanted = _drawing(table, replace(wanted, shown=tuple(table.types)), n_drawn)
     found = surveyed(table, wanted, engine.blocks)
     root = folder_of(source) if image_root is None else image_root
-    columns = decided(table, wanted, found, answer_ids, id_column, missing, max_categories, root)
+    columns = decided(table, wanted, found, missing, max_categories, root)
     named = list(_places(columns.id_column, wanted, found).values())
     rows = found.rows
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
@@ -349,7 +348,9 @@ def _gather_sparse(
         n_rows=n_rows,
         X=X,
         ids=list(place),
-        **usable_answers(answers, place, options.skip_bad, not options.is_joint, lambda: _row_numbers(n_rows)),
+        **usable_answers(
+            answers, place, options.skip_bad, not options.is_joint, partial(unknown_ids, known=place, id_column=None)
+        ),
         unlabeled=unlabeled,
         n_unlabeled=len(unlabeled),
         labels={} if labels is None else labels.of_rows(place),
@@ -357,11 +358,11 @@ def _gather_sparse(
 
 
 def usable_answers(
-    answers: Answers, place: Mapping[str, int], skip_bad: bool, by_majority: bool, hint: Callable[[], str]
+    answers: Answers, place: Mapping[str, int], skip_bad: bool, by_majority: bool, why: Callable[[list[str]], str]
 ) -> dict[str, Any]:
     """Answers that name two different rows, as fields of :class:`TrainingData` by row of the table.
 
-    ``place`` gives the row of an id; ``hint`` says more where ids are unknown. For the paper's risks a question asked
+    ``place`` gives the row of an id; ``why`` says more of ids that are unknown. For the paper's risks a question asked
     again counts once, ``by_majority``; else every answer to it counts: what they disagree on tells how often they are
     wrong.
     """
@@ -375,7 +376,9 @@ def usable_answers(
 
         listed = " and ".join(faulty_answers(one.details) for one in findings)
         advice = "`check_answers` lists them all; `skip_bad=True` leaves them out."
-        raise InputError(f"{answers.name} has {listed}. {advice}" + (hint() if unknown.any() else ""))
+        if unknown.any():
+            advice += " " + why(answers.ids[unknown][ends[unknown] < 0].tolist())
+        raise InputError(f"{answers.name} has {listed}. {advice}")
     usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
     asked = np.flatnonzero(usable)
     chosen, n_repeated, n_tied = majority_votes(ends, answers.answers, answers.weights, asked.tolist())
@@ -417,30 +420,6 @@ def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[Finding]:
         for what, lines in found.items()
         if lines
     ]
-
-
-def _hint(table: Table, id_column: str | None, n_rows: int, answers: Answers) -> str:
-    """Why ids may be unknown: leading zeros that a spreadsheet has taken off, or rows without ids."""
-    if id_column is None:
-        return _row_numbers(n_rows)
-    known = set(all_ids(table, id_column))
-    unknown = [name for name in answers.ids.ravel().tolist() if name not in known]
-    if lost := [name for name in unknown if name.lstrip("0") in known]:
-        return (
-            f" The table has {quoted(lost[0].lstrip('0'))} where the answers have {quoted(lost[0])}: its ids have lost "
-            "their leading zeros. Write the table again with that column as text."
-        )
-    padded = {name.lstrip("0"): name for name in known}
-    if lost := [name for name in unknown if name in padded]:
-        return (
-            f" The answers have {quoted(lost[0])} where the table has {quoted(padded[lost[0]])}: their ids have lost "
-            "their leading zeros. Write the answers again with the ids as text."
-        )
-    return f" The ids of the table are in {quoted(id_column)}; name another column with `id_column`."
-
-
-def _row_numbers(n_rows: int) -> str:
-    return f" The table has no id column, so its rows are numbered 0 to {n_rows - 1}; name one with `id_column`."
 
 
 def check_enough(data: TrainingData, options: FitOptions) -> None:

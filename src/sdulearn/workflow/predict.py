@@ -26,7 +26,8 @@ from sdulearn.errors import FileError, InputError, quoted, require
 from sdulearn.io.answers import read_answers
 from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, TableFile, folder_of, is_location, written_whole
-from sdulearn.io.survey import find_ids, id_texts, named_id_column, without_blanks
+from sdulearn.io.ids import find_ids, id_texts, named_id_column
+from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import stack_pairs
 from sdulearn.table_model import TableModel
@@ -161,7 +162,7 @@ def predict_table(
     reader, table = _opened(model, TableFile.of(path, sheet, skip_rows), id_column, image_root, embedding)
     if answers is not None:
         rows = _in_turn(reader, table, progress)
-        reader = replace(reader, answered=_posterior(model, rows, read_answers(answers), skip_bad))
+        reader = replace(reader, answered=_posterior(reader, table, rows, read_answers(answers), skip_bad))
     yield from _in_turn(reader, table, progress)
 
 
@@ -217,9 +218,10 @@ def asked_rows(model: TableModel) -> Predictions:
 
 
 def _posterior(
-    model: TableModel, rows: Iterable[Predictions], answers: Answers, skip_bad: bool
+    reader: Reader, table: Table, rows: Iterable[Predictions], answers: Answers, skip_bad: bool
 ) -> tuple[ArrowColumn, Array, Codes]:
     """See :class:`Reader`."""
+    model = reader.model
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
     names = sorted(set(answers.ids.ravel().tolist()))
@@ -234,9 +236,8 @@ def _posterior(
     if (times > 1).any():
         often = quoted(names[int(np.argmax(times))])
         raise InputError(f"The table's ids must tell rows apart, but {often} occurs {times.max():,} times.")
-    hint = " Give the table that the answers are about, or name its column of ids with `id_column`."
     there = {name: k for k, name in enumerate(names) if times[k]}
-    used = usable_answers(answers, there, skip_bad, False, lambda: hint)
+    used = usable_answers(answers, there, skip_bad, False, partial(why_unknown, table, reader.id_column))
     ends = used["ends"]
     if not len(ends):
         raise InputError(f"{answers.name} has no answer, same or different, about rows of the table. Leave it out.")
@@ -336,7 +337,7 @@ def write_predictions(
             given = read_answers(answers)
             asked = sorted(set(given.ids.ravel().tolist()))
             found = where.blocks(parts, table.n_rows).sum(asked_in_part, reader, asked)
-            reader = replace(reader, answered=_posterior(model, found or (), given, skip_bad))
+            reader = replace(reader, answered=_posterior(reader, table, found or (), given, skip_bad))
         counts: Sums | None = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")

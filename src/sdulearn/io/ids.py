@@ -1,0 +1,165 @@
+"""Ids of rows: how they are spelled, which column holds them, and why a table may not have one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sdulearn.errors import InputError, listed, quoted, require, shortened
+from sdulearn.io.files import as_text
+from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes
+
+ID_COLUMNS = ("id", "ID", "Id", "unique_id")
+# A column is in question only where it holds this share of the ids.
+_ENOUGH = 0.5
+_ID_WORDS = re.compile(
+    r"(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(?-i:[a-z]I[dD])$", re.IGNORECASE
+)
+
+
+class IdHits(NamedTuple):
+    """How often each of the wanted ids is in a column, and on which row."""
+
+    times: Codes
+    rows: Codes  # -1 where it is on none
+
+    def joined(self, other: IdHits) -> IdHits:
+        """Those of two stretches of rows."""
+        return IdHits(self.times + other.times, np.maximum(self.rows, other.rows))
+
+    @property
+    def unique(self) -> bool:
+        """Whether each is on one row at most."""
+        return bool((self.times <= 1).all())
+
+
+def find_ids(values: ArrowColumn, ids: ArrowColumn) -> Codes:
+    """The place of each row's id in an Arrow array of texts, -1 where it is none of them."""
+    pc = require("pyarrow.compute", "files")
+    found = pc.fill_null(pc.index_in(id_texts(values), value_set=ids), -1)
+    return np.asarray(found.to_numpy(zero_copy_only=False))
+
+
+def count_ids(values: ArrowColumn, rows: Codes, ids: ArrowColumn) -> IdHits:
+    """Look for ids, an Arrow array of texts, in some rows of a column."""
+    found = find_ids(values, ids)
+    hit = np.flatnonzero(found >= 0)
+    on = np.full(len(ids), -1)
+    on[found[hit]] = rows[hit]
+    return IdHits(np.bincount(found[hit], minlength=len(ids)), on)
+
+
+def id_texts(values: ArrowColumn) -> ArrowColumn:
+    """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.files.as_text` spells them."""
+    pa = require("pyarrow", "files")
+    pc = require("pyarrow.compute", "files")
+    if pa.types.is_integer(values.type) and not values.null_count:
+        return values.cast(pa.string())
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return pc.fill_null(pc.utf8_trim_whitespace(values), "").cast(pa.string())
+    return pa.array([as_text(value) for value in values.to_pylist()], pa.string())
+
+
+def looks_like_id(name: str) -> bool:
+    """Whether a column is called as columns of ids are."""
+    return _ID_WORDS.search(name) is not None
+
+
+def may_hold_ids(name: str, dtype: ArrowType) -> bool:
+    """Whether a column can hold ids: whole numbers, texts, or floats under a name of ids."""
+    types = require("pyarrow.types", "files")
+    if types.is_dictionary(dtype):
+        return may_hold_ids(name, dtype.value_type)
+    if types.is_floating(dtype):
+        return looks_like_id(name)
+    return types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype)
+
+
+def named_id_column(
+    table: str, names: Sequence[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS
+) -> str | None:
+    """The wanted column of ids (None for ""), else the first usual one that is there."""
+    if wanted is None:
+        return next((name for name in usual if name in names), None)
+    if wanted and wanted not in names:
+        raise InputError(
+            f"{table} has no column {quoted(wanted)} to take ids from. Its columns: {listed(map(shortened, names))}."
+        )
+    return wanted or None
+
+
+def choose_id_column(
+    table: str, ids: Sequence[str], hits: Mapping[str, IdHits], asked: Collection[str], n_rows: int
+) -> str | None:
+    """The column with the ids that answers ask about; None for row numbers.
+
+    A usual name goes first. Row numbers are taken only where no column fits. Refused where it is not clear.
+    """
+    mask = np.array([name in asked for name in ids], dtype=bool)
+    times = {name: one.times[mask] for name, one in hits.items()}
+    held = {name: int(np.count_nonzero(one)) for name, one in times.items()}
+    enough = [name for name in held if held[name] >= _ENOUGH * len(asked)]
+    if usual := [name for name in ID_COLUMNS if name in enough]:
+        return usual[0]
+    near = [name for name in enough if times[name].max(initial=0) <= 1]
+    full = [name for name in near if held[name] == len(asked)]
+    by_number = all(is_row_number(name, n_rows) for name in asked)
+    if len(full) == 1 and (looks_like_id(full[0]) or not by_number):
+        return full[0]
+    if full or (near and by_number):
+        columns = " and ".join(map(quoted, (full or near)[:3]))
+        rows = ", and so could row numbers from 0" if by_number else ""
+        raise InputError(
+            f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which with `id_column` "
+            "(an empty name, `id_column=''`, stands for row numbers)."
+        )
+    if near:
+        return max(near, key=lambda name: held[name])
+    # A column called as ids are that holds none of these is a mistake to be reported.
+    return next((name for name in ID_COLUMNS if name in held), None)
+
+
+def is_row_number(name: str, n_rows: int) -> bool:
+    """Whether a text is the number of a row, as it would be written."""
+    short = len(name) <= len(str(n_rows)) and name.isascii() and name.isdigit()
+    return short and int(name) < n_rows and str(int(name)) == name
+
+
+def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
+    """The ids of some rows: texts, or their numbers."""
+    return list(map(str, rows.tolist())) if id_column is None else id_texts(batch[id_column]).to_pylist()
+
+
+# How ids may be spelled otherwise in the table.
+_ALIKE: dict[str, Callable[[str], str]] = {
+    "leading zeros": lambda text: text.lstrip("0"),
+    "decimals": lambda text: re.sub(r"[.,]0+$", "", text),
+    "blanks, signs or capital letters": lambda text: re.sub(r"[\W_]+", "", text).casefold(),
+}
+
+
+def unknown_ids(unknown: Iterable[str], known: Collection[str], id_column: str | None, whose: str = "answers") -> str:
+    """Which ids a table does not have, and why that may be; rows are numbered where there is no column of ids."""
+    names = list(dict.fromkeys(unknown))
+    said = f"The table has no row with the id{'s' if len(names) > 1 else ''} {listed(map(quoted, names), 3)}."
+    for what, plain in _ALIKE.items():
+        spelled = {plain(name): name for name in known}
+        if name := next((name for name in names if plain(name) in spelled), None):
+            there = spelled[plain(name)]
+            said += f" It has {quoted(there)}, and the {whose} {quoted(name)}"
+            if what != "leading zeros":
+                return f"{said}: they differ in {what}. Spell ids alike in both."
+            loser = "table" if len(there) < len(name) else whose
+            return f"{said}: ids have lost their leading zeros. Write the {loser} again with the ids as text."
+    if id_column is None:
+        said += f" It has no id column, so its rows are numbered 0 to {len(known) - 1}; name one with `id_column`."
+        if names == [str(len(known))]:
+            said += f" If the {whose} count rows from 1, add a column with these numbers to the table."
+    elif names == ["0"]:
+        said += f" If the {whose} count rows from 0, give `id_column=''`."
+    elif id_column:
+        said += f" Its ids are in {quoted(id_column)}; name another column with `id_column`."
+    return said
