@@ -82,12 +82,14 @@ class Pairs:
         return _stacked(self.codes, {name: column for name, column in columns if column is not None})
 
     @cached_property
+    def n_points(self) -> int:
+        """Number of points in answers."""
+        return self.ends.size if self.points is None else len(np.unique(self.points[self.ends]))
+
+    @property
     def shares_points(self) -> bool:
         """Whether some point is in more than one answer, so that pairs are not loose."""
-        if self.points is None:
-            return False
-        shown = self.points[self.ends.ravel()]
-        return len(np.unique(shown)) < len(shown)
+        return self.n_points < self.ends.size
 
     @cached_property
     def source(self) -> Indices:

@@ -10,8 +10,7 @@ from sdulearn.metrics.cross_validation import (
     held_out_accuracy,
 )
 from sdulearn.metrics.importance import PairImportance, pair_importance
-from sdulearn.metrics.reliability import Calibration, calibration, pair_calibration
-from sdulearn.metrics.risk import pair_log_likelihood, pair_risk
+from sdulearn.metrics.risk import Calibration, calibration, pair_calibration, pair_log_likelihood, pair_risk
 
 __all__ = [
     "AccuracyEstimate",

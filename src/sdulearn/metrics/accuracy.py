@@ -6,11 +6,8 @@ predictions (all -1 or +1) and s = y y' the answer,
     E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
 
 The share of pairs on which the predictions agree with the answer is thus to the accuracy as the
-share of similar pairs is to the prior, with the same exact interval; an answer that is wrong with
-probability e multiplies both sides by ``1 - 2 e``. Where answers share points, the likelihood of
-whole components takes its place (:mod:`sdulearn.answers.profile`). Where some points were drawn at
-random and others chosen, each random point is judged by what the answers say of it
-(:func:`sdulearn.prior.share_of`).
+share of similar pairs is to the prior, with the same exact interval. Where answers share points, or
+are wrong at a rate, the likelihood of components takes its place (:mod:`sdulearn.answers.profile`).
 """
 
 from __future__ import annotations
@@ -44,12 +41,9 @@ class AccuracyEstimate:
     ----------
     value : float
         The estimate, between 1/2 and 1: answers cannot tell a classifier from its mirror image.
-        Between 0 and 1 with labels, by random questions beside chosen ones, or with one kind of
-        answer alone.
+        Between 0 and 1 with labels, by random questions, or with one kind of answer alone.
     low, high : float
-        Confidence interval: exact for random pairs that share no points, by the likelihood of components where
-        they do. With one kind of answer alone it is a normal one with the prior and unlabeled rows, and 1/2 to 1
-        without: then nothing is known.
+        Confidence interval; 1/2 to 1 where nothing is known.
     agreement : float
         Share of the answers that the model gives too.
     n_answers : int
@@ -97,22 +91,20 @@ def pair_accuracy(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row; an UndeterminedError where there are neither answers nor labels.
     error_rate : float or mapping, optional
-        Probability that an answer is wrong, one for all or one for each annotator. By default
-        answers are taken for right; where they contradict each other, for wrong at an unknown rate
-        (a Beta prior with a mean of 5%).
+        Probability that an answer is wrong, one for all or one for each annotator. By default answers
+        are right; where they contradict each other, wrong at an unknown rate with a mean of 5%.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
         P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random pairs
         come: each kind then counts with the share that the prior gives it.
     random_points : array-like of bool, shape (n_rows,), optional
-        Which rows show a point that was drawn at random to be asked about. Points that a design chose are
-        harder or easier than others: they connect the random ones, and do not count. All by default.
+        Which rows show a point that was drawn at random to be asked about, by default all. Points that a
+        design chose connect the random ones, and do not count.
     confidence : float, default=0.95
         Level of the interval.
     spread : float, default=1.0
-        Variance of the estimate, as a multiple of what independent decisions have: above 1 where several
-        models made them.
+        Variance of the estimate, as a multiple of what independent decisions have.
 
     Returns
     -------
@@ -154,7 +146,11 @@ def pair_accuracy(
     if not labelled and (pairs.similar.all() or not pairs.similar.any()):
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or not (model is None or model.certain)
-    if by_components and not _in_other_ratio(pairs, prior):
+    if by_components and prior is not None and len(by_pair):
+        # A ratio of its own is made good by the prior.
+        n_similar = int(pairs.similar.sum())
+        by_components = binomtest(n_similar, len(by_pair), similar_share(prior)).pvalue >= _OTHER_RATIO
+    if by_components:
         return _accuracy_of_components(empty, sign, graph, model, spread)
     return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread)
 
@@ -165,14 +161,6 @@ def no_answers(what: str) -> UndeterminedError:
         f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
         "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
     )
-
-
-def _in_other_ratio(pairs: Pairs, prior: float | None) -> bool:
-    """Whether the kinds of answer were drawn in a ratio of their own, which only loose pairs can make good."""
-    if prior is None or not len(pairs.ends):
-        return False
-    n_similar = int(pairs.similar.sum())
-    return bool(binomtest(n_similar, len(pairs.ends), similar_share(prior)).pvalue < _OTHER_RATIO)
 
 
 def _accuracy_of_pairs(
@@ -189,7 +177,7 @@ def _accuracy_of_pairs(
     share = float(by_pair @ agrees / by_pair.sum())
     effective = float(by_pair.sum() ** 2 / (by_pair @ by_pair)) / spread
     if pairs.shares_points:
-        effective = min(effective, _n_points(pairs) / 2)
+        effective = min(effective, pairs.n_points / 2)
     low, high = clopper_pearson(share * effective, (1 - share) * effective, empty.confidence)
     return replace(
         empty,
@@ -199,10 +187,6 @@ def _accuracy_of_pairs(
         agreement=share,
         majority=majority,
     )
-
-
-def _n_points(pairs: Pairs) -> int:
-    return pairs.ends.size if pairs.points is None else len(np.unique(pairs.points[pairs.ends]))
 
 
 def _accuracy_of_components(
@@ -259,7 +243,7 @@ def _accuracy_of_one_kind(
     groups = (terms[pairs.ends].sum(axis=1), terms[pairs.unlabeled])
     variance = sum(len(group) * np.var(group) for group in groups)
     # Ends that show the same point count as often as it is shown, and vary together.
-    error = np.sqrt(variance * spread * pairs.ends.size / _n_points(pairs))
+    error = np.sqrt(variance * spread * pairs.ends.size / pairs.n_points)
     value = 1 - float(terms.sum())
     margin = float(norm.isf((1 - empty.confidence) / 2) * error)
     low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()

@@ -51,9 +51,6 @@ class Share:
 class AnswerCounts:
     """How many answers of each kind there are about points of each two predicted classes.
 
-    Two classes with many "same" answers between them are one, or are taken for each other; a class with many
-    "different" answers within is several.
-
     Attributes
     ----------
     classes : tuple of int
@@ -85,12 +82,11 @@ class ClassAgreement:
     accuracy : Share or None
         Share of right predictions where labels or answers tell it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
-        "labels": predictions on labelled points. "groups": on the points of groups that the answers
-        tie together and call different from each other, each of ten points or more, as many as
-        there are predicted classes, matched with classes in the best way, which flatters by less
-        than one in ten points of a group. "random questions": on points drawn at random, by the
-        classes that answers give them: of labels, or such groups. "crowd": on all points in answers, by the classes
-        that contradictory answers of many give them (:class:`~sdulearn.answers.AnswerModel`).
+        "labels": predictions on labelled points. "groups": on groups of ten points or more that the answers tie
+        together and call different, as many as predicted classes, matched with these in the best way, which
+        flatters by less than one in ten points of a group. "random questions": on points drawn at random, by
+        the classes that labels or such groups give them. "crowd": on all points in answers, by the classes that
+        contradictory answers of many give them (:class:`~sdulearn.answers.AnswerModel`).
     confidence : float
         Level of the intervals. Those of agreements are about further questions: about new points,
         but the same hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
@@ -151,17 +147,7 @@ def class_agreement(
     # The class of a point is that of its first row.
     predicted = by_row[np.unique(graph.row_point, return_index=True)[1]].astype(np.int64)
     counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
-    chances = crowd_probabilities(error_rate, graph) if isinstance(error_rate, AnswerModel) else None
-    if counted is None and chances is not None:
-        inside = graph.degree > 0
-        value, low, high = share_of(chances[inside], predicted[inside] - 1, confidence, spread)
-        accuracy: Share | None = Share(value, low, high, float(inside.sum()) / spread)
-        basis: Basis | None = "crowd"
-    elif counted is None:
-        accuracy, basis = _accuracy(graph, predicted, confidence)
-    else:
-        model = known_answer_model(error_rate, graph)
-        accuracy, basis = _random_accuracy(graph, predicted, counted, model, confidence, spread)
+    accuracy, basis = _accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
     # Hubs stay as they are in further questions: they are no draw.
@@ -182,7 +168,7 @@ def _share(hits: Mask, weight: Array, confidence: float, ends: Indices | None = 
     effective = effective_number(total, float(weight @ weight))
     if ends is not None:
         effective /= design_effect(weight * (hits - value), ends)
-    return Share(value, *clopper_pearson(value * effective, (1 - value) * effective, confidence), effective)
+    return _interval(value, effective, confidence)
 
 
 def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
@@ -216,18 +202,39 @@ def design_effect(deviations: Array, ends: Indices) -> float:
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
 
 
-def _accuracy(graph: AnswerGraph, predicted: Codes, confidence: float) -> tuple[Share | None, Basis | None]:
-    """Where names are known, or groups are large enough to be classes."""
-    known = graph.labels != 0
-    if known.any():
-        hits = predicted[known] == graph.labels[known]
-        return _share(hits, graph.point_weights[known], confidence), "labels"
-    names = _names_of_groups(graph, predicted)
-    if names is None:
+def _accuracy(
+    graph: AnswerGraph,
+    predicted: Codes,
+    counted: Mask | None,
+    error_rate: float | Mapping[int, float] | AnswerModel | None,
+    confidence: float,
+    spread: float,
+) -> tuple[Share | None, Basis | None]:
+    """By a crowd; else where labels name the classes, or groups of answers are large enough to be classes."""
+    if counted is None and isinstance(error_rate, AnswerModel):
+        by_crowd = crowd_probabilities(error_rate, graph)
+        if by_crowd is not None:
+            return _counted_share(by_crowd, predicted - 1, graph.degree > 0, confidence, spread), "crowd"
+    labelled = bool(graph.labels.any())
+    names = graph.labels if labelled else _names_of_groups(graph, predicted)
+    if names is None or (counted is not None and not counted.any()):
         return None, None
-    inside = names != 0
-    hits = names[inside] == predicted[inside]
-    return _share(hits, graph.point_weights[inside], confidence), "groups"
+    if counted is None:
+        inside = names != 0
+        hits = names[inside] == predicted[inside]
+        return _share(hits, graph.point_weights[inside], confidence), "labels" if labelled else "groups"
+    two = bool((predicted < 0).any())
+    n_classes = 2 if two else int(max(names.max(), predicted.max()))
+    column = (predicted > 0).astype(np.intp) if two else predicted - 1
+    model = known_answer_model(error_rate, graph)
+    chances = classes_by_answers(replace(graph, labels=names), model, n_classes)
+    return _counted_share(chances, column, counted, confidence, spread), "random questions"
+
+
+def _counted_share(chances: Array, column: Indices, counted: Mask, confidence: float, spread: float) -> Share:
+    """Share of some points that are of the class in a column, by what the answers say of each."""
+    value, low, high = share_of(chances[counted], column[counted], confidence, spread)
+    return Share(value, low, high, float(counted.sum()) / spread)
 
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
@@ -254,26 +261,6 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     return names
 
 
-def _random_accuracy(
-    graph: AnswerGraph,
-    predicted: Codes,
-    counted: Mask,
-    model: AnswerModel | None,
-    confidence: float,
-    spread: float,
-) -> tuple[Share | None, Basis | None]:
-    """On points drawn at random, by what answers say of their classes, where labels or large groups name these."""
-    names = graph.labels if graph.labels.any() else _names_of_groups(graph, predicted)
-    if names is None or not counted.any():
-        return None, None
-    two = bool((predicted < 0).any())
-    n_classes = 2 if two else int(max(names.max(), predicted.max()))
-    column = (predicted > 0).astype(np.intp) if two else predicted - 1
-    chances = classes_by_answers(replace(graph, labels=names), model, n_classes)[counted]
-    value, low, high = share_of(chances, column[counted], confidence, spread)
-    return Share(value, low, high, len(chances) / spread), "random questions"
-
-
 def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
     """Intervals as of so many times fewer counts, and of no more answers than the points make loose pairs.
 
@@ -286,18 +273,16 @@ def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreem
     accuracy = found.accuracy
     if accuracy is not None and found.basis != "random questions":
         accuracy = _wider(accuracy, spread, found.confidence)
-    return replace(
-        found,
-        agreement=of_answers(found.agreement),
-        same=of_answers(found.same),
-        different=of_answers(found.different),
-        accuracy=accuracy,
-    )
+    agreement, same, different = map(of_answers, (found.agreement, found.same, found.different))
+    return replace(found, agreement=agreement, same=same, different=different, accuracy=accuracy)
 
 
 def _wider(share: Share, spread: float, confidence: float) -> Share:
     if not share.n:
         return share
-    n = share.n / spread
-    low, high = clopper_pearson(share.value * n, (1 - share.value) * n, confidence)
-    return Share(share.value, low, high, n)
+    return _interval(share.value, share.n / spread, confidence)
+
+
+def _interval(value: float, n: float, confidence: float) -> Share:
+    """A share of so many counts."""
+    return Share(value, *clopper_pearson(value * n, (1 - value) * n, confidence), n)

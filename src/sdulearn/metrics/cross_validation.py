@@ -1,21 +1,18 @@
 """The accuracy of an estimator by folds over points.
 
-Decisions of one fold share their model, and that model differs from the one of all rows, so the
-estimate varies more than as many independent decisions would. The correction of Nadeau and Bengio
-(Machine Learning 52, 2003) bounds by how much: with K folds the variance of a mean over them is at
-most
+Decisions of one fold share their model, so the estimate varies more than as many independent decisions
+would. Nadeau and Bengio (Machine Learning 52, 2003) bound by how much: with K folds the variance is at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
-That is for training parts which overlap as little as those of repeated hold-out. Taken whole, it made
-95% intervals that covered in 98% of development draws; half of its excess is taken here.
+Taken whole, it made 95% intervals that covered in 98% of development draws; half of its excess is taken here.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
@@ -29,7 +26,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, no_answers, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
-from sdulearn.metrics.reliability import chance_of_same
+from sdulearn.metrics.risk import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold, check_places, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import random_of
@@ -87,20 +84,9 @@ def cross_val_accuracy(
     >>> bool(found.low < 0.9 < found.high)
     True
     """
-    pairs = read_pairs(y)
-    if not len(weighted_rows(pairs, sample_weight)[0].ends):
-        raise no_answers("Cross-validation")
-    # Which class is called +1 does not matter here.
-    model = fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
-    reference = np.asarray(model.decision_function(X), dtype=np.float64)
-    if reference.ndim > 1:
-        raise InputError(
-            f"cross_val_accuracy is for two classes, and the model has {reference.shape[1]}, whose accuracy answers "
-            "tell only by labels or large groups. Call sdulearn.metrics.cross_val_agreement(estimator, X, y)."
-        )
-    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
+    parts, pairs, decision = _cross_validated("decision_function", estimator, X, y, sample_weight, cv)
     return held_out_accuracy(
-        predictions_of(parts, X, reference),
+        decision,
         pairs,
         n_splits=len(parts),
         error_rate=error_rate,
@@ -109,6 +95,31 @@ def cross_val_accuracy(
         random_points=held_out_rows(parts, random_points),
         confidence=confidence,
     )
+
+
+def _cross_validated(
+    method: str,
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    cv: Splitter,
+) -> tuple[list[FoldModel], Pairs, Array | Codes]:
+    """Models of folds, what is known of the rows, and what the model of its fold predicts for each row."""
+    pairs = read_pairs(y)
+    if not len(weighted_rows(pairs, sample_weight)[0].ends):
+        raise no_answers("Cross-validation")
+    # Which class is called +1 does not matter here.
+    model = fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
+    reference = np.asarray(getattr(model, method)(X))
+    if reference.ndim > 1:
+        raise InputError(
+            f"cross_val_accuracy is for two classes, and the model has {reference.shape[1]}, whose "
+            "accuracy answers tell only by labels or large groups. Call "
+            "sdulearn.metrics.cross_val_agreement(estimator, X, y)."
+        )
+    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
+    return parts, pairs, predictions_of(parts, X, reference)
 
 
 def held_out_accuracy(
@@ -141,7 +152,6 @@ def held_out_accuracy(
         The estimate with its interval.
     """
     pairs = read_pairs(y)
-    share = 1.0 if random_points is None else share_of_points(pairs, random_points, sample_weight)
     return pair_accuracy(
         decision,
         pairs,
@@ -150,7 +160,7 @@ def held_out_accuracy(
         prior=prior,
         random_points=random_points,
         confidence=confidence,
-        spread=fold_spread(n_splits, share),
+        spread=fold_spread(n_splits, share_of_points(pairs, random_points, sample_weight)),
     )
 
 
@@ -168,25 +178,15 @@ def cross_val_agreement(
 ) -> ClassAgreement:
     """How an estimator with any number of classes agrees with answers about points that it has not seen.
 
-    What :func:`cross_val_accuracy` is for two classes. Every point gets the class of a model that saw no answer about
-    it, by the name that its class has in a model of all rows. The intervals are widened for what the folds have in
-    common.
+    What :func:`cross_val_accuracy` is for two classes.
 
     Parameters
     ----------
     estimator : estimator or pipeline
-        With ``fit``, ``predict`` and ``orient``, or with such a last step; a copy is fitted for each fold, with the
-        number of classes that "auto" finds by all answers.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        Rows.
-    y, error_rate, sample_weight, random_points
-        As in :func:`class_agreement`. Weights are passed on to ``fit``; answers about points that are not
-        random train the models, and do not count.
-    cv : int or splitter, default=5
-        Number of folds over points, lowered where there are fewer answers of a kind; or a
-        :class:`~sdulearn.PairKFold`.
-    confidence : float, default=0.95
-        Level of the intervals.
+        With ``fit``, ``predict`` and ``orient``, or with such a last step; a copy is fitted for each
+        fold, with the number of classes that "auto" finds by all answers.
+    X, y, error_rate, sample_weight, random_points, cv, confidence
+        As in :func:`cross_val_accuracy`.
 
     Returns
     -------
@@ -213,13 +213,9 @@ def cross_val_agreement(
     >>> bool(found.agreement.low < 0.95 < found.agreement.high)
     True
     """
-    pairs = read_pairs(y)
-    if not len(weighted_rows(pairs, sample_weight)[0].ends):
-        raise no_answers("Cross-validation")
-    reference = np.asarray(fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,)).predict(X))
-    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
+    parts, pairs, predicted = _cross_validated("predict", estimator, X, y, sample_weight, cv)
     return held_out_agreement(
-        predictions_of(parts, X, reference),
+        predicted,
         pairs,
         parts,
         error_rate=error_rate,
@@ -243,8 +239,7 @@ def held_out_agreement(
 
     Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
     """
-    share = 1.0 if random_points is None else share_of_points(pairs, random_points, sample_weight)
-    spread = fold_spread(len(parts), share)
+    spread = fold_spread(len(parts), share_of_points(pairs, random_points, sample_weight))
     asked = of_folds(parts, pairs)
     known = np.array(pairs)
     known.reshape(len(pairs), -1)[pairs.ends[~asked], 0] = 0
@@ -259,8 +254,7 @@ def held_out_agreement(
     )
     if random_points is not None:
         asked &= random_points[pairs.ends].any(axis=1)
-    shown = pairs.ends[asked]
-    n_points = len(np.unique(shown if pairs.points is None else pairs.points[shown]))
+    n_points = replace(pairs, ends=pairs.ends[asked]).n_points
     return widened(found, spread, n_points / 2) if n_points else found
 
 
@@ -277,8 +271,10 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
-def share_of_points(pairs: Pairs, random_points: ArrayLike, sample_weight: ArrayLike | None) -> float:
+def share_of_points(pairs: Pairs, random_points: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
     """Share of the points in answers that were drawn at random."""
+    if random_points is None:
+        return 1.0
     graph = AnswerGraph.from_y(pairs, sample_weight)
     counted = random_of(graph, random_points)
     return 1.0 if counted is None else float(np.mean(counted[graph.degree > 0]))
@@ -289,23 +285,14 @@ class FoldModel:
     """The model of a fold, with the names of a reference."""
 
     rows: Indices  # rows of the fold's points: the model saw no answer about them
-    model: Estimator  # learned from the answers about all other points
+    # Learned from the answers about all other points; None where all points are taken for the larger class.
+    model: Estimator
     sign: float = 1.0  # of its decision values, where the reference names the two classes the other way round
 
     def decide(self, X: MatrixLike) -> Array:
         """Decision values, as the reference has them."""
-        return self.sign * np.asarray(self.model.decision_function(X))
-
-
-class _Constant:
-    """Takes every point for one of the larger class."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Return one value for all rows."""
-        return np.full(X.shape[0], self.value)
+        values = np.ones(X.shape[0]) if self.model is None else np.asarray(self.model.decision_function(X))
+        return self.sign * values
 
 
 def fold_models(
@@ -328,15 +315,14 @@ def fold_models(
     if by_name:
         # Folds without some of the answers would find another number of classes.
         n_classes = max(2, int(reference.max()))
-        found = [
-            name for name, value in estimator.get_params().items() if name.endswith("n_classes") and value == "auto"
-        ]
+        options = estimator.get_params().items()
+        found = [name for name, value in options if name.endswith("n_classes") and value == "auto"]
         estimator = clone(estimator).set_params(**dict.fromkeys(found, n_classes))
     for train, test in steps(list(_weighted_parts(cv, X, pairs, weight)), "folds"):
         rows = safe_indexing(X, train)
         if not by_name and len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
             # A kind of answer is missing here.
-            yield FoldModel(test, _Constant(larger))
+            yield FoldModel(test, None, larger)
             continue
         model = fitted(estimator, rows, table[train], None if weight is None else weight[train])
         if by_name:
@@ -354,8 +340,9 @@ def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
         X = model[:-1].transform(X) if len(model) > 1 else X
     if not hasattr(last, "orient"):
         raise InputError(
-            f"`estimator` ({type(last).__name__}) has no orient, so models of folds cannot be given its names. Give "
-            "predictions for answers that it has not seen: sdulearn.metrics.class_agreement(y_pred, y), or `cv=None`."
+            f"`estimator` ({type(last).__name__}) has no orient, so models of folds cannot be given its "
+            "names. Give predictions for answers that it has not seen: "
+            "sdulearn.metrics.class_agreement(y_pred, y), or `cv=None`."
         )
     last.orient(X, names)
 

@@ -33,9 +33,7 @@ class PairImportance:
     accuracy : float
         The accuracy, or agreement, as it is.
     error : array of shape (n_features,)
-        Standard error of the mean over answers and shuffles, for the classifier as it is.
-        Approximate, between nine tenths and twice the true one in simulations: no more answers
-        count than their points make pairs.
+        Standard error of the mean over answers and shuffles, for the classifier as it is; approximate.
     """
 
     mean: Array
@@ -69,8 +67,8 @@ def pair_importance(
     n_repeats : int, default=5
         Shuffles of each column.
     scoring : {"accuracy", "agreement"}, optional
-        Accuracy of two classes by :func:`pair_accuracy`, never below 1/2, or the share of answers that the
-        predictions agree with. By default accuracy with two classes, agreement with more.
+        By default accuracy (:func:`pair_accuracy`) with two classes, the share of answers that predictions
+        agree with where there are more.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles.
 

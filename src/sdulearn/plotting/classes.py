@@ -12,7 +12,7 @@ from sdulearn.answers import AnswerModel, Rate
 from sdulearn.errors import InputError, require
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
-from sdulearn.metrics.reliability import Calibration, calibration, pair_calibration
+from sdulearn.metrics.risk import Calibration, calibration, pair_calibration
 from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display, require_probabilities
 from sdulearn.prior import clopper_pearson
