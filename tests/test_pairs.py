@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sdulearn import (
-    stack_pairs,
-)
+from sdulearn import stack_pairs
 from sdulearn.errors import InputError
 from sdulearn.pairs import pair_checksum, read_pairs
 
@@ -99,10 +97,10 @@ def test_dense_sparse_and_frames_stack_alike():
 @pytest.mark.parametrize(
     ("pairs", "same", "unlabeled", "message"),
     [
-        ([(0, 9)], [True], "rest", "names row 9, but `X` has rows 0 to 3"),
+        ([(0, 9)], [True], "rest", "names row 9, but rows are numbered 0 to 3"),
         ([(0, -1)], [True], "rest", "names row -1"),
-        ([("a", "b")], [True], "rest", "translate them first"),
-        ([(0, 1, 2)], [True], "rest", "shape \\(n_pairs, 2\\)"),
+        ([("a", "b")], [True], "rest", "Number what it names first"),
+        ([(0, 1, 2)], [True], "rest", "shape \\(n_answers, 2\\)"),
         ([(1, 1)], [True], "rest", "joins row 1 with itself"),
         ([(0, 1)], [True, False], "rest", "one answer per pair"),
         ([(0, 1)], [0], "rest", "say which is which"),

@@ -38,10 +38,7 @@ _LARGEST_BLOCK = 2**40
 
 @dataclass(frozen=True)
 class Pairs:
-    """What a vector of pair codes says, as row numbers; made by :func:`read_pairs`, which checks them.
-
-    It stands for the codes wherever ``y`` is expected, so that they are checked once: as an array
-    it is the codes.
+    """What ``y`` says, as row numbers; made by :func:`read_pairs`, which checks it, and taken wherever ``y`` is.
 
     Attributes
     ----------
@@ -116,8 +113,7 @@ class Pairs:
         array of shape (n_pairs,)
             The weight of each pair.
         """
-        first = sample_weight[self.ends[:, 0]]
-        second = sample_weight[self.ends[:, 1]]
+        first, second = sample_weight[self.ends].T
         if (unequal := np.flatnonzero(first != second)).size:
             a, b = self.ends[unequal[0]]
             raise InputError(
@@ -135,7 +131,7 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
     ----------
     y : array-like of shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
         Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them the columns point,
-        annotator and label, as many as there are. What was read before is handed on as it is.
+        annotator and label, as many as there are.
 
     Returns
     -------
@@ -164,8 +160,7 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
 def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
     """What is known of the rows that weigh something, their weights, and their numbers (None for all rows).
 
-    A row of weight 0 is not there: it is left out, with all that is known of it. Only the ratios of weights matter,
-    so they are divided by their mean; equal weights are none at all (None).
+    Only the ratios of weights matter, so they are divided by their mean; equal weights are none at all (None).
     """
     if sample_weight is None:
         return pairs, None, None
@@ -223,7 +218,7 @@ def read_columns(y: ArrayLike) -> dict[str, ArrayLike]:
         return {name: np.asarray(frame[name]) for name in COLUMNS if name in names}
     table = np.asarray(y)
     if table.ndim != 2 or table.shape[1] == 1:
-        return {"answer": table}
+        return {"answer": table.ravel() if table.ndim == 2 else table}
     if not 1 <= table.shape[1] <= len(COLUMNS):
         raise InputError(
             f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
@@ -299,7 +294,10 @@ def whole_numbers(values: ArrayLike, name: str) -> Codes:
     if numbers.dtype.kind in "iu" or numbers.size == 0:
         return numbers.astype(np.int64)
     if numbers.dtype.kind != "f" or not (np.isfinite(numbers) & (numbers == np.rint(numbers))).all():
-        raise InputError(f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first.")
+        raise InputError(
+            f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first, for "
+            "example with pandas.Index(ids).get_indexer(...)."
+        )
     return numbers.astype(np.int64)
 
 
@@ -375,25 +373,17 @@ def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
 def integer_codes(y: ArrayLike) -> Codes:
     """The codes of ``y`` as int64, each taken by itself: whether they pair up is not checked."""
     codes = np.asarray(read_columns(y)["answer"])
-    if codes.ndim == 2 and codes.shape[1] == 1:
-        codes = codes.ravel()
     if codes.ndim != 1:
         raise InputError(f"`y` should be a 1d array of pair codes, got an array of shape {codes.shape} instead.")
     if codes.size == 0:
         raise InputError("`y` is empty: at least one pair is needed.")
-    if codes.dtype.kind == "f":
-        if not np.isfinite(codes).all():
-            raise InputError("Input `y` contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
-        if (codes != np.rint(codes)).any():
-            raise InputError(
-                "Unknown label type: `y` holds fractions, but pair codes are integers (+k similar, "
-                "-k dissimilar, 0 unlabeled)."
-            )
-    elif codes.dtype.kind not in "iu":
+    if codes.dtype.kind == "f" and not np.isfinite(codes).all():
+        raise InputError("Input `y` contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
+    if codes.dtype.kind not in "iuf" or (codes != np.rint(codes)).any():
+        holds = "holds fractions" if codes.dtype.kind == "f" else f"has dtype {codes.dtype}"
         raise InputError(
-            f"Unknown label type: `y` has dtype {codes.dtype}, but pair codes are integers (+k "
-            "similar, -k dissimilar, 0 unlabeled). sdulearn.stack_pairs makes them from pairs and "
-            "answers."
+            f"Unknown label type: `y` {holds}, but pair codes are integers (+k similar, -k dissimilar, "
+            "0 unlabeled). sdulearn.stack_pairs makes them from pairs and answers."
         )
     if (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
         raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
@@ -457,8 +447,7 @@ def stack_pairs(
         Who answered, as numbers from 1 on; 0 where that is not known.
     labels : array-like of shape (n_points,), optional
         Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN where the label is
-        not known. Only 0 and 1 is refused, as it may be a 0/1 target: write that as -1 and +1 (``2 * y - 1``). If
-        you know points of class 1 alone, mark all others with NaN.
+        not known. Labels 0 and 1 alone are refused: write a 0/1 target as -1 and +1 (``2 * y - 1``).
 
     Returns
     -------
@@ -467,12 +456,6 @@ def stack_pairs(
     y : int array of shape (n_rows, 2 to 4)
         What is known of each row: the pair code (+k and -k for the k-th pair, 0 for unlabeled), the
         point that it shows (its row number in ``X``) and, where given, annotator and label.
-
-    Raises
-    ------
-    InputError
-        Where a pair names a row that is not there, or one row twice, or an answer is neither; or
-        where ``labels`` may be a 0/1 target.
 
     Examples
     --------
@@ -487,18 +470,7 @@ def stack_pairs(
     array([0., 2., 2., 4., 6., 8.])
     """
     n_points = X.shape[0] if hasattr(X, "shape") else len(X)
-    ends = _row_numbers(pairs, n_points, "pairs")
-    if ends.size == 0:
-        ends = ends.reshape(0, 2)
-    if ends.ndim != 2 or ends.shape[1] != 2:
-        raise InputError(
-            f"`pairs` must have shape (n_pairs, 2), two row numbers of `X` per pair; got shape {ends.shape}."
-        )
-    if (self_pairs := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        raise InputError(
-            f"`pairs[{self_pairs[0]}]` joins row {ends[self_pairs[0], 0]} with itself, which says "
-            f"nothing about the classes ({self_pairs.size} such pairs). Remove them."
-        )
+    ends = check_ends(pairs, n_points, "pairs", "row")
     signs = answer_signs(same, len(ends))
     known = None if labels is None else _known_labels(labels, n_points)
     rest = _unlabeled_rows(unlabeled, n_points, ends)
@@ -544,19 +516,26 @@ def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
     return known
 
 
-def _row_numbers(values: ArrayLike, n_points: int, name: str) -> Indices:
-    numbers = np.asarray(values)
-    if numbers.size == 0:
-        return numbers.astype(np.intp)
-    if numbers.dtype.kind not in "iu":
+def check_ends(values: ArrayLike, n_points: int, name: str, noun: str) -> Indices:
+    """The numbers of the two rows or points of each answer, or an InputError."""
+    ends = _numbers_below(values, n_points, name, noun)
+    if ends.size == 0:
+        ends = ends.reshape(0, 2)
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise InputError(f"`{name}` must have shape (n_answers, 2), two {noun} numbers per answer; got {ends.shape}.")
+    if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
         raise InputError(
-            f"`{name}` must hold integer row numbers of `X`, got dtype {numbers.dtype}. Where your "
-            "points have ids, translate them first, for example with "
-            "pandas.Index(ids).get_indexer(...)."
+            f"`{name}[{own[0]}]` joins {noun} {ends[own[0], 0]} with itself, which says nothing about the "
+            f"classes ({own.size} such answers). Remove them."
         )
+    return ends
+
+
+def _numbers_below(values: ArrayLike, n_points: int, name: str, noun: str) -> Indices:
+    numbers = whole_numbers(values, name)
     outside = numbers[(numbers < 0) | (numbers >= n_points)]
     if outside.size:
-        raise InputError(f"`{name}` names row {outside[0]}, but `X` has rows 0 to {n_points - 1}.")
+        raise InputError(f"`{name}` names {noun} {outside[0]}, but {noun}s are numbered 0 to {n_points - 1}.")
     return numbers.astype(np.intp, copy=False)
 
 
@@ -594,4 +573,4 @@ def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: Indi
         )
     if chosen.dtype.kind == "b" and chosen.shape == (n_points,):
         return np.flatnonzero(chosen)
-    return _row_numbers(chosen, n_points, "unlabeled")
+    return _numbers_below(chosen, n_points, "unlabeled", "row")

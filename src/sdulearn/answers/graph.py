@@ -28,6 +28,7 @@ from sdulearn.pairs import (
     Pairs,
     annotator_numbers,
     answer_signs,
+    check_ends,
     check_labels,
     check_weights,
     mean_weight,
@@ -170,23 +171,17 @@ class AnswerGraph:
         AnswerGraph
             Rows are points: ``row_point`` counts from 0 to ``n_points - 1``.
         """
-        ends = whole_numbers(ends, "ends")
-        if ends.size == 0:
-            ends = ends.reshape(0, 2)
-        if ends.ndim != 2 or ends.shape[1] != 2:
-            raise InputError(f"`ends` must have shape (n_answers, 2), two points an answer; got {ends.shape}.")
         known = None if labels is None else check_labels(whole_numbers(labels, "labels"))
         if n_points is None:
-            n_points = int(ends.max(initial=-1)) + 1 if known is None else len(known)
+            n_points = int(np.max(whole_numbers(ends, "ends"), initial=-1)) + 1 if known is None else len(known)
         if known is not None and known.shape != (n_points,):
             raise InputError(f"`labels` must hold one label a point: {n_points} points, but shape {known.shape}.")
-        if (outside := ends[(ends < 0) | (ends >= n_points)]).size:
-            raise InputError(f"`ends` names point {outside[0]}, but points are numbered 0 to {n_points - 1}.")
+        numbers = check_ends(ends, n_points, "ends", "point")
         return _build(
-            ends=ends,
-            same=answer_signs(same, len(ends)),
-            annotators=annotator_numbers(annotators, len(ends)),
-            weights=None if weights is None else check_weights(weights, len(ends), "weights"),
+            ends=numbers,
+            same=answer_signs(same, len(numbers)),
+            annotators=annotator_numbers(annotators, len(numbers)),
+            weights=None if weights is None else check_weights(weights, len(numbers), "weights"),
             labels=np.zeros(n_points, dtype=np.int64) if known is None else known,
             row_point=np.arange(n_points),
             points=np.arange(n_points),
@@ -432,11 +427,6 @@ def _build(
     point_weights: Array | None,
 ) -> AnswerGraph:
     """The graph of checked parts, without the answers of weight 0."""
-    if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        raise InputError(
-            f"An answer joins point {points[ends[own[0], 0]]} with itself, which says nothing about "
-            f"the classes ({own.size} such answers). Remove them."
-        )
     if weights is None:
         weights = np.ones(len(ends))
     kept = np.flatnonzero(weights > 0)
