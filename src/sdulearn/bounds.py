@@ -1,7 +1,6 @@
 """The theory section of the paper (see :class:`sdulearn.SDUClassifier`): error bounds and their order.
 
-Bounds are worst cases. For planning, :func:`sdulearn.planning.simulate_plan` simulates. An InputError names
-a parameter that is out of its range, and the prior 1/2, where the risks are undefined.
+Bounds are worst cases; :func:`sdulearn.planning.simulate_plan` simulates.
 """
 
 from __future__ import annotations
@@ -43,33 +42,26 @@ def estimation_error_bound(
 ) -> float:
     """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
-    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
-    for mixtures, also at a corner. Two slips of the paper: Theorem est says that *all three* of its
-    bounds hold together, which needs ``log(12 / delta)``; and the proofs take the two ends of a
-    pair for independent draws, which ``paired=True`` does not: the pair terms grow by sqrt(2).
+    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``) for mixtures, also
+    at a corner. The proofs take the two ends of a pair for independent draws, which ``paired=True`` does not.
 
     Parameters
     ----------
     risk : {"su", "du", "sd", "sdsu", "sddu", "sudu"} or triple
         The risk that is minimised, or weights (su, du, sd).
-    n_similar, n_dissimilar : float
-        Numbers of pairs; zero where the risk does not use them.
-    n_unlabeled : float
-        Number of unlabeled rows.
+    n_similar, n_dissimilar, n_unlabeled : float
+        Numbers of pairs and of unlabeled rows; zero where the risk does not use them.
     prior : float
         P(y = +1), not 1/2.
-    lipschitz : float
-        Lipschitz constant rho of the loss in its first argument.
-    complexity : float
-        C_F of Eq. assumption; :func:`rademacher_linear` gives that of a linear model.
-    loss_bound : float
-        C_l, the largest value of the loss over the model class.
+    lipschitz, complexity, loss_bound : float
+        Lipschitz constant rho of the loss; C_F of Eq. assumption, of a linear model :func:`rademacher_linear`; C_l,
+        the largest value of the loss over the model class.
     delta : float
         Chance of failure that is allowed.
     gamma : float, default=0.5
         Mixture weight of "sdsu", "sddu" and "sudu".
     paired : bool, default=False
-        Whether to count pairs, not their ends, as independent draws.
+        Whether to count pairs, not their ends, as independent draws: the pair terms grow by sqrt(2).
 
     Returns
     -------
@@ -115,8 +107,7 @@ def bound_rate(g: Mixture, prior: float, sizes: tuple[float, float, float]) -> f
 def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> float:
     """Bound the chance that DU and SD have smaller bounds than SU (the corollary of Theorem est).
 
-    ``V_DU <= V_SU and V_SD <= V_SU`` holds wherever ``pd / sqrt(n_D) <= ps / sqrt(n_S)``, and n_D
-    of n random pairs is binomial. This is why the paper advises to mix SD with DU.
+    It is why the paper advises to mix SD with DU.
 
     Parameters
     ----------
@@ -143,6 +134,7 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
         raise InputError(f"`n_pairs` must be a whole number of 1 or more, got {n_pairs!r}.")
     ps = similar_share(prior)
     pd = dissimilar_share(prior)
+    # V_DU <= V_SU and V_SD <= V_SU wherever pd / sqrt(n_D) <= ps / sqrt(n_S), and n_D is binomial.
     both = ps**2 + pd**2
     if exact:
         return float(binom.sf(math.ceil(n_pairs * pd**2 / both) - 1, n_pairs, pd))
@@ -152,10 +144,8 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
 def rademacher_linear(X: MatrixLike, radius: float) -> float:
     """Compute C_F of the linear models ``{x -> w.x : |w| <= radius}`` on the rows of X.
 
-    Their empirical Rademacher complexity is ``radius / n E|sum_i sigma_i x_i| <= C_F / sqrt(n)``
-    (Jensen) with ``C_F = radius sqrt(mean |x_i|^2)``. Add a column of ones for an intercept. Eq.
-    assumption asks for one constant for the points of S, D and U alike: give rows of each and take
-    the largest, or rows scaled to one length.
+    Their empirical Rademacher complexity is at most ``C_F / sqrt(n)`` with ``C_F = radius sqrt(mean |x_i|^2)``. Add a
+    column of ones for an intercept, and take the largest constant of rows of S, D and U.
 
     Parameters
     ----------
@@ -191,21 +181,13 @@ def recommended_gamma(
 ) -> float:
     """Choose the mixture weight by counts and prior: the linear term of the risk gets least noisy.
 
-    With a linear-odd loss the division by p - q is in the linear term alone, which by the row-weight
-    table is, with ``t = g1 + g3 / 2`` and the means m of the three sources,
+    With a linear-odd loss the division by p - q is in the linear term alone. In units of the within-class variance its
+    variance is, but for ``(p - q)^2``, ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with
 
-    ``c = (t ps m_S - (1 - t) pd m_D + (1 - 2 t) m_U / 2) / (p - q)``,
+    ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``, ``B = pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
 
-    where t is ``(1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU, ``1 - gamma`` in SUDU. In
-    units of the within-class variance its variance is, but for ``(p - q)^2``,
-
-    ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``,
-    ``B = pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
-
-    least at ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach. The r
-    (``separation``), the squared distance of the class means over the within-class variance, counts
-    the randomness of the classes, which acts along the difference of the class means only. Across
-    it r = 0, and that noise turns the classifier: hence the default.
+    where t is ``(1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU and ``1 - gamma`` in SUDU. It is least at
+    ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach.
 
     Parameters
     ----------
@@ -216,7 +198,8 @@ def recommended_gamma(
     prior : float
         P(y = +1), not 1/2.
     separation : float, default=0
-        The r above, where the noise along the difference of the class means shall count too.
+        The r above: squared distance of the class means over the within-class variance, where the noise along their
+        difference shall count too. The noise across it, which turns the classifier, has r = 0.
 
     Returns
     -------

@@ -101,18 +101,7 @@ class Pairs:
         return self.annotators[self.ends[:, 0]]
 
     def pair_weights(self, sample_weight: Array) -> Array:
-        """One weight per pair; both ends must carry the same one.
-
-        Parameters
-        ----------
-        sample_weight : array of shape (n_rows,)
-            A weight per row.
-
-        Returns
-        -------
-        array of shape (n_pairs,)
-            The weight of each pair.
-        """
+        """One weight per pair; both ends must carry the same one."""
         first, second = sample_weight[self.ends].T
         if (unequal := np.flatnonzero(first != second)).size:
             a, b = self.ends[unequal[0]]

@@ -29,14 +29,12 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy of one method against the number of pairs."""
+    """Accuracy of one method at each of the plan's ``sizes``."""
 
     method: str  # which estimator
-    # mean over the simulated draws, and its standard error, at each of the plan's ``sizes``
-    accuracy: tuple[float, ...]
-    error: tuple[float, ...]
-    # share of draws from which it could not be trained; they count as calling everything the larger class
-    unfitted: tuple[float, ...]
+    accuracy: tuple[float, ...]  # mean over the simulated draws
+    error: tuple[float, ...]  # its standard error
+    unfitted: tuple[float, ...]  # share of draws that allowed no fit: they count as naming the larger class
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,7 @@ class PlanRow:
     no_value_probability : float
         Chance of no more similar than dissimilar pairs: such counts imply no prior.
     order_bound, order_probability : float or None
-        :func:`~sdulearn.bounds.order_probability`: the paper's lower bound on the chance that DU
-        and SD have smaller error bounds than SU, and that chance itself; None at prior 1/2.
+        :func:`~sdulearn.bounds.order_probability`, the paper's bound and the exact one; None at prior 1/2.
     recommended_gamma : float or None
         :func:`~sdulearn.bounds.recommended_gamma` of SDDU; None at prior 1/2.
     """
@@ -167,9 +164,8 @@ def simulate_plan(
 ) -> Plan:
     """Simulate random pairs, train on them as a user would, and measure the accuracy.
 
-    Without ``X`` the points come from two Gaussian classes of one covariance, as far apart as
-    ``ceiling`` asks. With ``X`` they are your rows, standardised, and their classes are drawn from
-    a logistic model along a direction, as steep as ``ceiling`` asks.
+    Without ``X`` the points come from two Gaussian classes of one covariance, as far apart as ``ceiling`` asks. With
+    ``X`` they are your rows, and their classes are drawn from a logistic model along a direction.
 
     Parameters
     ----------
@@ -192,8 +188,7 @@ def simulate_plan(
     known_prior : bool, default=False
         Whether the estimators are given the prior, or take it from the counts.
     oriented : bool, default=False
-        Whether a few labelled points name the classes; always so at prior 1/2. Otherwise a model
-        that names them the wrong way round counts as wrong.
+        Whether a few labelled points name the classes; always so at prior 1/2.
     n_repeats : int, default=20
         Draws; the standard error falls with their square root.
     random_state : int or None, default=0
@@ -262,8 +257,7 @@ def _checked_ceiling(ceiling: float | None, prior: float) -> float:
     if not prior + 1e-3 <= ceiling <= 0.999:
         raise InputError(
             "`ceiling`, the accuracy of the best possible classifier, must lie between "
-            f"{prior + 1e-3:.3f} (a little more than always predicting the larger class) and 0.999, "
-            f"got {ceiling!r}."
+            f"{prior + 1e-3:.3f} (a little more than always predicting the larger class) and 0.999, got {ceiling!r}."
         )
     return ceiling
 

@@ -35,8 +35,7 @@ class PriorEstimate:
     value : float
         P(y = +1); 0.5 where the counts have no answer (see ``has_value``).
     low, high : float
-        Confidence interval: exact (Clopper-Pearson) for loose pairs, carried from the share of
-        similar ones to p; by the likelihood of components where answers share points.
+        Confidence interval.
     identified : bool
         Whether the interval stays clear of 1/2: the counts tell that one class is larger.
     n_similar, n_dissimilar, n_effective : float or None
@@ -107,17 +106,16 @@ class PriorEstimate:
 
     @property
     def p_value(self) -> float | None:
-        """Largest chance of so few similar pairs at any prior, which is that at 1/2.
+        """Largest chance of so few similar pairs at any prior, which is that at 1/2; None where the prior was given.
 
         Where it is tiny the pairs were not drawn at random, or there are more than two classes.
-        None where the prior was given.
         """
         if self.n_similar is None or self.n_dissimilar is None:
             return None
         total = self.n_similar + self.n_dissimilar
-        answers = total if self.n_effective is None else self.n_effective
-        n_similar = round(self.n_similar * (answers / total))
-        n_dissimilar = round(self.n_dissimilar * (answers / total))
+        unit = (total if self.n_effective is None else self.n_effective) / total
+        n_similar = round(self.n_similar * unit)
+        n_dissimilar = round(self.n_dissimilar * unit)
         return float(binom.cdf(n_similar, n_similar + n_dissimilar, 0.5))
 
     def mirrored(self) -> PriorEstimate:
@@ -155,15 +153,13 @@ def share_of(
     """Share of points that are of a class, each of the one wanted of it, and its interval.
 
     ``chances`` (n_points, K) are the probabilities of the classes by the answers about a point alone, all being
-    equally likely before. With q that of the class wanted, and K - 1 others that the point may be of instead, the
-    answers have at the share a the likelihood
+    equally likely before. With q that of the class wanted, the answers have at the share a the likelihood
 
         prod_points  a q + (1 - a) (1 - q) / (K - 1)                                          (1)
 
-    whose maximum is the estimate. The likeliest class of a point is wrong with some probability, e on average. It is
-    the one wanted with probability a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a.
-    With two classes and one answer a point both agree: (share - e) / (1 - 2 e). ``spread`` is the variance as a
-    multiple of what independent points have, ``gain`` what the share is known to have grown by since.
+    whose maximum is the estimate. The likeliest class of a point, wrong with probability e on average, is the one
+    wanted with probability a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a. ``spread`` is
+    the variance as a multiple of what independent points have, ``gain`` what the share has grown by since.
     """
     known = chances.max(axis=1) > _KNOWN
     if not known.any():
@@ -215,24 +211,19 @@ def estimate_prior(
     Parameters
     ----------
     n_similar, n_dissimilar : float, optional
-        Numbers of similar and dissimilar pairs among *randomly drawn* pairs (or their total
-        weights). Either these or ``y``.
+        Numbers, or total weights, of similar and dissimilar *randomly drawn* pairs. Either these or ``y``.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
-    sample_weight, random_points : array-like of shape (n_rows,), optional
+    sample_weight, random_points, error_rate : optional
         With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
-    error_rate : float, mapping or AnswerModel, optional
-        With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`, or how answers go wrong.
     decision : array-like of shape (n_rows,), optional
-        With ``random_points``: decision values of a model of these answers, which say which side of a large
-        component is class +1, so that ``majority`` is not needed.
+        With ``random_points``: decision values of a model, which say which side of a large component is class +1.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
         Level of the interval.
     n_effective : float, optional
-        Where the counts are total weights: the number of answers of equal weight that are as precise,
-        ``(sum w)^2 / sum w^2``. By default ``n_similar + n_dissimilar``.
+        Of weights: the number of equal ones that are as precise, ``(sum w)^2 / sum w^2``; by default their sum.
 
     Returns
     -------
@@ -270,25 +261,23 @@ def estimate_prior(
     if n_similar is None or n_dissimilar is None:
         raise InputError("Give both counts, `n_similar` and `n_dissimilar`, or `y`.")
     for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
-        if not (math.isfinite(count) and count >= 0):
+        if not 0 <= count < math.inf:
             raise InputError(f"`{name}` must be a number of pairs, zero or more; got {count!r}.")
-    if n_similar + n_dissimilar == 0:
+    if n_similar == n_dissimilar == 0:
         raise InputError("No pairs, so there is nothing to estimate the prior from. Give `prior` yourself.")
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
     total = n_similar + n_dissimilar
-    if n_effective is None:
-        n_effective = total
-    if not (math.isfinite(n_effective) and n_effective > 0):
+    n_effective = total if n_effective is None else n_effective
+    if not 0 < n_effective < math.inf:
         raise InputError(f"`n_effective` must be a number greater than zero, got {n_effective!r}.")
     unit = n_effective / total
-    low_share, high_share = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
-    low = prior_from_share(low_share)
+    low, high = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
     estimate = PriorEstimate(
         value=prior_from_share(n_similar / total),
-        low=low,
-        high=prior_from_share(high_share),
-        identified=low > 0.5,
+        low=prior_from_share(low),
+        high=prior_from_share(high),
+        identified=prior_from_share(low) > 0.5,
         n_similar=n_similar,
         n_dissimilar=n_dissimilar,
         confidence=confidence,

@@ -1,9 +1,9 @@
 """How answers go wrong: the one object that likelihood, accuracy, prior and asking use.
 
 Rates of annotators are given, or estimated by :mod:`sdulearn.answers.rates`. Where most points are in several
-questions and answers contradict each other, there is a *crowd*, and more can be told: with more than two classes
-:mod:`sdulearn.answers.crowd` finds the classes of the points, how often each person is careless, and whether
-errors depend on the two classes. What it says of each point then stands for the answers about it.
+questions and answers contradict each other, there is a *crowd*, of which :mod:`sdulearn.answers.crowd` finds, with
+more than two classes, the classes of the points, careless people and confused classes. What it says of each point
+then stands for the answers about it.
 """
 
 from __future__ import annotations
@@ -169,12 +169,11 @@ class AnswerModel:
         n_classes : int, default=2
             With more than two, cycles tell only where nothing else explains a contradiction.
         logits : array of shape (n_points,) or (n_points, n_classes), optional
-            What a model that has not seen the answers about a point says of it. With two classes it tells annotators
-            apart, but not a rate that all have in common; with more it counts where answers left out are explained
-            better with it.
+            What a model that has not seen the answers about a point says of it. With two classes it tells
+            annotators apart, but not a rate that all have in common.
         answer_table : {"auto", True, False}, default="auto"
-            With more than two classes: whether errors may depend on the two classes. "auto" decides where most points
-            are in several questions and answers contradict each other, by answers left out.
+            With more than two classes: whether errors may depend on the two classes. "auto" decides by answers
+            left out, where most points are in several questions and answers contradict each other.
 
         Returns
         -------
@@ -204,19 +203,9 @@ class AnswerModel:
 
     @classmethod
     def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
-        """Rates by an audit: who asked answers of others again at random is taken to be right.
+        """Rates by an audit, by Jeffreys' prior; nearly 0 for those who are in no audit, who are taken to be right.
 
-        Parameters
-        ----------
-        annotators : int array of shape (n_answers,)
-            Who answered.
-        audits : mapping
-            Of each annotator who was audited: number of answers asked again, and how many of these were wrong.
-
-        Returns
-        -------
-        AnswerModel
-            With the mean and the ends of each rate by Jeffreys' prior; nearly 0 for those who are in no audit.
+        ``audits`` say of each annotator how many answers were asked again, and how many of these were wrong.
         """
         numbers, counts = np.unique(annotators, return_counts=True)
         n, wrong = np.array([audits.get(a, (0, 0)) for a in numbers.tolist()], dtype=np.float64).T
@@ -240,37 +229,15 @@ class AnswerModel:
         return {a: rate.value for a, rate in self.by_annotator.items()}
 
     def errors(self, annotators: Codes) -> Array:
-        """Probability that each of some answers is wrong.
-
-        Parameters
-        ----------
-        annotators : int array of shape (n_answers,)
-            Who answered. One who is not in ``by_annotator`` has the rate of all.
-
-        Returns
-        -------
-        array of shape (n_answers,)
-            The rates.
-        """
+        """Probability that each answer of these annotators is wrong; of one who is not known the rate of all."""
         numbers, place = np.unique(annotators, return_inverse=True)
         rates = [self.by_annotator.get(a, self.error_rate).value for a in numbers.tolist()]
         return np.array(rates, dtype=np.float64)[place]
 
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
-        """Reduce answers to groups and edges, for any node probabilities.
+        """What answers that are never wrong tie together, and the others between, for any node probabilities.
 
-        Parameters
-        ----------
-        graph : AnswerGraph
-            Answers and labels, the same as before or others.
-        n_classes : int
-            Number of classes.
-
-        Returns
-        -------
-        FactorGraph
-            What answers that are never wrong tie together, and the others between. Where the answers are of the crowd
-            that the rates come from, what these say of each point, and no edges.
+        Of answers of the crowd that the rates come from: what these say of each point, and no edges.
         """
         if (crowd := crowd_of(self, graph)) is not None:
             return FactorGraph.of_evidence(graph, crowd.evidence(graph))
@@ -421,9 +388,10 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
 def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
     """Share of wrong answers with its 95% interval: the wider of quantiles and deviations, of both kinds of chains."""
     parts = [draws.wrong[draws.alike], draws.wrong[~draws.alike]]
-    low = min(min(np.quantile(one, 0.025), one.mean() - _DEVIATIONS * one.std()) for one in parts)
-    high = max(max(np.quantile(one, 0.975), one.mean() + _DEVIATIONS * one.std()) for one in parts)
-    return float(parts[1].mean()), max(float(low), 0.0), min(float(high), 1.0)
+    ends = [[one.mean() - _DEVIATIONS * one.std(), one.mean() + _DEVIATIONS * one.std()] for one in parts]
+    ends += [np.quantile(one, [0.025, 0.975]).tolist() for one in parts]
+    low, high = zip(*ends, strict=True)
+    return float(parts[1].mean()), max(float(min(low)), 0.0), min(float(max(high)), 1.0)
 
 
 def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:

@@ -99,10 +99,10 @@ class AnswerGraph:
         Parameters
         ----------
         y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
-            As in :func:`~sdulearn.pairs.read_pairs`. Without points every row is its own point.
+            As in :func:`~sdulearn.pairs.read_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, the same for both ends of an answer, in any unit. An answer or a
-            label whose rows weigh 0 is left out; its points stay.
+            Weights of the rows, the same for both ends of an answer, in any unit. Weight 0 leaves answers and
+            labels out; their points stay.
 
         Returns
         -------
@@ -157,10 +157,8 @@ class AnswerGraph:
             The two points of each answer, numbered from 0.
         same : array-like of shape (n_answers,)
             The answers: booleans, or +1 for "same class" and -1 for "different".
-        annotators : array-like of int, shape (n_answers,), optional
-            Who answered; 0 where that is not known.
-        weights : array-like of shape (n_answers,), optional
-            Weights of the answers, as they are: 2 is the same answer given twice. Ones by default.
+        annotators, weights : array-like of shape (n_answers,), optional
+            Who answered, 0 where that is not known; weights of the answers: 2 is the same answer given twice.
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         n_points : int, optional
@@ -256,20 +254,7 @@ class AnswerGraph:
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 
     def by_point(self, values: Rows, weight: Array | None = None) -> Rows:
-        """Mean over the rows that show each point.
-
-        Parameters
-        ----------
-        values : array or CSR matrix of shape (n_rows, n_columns)
-            One row for each row of ``y``.
-        weight : array of shape (n_rows,), optional
-            Weights of the rows; equal ones by default.
-
-        Returns
-        -------
-        array or CSR matrix of shape (n_points, n_columns)
-            The means.
-        """
+        """Mean over the rows that show each point, by the weights of the rows."""
         n_rows = len(self.row_point)
         if self.n_points == n_rows:
             return values[np.argsort(self.row_point)]
@@ -281,14 +266,11 @@ class AnswerGraph:
     def hubs(self) -> Indices:
         """Points that many answers hang on, such as the examples of a linked design.
 
-        A hub is in at least 10 answers, and in at least 5 times as many as the mean point in
-        answers. A question asked again counts once. Random questions make no hub, however few
-        points they are about.
-
         Returns
         -------
         int array
-            The hubs, the one in most answers first.
+            The points in at least 10 answers, and in at least 5 times as many as the mean point in
+            answers, the one in most first. A question asked again counts once.
         """
         if self.degree.max(initial=0) < _HUB_ANSWERS:
             return np.empty(0, dtype=np.intp)

@@ -201,9 +201,9 @@ class Answers:
     weights : array of shape (n_answers,)
         Weights; 1 where none are given.
     annotators, times : object array of shape (n_answers,) or None
-        Who answered and when, as the file says it; None where it does not.
+        Who answered and when, as the file says it.
     lines : int array of shape (n_answers,)
-        Line of the file (row, counted from 1, of a Parquet file, a workbook or a frame; item of a JSON list).
+        Line of the file; row, counted from 1, or item where there are no lines.
     columns : dict
         Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``, ``time``, ``seconds``.
     words : dict
@@ -215,25 +215,20 @@ class Answers:
     n_unanswered : int
         Questions in the file that nobody has answered yet.
     kinds : object array of shape (n_answers,) or None
-        Why each question was asked, as a log says it: "random", other texts where a design chose
-        it, empty where that is not known. None of files that are no logs.
+        Of a log: why each question was asked, "random" or as the design says; empty where that is not known.
     drawn : bool array of shape (n_answers,) or None
-        With ``kinds``: whether each question is about a point of a random sample: drawn at random,
-        or chosen and before the last random one in the random order.
+        With ``kinds``: whether each question is about a point of a random sample: drawn at random, or chosen and
+        before the last random one in the random order.
     n_unranked : int
-        Number of chosen questions whose points have no known place in that order: some may be missing in the sample.
+        Number of chosen questions whose points have no known place in that order.
     epsilon : float or None
         Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)).
-    seconds : array of shape (n_answers,) or None
-        How long each answer took, NaN where that is not known.
-    certainty : array of shape (n_answers,) or None
-        How likely each answer is right, as who gave it says, from 0.5 to 1; None where nobody says it.
+    seconds, certainty : array of shape (n_answers,) or None
+        How long each answer took, and how likely it is right, from 0.5 to 1, as who gave it says.
     questions : int array of shape (n_answers,) or None
-        Which question each answer belongs to, from 0, where one with several choices tells of several pairs; None where
-        each is a question of its own.
+        The question that each answer belongs to, from 0, where one with several choices tells of several pairs.
     reading : TableReading or None
-        How the table was read that the questions of a log are about: ``text``, ``images`` and further options of
-        :func:`sdulearn.fit_table`, which are taken from here where they are not given.
+        How the table was read that the questions of a log are about, as :func:`sdulearn.fit_table` takes it.
     audits : dict or None
         By annotator: how many answers were asked again in an audit, and how many of these were answered otherwise.
     """
@@ -261,11 +256,6 @@ class Answers:
     audits: dict[str, tuple[int, int]] | None = None
 
     @property
-    def n_questions(self) -> int:
-        """Number of questions that were answered, those "unsure" included."""
-        return len(self.answers) if self.questions is None else len(np.unique(self.questions))
-
-    @property
     def n_classes(self) -> int | None:
         """Number of classes that questions with several choices have found; None where there are no such questions.
 
@@ -273,8 +263,9 @@ class Answers:
         """
         if self.questions is None:
             return None
-        points, ends = np.unique(self.ids[self.answers != UNSURE].astype(str), return_inverse=True)
-        ends = ends.reshape(-1, 2)[self.answers[self.answers != UNSURE] == SIMILAR]
+        sure = self.answers != UNSURE
+        points, ends = np.unique(self.ids[sure].astype(str), return_inverse=True)
+        ends = ends.reshape(-1, 2)[self.answers[sure] == SIMILAR]
         first = np.unique(ends[:, 0], return_index=True)[1]
         return len(np.unique(connect(ends[first], len(points))))
 
