@@ -23,7 +23,7 @@ FLOORS = [
         (
             "answers.graph", "answers.propagate", "answers.two_classes", "answers.rates", "answers.crowd",
             "answers.answer_model", "answers.profile",
-            "answers.records", "answers.checks", "answers.classes", "answers.soft", "answers",
+            "answers.records", "answers.checks", "answers",
         ),
         ("solvers",),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.soft import calibrated_rates, split_by_certainty
+from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 
 
 def drawn(seed, n_points=40, n_answers=120):

@@ -4,8 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sdulearn.answers.answer_model import AnswerModel, Rate
-from sdulearn.answers.checks import AnswerChecks, Contradiction, DoubtfulAnswers, check_answers, doubtful_answers
-from sdulearn.answers.classes import classes_of_answers
+from sdulearn.answers.checks import (
+    AnswerChecks,
+    Contradiction,
+    DoubtfulAnswers,
+    check_answers,
+    classes_of_answers,
+    doubtful_answers,
+)
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, BadRow
 

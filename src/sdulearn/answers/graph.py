@@ -123,20 +123,23 @@ class AnswerGraph:
         if pairs.labels is not None:
             named = np.flatnonzero(pairs.labels if by_row is None else pairs.labels * (by_row > 0))
             labels[row_point[named]] = pairs.labels[named]
-        weights = None
-        point_weights = None
+        weights = np.ones(len(pairs.ends))
+        point_weights = np.ones(len(points))
         if by_row is not None:
             weights, point_weights = _in_units(pairs.pair_weights(by_row), by_row, row_point, len(points))
-        return _build(
+        graph = cls(
+            n_points=len(points),
             ends=row_point[pairs.ends],
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
             annotators=pairs.answer_annotators,
             weights=weights,
             labels=labels,
+            position=np.arange(len(weights)),
             row_point=row_point,
             points=points,
             point_weights=point_weights,
         )
+        return restrict(graph, weights > 0, labels != 0)
 
     @classmethod
     def from_answers(
@@ -175,16 +178,21 @@ class AnswerGraph:
         if known is not None and known.shape != (n_points,):
             raise InputError(f"`labels` must hold one label a point: {n_points} points, but shape {known.shape}.")
         numbers = check_ends(ends, n_points, "ends", "point")
-        return _build(
+        known = np.zeros(n_points, dtype=np.int64) if known is None else known
+        given = np.ones(len(numbers)) if weights is None else check_weights(weights, len(numbers), "weights")
+        graph = cls(
+            n_points=n_points,
             ends=numbers,
             same=answer_signs(same, len(numbers)),
             annotators=annotator_numbers(annotators, len(numbers)),
-            weights=None if weights is None else check_weights(weights, len(numbers), "weights"),
-            labels=np.zeros(n_points, dtype=np.int64) if known is None else known,
+            weights=given,
+            labels=known,
+            position=np.arange(len(numbers)),
             row_point=np.arange(n_points),
             points=np.arange(n_points),
-            point_weights=None,
+            point_weights=np.ones(n_points),
         )
+        return restrict(graph, given > 0, known != 0)
 
     @property
     def y(self) -> Codes:
@@ -396,34 +404,6 @@ def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]
             clique.append(node)
             common = common & neighbours[node]
     return clique
-
-
-def _build(
-    ends: Indices,
-    same: Codes,
-    annotators: Codes,
-    weights: Array | None,
-    labels: Codes,
-    row_point: Indices,
-    points: Codes,
-    point_weights: Array | None,
-) -> AnswerGraph:
-    """The graph of checked parts, without the answers of weight 0."""
-    if weights is None:
-        weights = np.ones(len(ends))
-    kept = np.flatnonzero(weights > 0)
-    return AnswerGraph(
-        n_points=len(points),
-        ends=ends[kept].astype(np.intp, copy=False),
-        same=same[kept],
-        annotators=annotators[kept],
-        weights=weights[kept],
-        labels=labels,
-        position=kept,
-        row_point=row_point,
-        points=points,
-        point_weights=np.ones(len(points)) if point_weights is None else point_weights,
-    )
 
 
 def _in_units(weights: Array, by_row: Array, row_point: Indices, n_points: int) -> tuple[Array, Array]:

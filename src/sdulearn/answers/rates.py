@@ -32,6 +32,12 @@ questions are distinguished by s alone; where s is near 1/2 they are not, and a 
 so. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
 answers on cycles with all classes equally likely.
 
+Person a who says to be right with probability c is right with
+
+    logit P(right) = alpha_a + beta_a logit(c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)                          (5)
+
+Answers that others can check tell the means of alpha and beta; of a person without any, c is taken at its word.
+
 References
 ----------
 .. [1] Dawid & Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
@@ -46,10 +52,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
-from scipy.special import betaln, expit, logit, softmax
+from scipy.special import betaln, expit, log_expit, logit, softmax
 from scipy.stats import beta
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions, restrict
 from sdulearn.answers.propagate import FactorGraph, sum_by
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -91,6 +97,10 @@ _QUESTION_GRID = np.unique(np.r_[LOWEST, np.geomspace(0.002, 0.05, 12), np.linsp
 # Rates by propagation need a new network each time.
 _CYCLE_ITER = 15
 _CYCLE_GRID = np.array([LOWEST, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, HIGHEST])
+# Certainties: the largest that is believed, steps of EM, and alpha and beta in equation (5).
+_SUREST = 0.99
+_SOFT_ITER = 30
+_ALPHA, _BETA = (grid.ravel() for grid in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(0, 2, 17)))
 
 
 def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
@@ -470,3 +480,29 @@ def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: 
     of_names, times = np.unique(group[graph.n_points :], return_counts=True)
     within &= np.isin(first, np.append(first[within & (graph.same < 0)], of_names[times > 1]))
     return np.isin(np.arange(annotator.max(initial=-1) + 1), annotator[within])
+
+
+def split_by_certainty(annotators: Codes, certainty: Array) -> tuple[Codes, Codes, Array]:
+    """Answers of one person with one certainty are a part, numbered from 1: that of each answer; whose; how sure."""
+    stated = np.round(np.minimum(certainty, _SUREST), 2)
+    parts, part = np.unique(np.column_stack([annotators, stated]), axis=0, return_inverse=True)
+    return part.ravel() + 1, parts[:, 0].astype(np.int64), parts[:, 1]
+
+
+def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes: int) -> dict[int, float]:
+    """Error rates of the parts, the annotators of the graph, by equation (5)."""
+    checked = restrict(graph, on_cycles(graph), graph.labels != 0)
+    part = checked.annotators - 1
+    z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, logit(stated))
+    prior = -(_ALPHA**2) / 2 - 2 * (_BETA - 1) ** 2
+    equal = np.full(n_classes, -np.log(n_classes))
+    errors = 1 - stated
+    for _ in range(_SOFT_ITER):
+        factors = log_factors(checked.same, errors[part], checked.weights)
+        right = FactorGraph.from_answers(checked, n_classes, factors).propagate(equal, tol=1e-4, max_iter=60).right
+        n_right, n_wrong = (sum_by(part, share, len(stated)) for share in (right, 1 - right))
+        of_part = (n_right * log_expit(z) + n_wrong * log_expit(-z)).T
+        chance = softmax(sum_by(person, of_part, int(person.max()) + 1) + prior, axis=1)
+        errors = expit(-(chance @ _ALPHA)[person] - (chance @ _BETA)[person] * logit(stated))
+        errors = np.clip(errors, LOWEST, HIGHEST)
+    return dict(enumerate(errors.tolist(), 1))

@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.answers import AnswerChecks, AnswerModel, Answers, check_answers, read_answers
-from sdulearn.answers.checks import known_answers
-from sdulearn.answers.classes import count_classes
+from sdulearn.answers.checks import count_classes, known_answers
 from sdulearn.cli.options import (
     add_answer_options,
     add_json_option,

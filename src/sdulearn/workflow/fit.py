@@ -15,8 +15,8 @@ from scipy.stats import binomtest
 
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.graph import AnswerGraph, connect
+from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, flip_rate, some_answers
-from sdulearn.answers.soft import calibrated_rates, split_by_certainty
 from sdulearn.diagnostics import (
     LEVEL,
     Finding,
