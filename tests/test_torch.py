@@ -118,7 +118,7 @@ def test_labels_are_cross_entropy_and_join_components():
     y = np.column_stack([np.zeros(4, int), np.arange(4), np.zeros(4, int), labels])
     expected = torch.nn.functional.cross_entropy(logits[:3], torch.tensor(labels[:3] - 1))
     assert pair_nll(logits, y).item() == pytest.approx(expected.item(), abs=1e-12)
-    with pytest.raises(InputError, match="1 to 2"):
+    with pytest.raises(InputError, match=r"-1 and \+1"):
         pair_nll(logits[:, :2], y)
     by_point = logits_of(8, 3, scale=1.0)
     named = [0, 0, 0, 0, 0, 0, 2, 0]
@@ -138,7 +138,7 @@ def test_trees_are_propagation(n_classes, error):
     model = AnswerModel.given(error, graph)
     logits = logits_of(40, n_classes)
     likelihood = TorchLikelihood(graph, n_classes, model)
-    assert likelihood.components.factor_graph is None
+    assert not likelihood.components.propagates
     log_p = log_probabilities(logits)
     value = likelihood.mean(log_p) * len(ends)
     expected = model.factor_graph(graph, n_classes).propagate(log_p.detach().numpy())
@@ -321,7 +321,7 @@ def page(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("page"))
         for block in blocks:
-            exec(compile(block.replace("range(50)", "range(25)"), str(PAGE), "exec"), names)
+            exec(compile(block.replace("range(50)", "range(10)"), str(PAGE), "exec"), names)
     return names
 
 
@@ -436,29 +436,38 @@ def test_starts_side_by_side_are_starts_one_by_one(two):
 
 
 def test_one_seed_one_network(two):
+    """Weights and dropout, whatever the global random numbers are, and these are not touched."""
     rows, y = two
+    nn = torch.nn
+    net = nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
+
+    def fitted(seed):
+        return small(module=net, max_iter=5, prior=0.7, random_state=seed).fit(rows, y).decision_function(rows)
+
     state = torch.random.get_rng_state()
-    first, second = small(random_state=7).fit(rows, y), small(random_state=7).fit(rows, y)
-    assert np.array_equal(first.decision_function(rows), second.decision_function(rows))
-    assert not np.array_equal(first.decision_function(rows), small(random_state=8).fit(rows, y).decision_function(rows))
+    first = fitted(7)
     assert torch.equal(state, torch.random.get_rng_state())
+    torch.rand(1)
+    assert np.array_equal(first, fitted(7))
+    assert not np.array_equal(first, fitted(8))
 
 
 def test_scikit_learn_takes_it(two):
     rows, y = two
-    search = GridSearchCV(small(), {"learning_rate": [1e-3, 1e-2]}, cv=PairKFold(2, random_state=0)).fit(rows, y)
+    few = small(n_starts=1, max_iter=5, prior=0.7)
+    search = GridSearchCV(few, {"learning_rate": [1e-3, 1e-2]}, cv=PairKFold(2, random_state=0)).fit(rows, y)
     assert 0.5 <= search.best_score_ <= 1
-    pipeline = make_pipeline(StandardScaler(), small()).fit(rows, y)
+    pipeline = make_pipeline(StandardScaler(), few).fit(rows, y)
     assert set(pipeline.predict(rows)) <= {-1, 1}
 
 
 def test_the_asker_takes_it(digits):
     X, truth, *_ = digits
-    asker = Asker(X[:100], n_classes=2, random_state=0)
-    for _ in range(20):
+    asker = Asker(X[:60], n_classes=2, random_state=0)
+    for _ in range(12):
         question = asker.next()
         asker.tell(question, (truth[question.left] < 3) == (truth[question.choices[0]] < 3))
-    model = asker.model(small())
+    model = asker.model(small(n_starts=1, max_iter=5, prior=0.7))
     assert model.predict(X[:5]).shape == (5,)
 
 
@@ -511,10 +520,10 @@ def test_what_the_estimator_refuses(two):
 
 def test_early_stopping_keeps_the_best_check(two):
     rows, y = two
-    model = small(max_iter=200, learning_rate=1e-1, n_iter_no_change=1).fit(rows, y)
+    model = small(max_iter=100, learning_rate=1e-1, n_iter_no_change=1).fit(rows, y)
     found = model.held_out_log_likelihood_[:, model.start_]
     assert len(found) < 20
-    assert model.n_iter_ == 10 * (np.argmax(found) + 1)
+    assert model.n_iter_ == 5 * (np.argmax(found) + 1)
 
 
 def test_progress_wraps_the_steps(two):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from os import PathLike
 from typing import Annotated, Any, Self
 
@@ -23,6 +24,7 @@ from sdulearn.io.typed import finite, read
 from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import PriorEstimate
+from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude
 from sdulearn.solvers.problem import Solution
@@ -308,6 +310,57 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
+
+
+# Parameters of all estimators that know how answers go wrong.
+ANSWER_CONSTRAINTS: dict[str, list[Any]] = {
+    "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+    "orientation": [StrOptions({"majority", "minority"})],
+    "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
+    "answer_table": [StrOptions({"auto"}), "boolean"],
+}
+# And what they have in a file.
+ANSWER_FITTED: Mapping[str, Any] = {"n_classes_": Annotated[int, Between(2, 2**16)], "answer_model_": AnswerModel}
+
+
+def class_shares_given(prior: Sequence[float] | ArrayLike, n_classes: int) -> Array:
+    """Shares of K > 2 classes as a user gives them, or an InputError."""
+    shares = np.asarray(prior, dtype=np.float64)
+    if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise InputError(
+            f"With {n_classes} classes `prior` must hold {n_classes} class shares, all above 0 and of sum 1, "
+            f"or be None; got `prior={prior!r}`."
+        )
+    return shares
+
+
+class OrderedClassifier(PairClassifier):
+    """Scores of classes in the order in which a fit found them; ``order_`` says which of them each class is."""
+
+    order_: Indices
+
+    FITTED: Mapping[str, Any] = {
+        **{name: type_ for name, type_ in PairClassifier.FITTED.items() if name != "classes_"},
+        **ANSWER_FITTED,
+        "order_": Any,
+    }
+
+    def _ordered(self, scores: Array) -> Array:
+        """Log odds of +1 (n_rows,), or K scores, of the classes as they are named."""
+        if scores.ndim > 1:
+            return np.asarray(scores[:, self.order_])
+        return np.asarray(scores if self.order_[0] == 0 else -scores)
+
+    def _rename(self, order: Indices) -> None:
+        self.order_ = self.order_[order]
+        if self.prior_ is not None:
+            self.prior_ = self.prior_.mirrored()
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        super()._restore(fitted)
+        self.classes_ = class_numbers(self.n_classes_)
+        if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)):
+            raise InputError("the order of the classes does not hold each of them once")
 
 
 class LinearClassifier(PairClassifier):

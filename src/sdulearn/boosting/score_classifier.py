@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,9 +21,9 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.answers.graph import leave_out
-from sdulearn.base import PairClassifier, class_numbers
+from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers
 from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
 from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
@@ -31,10 +31,9 @@ from sdulearn.boosting.start import LinearFits, LinearScore, constant_start, fit
 from sdulearn.errors import InputError, require
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
-from sdulearn.prior import PriorEstimate
 from sdulearn.progress import steps
 from sdulearn.sklearn_private import Interval, StrOptions
-from sdulearn.types import Array, Between, Count, Indices, MatrixLike, RandomState, Rows
+from sdulearn.types import Array, Count, Indices, MatrixLike, RandomState, Rows
 
 _ROWS_PER_THREAD = 10_000
 # Contributions of columns are means over so many rows.
@@ -45,27 +44,20 @@ _TELLS = 0.01
 _CONSTANTS = np.linspace(0, 4, 17)
 
 
-class ScoreClassifier(PairClassifier):
+class ScoreClassifier(OrderedClassifier):
     """A linear score plus the mean of some boosters: the fitted form of all models here."""
 
     FITTED: Mapping[str, Any] = {
+        **OrderedClassifier.FITTED,
         "trees_": list[str],
         "start_parts_": dict[str, Any],
         "categories_": dict[str, list[Any]],
         "n_rounds_": Count,
-        "n_iter_": Count,
         "feature_importances_": Any,
-        "n_classes_": Annotated[int, Between(2, 2**16)],
-        "order_": Any,
-        "prior_": PriorEstimate | None,
-        "answer_model_": AnswerModel,
-        "n_features_in_": PairClassifier.FITTED["n_features_in_"],
-        "feature_names_in_": list[str],
     }
 
     start_: LinearScore
     boosters_: list[Any]
-    order_: Indices
     categories_: Categories
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -76,11 +68,8 @@ class ScoreClassifier(PairClassifier):
         "min_hessian": [Interval(Real, 0, None, closed="left")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "n_classes": [Interval(Integral, 2, None, closed="left")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        **ANSWER_CONSTRAINTS,
         "prior_strength": [Interval(Real, 0, None, closed="left")],
-        "orientation": [StrOptions({"majority", "minority"})],
-        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
-        "answer_table": [StrOptions({"auto"}), "boolean"],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -146,14 +135,7 @@ class ScoreClassifier(PairClassifier):
         if self.boosters_:
             threads = self._threads(rows.shape[0])
             scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
-        if scores.ndim > 1:
-            return np.asarray(scores[:, self.order_])
-        return np.asarray(scores if self.order_[0] == 0 else -scores)
-
-    def _rename(self, order: Indices) -> None:
-        self.order_ = self.order_[order]
-        if self.prior_ is not None and order[0] != 0:
-            self.prior_ = self.prior_.mirrored()
+        return self._ordered(scores)
 
     def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
         """Rows as a float matrix with NaN in the gaps."""
@@ -317,9 +299,6 @@ class ScoreClassifier(PairClassifier):
         if finite(self.feature_importances_).shape != (self.n_features_in_,):
             raise InputError("importances and number of features do not fit together")
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
-        self.classes_ = class_numbers(self.n_classes_)
-        if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)):
-            raise InputError("the order of the classes does not hold each of them once")
         self.start_ = LinearScore.from_parts(parts, self._n_values(), self.n_classes_)
         shape = (self.n_features_in_, self.n_classes_)
         texts = [write_trees(read_trees(text, *shape), *shape) for text in self.trees_]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from sdulearn.answers.answer_model import (
     unknown_answer_model,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
-from sdulearn.base import Fit, LinearClassifier
+from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.classes import ClassProblem
 from sdulearn.joint.data import TrainingData, axis_penalty, warn_of_column_scales
@@ -41,7 +41,7 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, answer_counts, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.types import Array, Between, Indices, Mask, MatrixLike, Rows, Splitter
+from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero: of two classes, and of more.
 _GRID = (10**0.5, 10**-3.5)
@@ -76,17 +76,13 @@ class PairLogisticBase(LinearClassifier):
 
     FITTED: Mapping[str, Any] = {
         **LinearClassifier.FITTED,
-        "n_classes_": Annotated[int, Between(2, 2**16)],
+        **ANSWER_FITTED,
         "class_shares_": Any,
-        "answer_model_": AnswerModel,
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        **ANSWER_CONSTRAINTS,
         "prior_strength": [Interval(Real, 0, None, closed="left")],
-        "orientation": [StrOptions({"majority", "minority"})],
-        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
-        "answer_table": [StrOptions({"auto"}), "boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
@@ -190,12 +186,7 @@ class PairLogisticBase(LinearClassifier):
     def _shares_pull(self, n_classes: int, n_unlabeled: int) -> PriorPull | None:
         if self.prior is None:
             return None
-        shares = np.asarray(self.prior, dtype=np.float64)
-        if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
-            raise InputError(
-                f"With {n_classes} classes `prior` must hold {n_classes} class shares, all above 0 and of sum 1, "
-                f"or be None; got `prior={self.prior!r}`."
-            )
+        shares = class_shares_given(self.prior, n_classes)
         if not n_unlabeled or not self.prior_strength:
             return None
         return PriorPull(shares / shares.sum(), float(self.prior_strength))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,8 +65,7 @@ class PairBatchSampler:
             # Both rows of an answer stay together; rows in none stay alone.
             alone = np.arange(len(unit)) + len(pairs.ends) + 1
             unit = np.where(cut, graph.n_components + np.where(pairs.codes == 0, alone, np.abs(pairs.codes)), unit)
-        order = np.argsort(unit, kind="stable")[len(self._free) :]
-        self._units = np.split(order, np.flatnonzero(np.diff(unit[order])) + 1) if len(order) else []
+        self._units = by_unit(np.flatnonzero(known), unit)
         self._batches = self._pack()
 
     def _pack(self) -> list[Indices]:
@@ -74,11 +73,7 @@ class PairBatchSampler:
         rng = np.random.default_rng([self.random_state, self.n_passes])
         units = [self._units[k] for k in rng.permutation(len(self._units))]
         free = rng.permutation(self._free)
-        sizes = [len(unit) for unit in units]
-        # The number of the batch changes where the next unit does not fit.
-        filled = list(accumulate(sizes, lambda total, n: n if total + n > self.batch_size else total + n))
-        starts = [k for k, (total, n) in enumerate(zip(filled, sizes, strict=True)) if total == n]
-        batches = [np.concatenate(units[a:b]) for a, b in zip(starts, [*starts[1:], len(units)], strict=True)]
+        batches = pack(units, self.batch_size)
         places = (np.arange(len(batches) * self.unlabeled) % max(len(free), 1)).reshape(len(batches), -1)
         return [np.concatenate([batch, free[place]]) for batch, place in zip(batches, places, strict=True)]
 
@@ -90,6 +85,20 @@ class PairBatchSampler:
 
     def __len__(self) -> int:
         return len(self._batches)
+
+
+def by_unit(rows: Indices, unit: Indices) -> list[Indices]:
+    """The rows of each unit, by the unit of every row."""
+    order = rows[np.argsort(unit[rows], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(unit[order])) + 1) if len(order) else []
+
+
+def pack(units: list[Indices], most: int) -> list[Indices]:
+    """Units in their order, as many together as have at most so many rows."""
+    sizes = [len(unit) for unit in units]
+    filled = accumulate(sizes, lambda total, n: n if total + n > most else total + n)
+    starts = [k for k, (total, n) in enumerate(zip(filled, sizes, strict=True)) if total == n]
+    return [np.concatenate(units[a:b]) for a, b in pairwise([*starts, len(units)])]
 
 
 def distort_images(

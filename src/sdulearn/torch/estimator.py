@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
 from os import PathLike
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, crowd_of, renamed
 from sdulearn.answers.graph import AnswerGraph, leave_out, restrict
-from sdulearn.base import PairClassifier, class_numbers
+from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, class_shares_given
 from sdulearn.boosting.rows import implied_labels
 from sdulearn.errors import InputError, require
 from sdulearn.io import container
@@ -29,24 +29,17 @@ from sdulearn.joint.path import class_sign
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import Pairs
 from sdulearn.prior import resolve_prior
-from sdulearn.sklearn_private import Interval, StrOptions, fit_context
+from sdulearn.sklearn_private import Interval, fit_context
 from sdulearn.torch.batches import distort_images
 from sdulearn.torch.loss import Tensor, log_probabilities, torch
-from sdulearn.torch.training import KnownPoints, Starts, State, Training
-from sdulearn.types import Array, Between, Count, Indices, Mask, MatrixLike, RandomState
+from sdulearn.torch.training import ROWS, KnownPoints, Module, Starts, Training
+from sdulearn.types import Array, Count, Indices, Mask, MatrixLike, RandomState, Rows
 
 # Share of a column's standard deviation that is the noise of distorted rows.
 _NOISE = 0.3
-# Error rate in the first steps, where it is estimated.
-_FIRST_RATE = 0.2
-_NO_RATE = 1e-6
-# What a held-out answer must be likelier by, in logarithms, for some to count as wrong.
-_GAIN = 0.1
-# Rows of one forward pass of a prediction.
-_ROWS = 8192
 
 
-class PairNetworkClassifier(PairClassifier):
+class PairNetworkClassifier(OrderedClassifier):
     """A neural network from same/different answers: their likelihood, and what unlabeled rows say.
 
     :func:`~sdulearn.torch.pair_nll` of the answers plus :func:`~sdulearn.torch.unlabeled_loss` of all rows, by Adam.
@@ -80,7 +73,7 @@ class PairNetworkClassifier(PairClassifier):
     orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
     n_starts : int, default=4
-        Number of random starts. Where the share of wrong answers is estimated by the network, every other one does so.
+        Number of random starts.
     max_iter : int, default=4000
         Steps of Adam, of which the rate falls to 0 along a cosine.
     batch_size : int, default=512
@@ -136,19 +129,17 @@ class PairNetworkClassifier(PairClassifier):
     """
 
     FITTED: Mapping[str, Any] = {
+        **OrderedClassifier.FITTED,
         "weights_": Any,
         "module_name_": str | None,
-        "order_": Any,
         "class_shares_": Any,
         "held_out_log_likelihood_": Any,
         "log_likelihood_": Any,
         "start_": Count,
-        "n_classes_": Annotated[int, Between(2, 2**16)],
-        "answer_model_": AnswerModel,
-        **{name: PairClassifier.FITTED[name] for name in ("prior_", "n_iter_", "n_features_in_", "feature_names_in_")},
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ANSWER_CONSTRAINTS,
         "module": [callable, None],
         "n_classes": [Interval(Integral, 2, None, closed="left")],
         "hidden_layer_sizes": ["array-like"],
@@ -157,10 +148,6 @@ class PairNetworkClassifier(PairClassifier):
         "agreement": [Interval(Real, 0, None, closed="left")],
         "use": [Interval(Real, 0, None, closed="left")],
         "temperature": [Interval(Real, 0, 1, closed="right")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
-        "orientation": [StrOptions({"majority", "minority"})],
-        "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
-        "answer_table": [StrOptions({"auto"}), "boolean"],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
@@ -252,36 +239,37 @@ class PairNetworkClassifier(PairClassifier):
         self.answer_model_ = answer_model_of(self.error_rate, graph, self.n_classes, self.answer_table)
         shares = self._take_prior(pairs, weight)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        device = self._device()
         points = graph.by_point(X, np.ones(X.shape[0]) if weight is None else weight)
-        dense = points.toarray() if sparse.issparse(points) else points
-        rows = self._shaped(torch.as_tensor(dense, dtype=torch.float32, device=device))
-        generator = torch.Generator(device).manual_seed(seed)
-        starts = Starts(self._modules(seed, rows[:2]), device)
+        # Weights and dropout are drawn without touching the global random numbers.
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            rows = self._train(self._tensor(points, self._device()), pairs, graph, shares, seed)
+        return self._name_classes(rows, graph)
+
+    def _train(self, rows: Tensor, pairs: Pairs, graph: AnswerGraph, shares: Array | None, seed: int) -> Tensor:
+        """Train all starts and keep the one by which all answers, those held out too, are likeliest; the rows."""
+        generator = torch.Generator(rows.device).manual_seed(seed)
+        starts = Starts(self._modules(rows[:2]), rows.device)
         known = with_implied_labels(graph, self.n_classes, self.answer_model_)
         held = self._held_points(pairs, graph, seed)
         touches: Mask = held[known.ends[:, 0]] | held[known.ends[:, 1]]
-        training = Training(self, rows, starts, self.distortion or self._default_distortion(rows), shares, generator)
-        most = self.batch_size
-        if self._estimates_rate(known, touches):
-            most = 2
-            # Every other start takes all answers as right.
-            training.rates = torch.full((self.n_starts,), _NO_RATE, device=device)
-            training.rates[1::2] = _FIRST_RATE
-        parts = [
-            KnownPoints(part, self.n_classes, self.answer_model_, self.batch_size, most, rows, generator)
+        seen, left_out, everything = [
+            KnownPoints(part, self.n_classes, self.answer_model_, self.batch_size, rows.device, generator)
             for part in (leave_out(known, held), restrict(known, touches, held), known)
         ]
+        training = Training(self, rows, starts, self.distortion or self._default_distortion(rows), shares, generator)
         steps = range(self.max_iter)
-        seen, left_out, everything = parts
-        best, checks, numbers = training.run(
+        self.held_out_log_likelihood_, numbers = training.run(
             seen, left_out if left_out.total else everything, steps if self.progress is None else self.progress(steps)
         )
-        self._choose(training, everything, best, checks, numbers, left_out.total)
+        self.log_likelihood_ = everything.values(starts.evaluate(rows, everything.points))
+        self.start_ = int(np.argmax(self.log_likelihood_))
+        last = -1 if self.n_iter_no_change is None else np.argmax(self.held_out_log_likelihood_[:, self.start_])
+        self.n_iter_ = int(numbers[last])
         self.module_ = starts.base
-        self.module_.load_state_dict({name: value[self.start_] for name, value in best.items()})
+        self.module_.load_state_dict({name: value[self.start_] for name, value in starts.state.items()})
         self.module_.eval()
-        return self._name_classes(rows, graph)
+        return rows
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return the log odds of class +1 for each row; with K > 2 classes the logits of each.
@@ -299,32 +287,21 @@ class PairNetworkClassifier(PairClassifier):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         device = next(self.module_.parameters()).device
-        found = []
-        for start in range(0, X.shape[0], _ROWS):
-            part = X[start : start + _ROWS]
-            part = part.toarray() if sparse.issparse(part) else part
-            with torch.no_grad():
-                logits = self.module_(self._shaped(torch.as_tensor(part, dtype=torch.float32, device=device)))
-            found.append(logits.double().cpu().numpy())
+        with torch.no_grad():
+            found = [
+                self.module_(self._tensor(X[start : start + ROWS], device)).double().cpu().numpy()
+                for start in range(0, X.shape[0], ROWS)
+            ]
         z = np.concatenate(found)
-        if self.n_classes_ > 2:
-            return np.asarray(z[:, self.order_])
-        odds = z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
-        return np.asarray(odds if self.order_[0] == 0 else -odds)
+        if self.n_classes_ == 2:
+            z = z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
+        return self._ordered(z)
 
     def _take_prior(self, pairs: Pairs, weight: Array | None) -> Array | None:
         """Keep the prior as reported; the shares that predictions are drawn to, None for equal ones."""
         if self.n_classes > 2:
             self.prior_ = None
-            if self.prior is None:
-                return None
-            shares = np.asarray(self.prior, dtype=np.float64)
-            if shares.shape != (self.n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
-                raise InputError(
-                    f"With {self.n_classes} classes `prior` must hold {self.n_classes} class shares, all above 0 and "
-                    f"of sum 1, or be None; got `prior={self.prior!r}`."
-                )
-            return shares
+            return None if self.prior is None else class_shares_given(self.prior, self.n_classes)
         prior = self.prior
         if prior is None and not len(pairs.ends) and pairs.labels is not None:
             # Labels alone.
@@ -338,14 +315,16 @@ class PairNetworkClassifier(PairClassifier):
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _shaped(self, rows: Tensor) -> Tensor:
+    def _tensor(self, rows: Rows, device: Any = None) -> Tensor:
         """Rows as the network takes them: images where their shape is given."""
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        found = torch.as_tensor(dense, dtype=torch.float32, device=device)
         if self.image_shape is None:
-            return rows
+            return found
         shape = (1, *self.image_shape) if len(self.image_shape) == 2 else tuple(self.image_shape)
-        if int(np.prod(shape)) != rows.shape[1]:
-            raise InputError(f"`image_shape` has {np.prod(shape)} pixels, but `X` has {rows.shape[1]} columns.")
-        return rows.reshape(-1, *shape)
+        if int(np.prod(shape)) != found.shape[1]:
+            raise InputError(f"`image_shape` has {np.prod(shape)} pixels, but `X` has {found.shape[1]} columns.")
+        return found.reshape(-1, *shape)
 
     def _default_distortion(self, rows: Tensor) -> Callable[[Tensor, Any], Tensor]:
         if self.image_shape is not None:
@@ -353,17 +332,15 @@ class PairNetworkClassifier(PairClassifier):
         scale = _NOISE * rows.std(0)
         return lambda some, generator: some + scale * torch.randn(some.shape, generator=generator, device=some.device)
 
-    def _modules(self, seed: int, rows: Tensor) -> list[Any]:
-        """One network for each start; their weights are drawn without touching the global random numbers."""
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            if isinstance(self.module, torch.nn.Module):
-                found = [deepcopy(self.module) for _ in range(self.n_starts)]
-                for other in found[1:]:
-                    other.apply(lambda layer: layer.reset_parameters() if hasattr(layer, "reset_parameters") else None)
-            else:
-                make = self.module or partial(self._perceptron, int(rows[0].numel()))
-                found = [make() for _ in range(self.n_starts)]
+    def _modules(self, rows: Tensor) -> list[Module]:
+        """One network for each start."""
+        if isinstance(self.module, torch.nn.Module):
+            found = [deepcopy(self.module) for _ in range(self.n_starts)]
+            for other in found[1:]:
+                other.apply(lambda layer: layer.reset_parameters() if hasattr(layer, "reset_parameters") else None)
+        else:
+            make = self.module or partial(self._perceptron, int(rows[0].numel()))
+            found = [make() for _ in range(self.n_starts)]
         with torch.no_grad():
             shape = tuple(deepcopy(found[0]).to(rows.device).eval()(rows).shape)
         allowed = [(2, self.n_classes), *([(2, 1)] if self.n_classes == 2 else [])]
@@ -374,7 +351,7 @@ class PairNetworkClassifier(PairClassifier):
             )
         return found
 
-    def _perceptron(self, n_inputs: int) -> Any:
+    def _perceptron(self, n_inputs: int) -> Module:
         nn = torch.nn
         sizes = [n_inputs, *self.hidden_layer_sizes]
         hidden = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.ReLU())]
@@ -393,42 +370,10 @@ class PairNetworkClassifier(PairClassifier):
             held[graph.row_point] = PairKFold(n_folds, random_state=seed).fold_of_rows(None, pairs) == 0
         return held
 
-    def _estimates_rate(self, graph: AnswerGraph, held: Mask) -> bool:
-        """Whether the network must tell how many answers are wrong: the answers alone, most of them loose, do not."""
-        if self.error_rate != "auto" or not self.answer_model_.certain or not held.any():
-            return False
-        size = graph.component_sizes[graph.component[graph.ends[:, 0]]]
-        loose = (size == 2) | (size > self.batch_size)
-        return 2 * int(loose.sum()) > graph.n_answers and not graph.labels.any()
-
-    def _choose(
-        self, training: Training, known: KnownPoints, best: State, checks: Array, numbers: Indices, n_held: float
-    ) -> None:
-        """Keep the start by which all answers, those held out too, are likeliest."""
-        for name, value in best.items():
-            {**training.starts.parameters, **training.starts.buffers}[name].data.copy_(value)
-        values = known.values(training.log_p(known), training.rates).double().cpu().numpy()
-        self.log_likelihood_ = values
-        self.held_out_log_likelihood_ = checks
-        if training.rates is not None:
-            # Wrong answers must be plain from those held out: what a network gets wrong looks the same, and those that
-            # were not held out may have been learned by heart.
-            gain = checks[-1][1::2].max(initial=-np.inf) - checks[-1][::2].max()
-            wrong = gain > max(_GAIN, 3 / max(n_held, 1e-300))
-            values = np.where(np.arange(self.n_starts) % 2 == wrong, values, -np.inf)
-        self.start_ = int(np.argmax(values))
-        last = -1 if self.n_iter_no_change is None else int(np.argmax(checks[:, self.start_]))
-        self.n_iter_ = int(numbers[last])
-        if training.rates is not None:
-            rate = float(training.rates[self.start_])
-            # Fewer than two wrong answers in sight are none.
-            if rate * known.counts[0] * self.validation_fraction >= 2:
-                self.answer_model_ = AnswerModel.given(rate, known.graph)
-
     def _name_classes(self, rows: Tensor, graph: AnswerGraph) -> Self:
         """The larger class is +1, or as ``orientation`` says; of K classes the largest comes first, unless named."""
         with torch.no_grad():
-            parts = [log_probabilities(self.module_(part)).exp().sum(0) for part in rows.split(_ROWS)]
+            parts = [log_probabilities(self.module_(part)).exp().sum(0) for part in rows.split(ROWS)]
         self.class_shares_ = (sum(parts) / len(rows)).double().cpu().numpy()
         self.n_classes_ = self.n_classes
         self.classes_ = class_numbers(self.n_classes)
@@ -448,10 +393,8 @@ class PairNetworkClassifier(PairClassifier):
         return self
 
     def _rename(self, order: Indices) -> None:
-        self.order_ = self.order_[order]
+        super()._rename(order)
         self.class_shares_ = self.class_shares_[order]
-        if self.prior_ is not None:
-            self.prior_ = self.prior_.mirrored()
 
     @property
     def weights_(self) -> Any:
@@ -500,21 +443,18 @@ class PairNetworkClassifier(PairClassifier):
             raise InputError(
                 f"it holds the weights of a network of your own, {name}: PairNetworkClassifier.load(path, {name}())"
             )
-        if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)) or self.n_classes_ != self.n_classes:
-            raise InputError("the order of the classes does not hold each of them once")
-        self.classes_ = class_numbers(self.n_classes_)
-        if finite(self.class_shares_).shape != (self.n_classes_,):
+        if self.n_classes_ != self.n_classes or finite(self.class_shares_).shape != (self.n_classes,):
             raise InputError("class shares and classes do not fit together")
-        rows = self._shaped(torch.zeros((2, self.n_features_in_)))
-        self.module_ = replace_weights(self._modules(0, rows)[0], data[1:].astype("<i8").tobytes()[: int(data[0])])
+        with torch.random.fork_rng():
+            self.module_ = self._modules(self._tensor(np.zeros((2, self.n_features_in_))))[0]
+        _load_weights(self.module_, data[1:].astype("<i8").tobytes()[: int(data[0])])
 
 
-def replace_weights(module: Any, data: bytes) -> Any:
-    """The network with other weights, of the same names and shapes, none of them missing or infinite."""
-    safetensors = require("safetensors", "torch")
+def _load_weights(module: Module, data: bytes) -> None:
+    """Other weights of the same names and shapes, none of them missing or infinite."""
     try:
         weights = require("safetensors.torch", "torch").load(data)
-    except safetensors.SafetensorError as error:
+    except require("safetensors", "torch").SafetensorError as error:
         raise InputError(f"the weights cannot be read: {error}") from None
     if any(not bool(value.isfinite().all()) for value in weights.values()):
         raise InputError("weights are missing or infinite")
@@ -522,7 +462,7 @@ def replace_weights(module: Any, data: bytes) -> Any:
         module.load_state_dict(weights)
     except RuntimeError as error:
         raise InputError(f"the weights are not those of this network: {error}") from None
-    return module.eval()
+    module.eval()
 
 
 def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) -> AnswerGraph:

@@ -16,7 +16,7 @@ of log P in log p_i(k) is the posterior of class k (Fisher's identity), so no de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, TypeAlias
 
@@ -30,7 +30,7 @@ from sdulearn.answers.graph import AnswerGraph, weights_by_component
 from sdulearn.answers.propagate import FactorGraph, Network
 from sdulearn.answers.rates import log_factors
 from sdulearn.errors import InputError, OptionalModule
-from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
+from sdulearn.joint.data import loose_pairs, subgraph
 from sdulearn.types import Array, Indices, Mask
 
 # Log probability of a class that is ruled out, within a message.
@@ -85,18 +85,22 @@ def pair_nll(
     >>> round(float(pair_nll(logits, [1, 1, -2, -2])), 3)
     0.478
     """
-    graph = AnswerGraph.from_y(_on_cpu(y), sample_weight)
-    log_p = log_probabilities(logits)
-    if log_p.ndim != 2 or len(log_p) != len(graph.row_point):
+    graph = AnswerGraph.from_y(y.detach().cpu().numpy() if hasattr(y, "detach") else y, sample_weight)
+    if logits.ndim not in (1, 2) or len(logits) != len(graph.row_point):
         raise InputError(
             f"`logits` must have one row for each of the {len(graph.row_point)} rows of `y`, got {tuple(logits.shape)}."
         )
-    n_classes = log_p.shape[1]
+    logits = logits.reshape(len(logits), -1)
+    n_classes = max(logits.shape[1], 2)
     model = answer_model_of(error_rate, graph, n_classes)
-    if answer_table is None:
-        answer_table = model.table if crowd_of(model, graph) is None else None
+    if answer_table is None and crowd_of(model, graph) is None:
+        answer_table = model.table
     known = TorchLikelihood(graph, n_classes, model, answer_table, device=logits.device)
-    return -known.mean(known.by_point(logits))
+    place, count = known.tensors(graph.row_point, np.bincount(graph.row_point, minlength=graph.n_points)[:, None])
+    total = torch.zeros((graph.n_points, logits.shape[1]), device=logits.device, dtype=_wide(logits.dtype))
+    # A point has the mean of its rows.
+    mean = total.index_add(0, place, logits.to(total.dtype)) / count
+    return -known.mean(log_probabilities(mean))
 
 
 def unlabeled_loss(
@@ -161,14 +165,15 @@ def unlabeled_terms(
 
 def log_probabilities(logits: Tensor) -> Tensor:
     """Logarithms of the class probabilities (..., n_rows, K); of one logit, those of -1 and +1."""
-    if logits.ndim == 1:
-        logits = logits[:, None]
-    if logits.dtype in (torch.float16, torch.bfloat16):
-        logits = logits.float()
+    logits = (logits if logits.ndim > 1 else logits[:, None]).to(_wide(logits.dtype))
     if logits.shape[-1] == 1:
-        logsigmoid = torch.nn.functional.logsigmoid
-        return torch.cat([logsigmoid(-logits), logsigmoid(logits)], -1)
+        return torch.nn.functional.logsigmoid(torch.cat([-logits, logits], -1))
     return torch.log_softmax(logits, -1)
+
+
+def _wide(dtype: Any) -> Any:
+    """Half precision is taken as float32."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 class TorchLikelihood:
@@ -186,31 +191,35 @@ class TorchLikelihood:
     ) -> None:
         """Index tensors on the device; contradictions are refused here. ``exact`` as in :class:`Components`."""
         self.device = device
-        self.exact = exact
-        self.row_point = graph.row_point
-        self.n_points = graph.n_points
-        self.n_classes = n_classes
+        crowd = crowd_of(model, graph)
         graph, weight = weights_by_component(graph)
-        n_known = np.bincount(graph.component[graph.ends[:, 0]], minlength=graph.n_components)
+        of_answer = graph.component[graph.ends[:, 0]]
+        n_known = np.bincount(of_answer, minlength=graph.n_components)
         n_known += np.bincount(graph.component[graph.labels != 0], minlength=graph.n_components)
-        # Of each component: answers and labels, by weight.
-        amount = weight * n_known
-        self.components: Components | None = None
-        self.others = self._tensors(*[np.zeros(0)] * 3)
-        if crowd_of(model, graph) is not None:
-            # What a crowd says of each point stands for its answers.
-            evidence = model.factor_graph(graph, n_classes).potentials
-            points = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
-            self._set_pairs(graph, weight, amount, np.zeros(graph.n_components, dtype=bool), model, table)
-            self._set_singles(points, evidence[points], np.ones(len(points)), np.ones(len(points)))
-            return
-        loose = loose_pairs(graph)
-        single = (graph.component_sizes == 1) & labelled_components(graph)
-        self._set_pairs(graph, weight, amount, loose, model, table)
-        points = np.flatnonzero(single[graph.component])
+        # What a crowd says of each point stands for its answers.
+        weight = weight if crowd is None else np.ones_like(weight)
+        loose = loose_pairs(graph) & (crowd is None)
+        single = (graph.component_sizes == 1) | (crowd is not None)
+        others = (n_known > 0) & ~loose & ~single
+        points = np.flatnonzero(single[graph.component] & ((graph.degree > 0) | (graph.labels != 0)))
+        evidence = np.zeros((graph.n_points, n_classes)) if crowd is None else crowd.evidence(graph)
+        evidence = FactorGraph.of_evidence(graph, evidence).potentials[points]
         by_point = weight[graph.component[points]]
-        self._set_singles(points, _label_evidence(graph.labels[points], n_classes), by_point, by_point)
-        self._set_others(graph, weight, amount, ~loose & ~single & (n_known > 0), model, table)
+        # Of each part last: weights, and amounts of answers and labels.
+        self.singles = self.tensors(points, evidence, by_point, by_point)
+        amount = weight * n_known
+        ends, factors = _pair_factors(graph, np.flatnonzero(loose[of_answer]), model, n_classes, table)
+        self.pairs = self.tensors(ends.T, factors, weight[loose], amount[loose])
+        points = np.flatnonzero(others[graph.component])
+        self.others = self.tensors(points, weight[others], amount[others])
+        self.components: Components | None = None
+        if len(points):
+            if table is not None:
+                raise InputError(
+                    "`answer_table` is for loose pairs, and here answers share points. Give the AnswerModel that was "
+                    "estimated from the answers as `error_rate`, or leave the column of points out of `y`."
+                )
+            self.components = Components(model.factor_graph(subgraph(graph, points), n_classes), self.tensors, exact)
 
     @property
     def total(self) -> Tensor:
@@ -220,134 +229,76 @@ class TorchLikelihood:
     def pick(self, pairs: Tensor, singles: Tensor) -> tuple[Tensor, TorchLikelihood]:
         """Some loose pairs and single points, by number: their points, and the likelihood of these alone."""
         small = copy(self)
-        ends, factors, *by_pair = self.pairs
+        ends, *by_pair = self.pairs
         points, *by_single = self.singles
-        chosen = torch.arange(2 * len(pairs) + len(singles), device=self.device)
-        factors = factors[pairs] if self.with_table else factors[:, pairs]
-        small.pairs = [chosen[: 2 * len(pairs)].reshape(2, -1), factors, *(one[pairs] for one in by_pair)]
-        small.singles = [chosen[2 * len(pairs) :], *(one[singles] for one in by_single)]
+        place = torch.arange(2 * len(pairs) + len(singles), device=self.device)
+        small.pairs = [place[: 2 * len(pairs)].reshape(2, -1), *(one[pairs] for one in by_pair)]
+        small.singles = [place[2 * len(pairs) :], *(one[singles] for one in by_single)]
         small.components = None
         small.others = [one[:0] for one in self.others]
         return torch.cat([*ends[:, pairs], points[singles]]), small
 
-    def _set_pairs(
-        self, graph: AnswerGraph, weight: Array, amount: Array, loose: Mask, model: AnswerModel, table: Any
-    ) -> None:
-        """Ends, log factors and weights of loose pairs: (2, n_pairs), or (n_pairs, K, K) with a table."""
-        points = np.flatnonzero(loose[graph.component])
-        ends = points[np.argsort(graph.component[points], kind="stable")].reshape(-1, 2)
-        number = np.cumsum(loose) - 1
-        some = loose[graph.component[graph.ends[:, 0]]]
-        pair = number[graph.component[graph.ends[some, 0]]]
-        factors = log_factors(graph.same, model.errors(graph.annotators), graph.weights)[:, some]
-        total = np.zeros((len(ends), 2))
-        np.add.at(total, pair, factors.T)
-        if np.isneginf(total).all(axis=1).any():
-            # It refuses contradictions.
-            model.factor_graph(graph, self.n_classes)
-        self.with_table = table is not None
-        if self.with_table:
-            total = self._table_factors(graph, some, pair, len(ends), model, np.asarray(table, dtype=np.float64))
-        factors = total if self.with_table else total.T.copy()
-        self.pairs = self._tensors(ends.T.copy(), factors, weight[loose], amount[loose])
-
-    def _table_factors(
-        self, graph: AnswerGraph, some: Any, pair: Indices, n_pairs: int, model: AnswerModel, table: Array
-    ) -> Array:
-        """Logarithms of the chance of each pair's answers, by both classes."""
-        if table.shape != (self.n_classes, self.n_classes) or not ((table >= 0) & (table <= 1)).all():
-            raise InputError(f"`answer_table` must hold {self.n_classes} x {self.n_classes} probabilities of 'same'.")
-        error = model.errors(graph.annotators)[some, None, None]
-        same = (1 - error) * table + error * (1 - table)
-        says = np.where(graph.same[some, None, None] > 0, same, 1 - same)
-        total = np.zeros((n_pairs, *table.shape))
-        with np.errstate(divide="ignore"):
-            np.add.at(total, pair, graph.weights[some, None, None] * np.log(says))
-        return total
-
-    def _set_singles(self, points: Indices, evidence: Array, weight: Array, amount: Array) -> None:
-        self.singles = self._tensors(points, evidence, weight, amount)
-
-    def _set_others(
-        self, graph: AnswerGraph, weight: Array, amount: Array, chosen: Mask, model: AnswerModel, table: Any
-    ) -> None:
-        if not chosen.any():
-            return
-        if table is not None:
-            raise InputError(
-                "`answer_table` is for loose pairs, and here answers share points. Give the AnswerModel that was "
-                "estimated from the answers as `error_rate`, or leave the column of points out of `y`."
-            )
-        points = np.flatnonzero(chosen[graph.component])
-        self.components = Components(model.factor_graph(subgraph(graph, points), self.n_classes), self)
-        self.others = self._tensors(points, weight[chosen], amount[chosen])
-
-    def _tensors(self, *arrays: Any) -> list[Tensor]:
+    def tensors(self, *arrays: Any) -> list[Tensor]:
         """On the device, without waiting for it."""
         found = [torch.as_tensor(np.ascontiguousarray(array)) for array in arrays]
         if self.device is not None and torch.device(self.device).type == "cuda":
             return [one.pin_memory().to(self.device, non_blocking=True) for one in found]
         return [one.to(self.device) for one in found]
 
-    def by_point(self, logits: Tensor) -> Tensor:
-        """Log probabilities of the points from the logits of the rows: a point has the mean of its rows."""
-        if logits.ndim == 1:
-            logits = logits[:, None]
-        if len(self.row_point) == self.n_points:
-            (order,) = self._tensors(np.argsort(self.row_point))
-            return log_probabilities(logits[order])
-        place, count = self._tensors(self.row_point, np.bincount(self.row_point, minlength=self.n_points)[:, None])
-        total = torch.zeros((self.n_points, logits.shape[1]), dtype=torch.promote_types(logits.dtype, torch.float32))
-        total = total.to(logits.device).index_add(0, place, logits.to(total.dtype))
-        return log_probabilities(total / count)
-
-    def mean(self, log_p: Tensor, rates: Tensor = None) -> Tensor:
-        """Mean log-likelihood of an answer or a label, by log probabilities of the points (..., n_points, K).
-
-        ``rates`` (...,) are further error rates, of loose pairs.
-        """
+    def mean(self, log_p: Tensor) -> Tensor:
+        """Mean log-likelihood of an answer or a label, by log probabilities of the points (..., n_points, K)."""
         # 0, with a gradient.
         value = log_p[..., :0, :].sum((-2, -1))
-        weight = self.pairs[2]
+        ends, factors, weight, _ = self.pairs
         if len(weight):
-            right, wrong = self.answer_values(log_p, rates is not None)
-            if rates is not None:
-                right = torch.logaddexp(torch.log1p(-rates)[..., None] + right, rates.log()[..., None] + wrong)
-            value = value + right @ weight.to(log_p.dtype)
+            found = pair_values(log_p[..., ends[0], :], log_p[..., ends[1], :], factors.to(log_p.dtype))
+            value = value + found @ weight.to(log_p.dtype)
         points, evidence, weight, _ = self.singles
         if len(weight):
-            found = evidence_values(log_p[..., points, :], evidence.to(log_p.dtype))
+            # Equation (2).
+            found = torch.logsumexp(log_p[..., points, :] + evidence.to(log_p.dtype), -1)
             value = value + found @ weight.to(log_p.dtype)
         if self.components is not None:
             points, weight, _ = self.others
             value = value + self.components.values(log_p[..., points, :], weight.to(log_p.dtype))
-        if any(len(part[-1]) for part in (self.pairs, self.singles, self.others)):
-            return value / self.total.to(value.dtype)
-        return value
-
-    def answer_values(self, log_p: Tensor, both: bool = True) -> tuple[Tensor, Tensor]:
-        """Log-likelihood of each loose pair, and if it had been answered the other way."""
-        ends, factors, *_ = self.pairs
-        factors = factors.to(log_p.dtype)
-        ends_p = log_p[..., ends[0], :], log_p[..., ends[1], :]
-        return self._pair_values(*ends_p, factors), self._pair_values(*ends_p, factors.flip(0)) if both else None
-
-    def _pair_values(self, first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
-        if self.with_table:
-            return torch.logsumexp(first[..., :, None] + second[..., None, :] + factors, (-2, -1))
-        return pair_values(first, second, *factors)
+        return value / self.total.clamp(min=1e-30).to(value.dtype)
 
 
-def _label_evidence(labels: Any, n_classes: int) -> Array:
-    """0 for the class of a label, -inf for the others; -1 and +1 are the first and the second of two."""
-    column = (labels > 0).astype(np.intp) if n_classes == 2 else labels - 1
-    if len(labels) and (labels.max() > max(n_classes, 1) or (n_classes > 2 and labels.min() < 1)):
-        raise InputError(f"Labels must be -1 and +1 (two classes) or 1 to {n_classes}, the number of logits.")
-    return np.where(np.arange(n_classes) == column[:, None], 0.0, -np.inf)
+def _pair_factors(
+    graph: AnswerGraph, answers: Indices, model: AnswerModel, n_classes: int, table: ArrayLike | None
+) -> tuple[Indices, Array]:
+    """Ends of loose pairs (n_pairs, 2), and the logarithms of the chances of their answers.
+
+    Where the classes of both ends agree and where they differ, (n_pairs, 2); with a table by both classes, (n_pairs,
+    K, K).
+    """
+    number, pair = np.unique(graph.component[graph.ends[answers, 0]], return_inverse=True)
+    ends = np.zeros((len(number), 2), dtype=np.intp)
+    ends[pair] = np.sort(graph.ends[answers], axis=1)
+    errors = model.errors(graph.annotators)
+    factors = log_factors(graph.same, errors, graph.weights).T[answers]
+    if table is not None:
+        table = np.asarray(table, dtype=np.float64)
+        if table.shape != (n_classes, n_classes) or not ((table >= 0) & (table <= 1)).all():
+            raise InputError(f"`answer_table` must hold {n_classes} x {n_classes} probabilities of 'same'.")
+        error = errors[answers, None, None]
+        same = (1 - error) * table + error * (1 - table)
+        with np.errstate(divide="ignore"):
+            says = np.log(np.where(graph.same[answers, None, None] > 0, same, 1 - same))
+        factors = graph.weights[answers, None, None] * says
+    total = np.zeros((len(ends), *factors.shape[1:]))
+    np.add.at(total, pair, factors)
+    if np.isneginf(total.max(axis=tuple(range(1, total.ndim)))).any():
+        # It refuses contradictions.
+        model.factor_graph(graph, n_classes)
+    return ends, total
 
 
-def pair_values(first: Tensor, second: Tensor, agree: Tensor, differ: Tensor) -> Tensor:
-    """Equation (1) in logarithms, of the log probabilities (..., n_pairs, K) at both ends and the log factors."""
+def pair_values(first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
+    """Equation (1) in logarithms, of the log probabilities (..., n_pairs, K) at both ends; see ``_pair_factors``."""
+    if factors.ndim == 3:
+        return torch.logsumexp(first[..., :, None] + second[..., None, :] + factors, (-2, -1))
+    agree, differ = factors.T
     same = torch.logsumexp(first + second, -1)
     different = torch.logsumexp(first + log_of_others(second), -1)
     return torch.logaddexp(agree + same, differ + different)
@@ -360,11 +311,6 @@ def log_of_others(log_p: Tensor) -> Tensor:
     return torch.where(likeliest, others, torch.log1p(-log_p.exp().masked_fill(likeliest, 0.0)))
 
 
-def evidence_values(log_p: Tensor, evidence: Tensor) -> Tensor:
-    """Equation (2) in logarithms."""
-    return torch.logsumexp(log_p + evidence, -1)
-
-
 class Components:
     """Components of answers that share points: their groups and edges on the device.
 
@@ -372,38 +318,36 @@ class Components:
     False, cut: a spanning tree of the edges, and each other edge as a pair of its own.
     """
 
-    def __init__(self, factor_graph: FactorGraph, parent: TorchLikelihood) -> None:
-        self.factor_graph = factor_graph if parent.exact and not factor_graph.on_tree.all() else None
-        self.component = factor_graph.graph.component
-        if self.factor_graph is not None:
+    def __init__(self, factor_graph: FactorGraph, tensors: Callable[..., list[Tensor]], exact: bool) -> None:
+        self.factor_graph = factor_graph
+        self.propagates = exact and not factor_graph.on_tree.all()
+        if self.propagates:
             return
         f = factor_graph
-        self.n_components = f.graph.n_components
         kept = f.on_tree | _spanning(f.ends, len(f.potentials))
         trees = Network(f.ends[kept], f.agree[kept], f.differ[kept], len(f.potentials))
         roots = np.setdiff1d(np.arange(len(f.potentials)), trees.child)
-        t = parent._tensors
-        self.group, self.swapped, self.potentials = t(f.group, f.swapped[:, None], f.potentials)
-        self.roots, self.root_component = t(roots, f.component[roots])
+        self.group, self.swapped, self.potentials = tensors(f.group, f.swapped[:, None], f.potentials)
+        self.roots, self.root_component = tensors(roots, f.component[roots])
         self.levels = [
-            t(trees.parent[k], trees.child[k], trees.agree[e, None], trees.differ[e, None])
+            tensors(trees.parent[k], trees.child[k], trees.agree[e, None], trees.differ[e, None])
             for k, e in ((level, trees.tree_edges[level]) for level, *_ in reversed(trees.levels))
         ]
-        self.others = t(f.ends[~kept].T, f.agree[~kept], f.differ[~kept], f.component[f.ends[~kept, 0]])
+        factors = np.column_stack([f.agree, f.differ])[~kept]
+        self.others = tensors(f.ends[~kept].T, factors, f.component[f.ends[~kept, 0]])
 
     def values(self, log_p: Tensor, weight: Tensor) -> Tensor:
         """Log-likelihood by weight of the components, of log probabilities (..., n_points, K)."""
-        if self.factor_graph is not None:
-            return self._propagated(self.factor_graph, log_p, weight)
+        if self.propagates:
+            return self._propagated(log_p, weight)
         swapped = torch.where(self.swapped, log_p.flip(-1), log_p)
         start = self.potentials.to(log_p.dtype).expand(*log_p.shape[:-2], -1, -1)
         log_t = start.index_add(-2, self.group, swapped)
-        first, agree, differ, component = self.others
-        value = log_p.new_zeros((*log_p.shape[:-2], self.n_components))
+        ends, factors, component = self.others
+        value = log_p.new_zeros((*log_p.shape[:-2], len(weight)))
         if len(component):
-            one, other = torch.log_softmax(log_t[..., first, :].clamp(min=_LOWEST), -1).unbind(-3)
-            found = pair_values(one, other, agree.to(log_p.dtype), differ.to(log_p.dtype))
-            value = value.index_add(-1, component, found)
+            one, other = torch.log_softmax(log_t[..., ends, :].clamp(min=_LOWEST), -1).unbind(-3)
+            value = value.index_add(-1, component, pair_values(one, other, factors.to(log_p.dtype)))
         for up, down, agree, differ in self.levels:
             sent = log_t[..., down, :]
             size = torch.logsumexp(sent, -1, keepdim=True)
@@ -413,13 +357,13 @@ class Components:
         found = torch.logsumexp(log_t[..., self.roots, :], -1)
         return value.index_add(-1, self.root_component, found) @ weight
 
-    def _propagated(self, factor_graph: FactorGraph, log_p: Tensor, weight: Tensor) -> Tensor:
+    def _propagated(self, log_p: Tensor, weight: Tensor) -> Tensor:
         """On the CPU; the slope by Fisher's identity."""
         flat = log_p.reshape(-1, *log_p.shape[-2:])
-        found = [factor_graph.propagate(one, tol=1e-6) for one in flat.detach().double().cpu().numpy()]
+        found = [self.factor_graph.propagate(one, tol=1e-6) for one in flat.detach().double().cpu().numpy()]
         values = torch.as_tensor(np.array([one.component_values for one in found])).to(flat)
         slopes = torch.as_tensor(np.array([one.posteriors for one in found])).to(flat)
-        by_point = weight[torch.as_tensor(self.component, device=weight.device)]
+        by_point = weight[torch.as_tensor(self.factor_graph.graph.component, device=weight.device)]
         # The second term is 0 and has the slope.
         change = (slopes * (flat - flat.detach())).sum(-1) @ by_point
         return (values @ weight + change).reshape(log_p.shape[:-2])
@@ -431,7 +375,3 @@ def _spanning(ends: Indices, n_groups: int) -> Mask:
     chosen = np.zeros(len(ends), dtype=bool)
     chosen[minimum_spanning_tree(matrix).data.astype(np.intp) - 1] = True
     return chosen
-
-
-def _on_cpu(y: Any) -> Any:
-    return y.detach().cpu().numpy() if hasattr(y, "detach") else y

@@ -11,19 +11,18 @@ import numpy as np
 
 from sdulearn.answers.answer_model import AnswerModel, crowd_of
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.joint.data import labelled_components, loose_pairs, subgraph
+from sdulearn.joint.data import loose_pairs, subgraph
+from sdulearn.torch.batches import by_unit, pack
 from sdulearn.torch.loss import Tensor, TorchLikelihood, log_probabilities, torch, unlabeled_terms
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Indices
 
 # Rows of one forward pass without a gradient.
-_ROWS = 8192
+ROWS = 8192
 # Share of all steps in which the weight of agreement rises from 0: before the answers have said anything, agreement
 # makes all rows alike.
 RAMP = 0.4
 # What is left of the weight of the use of all classes after 0.6 of the steps, where their shares are not known.
 LAST_USE = 0.3
-# Steps between two estimates of error rates.
-_RATE_STEPS = 50
 # Steps before one is recorded on a GPU.
 _WARM = 3
 RECORD = True
@@ -36,87 +35,78 @@ class Starts:
 
     def __init__(self, modules: list[Module], device: Any) -> None:
         self.base = deepcopy(modules[0]).to(device)
-        self.parameters = {
-            name: torch.stack([dict(one.named_parameters())[name].detach().to(device) for one in modules])
-            for name, _ in modules[0].named_parameters()
-        }
-        for parameter in self.parameters.values():
-            parameter.requires_grad_()
-        self.buffers = {
-            name: torch.stack([dict(one.named_buffers())[name].to(device) for one in modules])
-            for name, _ in modules[0].named_buffers()
-        }
+        self.parameters, self.buffers = torch.func.stack_module_state([one.to(device) for one in modules])
         self.size = len(modules)
         # Layers that vmap does not know, such as batch normalisation, run one start after the other.
         self.stacked = self.size > 1 and not self.buffers
 
-    def __call__(self, rows: Tensor, state: State | None = None) -> Tensor:
+    @property
+    def state(self) -> State:
+        """All weights, those of the starts along the first axis."""
+        return {**self.parameters, **self.buffers}
+
+    def __call__(self, rows: Tensor) -> Tensor:
         """Logits of each start, (n_starts, n_rows, K)."""
-        values = {**self.parameters, **self.buffers} if state is None else state
 
         def forward(one: State) -> Tensor:
             return torch.func.functional_call(self.base, one, (rows,))
 
         if self.stacked:
             try:
-                return torch.vmap(forward, randomness="different")(values)
+                return torch.vmap(forward, randomness="different")(self.state)
             except (RuntimeError, NotImplementedError):
                 self.stacked = False
-        return torch.stack([forward({name: value[k] for name, value in values.items()}) for k in range(self.size)])
+        return torch.stack([forward({name: value[k] for name, value in self.state.items()}) for k in range(self.size)])
 
-    def evaluate(self, rows: Tensor) -> Tensor:
-        """Log probabilities without a gradient, as they are after training."""
+    def evaluate(self, rows: Tensor, points: Tensor) -> Tensor:
+        """Log probabilities of all rows without a gradient, as they are after training; 0 but for some points."""
         self.base.eval()
         with torch.no_grad():
-            found = torch.cat([log_probabilities(self(part)) for part in rows.split(_ROWS)], 1)
+            some = torch.cat([log_probabilities(self(rows[part])) for part in points.split(ROWS)], 1)
         self.base.train()
+        found = some.new_zeros((self.size, len(rows), some.shape[2]))
+        found[:, points] = some
         return found
-
-    def state(self) -> State:
-        """A copy of all weights."""
-        return {name: value.detach().clone() for name, value in {**self.parameters, **self.buffers}.items()}
 
 
 class KnownPoints:
     """What is known of the points, in batches: loose pairs and labels by number, other components in fixed groups."""
 
     def __init__(
-        self, graph: AnswerGraph, n_classes: int, model: AnswerModel, size: int, most: int, rows: Tensor, generator: Any
+        self, graph: AnswerGraph, n_classes: int, model: AnswerModel, size: int, device: Any, generator: Any
     ) -> None:
-        """``size`` points a batch; components of more than ``most`` points are cut into their answers."""
+        """``size`` points a batch; components of more points are cut into their answers."""
         self.generator = generator
-        self.device = rows.device
-        self.n_classes = n_classes
-        self.model = model
-        self.graph = graph
-        graph, self.origin = cut(graph, most, model)
-        simple = loose_pairs(graph) | ((graph.component_sizes == 1) & labelled_components(graph))
-        simple = (simple | (crowd_of(model, graph) is not None))[graph.component]
+        self.device = device
+        graph, origin = cut(graph, size, model)
+
+        def part(points: Indices) -> tuple[Tensor, TorchLikelihood]:
+            likelihood = TorchLikelihood(subgraph(graph, points), n_classes, model, device=device, exact=False)
+            return torch.as_tensor(origin[points], device=device), likelihood
+
+        simple = loose_pairs(graph) | (graph.component_sizes == 1) | (crowd_of(model, graph) is not None)
         known = (graph.degree > 0) | (graph.labels != 0)
-        self.simple = self._part(graph, np.flatnonzero(simple & known))
-        self.groups = [self._part(graph, points) for points in _grouped(graph, ~simple & known, size)]
-        totals = np.array([float(part.total) for _, part in (self.simple, *self.groups)])
-        self.total = float(totals.sum())
-        # A part counts by what is known in it; one group comes at a time.
-        self.shares = (totals[0] / max(self.total, 1e-300), totals[1:].sum() / max(self.total, 1e-300))
-        self.counts = [len(one[2]) for one in (self.simple[1].pairs, self.simple[1].singles)]
-        room = min(1.0, size / max(2 * self.counts[0] + self.counts[1], 1))
-        self.picks = [int(np.ceil(room * n)) for n in self.counts]
+        groups = pack(by_unit(np.flatnonzero(known & ~simple[graph.component]), graph.component), size)
+        self.parts = [part(np.flatnonzero(known & simple[graph.component])), *map(part, groups)]
+        self.points = torch.cat([points for points, _ in self.parts]).unique()
+        self.totals = [float(likelihood.total) for _, likelihood in self.parts]
+        self.total = sum(self.totals)
+        likelihood = self.parts[0][1]
+        counts = [len(likelihood.pairs[-1]), len(likelihood.singles[-1])]
+        room = min(1.0, size / max(2 * counts[0] + counts[1], 1))
+        # How many loose pairs, and single points, there are and are drawn.
+        self.counts = [(n, int(np.ceil(room * n))) for n in counts]
         self.n_steps = 0
 
-    def _part(self, graph: AnswerGraph, points: Indices) -> tuple[Tensor, TorchLikelihood]:
-        part = TorchLikelihood(subgraph(graph, points), self.n_classes, self.model, device=self.device, exact=False)
-        return torch.as_tensor(self.origin[points], device=self.device), part
-
     def draw(self) -> list[tuple[Tensor, TorchLikelihood, float]]:
-        """Points, their likelihood, and its share in the whole."""
+        """Points, their likelihood, and its share in the whole: some simple ones, and one group."""
         drawn = []
-        if self.shares[0] > 0:
-            points, part = self.simple
-            chosen, small = part.pick(*(self._some(n, k) for n, k in zip(self.counts, self.picks, strict=True)))
-            drawn.append((points[chosen], small, self.shares[0]))
-        if self.groups:
-            drawn.append((*self.groups[self.n_steps % len(self.groups)], self.shares[1]))
+        (points, likelihood), *groups = self.parts
+        if self.totals[0] > 0:
+            chosen, small = likelihood.pick(*(self._some(n, size) for n, size in self.counts))
+            drawn.append((points[chosen], small, self.totals[0] / self.total))
+        if groups:
+            drawn.append((*groups[self.n_steps % len(groups)], sum(self.totals[1:]) / self.total))
         self.n_steps += 1
         return drawn
 
@@ -125,19 +115,11 @@ class KnownPoints:
             return torch.arange(n, device=self.device)
         return torch.randint(n, (size,), generator=self.generator, device=self.device)
 
-    def values(self, log_p: Tensor, rates: Tensor) -> Tensor:
+    def values(self, log_p: Tensor) -> Array:
         """Mean log-likelihood of all that is known, by log probabilities of all points (n_starts, n_points, K)."""
-        total = log_p[:, :0].sum((-2, -1))
-        for k, (points, part) in enumerate((self.simple, *self.groups)):
-            if float(part.total):
-                total = total + float(part.total) * part.mean(log_p[:, points], None if k else rates)
-        return total / max(self.total, 1e-300)
-
-    def wrong_share(self, log_p: Tensor, rates: Tensor) -> Tensor:
-        """Share of the loose answers that are wrong, by log probabilities of all points and rates: a step of EM."""
-        points, part = self.simple
-        right, wrong = part.answer_values(log_p[:, points])
-        return torch.sigmoid(torch.logit(rates)[:, None] + wrong - right).mean(-1)
+        parts = zip(self.totals, self.parts, strict=True)
+        found = [total * likelihood.mean(log_p[:, points]) for total, (points, likelihood) in parts]
+        return np.asarray((sum(found) / max(self.total, 1e-300)).double().cpu())
 
 
 def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph, Indices]:
@@ -162,23 +144,6 @@ def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph,
     ), origin
 
 
-def _grouped(graph: AnswerGraph, chosen: Mask, most: int) -> list[Indices]:
-    """Points of whole components, as many as fit together."""
-    points = np.flatnonzero(chosen)
-    if not len(points):
-        return []
-    points = points[np.argsort(graph.component[points], kind="stable")]
-    numbers, first, sizes = np.unique(graph.component[points], return_index=True, return_counts=True)
-    group = np.zeros(len(numbers), dtype=np.intp)
-    filled = 0
-    for k, size in enumerate(sizes):
-        fits = filled + size <= most
-        group[k] = group[k - 1] + (not fits) if k else 0
-        filled = filled + size if fits else size
-    starts = first[np.flatnonzero(np.diff(group, prepend=-1))]
-    return np.split(points, starts[1:])
-
-
 class Training:
     """The objective of all starts and its descent."""
 
@@ -191,8 +156,6 @@ class Training:
         self.distort = distort
         self.generator = generator
         self.shares = None if shares is None else torch.as_tensor(shares, dtype=rows.dtype, device=rows.device)
-        # Error rates of the starts where they are estimated.
-        self.rates: Tensor = None
         on_gpu = rows.device.type == "cuda"
         # On a GPU everything that changes from step to step is computed there, so that a step can be recorded.
         self.step = torch.zeros((), device=rows.device)
@@ -218,8 +181,7 @@ class Training:
         fallen = ((done - 0.3) / 0.3).clamp(0.0, 1.0) if self.shares is None else 0.0
         value = agreement * agrees + p.use * (1 - (1 - LAST_USE) * fallen) * used
         for part, (_, likelihood, share) in zip(answered, drawn, strict=True):
-            loose = len(likelihood.pairs[2]) > 0
-            value = value - share * likelihood.mean(part, self.rates if loose else None)
+            value = value - share * likelihood.mean(part)
         return value
 
     def advance(self, known: KnownPoints) -> None:
@@ -240,7 +202,8 @@ class Training:
     def record(self, known: KnownPoints) -> None:
         """Record a step, to be run again without the cost of starting its many kernels one by one."""
         self.may_record = False
-        if len(known.groups) > 1:
+        # Groups take turns, and a recorded step is always the same.
+        if len(known.parts) > 2:
             return
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
@@ -253,20 +216,20 @@ class Training:
             # A network or a distortion that cannot be recorded is run step by step.
             torch.cuda.synchronize()
 
-    def warm_up(self, known: KnownPoints, n_steps: int) -> None:
-        """First steps on a stream of their own, as recording asks for."""
+    def warm_up(self, known: KnownPoints) -> None:
+        """A step on a stream of its own, as recording asks for."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            for _ in range(n_steps):
-                self.advance(known)
+            self.advance(known)
         torch.cuda.current_stream().wait_stream(side)
 
-    def run(self, known: KnownPoints, held: KnownPoints, steps: Iterable[int]) -> tuple[State, Array, Indices]:
-        """Descend. The weights of each start, the likelihood of held-out answers at all checks, and their steps."""
+    def run(self, known: KnownPoints, held: KnownPoints, steps: Iterable[int]) -> tuple[Array, Indices]:
+        """Descend to the last weights, or the best: the likelihood of held-out answers at all checks, and the steps."""
         p = self.parameters
         every = max(1, p.max_iter // 20)
-        best = self.starts.state()
+        state = self.starts.state
+        best = {name: value.detach().clone() for name, value in state.items()}
         checks: list[Array] = []
         numbers: list[int] = []
         self.starts.base.train()
@@ -274,29 +237,17 @@ class Training:
             if step == _WARM and self.may_record:
                 self.record(known)
             if step < _WARM and self.may_record:
-                self.warm_up(known, 1)
+                self.warm_up(known)
             else:
                 self.advance(known)
-            if self.rates is not None and (step + 1) % _RATE_STEPS == 0:
-                found = held.wrong_share(self.log_p(held), self.rates)
-                self.rates[1::2] = ((self.rates + found) / 2).clamp(1e-3, 0.45)[1::2]
             if (step + 1) % every == 0 or step + 1 == p.max_iter:
-                checks.append(held.values(self.log_p(held), self.rates).double().cpu().numpy())
+                checks.append(held.values(self.starts.evaluate(self.rows, held.points)))
                 numbers.append(step + 1)
-                better = p.n_iter_no_change is None or checks[-1] >= np.max(checks, axis=0)
-                better = torch.as_tensor(better, device=self.rows.device)
-                best = {
-                    name: torch.where(better.reshape(-1, *[1] * (value.ndim - 1)), value, best[name])
-                    for name, value in self.starts.state().items()
-                }
+                for k in np.flatnonzero((p.n_iter_no_change is None) | (checks[-1] >= np.max(checks, axis=0))):
+                    for name, value in state.items():
+                        best[name][k] = value[k].detach()
                 if len(checks) - 1 - int(np.max(np.argmax(checks, axis=0))) >= (p.n_iter_no_change or len(checks)):
                     break
-        return best, np.array(checks), np.array(numbers)
-
-    def log_p(self, held: KnownPoints) -> Tensor:
-        """Log probabilities of all points, computed where something is known of them."""
-        points = torch.cat([points for points, _ in (held.simple, *held.groups)]).unique()
-        some = self.starts.evaluate(self.rows[points])
-        found = some.new_zeros((some.shape[0], len(self.rows), some.shape[2]))
-        found[:, points] = some
-        return found
+        for name, value in state.items():
+            value.data.copy_(best[name])
+        return np.array(checks), np.array(numbers)
