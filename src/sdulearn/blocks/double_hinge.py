@@ -28,7 +28,6 @@ the objective, which is at least ``sum(a) flat / 2``, at most ``delta / (8 flat)
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,7 +72,7 @@ def solve_double_hinge(problem: BlockProblem, tol: float, max_iter: int) -> Solu
         return Solution(exact.w, 1, objective=exact.objective, optimality=exact.optimality)
     search = _Search(problem, tol, max_iter)
     near = search.correct()
-    while search.n_pass < max_iter:
+    while search.n_left > 0:
         if (not near and search.approach()) or search.solve_gathered():
             break
         near = False
@@ -87,7 +86,6 @@ class _Search:
         self.problem = problem
         self.tol = tol
         self.max_iter = max_iter
-        self.n_pass = 0
         self.attempts = 0
         self.flat = problem.rule.loss.flat
         self.solution = problem.start("interior_point", max_iter)
@@ -104,8 +102,7 @@ class _Search:
     def correct(self) -> bool:
         """Step 1, as long as the sample tells more; True where the rows in doubt are few."""
         moved = np.inf
-        while self.spread > self.narrowest and self.n_pass < self.max_iter:
-            self.n_pass += 1
+        while self.spread > self.narrowest and self.n_left > 0:
             found = self.problem.corrected(self.solution, self.max_iter)
             moved = self._moved(found.w - self.w)
             if not moved < self.spread:
@@ -120,8 +117,12 @@ class _Search:
             self.spread = _WIDE * self.flat
         return False
 
+    @property
+    def n_left(self) -> int:
+        """Passes that are left."""
+        return self.max_iter - self.problem.blocks.n_passes
+
     def _sum(self, task: Callable[..., Sums], *arguments: object) -> Sums:
-        self.n_pass += 1
         return self.problem.blocks.sum(task, self.problem.rule, *arguments)
 
     def _moved(self, dw: Array) -> float:
@@ -148,32 +149,27 @@ class _Search:
         narrows. A step that ascends is shortened, or taken anew where it was computed with another
         width.
         """
-        moments = self.problem.moments
         trial = self.w
         step = np.zeros_like(self.w)
         same_width = True
         at_the_end = 0
-        while self.n_pass < self.max_iter and at_the_end < _ATTEMPTS:
+        while self.n_left > 0 and at_the_end < _ATTEMPTS:
             delta = self.spread
             at_the_end += delta == self.narrowest
             sums = self._sum(rounded_sums, trial, self.w, delta)
-            J = moments.objective(trial, sums["value"])
-            before = moments.objective(self.w, sums["before"])
+            J = self.problem.objective(trial, sums["value"])
+            before = self.problem.objective(self.w, sums["before"])
             if before < J:
-                length = 0.0
-                if same_width:
-                    self.n_pass += 1
-                    even = partial(_rounded, flat=self.flat, delta=delta)
-                    length = self.problem.best_length(self.w, step, even, before, 0.0, 0.0)
-                trial = self.w + length * step
+                step = step / _FACTOR if same_width else np.zeros_like(step)
+                trial = self.w + step
                 same_width = True
                 continue
             self.w = trial
-            gradient = moments.gradient(self.w, sums["slopes"])
+            gradient = self.problem.gradient(self.w, sums["slopes"])
             self._certify(self.w, J + sums["excess"], gradient, sums["gap"])
             if self.best.optimality <= self.tol:
                 return True
-            step = -Cholesky(sums["second"], moments.ridge).solve(gradient)
+            step = -Cholesky(sums["second"], self.problem.ridge).solve(gradient)
             following = self._narrow(step, delta)
             if following is None:
                 self.w = self.w + step
@@ -209,7 +205,7 @@ class _Search:
             return False
         linear = (found["slopes"], found["level"])
         kept: list[Sums] = []
-        while found["rows"] and not found["overflow"] and self.n_pass < self.max_iter:
+        while found["rows"] and not found["overflow"] and self.n_left > 0:
             kept.append(found)
             small, constant = self._small_problem(kept, *linear)
             # Too few rows may leave the small problem unbounded; what comes of that, the next pass
@@ -239,15 +235,13 @@ class _Search:
         A, a, side = (joined([part for found in kept for part in found[name]]) for name in ("rows", "a", "side"))
         rest = slopes - A.T @ (a * side) / 2
         constant = level - self.flat / 2 * float(a[side == 0].sum())
-        moments = self.problem.moments
-        return Problem(A, a, moments.c - rest, moments.ridge, self.problem.rule.loss), constant
+        return Problem(A, a, self.problem.c - rest, self.problem.ridge, self.problem.rule.loss), constant
 
     def _certify(self, w: Array, J: float, residual: Array, gap: float) -> None:
         """Keep w if its KKT residual is the smallest so far, given the residual and the gap of all rows."""
-        moments = self.problem.moments
-        optimality = max(moments.relative(w, residual), gap / max(abs(J), moments.total / 2))
+        optimality = max(self.problem.relative(w, residual), gap / max(abs(J), self.problem.total / 2))
         if optimality < self.best.optimality:
-            self.best = Solution(w, self.n_pass, objective=J, optimality=optimality)
+            self.best = Solution(w, self.problem.blocks.n_passes, objective=J, optimality=optimality)
 
 
 def _predict(path: list[tuple[Array, float]], delta: float) -> Array:

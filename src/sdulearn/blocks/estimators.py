@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any, Self, TypeAlias, cast
 
@@ -20,6 +20,7 @@ from sdulearn.blocks import Block, Blocks, HashedPairKFold, Sums, add_all, fold_
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import (
     BlockProblem,
+    CountedBlocks,
     RowRule,
     refuse_shared_points,
     solve_lbfgs,
@@ -145,7 +146,11 @@ class _BlockFit:
         n_whole = sum(len(a) for _, a in parts[0])
         rows, weights = zip(*parts[0], *parts[1], strict=True)
         sample = Problem(joined(list(rows)), np.concatenate(weights), moments.c, moments.ridge, self.loss)
-        return BlockProblem(self.blocks, rule, drawn, moments, sample, n_whole, self.n_rows)
+        known = {one.name: getattr(moments, one.name) for one in fields(moments)}
+        blocks = CountedBlocks(self.blocks)
+        return BlockProblem(
+            **known, blocks=blocks, rule=rule, drawn=drawn, sample=sample, n_whole=n_whole, n_rows=self.n_rows
+        )
 
     def refit(self, choice: Choice) -> Fit:
         """One setting on all rows."""
@@ -161,7 +166,7 @@ class _BlockFit:
         """The solution of one setting, without a fold where one is given, and its coefficients and intercept."""
         problem = self._problem(g, alpha, fold)
         solution = _SOLVERS[self.solver](problem, tol, self.model.max_iter)
-        return solution, problem.moments.coefficients(solution.w)
+        return solution, problem.coefficients(solution.w)
 
     def fold_coefficients(self, settings: Settings, fold: int) -> Array:
         """``[coef, intercept]`` of every setting without one fold."""

@@ -6,7 +6,8 @@ Newton's method starts from the solution of a sample, and so does L-BFGS, for lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,26 +17,17 @@ from sdulearn.errors import InputError
 from sdulearn.linear import PairStatistics
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import check_weights, codes_of, integer_codes, labels_of, sources
-from sdulearn.solvers import solve
-from sdulearn.solvers.descent import backtrack, best_length, lbfgs, rounding_of
-from sdulearn.solvers.linalg import (
-    Cholesky,
-    affordable_rows,
-    check_system_size,
-    row_pieces,
-    weighted_gram,
-)
-from sdulearn.solvers.problem import Problem, Solution
-from sdulearn.solvers.smooth import CONTINUATION_TOL, curvatures, penalty_factors, penalty_ratio
+from sdulearn.solvers import smooth, solve
+from sdulearn.solvers.linalg import affordable_rows, check_system_size, row_pieces, weighted_gram
+from sdulearn.solvers.problem import Place, Problem, Solution, curvatures
+from sdulearn.solvers.smooth import CONTINUATION_TOL, PENALTY_RATIO, descend, follow_penalties
 from sdulearn.solvers.squared import MomentProblem
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,
 # a per cent or so, and further digits of it say nothing.
 _SAMPLE_TOL = 1e-4
-# Step lengths tried in one pass where a whole Newton step ascends: down to 2e-7.
-LENGTHS: Array = 0.4 ** np.arange(1.0, 18.0)
-Even = Callable[[Array], Array]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -109,22 +101,37 @@ class RowRule:
             yield (A, a[rows]) if active.all() else (A[active], a[rows][active])
 
 
-@dataclass(frozen=True)
-class BlockProblem:
-    """``min J(w)`` as in :class:`sdulearn.solvers.Problem`, its rows in blocks.
+class CountedBlocks:
+    """Blocks and the number of passes over them."""
 
-    ``moments`` knows c, the penalty and the scale of the columns; ``sample`` is a small problem of
-    the same kind, whose solution is a good start. Its first ``n_whole`` rows are all rows of their
-    sources; the others stand for those that ``drawn`` takes.
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks = blocks
+        self.n_blocks = blocks.n_blocks
+        self.n_passes = 0
+
+    def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
+        """See :class:`Blocks`."""
+        self.n_passes += 1
+        return self.blocks.sum(task, *arguments)
+
+
+@dataclass(frozen=True)
+class BlockProblem(MomentProblem):
+    """A problem whose rows are in blocks; its moments know c, the penalty and the scale of the columns.
+
+    ``sample`` is a small problem of the same kind, whose solution is a good start. Its first
+    ``n_whole`` rows are all rows of their sources; the others stand for those that ``drawn`` takes.
     """
 
-    blocks: Blocks
+    blocks: CountedBlocks
     rule: RowRule
     drawn: RowRule
-    moments: MomentProblem
     sample: Problem
     n_whole: int
     n_rows: int
+    curved: bool = True  # whether a pass brings second derivatives
+    # Sums at the last two places; they know no penalty.
+    known: dict[tuple[bytes, bool], Sums] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -134,8 +141,8 @@ class BlockProblem:
     def start(self, solver: str, max_iter: int) -> Solution:
         """The solution of the sample, with a penalty no weaker than its noise, of the order d / n, calls for."""
         n_rows, n_columns = self.sample.A.shape
-        noise = float(np.mean(self.moments.second.diagonal())) * n_columns / n_rows
-        easy = self.sample.with_penalty(max(float(self.moments.ridge.max()), noise))
+        noise = float(np.mean(self.second.diagonal())) * n_columns / n_rows
+        easy = self.sample.with_penalty(max(float(self.ridge.max()), noise))
         return solve(easy, solver, _SAMPLE_TOL, max_iter)
 
     def corrected(self, solution: Solution, max_iter: int) -> Solution:
@@ -149,11 +156,26 @@ class BlockProblem:
         other = replace(self.sample, c=self.sample.c + own - all_slopes)
         return solve(other, "interior_point", _SAMPLE_TOL, max_iter, [Solution(solution.w, 0)])
 
-    def best_length(self, w: Array, step: Array, even: Even, before: float, slope: float, rounding: float) -> float:
-        """The best of some lengths of a step, by one pass; 0 where none descends."""
-        values = self.blocks.sum(line_sums, self.rule, w, step, even)["value"]
-        reached = [self.moments.objective(w + t * step, value) for t, value in zip(LENGTHS, values, strict=True)]
-        return best_length(LENGTHS, reached, before, slope, rounding)
+    def at(self, w: Array) -> Place:
+        """What J is at w, by one pass."""
+        sums = self._sums(w, False)
+        objective = self.objective(w, sums["value"])
+        gradient = self.gradient(w, sums["slopes"])
+        return Place(w, objective, gradient, lambda careful: self._sums(w, careful)["second"])
+
+    def _sums(self, w: Array, careful: bool) -> Sums:
+        key = (w.tobytes(), careful)
+        if key not in self.known:
+            if len(self.known) > 1:
+                self.known.pop(next(iter(self.known)))
+            self.known[key] = self.blocks.sum(slope_sums, self.rule, w, self.curved, careful)
+        return self.known[key]
+
+    def solution(self, w: Array) -> Solution:
+        """Certified by sums over all rows."""
+        here = self.at(w)
+        optimality = self.relative(w, here.gradient)
+        return Solution(w, self.blocks.n_passes, objective=here.objective, optimality=optimality)
 
 
 def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
@@ -223,103 +245,28 @@ def _draw(X: Rows, codes: Codes, weight: Array | None, count: int) -> Block:
 def slope_sums(
     X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, curved: bool = False, careful: bool = False
 ) -> Sums:
-    """``sum a even(z)`` and ``sum a even'(z) x``; where ``curved`` also ``sum a even''(z) x x'``.
-
-    A ``careful`` curvature has ``even'(z) / z`` in place of ``even''(z)``: its step always descends.
-    """
+    """``sum a even(z)`` and ``sum a even'(z) x``; where ``curved`` also ``sum a even''(z) x x'``."""
     found = Sums(value=0.0, slopes=np.zeros(len(w)), second=np.zeros((len(w), len(w)) if curved else ()))
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
-        slope = rule.loss.even_grad(z)
         found["value"] += float(a @ rule.loss.even(z))
-        found["slopes"] += A.T @ (a * slope)
+        found["slopes"] += A.T @ (a * rule.loss.even_grad(z))
         if curved:
-            newton, secant = curvatures(rule.loss, z, slope)
-            found["second"] += weighted_gram(A, a * (secant if careful else newton))
+            found["second"] += weighted_gram(A, a * curvatures(rule.loss, z, careful))
     return found
-
-
-def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, step: Array, even: Even) -> Sums:
-    """``sum a even(z)`` at many points of a line."""
-    value = np.zeros(len(LENGTHS))
-    for A, a in rule.pieces(X, y, weight):
-        z = A @ w
-        dz = A @ step
-        value += [float(a @ even(z + t * dz)) for t in LENGTHS]
-    return Sums(value=value)
 
 
 def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     """Newton's method, each step one pass; where a step goes astray, continued from larger penalties as in memory."""
-    search = _Search(problem.blocks, max_iter)
-    point = search.evaluate(problem, problem.start("newton", max_iter).w)
-    point, astray = search.descend(problem, point, tol, patient=False)
-    ridge = problem.moments.ridge
-    # From the penalty at which the point would be nearest to optimal.
-    top = penalty_ratio(ridge * point["w"] - point["gradient"], point["w"], ridge)
-    for factor in penalty_factors(top) if astray else ():
-        easier = replace(problem, moments=replace(problem.moments, ridge=factor * ridge))
-        last = tol if factor == 1 else CONTINUATION_TOL
-        point, _ = search.descend(easier, search.evaluate(easier, point["w"]), last, patient=True)
-    optimality = problem.moments.relative(point["w"], point["gradient"])
-    return Solution(point["w"], search.n_pass, objective=point["objective"], optimality=optimality)
-
-
-class _Search:
-    """Newton's steps; counts the passes."""
-
-    def __init__(self, blocks: Blocks, max_iter: int) -> None:
-        self.blocks = blocks
-        self.max_iter = max_iter
-        self.n_pass = 0
-
-    def evaluate(self, problem: BlockProblem, w: Array, careful: bool = False) -> Sums:
-        """The point w with objective, gradient and second derivatives, by one pass."""
-        self.n_pass += 1
-        sums = self.blocks.sum(slope_sums, problem.rule, w, True, careful)
-        objective = problem.moments.objective(w, sums["value"])
-        gradient = problem.moments.gradient(w, sums["slopes"])
-        return Sums(w=w, objective=objective, gradient=gradient, second=sums["second"])
-
-    def descend(self, problem: BlockProblem, point: Sums, tol: float, patient: bool) -> tuple[Sums, bool]:
-        """Steps until the certificate is below a tenth of ``tol``; True where none descends, or patience is short."""
-        moments = problem.moments
-        while moments.relative(point["w"], point["gradient"]) > tol / 10 and self.n_pass < self.max_iter:
-            after = self._step(problem, point, patient)
-            if after is None and patient:
-                after = self._step(problem, self.evaluate(problem, point["w"], careful=True), patient)
-            if after is None:
-                return point, True
-            point = after
-        return point, False
-
-    def _step(self, problem: BlockProblem, point: Sums, patient: bool) -> Sums | None:
-        """The whole step if it descends enough, else the best of a row of shorter ones."""
-        w = point["w"]
-        step = -Cholesky(point["second"], problem.moments.ridge).solve(point["gradient"])
-        slope = float(step @ point["gradient"])
-        rounding = rounding_of(point["objective"], problem.moments.c, w)
-        after = self.evaluate(problem, w + step)
-        if backtrack(lambda _: after["objective"], point["objective"], slope, rounding, tries=1):
-            return after
-        if not patient and slope < -rounding:
-            return None
-        self.n_pass += 1
-        length = problem.best_length(w, step, problem.rule.loss.even, point["objective"], slope, rounding)
-        return self.evaluate(problem, w + length * step) if length else None
+    w, _ = descend(problem, problem.start("newton", max_iter).w, tol, max_iter, tries=(1,))
+    left = max_iter - problem.blocks.n_passes
+    if left > 0 and problem.solution(w).optimality > tol / 10:
+        w, _ = follow_penalties(problem, w, PENALTY_RATIO, CONTINUATION_TOL, tol, left, tries=(1, 1))
+    return problem.solution(w)
 
 
 def solve_lbfgs(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
-    """L-BFGS, each evaluation one pass; one more pass certifies the answer."""
-    moments = problem.moments
-
-    def value_and_gradient(w: Array) -> tuple[float, Array]:
-        sums = problem.blocks.sum(slope_sums, problem.rule, w)
-        return moments.objective(w, sums["value"]), moments.gradient(w, sums["slopes"])
-
-    start = problem.start("lbfgs", max_iter).w
-    curvature = moments.second.diagonal() + moments.ridge
-    w, n_calls = lbfgs(value_and_gradient, start, curvature, tol / 10, max_iter)
-    objective, gradient = value_and_gradient(w)
-    optimality = moments.relative(w, gradient)
-    return Solution(w, n_calls + 1, objective=objective, optimality=optimality)
+    """L-BFGS, each evaluation one pass."""
+    problem = replace(problem, curved=False)
+    start = problem.start("lbfgs", max_iter)
+    return problem.solution(smooth.solve_lbfgs(problem, tol, max_iter, [start]).w)

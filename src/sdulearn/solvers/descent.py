@@ -11,7 +11,7 @@ would pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
@@ -40,13 +40,6 @@ def backtrack(value_at: Callable[[float], float], J: float, slope: float, roundi
         if value_at(step) <= J + _SUFFICIENT * step * slope + rounding:
             return float(step)
     return 0.0
-
-
-def best_length(lengths: Array, values: Sequence[float], J: float, slope: float, rounding: float) -> float:
-    """Return the length of the smallest value where that decreases J enough, else 0."""
-    best = int(np.argmin(np.nan_to_num(values, nan=np.inf)))
-    enough = values[best] <= J + _SUFFICIENT * lengths[best] * slope + rounding
-    return float(lengths[best]) if enough else 0.0
 
 
 def backtrack_many(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +13,7 @@ from scipy.linalg import eigh, qr
 from sklearn.utils.extmath import row_norms
 
 from sdulearn.losses import TrainingLoss
-from sdulearn.solvers.linalg import with_ones
+from sdulearn.solvers.linalg import gram_buffer, weighted_gram, with_ones
 from sdulearn.types import Array, Indices, Mask, Rows
 
 
@@ -30,7 +31,48 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Place:
+    """A w, and what a descent asks for there."""
+
+    w: Array
+    objective: float
+    gradient: Array
+    # ``sum a even''(z) x x'``, or a careful one: see :func:`curvatures`.
+    hessian: Callable[[bool], Array]
+
+
+class Objective:
+    """``J(w)`` as in :class:`Problem`, wherever its rows are."""
+
+    c: Array
+    ridge: Array
+
+    @property
+    def squares(self) -> Array:
+        """Sum of the squares of each column under the weights ``a``."""
+        raise NotImplementedError
+
+    @property
+    def column_scale(self) -> Array:
+        """Root mean square of each column under the weights ``a``, times their sum."""
+        raise NotImplementedError
+
+    def at(self, w: Array) -> Place:
+        """What J is at w."""
+        raise NotImplementedError
+
+    def with_penalty(self, alpha: float) -> Self:
+        """The same problem with another penalty (the free intercept stays free)."""
+        return replace(self, ridge=np.where(self.ridge > 0, float(alpha), 0.0))  # type: ignore[type-var]
+
+    def relative(self, w: Array, residual: Array) -> float:
+        """Largest entry of a stationarity residual, each against the scale of its column."""
+        scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
+        return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
+
+
+@dataclass(frozen=True)
+class Problem(Objective):
     """Minimise ``J(w) = 1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w`` with ``z = A w``.
 
     ``a >= 0`` makes it convex. Rows of ``A`` with ``a_i = 0`` are gone: they live on in ``c`` only.
@@ -42,12 +84,21 @@ class Problem:
     ridge: Array
     loss: TrainingLoss
 
-    def with_penalty(self, alpha: float) -> Problem:
-        """The same problem with another penalty (the free intercept stays free)."""
-        other = replace(self, ridge=np.where(self.ridge > 0, float(alpha), 0.0))
-        # Depends on rows and weights only; worth keeping along a path of penalties.
-        other.__dict__["column_scale"] = self.column_scale
+    def with_penalty(self, alpha: float) -> Self:
+        """See :class:`Objective`."""
+        other = super().with_penalty(alpha)
+        # These depend on rows and weights only; worth keeping along a path of penalties.
+        other.__dict__.update(squares=self.squares, column_scale=self.column_scale, buffer=self.buffer)
         return other
+
+    def at(self, w: Array) -> Place:
+        """See :class:`Objective`."""
+        z = self.A @ w
+
+        def hessian(careful: bool) -> Array:
+            return weighted_gram(self.A, self.a * curvatures(self.loss, z, careful), buffer=self.buffer)
+
+        return Place(w, self.objective_at(w, z), self.gradient_at(w, z), hessian)
 
     def objective(self, w: Array) -> float:
         """J(w)."""
@@ -93,24 +144,40 @@ class Problem:
         gap = self.a * (self.loss.even(z) + self.loss.even_conjugate(theta / self.a)) - theta * z
         return self.stationarity(solution.w, theta), float(gap.sum())
 
-    def relative(self, w: Array, residual: Array) -> float:
-        """Largest entry of a stationarity residual, each against the scale of its column."""
-        scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
-        return relative_residual(residual, scale)
+    @cached_property
+    def squares(self) -> Array:
+        """See :class:`Objective`."""
+        if sparse.issparse(self.A):
+            return self.A.multiply(self.A).T @ self.a
+        return np.einsum("ij,ij,i->j", self.A, self.A, self.a)
 
     @cached_property
     def column_scale(self) -> Array:
-        """Root mean square of each column under the weights ``a``, times their sum."""
-        if sparse.issparse(self.A):
-            squares = self.A.multiply(self.A).T @ self.a
-        else:
-            squares = np.einsum("ij,ij,i->j", self.A, self.A, self.a)
-        return np.sqrt(squares * self.a.sum())
+        """See :class:`Objective`."""
+        return np.sqrt(self.squares * self.a.sum())
+
+    @cached_property
+    def buffer(self) -> Array | None:
+        """Room for weighted rows."""
+        return gram_buffer(self.A)
 
 
-def relative_residual(residual: Array, scale: Array) -> float:
-    """Largest entry of a residual, each against its scale."""
-    return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
+# A curvature below this share of the secant's is taken for that share: where every row is far out,
+# the system would be nothing but rounding.
+_FLOOR = 1e-8
+
+
+def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
+    """Second derivatives of ``even`` at z, kept from vanishing, or where ``careful`` ``even'(z) / z``.
+
+    That is the curvature of a parabola that touches ``even`` at z and, as a rule, lies above it.
+    Where every row is far out, the true curvature is nil and its Newton step goes anywhere; that of
+    the parabola descends.
+    """
+    curvature = loss.even_hess(z)
+    far = np.abs(z) > 1e-3
+    secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
+    return secant if careful else np.maximum(curvature, _FLOOR * secant)
 
 
 def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:

@@ -11,7 +11,7 @@ from scipy.linalg import eigh, qr, solve_triangular
 
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
-from sdulearn.solvers.problem import Problem, Solution, relative_residual
+from sdulearn.solvers.problem import Objective, Problem, Solution
 from sdulearn.types import Array, Indices, Rows
 
 # eigh takes as long as about nine Cholesky factors, at 50 columns and at 300.
@@ -125,7 +125,7 @@ def _solve_refined(H: Array, c: Array, alpha: float) -> Array:
 
 
 @dataclass(frozen=True)
-class MomentProblem:
+class MomentProblem(Objective):
     """Minimise ``1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, known by ``second = sum a x x'`` and c.
 
     That is all of it for squared loss; for another loss the rows must say the rest.
@@ -170,17 +170,22 @@ class MomentProblem:
 
     def _hidden(self, w: Array) -> float:
         """By how much J may be above its minimum because the second moments are rounded."""
-        size = np.sqrt(np.maximum(self.second.diagonal(), 0.0))
+        size = np.sqrt(self.squares)
         error = np.finfo(float).eps * self.loss.curvature * size * float(size @ np.abs(w))
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(w), _TRIALS))
         slope = error[:, None] * signs
         step = Cholesky(self.loss.curvature * self.second, self.ridge).solve(slope)
         return float(np.max(np.einsum("ij,ij->j", slope, step))) / 2
 
-    def relative(self, w: Array, residual: Array) -> float:
-        """Largest entry of a stationarity residual, each against the scale of its column."""
-        scale = np.sqrt(np.maximum(self.second.diagonal(), 0) * self.total)
-        return relative_residual(residual, scale + np.abs(self.c) + self.ridge * np.abs(w))
+    @property
+    def squares(self) -> Array:
+        """See :class:`Objective`."""
+        return np.maximum(self.second.diagonal(), 0.0)
+
+    @property
+    def column_scale(self) -> Array:
+        """See :class:`Objective`."""
+        return np.sqrt(self.squares * self.total)
 
     def coefficients(self, w: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of ``w``."""
@@ -211,7 +216,7 @@ def solve_closed_form(problem: Problem, tol: float, max_iter: int, starts: Seque
 def _careful_factor(problem: Problem, curved: Array) -> Callable[[Array], Array]:
     """The same system by a QR decomposition of the rows, which never squares their rounding."""
     A = problem.A.toarray() if sparse.issparse(problem.A) else problem.A
-    unit = np.sqrt(problem.column_scale**2 / problem.a.sum() + problem.ridge)
+    unit = np.sqrt(problem.squares + problem.ridge)
     unit[unit == 0] = 1.0
     stacked = np.vstack([np.sqrt(curved)[:, None] * A, np.diag(np.sqrt(problem.ridge))]) / unit
     # Longest rows first, columns pivoted: exact to the rounding of each row by itself.
