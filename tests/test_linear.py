@@ -328,6 +328,6 @@ def test_the_setting_of_the_best_score_is_chosen(best):
     scores = np.zeros((2, 6))
     scores[:, best] = [0.5, 0.6]
     alpha, g, chosen = settings.choose(scores)
-    expected = settings.params[best]
+    expected = chosen["cv_results_"]["params"][best]
     assert {"alpha": alpha, "gamma": chosen["gamma_"]} == expected
     assert g == (0.0, expected["gamma"], 1 - expected["gamma"])

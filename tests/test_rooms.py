@@ -29,7 +29,7 @@ FLOORS = [
     ],
     [("risks", "prior", "bounds")],
     [("model_selection", "metrics", "diagnostics")],
-    [("base", "datasets", "linear"), ("blocks",)],
+    [("base", "datasets", "blocks", "linear")],
     [("joint",)],
     [("boosting", "torch"), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
     [

@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sdulearn.base import Fit, LinearClassifier
+from sdulearn.blocks import PairStatistics, PointCounts
 from sdulearn.errors import InputError, UndeterminedError
-from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, TrainingLoss, ZeroOne, get_training_loss
+from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results, positive_grid, splitter_of
-from sdulearn.pairs import (
-    D,
-    Pairs,
-    S,
-    check_weights,
-    codes_of,
-    known_of_rows,
-    pair_checksum,
-    source_totals,
-    sources,
-)
-from sdulearn.prior import Counts, PriorEstimate, resolve_prior
+from sdulearn.pairs import Pairs, check_weights, codes_of, known_of_rows
+from sdulearn.prior import PriorEstimate, resolve_prior
 from sdulearn.risks import (
     MIXED_RISKS,
     RISKS,
     Mixture,
-    check_sources,
     even_and_linear,
     marginal_risk,
     mixture,
@@ -45,145 +33,10 @@ from sdulearn.risks import (
 )
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
-from sdulearn.solvers.linalg import LARGEST_NUMBER, check_system_size, row_pieces, with_ones
-from sdulearn.solvers.problem import Design, Solution, ridge_of
-from sdulearn.solvers.squared import GroupMoments, MomentProblem, ridge_path
-from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
-
-
-class PairStatistics:
-    """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
-
-    Rows come by :meth:`update`, and statistics of other rows are added with ``+``, in any order; squared loss
-    needs nothing else. Sums are in float64 and about an origin near the rows, so
-    float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
-    the two ends of a pair may come in different portions.
-
-    Attributes
-    ----------
-    origin : array of shape (n_features,)
-        What is subtracted from every row; zero where rows are sparse.
-    moments : GroupMoments
-        ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
-    squares : array of shape (3,)
-        Sum of the squared weights of S, D and U.
-    checksum : int
-        Zero once every pair code has come an even number of times, with one sign and one weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sdulearn.linear import PairStatistics
-    >>> X, y = np.eye(4), np.array([1, 1, -2, 0])
-    >>> statistics = PairStatistics().update(X, y)
-    >>> statistics.weight
-    array([2., 1., 1.])
-    >>> statistics.update(X[2:3], np.array([-2])).checksum
-    0
-    """
-
-    origin: Array
-    moments: GroupMoments
-
-    def __init__(self) -> None:
-        self.checksum = 0
-        self.squares = np.zeros(3)
-
-    @property
-    def n_features(self) -> int:
-        """Width of the rows; 0 before the first."""
-        return len(self.origin) if hasattr(self, "origin") else 0
-
-    @property
-    def weight(self) -> Array:
-        """Total weight of S, D and U; ends of pairs count one by one."""
-        return self.moments.weight
-
-    @property
-    def counts(self) -> Counts:
-        """Weights of the similar and of the dissimilar pairs, and of all the sum of their squares."""
-        weight = self.weight / 2
-        return float(weight[S]), float(weight[D]), float(self.squares[S] + self.squares[D]) / 2
-
-    def update(self, X: Rows, y: Codes, sample_weight: Array | None = None) -> Self:
-        """Add rows with their pair codes.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_rows, n_features)
-            Rows.
-        y : int array of shape (n_rows,)
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
-        sample_weight : array of shape (n_rows,), optional
-            A weight per row.
-
-        Returns
-        -------
-        self : PairStatistics
-            With the rows added.
-        """
-        if X.shape[0] == 0:
-            return self
-        if not self.n_features:
-            self.origin = np.zeros(X.shape[1])
-            if not sparse.issparse(X):
-                with np.errstate(invalid="ignore", over="ignore"):
-                    self.origin = X[:1024].mean(axis=0, dtype=np.float64)
-            self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
-        check_width(X.shape[1], self.n_features)
-        origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
-        source = sources(y)
-        gram = np.zeros_like(self.moments.gram)
-        # What is not finite is found in the sums, where it costs nothing to check.
-        with np.errstate(invalid="ignore", over="ignore"):
-            for rows, A in row_pieces(X, origin):
-                weight = None if sample_weight is None else sample_weight[rows]
-                gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
-        squares = np.einsum("kii->ki", gram)
-        if not (squares <= LARGEST_NUMBER**2 * max(float(squares[:, -1].max()), 1.0)).all():
-            raise InputError(
-                f"Input X contains NaN, infinity or a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give "
-                "the column a larger unit, or standardise the features first."
-            )
-        self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
-        self.checksum ^= pair_checksum(y, sample_weight)
-        squared = None if sample_weight is None else sample_weight**2
-        self.squares = self.squares + source_totals(source, squared)
-        return self
-
-    def __add__(self, other: PairStatistics) -> PairStatistics:
-        if not (self.n_features and other.n_features):
-            return copy(self if self.n_features else other)
-        check_width(other.n_features, self.n_features)
-        both = copy(self)
-        both.moments = self.moments + other.moments.shifted(other.origin - self.origin)
-        both.checksum ^= other.checksum
-        both.squares = self.squares + other.squares
-        return both
-
-    def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
-        """Even and linear weight, a and m, of a row of weight one from each source."""
-        check_sources(g, self.weight)
-        a, m = even_and_linear(*source_weights(g, prior).T)
-        totals = np.where(self.weight > 0, self.weight, 1.0)
-        return a / totals, m / totals
-
-    def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
-        """The problem of one setting, as far as moments describe it."""
-        # Without a free intercept, coordinates must not be moved.
-        origin = self.origin if fit_intercept else np.zeros(self.n_features)
-        a, m = self.unit_weights(g, prior)
-        second, c = self.moments.shifted(self.origin - origin).weighted(a, m, fit_intercept)
-        ridge = ridge_of(alpha, len(c), fit_intercept)
-        return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
-
-
-def check_width(found: int, expected: int) -> None:
-    """Refuse rows of another width than those before."""
-    if found != expected:
-        raise InputError(
-            f"`X` has {found} features, but the rows before it had {expected}. Give every portion the same columns."
-        )
+from sdulearn.solvers.linalg import check_system_size, with_ones
+from sdulearn.solvers.problem import Design, Solution
+from sdulearn.solvers.squared import GroupMoments, ridge_path
+from sdulearn.types import Array, Estimator, Indices, MatrixLike, Rows, Splitter
 
 
 def fold_tol(solver: str, tol: float) -> float:
@@ -197,27 +50,17 @@ Choice = tuple[float, Mixture, dict[str, object]]
 
 
 class Settings(NamedTuple):
-    """Penalties and mixtures to try; a risk without gamma has the lone gamma None.
-
-    Settings are numbered as ParameterGrid does it: alphas outer, gammas inner.
-    """
+    """Penalties (outer) and mixtures (inner) to try; a risk without gamma has the lone gamma None."""
 
     alphas: list[float]
     gammas: list[float | None]
     mixtures: list[Mixture]
 
-    @property
-    def params(self) -> list[dict[str, float]]:
-        """The settings as GridSearchCV names them."""
-        pairs = product(self.alphas, self.gammas)
-        return [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in pairs]
-
     def choose(self, scores: Array) -> Choice:
-        """The best alpha and mixture by scores (n_splits, n_settings), and the attributes of the choice.
-
-        Of settings with equal scores the first wins.
-        """
-        results = grid_results(self.params, scores)
+        """The first of the best settings by scores (n_splits, n_settings), and the attributes of the choice."""
+        pairs = product(self.alphas, self.gammas)
+        params = [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in pairs]
+        results = grid_results(params, scores)
         i, j = divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))
         alpha = self.alphas[i]
         gamma = self.gammas[j]
@@ -533,7 +376,7 @@ class SDUClassifier(_SDUBase):
         known = known_of_rows(y)
         check_consistent_length(X, known)
         if self.prior is None:
-            _refuse_shared(known)
+            PointCounts.of(known).refuse_prior()
         weight = None
         if sample_weight is not None:
             weight = check_weights(sample_weight, X.shape[0], "sample_weight")
@@ -548,16 +391,6 @@ class SDUClassifier(_SDUBase):
         finally:
             self.statistics_ = statistics
         return self
-
-
-def _refuse_shared(known: Codes) -> None:
-    """Counts of answers that share points tell the prior less well than they seem to."""
-    shown = known[known[:, 0] != 0, 1] if known.ndim == 2 else known[:0]
-    if len(np.unique(shown)) < len(shown):
-        raise InputError(
-            "The answers of this portion share points, and `prior=None` would take the class prior from their "
-            "counts. Give `prior`: sdulearn.estimate_prior(y=...) finds it from all rows in answers."
-        )
 
 
 class SDUClassifierCV(_SDUBase):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from sdulearn import SDUClassifier, SDUClassifierCV, stack_pairs
-from sdulearn.blocks import LocalBlocks
+from sdulearn.blocks import LocalBlocks, PointCounts
 from sdulearn.blocks.double_hinge import kinked_rows, rounded_sums
 from sdulearn.blocks.estimators import fit_classifier
-from sdulearn.blocks.problem import PointCounts, RowRule, _draw, slope_sums, survey
+from sdulearn.blocks.problem import RowRule, _draw, slope_sums, survey
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic
 from sdulearn.pairs import sources
@@ -114,7 +114,7 @@ def test_loose_pairs_with_points_are_as_without():
 
 def test_portions_that_come_only_once(shared):
     rows, y = shared
-    with pytest.raises(InputError, match=r"The answers of this portion share points.*Give `prior`"):
+    with pytest.raises(InputError, match=r"The 120 answers share 59 points.*Give `prior`"):
         SDUClassifier().partial_fit(rows, y)
     whole = SDUClassifier(prior=0.7).fit(rows, y)
     found = SDUClassifier(prior=0.7).partial_fit(rows[:100], y[:100]).partial_fit(rows[100:], y[100:])

@@ -6,10 +6,9 @@ from scipy.optimize import minimize
 
 from sdulearn.solvers.descent import (
     _newton_direction,
-    backtrack,
     backtrack_many,
-    best_length,
     gradient_norm,
+    is_enough,
     lbfgs,
     lbfgs_many,
     rounding_of,
@@ -77,43 +76,6 @@ def test_a_problem_whose_steps_fail_leaves_and_the_others_go_on():
     np.testing.assert_allclose(W[:, 1], best[:, 1], atol=1e-6)
 
 
-def test_backtracking_takes_the_first_length_that_descends_enough():
-    tried = []
-
-    def value_at(step):
-        tried.append(step)
-        return (step - 0.1) ** 2
-
-    step = backtrack(value_at, 0.01, -0.2, 0.0, 10)
-    assert tried == [1.0, 0.5, 0.25, 0.125]
-    assert step == 0.125
-    assert backtrack(lambda step: step, 0.0, -1.0, 0.0, 10) == 0.0
-    lengths = np.array([1.0, 0.5, 0.25])
-    assert best_length(lengths, [np.nan, 0.5, 0.7], 1.0, -0.1, 0.0) == 0.5
-    assert best_length(lengths, [3.0, 2.0, 1.5], 1.0, -0.1, 0.0) == 0.0
-    # Where J cannot fall by more than its rounding, a step that does not raise it is good enough.
-    assert backtrack(lambda step: 1.0, 1.0, -1e-20, rounding_of(1.0, np.ones(1), np.ones(1)), 1) == 1.0
-
-
-def test_problems_of_a_batch_backtrack_by_themselves():
-    curvature = np.array([1.0, 10.0, 1000.0])
-
-    def value_and_gradient(W, columns):
-        return (curvature[columns] * W**2 / 2)[0], curvature[columns] * W
-
-    W = np.ones((1, 3))
-    live = np.arange(3)
-    f, g = value_and_gradient(W, live)
-    step, f_new, g_new = backtrack_many(value_and_gradient, W, live, g, f, g)
-    np.testing.assert_allclose(step, 0.4 ** np.array([0, 2, 7]))
-    expected = value_and_gradient(W - step * g, live)
-    np.testing.assert_allclose(f_new, expected[0])
-    np.testing.assert_allclose(g_new, expected[1])
-    step, f_new, _ = backtrack_many(value_and_gradient, W, live, -g, f, g)
-    np.testing.assert_array_equal(step, 0)
-    np.testing.assert_array_equal(f_new, f)
-
-
 SLOPE = -2.0
 # A value that is linear in the step, by its share of the promised decrease.
 SHARES = [(-1.0, False), (-0.5e-4, False), (0.0, False), (0.9e-4, False), (1.1e-4, True), (1.0, True)]
@@ -124,9 +86,9 @@ def test_how_much_decrease_is_enough(share, taken):
     def value_at(step):
         return 3.0 + share * step * SLOPE
 
-    assert backtrack(value_at, 3.0, SLOPE, 0.0, 30) == float(taken)
-    lengths = np.array([0.5, 0.25])
-    assert (best_length(lengths, [value_at(t) for t in lengths], 3.0, SLOPE, 0.0) > 0) == taken
+    assert is_enough(value_at(0.5), 0.5, 3.0, SLOPE, 0.0) == taken
+    # Where J cannot fall by more than its rounding, a step that does not raise it is good enough.
+    assert is_enough(1.0, 1.0, 1.0, -1e-20, rounding_of(1.0, np.ones(1), np.ones(1)))
 
     def batch(W, columns):
         # Along D = 1 from 0 the position is minus the step.

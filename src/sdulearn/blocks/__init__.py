@@ -1,4 +1,4 @@
-"""Rows that come in blocks, the one thing that is ever asked of them, a sum over blocks, and their folds.
+"""Rows that come in blocks, the one thing that is ever asked of them, a sum over blocks, their folds and their moments.
 
 A block is ``(X, y, weight)``: some rows (dense or CSR), their pair codes, and their weights or
 None. A *part* is a function without arguments that reads some blocks: a row group of a file, or
@@ -9,7 +9,9 @@ this process, ``sdulearn.distributed`` on a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,9 +20,15 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.errors import InputError
+from sdulearn.losses import TrainingLoss
 from sdulearn.model_selection import NO_FOLD, PairFolds, fold_units
-from sdulearn.pairs import Pairs, read_pairs, scramble
-from sdulearn.solvers.linalg import row_pieces
+from sdulearn.pairs import D, Pairs, S, pair_checksum, read_pairs, scramble, source_totals, sources
+from sdulearn.prior import Counts
+from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
+from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces
+from sdulearn.solvers.problem import ridge_of
+from sdulearn.solvers.squared import GroupMoments, MomentProblem
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
 Block = tuple[Rows, Codes, Array | None]
@@ -178,3 +186,179 @@ def row_keys(X: Rows) -> NDArray[np.uint64]:
     for rows, A in row_pieces(X, np.zeros(X.shape[1])):
         keys[rows] = np.ascontiguousarray(A[:, :-1] + 0.0).view(np.uint64) @ factors
     return keys
+
+
+@dataclass(frozen=True)
+class PointCounts:
+    """In how many answers points are; ``+`` joins two stretches of rows."""
+
+    points: Codes  # points in answers, sorted; none where rows are points of their own
+    counts: Indices  # answers of each
+
+    @classmethod
+    def of(cls, y: Codes) -> PointCounts:
+        """The points of a block's answers."""
+        if y.ndim == 1:
+            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp))
+        return cls(*np.unique(y[y[:, 0] != 0, 1], return_counts=True))
+
+    def __add__(self, other: PointCounts) -> PointCounts:
+        points, place = np.unique(np.concatenate([self.points, other.points]), return_inverse=True)
+        counts = np.bincount(place, np.concatenate([self.counts, other.counts]), len(points))
+        return PointCounts(points, counts.astype(np.intp))
+
+    @property
+    def shared(self) -> bool:
+        """Whether some point is in more than one answer."""
+        return bool(self.counts.max(initial=0) > 1)
+
+    def refuse(self, what: str, instead: str) -> None:
+        """Refuse answers that share points where their graph would be needed."""
+        if self.shared:
+            raise InputError(
+                f"The {int(self.counts.sum()) // 2:,} answers share {len(self.points):,} points, and {what} needs "
+                f"all of these together, which blocks of rows do not show. {instead}"
+            )
+
+    def refuse_prior(self) -> None:
+        """Counts of answers that share points tell the prior less well than they seem to."""
+        self.refuse(
+            "`prior=None`, a prior from the answers,",
+            "Give `prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone. Or fit in memory, "
+            "with `engine='memory'` of sdulearn.fit_table.",
+        )
+
+
+class PairStatistics:
+    """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
+
+    Rows come by :meth:`update`, and statistics of other rows are added with ``+``, in any order; squared loss
+    needs nothing else. Sums are in float64 and about an origin near the rows, so
+    float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
+    the two ends of a pair may come in different portions.
+
+    Attributes
+    ----------
+    origin : array of shape (n_features,)
+        What is subtracted from every row; zero where rows are sparse.
+    moments : GroupMoments
+        ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
+    squares : array of shape (3,)
+        Sum of the squared weights of S, D and U.
+    checksum : int
+        Zero once every pair code has come an even number of times, with one sign and one weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn.linear import PairStatistics
+    >>> X, y = np.eye(4), np.array([1, 1, -2, 0])
+    >>> statistics = PairStatistics().update(X, y)
+    >>> statistics.weight
+    array([2., 1., 1.])
+    >>> statistics.update(X[2:3], np.array([-2])).checksum
+    0
+    """
+
+    origin: Array
+    moments: GroupMoments
+
+    def __init__(self) -> None:
+        self.checksum = 0
+        self.squares = np.zeros(3)
+
+    @property
+    def n_features(self) -> int:
+        """Width of the rows; 0 before the first."""
+        return len(self.origin) if hasattr(self, "origin") else 0
+
+    @property
+    def weight(self) -> Array:
+        """Total weight of S, D and U; ends of pairs count one by one."""
+        return self.moments.weight
+
+    @property
+    def counts(self) -> Counts:
+        """Weights of the similar and of the dissimilar pairs, and of all the sum of their squares."""
+        weight = self.weight / 2
+        return float(weight[S]), float(weight[D]), float(self.squares[S] + self.squares[D]) / 2
+
+    def update(self, X: Rows, y: Codes, sample_weight: Array | None = None) -> Self:
+        """Add rows with their pair codes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            Rows.
+        y : int array of shape (n_rows,)
+            Pair codes: +k similar, -k dissimilar, 0 unlabeled.
+        sample_weight : array of shape (n_rows,), optional
+            A weight per row.
+
+        Returns
+        -------
+        self : PairStatistics
+            With the rows added.
+        """
+        if X.shape[0] == 0:
+            return self
+        if not self.n_features:
+            self.origin = np.zeros(X.shape[1])
+            if not sparse.issparse(X):
+                with np.errstate(invalid="ignore", over="ignore"):
+                    self.origin = X[:1024].mean(axis=0, dtype=np.float64)
+            self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
+        check_width(X.shape[1], self.n_features)
+        origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
+        source = sources(y)
+        gram = np.zeros_like(self.moments.gram)
+        # What is not finite is found in the sums, where it costs nothing to check.
+        with np.errstate(invalid="ignore", over="ignore"):
+            for rows, A in row_pieces(X, origin):
+                weight = None if sample_weight is None else sample_weight[rows]
+                gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
+        squares = np.einsum("kii->ki", gram)
+        if not (squares <= LARGEST_NUMBER**2 * max(float(squares[:, -1].max()), 1.0)).all():
+            raise InputError(
+                f"Input X contains NaN, infinity or a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give "
+                "the column a larger unit, or standardise the features first."
+            )
+        self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
+        self.checksum ^= pair_checksum(y, sample_weight)
+        squared = None if sample_weight is None else sample_weight**2
+        self.squares = self.squares + source_totals(source, squared)
+        return self
+
+    def __add__(self, other: PairStatistics) -> PairStatistics:
+        if not (self.n_features and other.n_features):
+            return copy(self if self.n_features else other)
+        check_width(other.n_features, self.n_features)
+        both = copy(self)
+        both.moments = self.moments + other.moments.shifted(other.origin - self.origin)
+        both.checksum ^= other.checksum
+        both.squares = self.squares + other.squares
+        return both
+
+    def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
+        """Even and linear weight, a and m, of a row of weight one from each source."""
+        check_sources(g, self.weight)
+        a, m = even_and_linear(*source_weights(g, prior).T)
+        totals = np.where(self.weight > 0, self.weight, 1.0)
+        return a / totals, m / totals
+
+    def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
+        """The problem of one setting, as far as moments describe it."""
+        # Without a free intercept, coordinates must not be moved.
+        origin = self.origin if fit_intercept else np.zeros(self.n_features)
+        a, m = self.unit_weights(g, prior)
+        second, c = self.moments.shifted(self.origin - origin).weighted(a, m, fit_intercept)
+        ridge = ridge_of(alpha, len(c), fit_intercept)
+        return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
+
+
+def check_width(found: int, expected: int) -> None:
+    """Refuse rows of another width than those before."""
+    if found != expected:
+        raise InputError(
+            f"`X` has {found} features, but the rows before it had {expected}. Give every portion the same columns."
+        )

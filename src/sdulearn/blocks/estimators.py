@@ -16,13 +16,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.base import Fit, LinearClassifier
-from sdulearn.blocks import Block, Blocks, HashedPairKFold, Sums, add_all, fold_of_rows
+from sdulearn.blocks import Block, Blocks, HashedPairKFold, PairStatistics, Sums, add_all, check_width, fold_of_rows
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import (
     BlockProblem,
     CountedBlocks,
     RowRule,
-    refuse_shared_points,
     solve_lbfgs,
     solve_newton,
     survey,
@@ -30,11 +29,9 @@ from sdulearn.blocks.problem import (
 from sdulearn.errors import InputError
 from sdulearn.linear import (
     Choice,
-    PairStatistics,
     SDUClassifier,
     SDUClassifierCV,
     Settings,
-    check_width,
     fit_statistics,
     fold_tol,
 )
@@ -66,10 +63,6 @@ _CHOOSE_IN_MEMORY = (
     "Choose alpha and gamma in memory, with sdulearn.SDUClassifierCV on the rows in answers and a draw of the "
     "others (sdulearn.fit_table does so), and give them to SDUClassifier here."
 )
-_GIVE_THE_PRIOR = (
-    "Give `prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone. Or fit in memory, "
-    "with `engine='memory'` of sdulearn.fit_table."
-)
 
 
 def fit_classifier(model: SDUClassifier | SDUClassifierCV, blocks: Blocks) -> Fit:
@@ -82,7 +75,7 @@ def fit_classifier(model: SDUClassifier | SDUClassifierCV, blocks: Blocks) -> Fi
         return _BlockFit(model, blocks).refit((settings.alphas[0], settings.mixtures[0], {}))
     n_splits = _n_splits(model.cv)
     fit = _BlockFit(model, blocks, n_splits)
-    refuse_shared_points(fit.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
+    fit.points.refuse("a choice by folds over points", _CHOOSE_IN_MEMORY)
     _check_folds(fit.folds)
     by_fold = np.array([fit.fold_coefficients(settings, k) for k in range(n_splits)])
     return fit.refit(settings.choose(_fold_scores(fit, by_fold)))
@@ -123,7 +116,7 @@ class _BlockFit:
         if self.points.shared:
             refuse_linked(self.points.points, self.points.counts)
         if model.prior is None:
-            refuse_shared_points(self.points, "`prior=None`, a prior from the answers,", _GIVE_THE_PRIOR)
+            self.points.refuse_prior()
         self.prior, _ = resolve_prior(model.prior, self.statistics.counts, needed=True)
 
     def _without(self, fold: int | None) -> PairStatistics:
@@ -272,26 +265,6 @@ class RowsElsewhere(LinearClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from blocks of rows, or from rows in memory.
-
-        Parameters
-        ----------
-        X : portions or dask rows, or rows in memory
-            Of :mod:`sdulearn.streaming`: :func:`~sdulearn.streaming.parquet_blocks`, or portions
-            ``(X, y)`` or ``(X, y, sample_weight)`` that can be iterated again. Of
-            :mod:`sdulearn.distributed`: a dask array (dense or CSR chunks) or dask DataFrame.
-        y : dask collection or array-like of shape (n_rows,) or (n_rows, 2), optional
-            Pair codes: +k similar, -k dissimilar, 0 unlabeled, and the points where answers share
-            them; portions have their own. Where chunk sizes are unknown, as in frames, its chunks
-            must be those of ``X``; rows go by their place, not by an index.
-        sample_weight : dask collection or array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         if not self._comes_with_codes(X, y):
             return super().fit(X, *self._in_memory(y, sample_weight))
         with self._open(X, y, sample_weight, reset=True, keep=True) as blocks:
@@ -309,26 +282,6 @@ class RowsElsewhere(LinearClassifier):
         return self._map_rows("predict_proba", X) if self._is_elsewhere(X) else super().predict_proba(X)
 
     def score(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy estimated from answers alone: the value of :func:`~sdulearn.metrics.pair_accuracy`.
-
-        Rows elsewhere take one pass, which brings decision values, what is known and weights of all
-        rows in answers or with labels; a second one brings those of all rows where all answers are
-        of one kind and ``prior`` is given.
-
-        Parameters
-        ----------
-        X : portions or dask rows, or rows in memory of shape (n_rows, n_features)
-            Rows that the model has not seen.
-        y : dask collection or array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
-            What is known of each row; portions have their own.
-        sample_weight : dask collection or array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
-
-        Returns
-        -------
-        float
-            Between 1/2 and 1; with labels in ``y`` from 0 on.
-        """
         if not self._comes_with_codes(X, y):
             return super().score(X, *self._in_memory(y, sample_weight))
         check_is_fitted(self)

@@ -12,9 +12,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.blocks import Block, Blocks, Sums, fold_of_rows
+from sdulearn.blocks import Block, Blocks, PairStatistics, PointCounts, Sums, fold_of_rows
 from sdulearn.errors import InputError
-from sdulearn.linear import PairStatistics
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import check_weights, codes_of, integer_codes, labels_of, sources
 from sdulearn.solvers import smooth, solve
@@ -22,37 +21,12 @@ from sdulearn.solvers.linalg import affordable_rows, check_system_size, row_piec
 from sdulearn.solvers.problem import Place, Problem, Solution, curvatures
 from sdulearn.solvers.smooth import CONTINUATION_TOL, PENALTY_RATIO, descend, follow_penalties
 from sdulearn.solvers.squared import MomentProblem
-from sdulearn.types import Array, Codes, Indices, Rows
+from sdulearn.types import Array, Codes, Rows
 
 # How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,
 # a per cent or so, and further digits of it say nothing.
 _SAMPLE_TOL = 1e-4
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PointCounts:
-    """In how many answers points are; ``+`` joins two stretches of rows."""
-
-    points: Codes  # points in answers, sorted; none where rows are points of their own
-    counts: Indices  # answers of each
-
-    @classmethod
-    def of(cls, y: Codes) -> PointCounts:
-        """The points of a block's answers."""
-        if y.ndim == 1:
-            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp))
-        return cls(*np.unique(y[y[:, 0] != 0, 1], return_counts=True))
-
-    def __add__(self, other: PointCounts) -> PointCounts:
-        points, place = np.unique(np.concatenate([self.points, other.points]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([self.counts, other.counts]), len(points))
-        return PointCounts(points, counts.astype(np.intp))
-
-    @property
-    def shared(self) -> bool:
-        """Whether some point is in more than one answer."""
-        return bool(self.counts.max(initial=0) > 1)
 
 
 def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
@@ -63,17 +37,6 @@ def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
     annotators = y[y[:, 0] != 0, 2:3] if y.ndim == 2 else y[:0]
     n_labels = int(np.count_nonzero(labels_of(y)))
     return Sums(points=PointCounts.of(y), annotators=np.unique(annotators).tolist(), n_labels=n_labels)
-
-
-def refuse_shared_points(counts: PointCounts, what: str, instead: str) -> None:
-    """Refuse answers that share points where their graph would be needed."""
-    if not counts.shared:
-        return
-    n_answers = int(counts.counts.sum()) // 2
-    raise InputError(
-        f"The {n_answers:,} answers share {len(counts.points):,} points, and {what} needs all of these together, "
-        f"which blocks of rows do not show. {instead}"
-    )
 
 
 @dataclass(frozen=True)
@@ -162,6 +125,11 @@ class BlockProblem(MomentProblem):
         objective = self.objective(w, sums["value"])
         gradient = self.gradient(w, sums["slopes"])
         return Place(w, objective, gradient, lambda careful: self._sums(w, careful)["second"])
+
+    def along(self, w: Array, step: Array, lengths: Array) -> Array:
+        """See :class:`Objective`; one pass."""
+        values = self.blocks.sum(line_sums, self.rule, w, step, lengths)
+        return np.array([self.objective(w + t * step, value) for t, value in zip(lengths, values, strict=True)])
 
     def _sums(self, w: Array, careful: bool) -> Sums:
         key = (w.tobytes(), careful)
@@ -256,12 +224,22 @@ def slope_sums(
     return found
 
 
+def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, step: Array, lengths: Array) -> Array:
+    """``sum a even(z)`` at many points of a line."""
+    value = np.zeros(len(lengths))
+    for A, a in rule.pieces(X, y, weight):
+        z = A @ w
+        dz = A @ step
+        value += [float(a @ rule.loss.even(z + t * dz)) for t in lengths]
+    return value
+
+
 def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     """Newton's method, each step one pass; where a step goes astray, continued from larger penalties as in memory."""
-    w, _ = descend(problem, problem.start("newton", max_iter).w, tol, max_iter, tries=(1,))
+    w, _ = descend(problem, problem.start("newton", max_iter).w, tol, max_iter, patient=False)
     left = max_iter - problem.blocks.n_passes
     if left > 0 and problem.solution(w).optimality > tol / 10:
-        w, _ = follow_penalties(problem, w, PENALTY_RATIO, CONTINUATION_TOL, tol, left, tries=(1, 1))
+        w, _ = follow_penalties(problem, w, PENALTY_RATIO, CONTINUATION_TOL, tol, left)
     return problem.solution(w)
 
 

@@ -21,7 +21,7 @@ from sdulearn import linear
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.blocks import Blocks, Sums
 from sdulearn.blocks.estimators import RowsElsewhere, is_iterative
-from sdulearn.blocks.problem import count_columns, refuse_shared_points
+from sdulearn.blocks.problem import count_columns
 from sdulearn.errors import InputError, require
 from sdulearn.joint import estimators as joint
 from sdulearn.joint.blockwise import fit_pair_logistic
@@ -208,7 +208,7 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         """Refuse what other columns than the codes would change."""
         if found is None:
             return
-        refuse_shared_points(found["points"], "the joint likelihood", _FIT_IN_MEMORY)
+        found["points"].refuse("the joint likelihood", _FIT_IN_MEMORY)
         if found["n_labels"]:
             raise InputError(
                 f"`y` has labels on {found['n_labels']:,} rows, from which the joint likelihood does not learn over "

@@ -18,7 +18,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 
 from sdulearn.answers.answer_model import AnswerModel, Rate, unknown_answer_model
 from sdulearn.base import Fit
-from sdulearn.blocks import Blocks, Sums, add_all
+from sdulearn.blocks import Blocks, Sums, add_all, check_width
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
 from sdulearn.joint.estimators import MAJORITY, PairLogisticRegression, check_kinds
@@ -33,7 +33,6 @@ from sdulearn.joint.likelihood import (
     mean_sums,
 )
 from sdulearn.joint.path import descend, polish
-from sdulearn.linear import check_width
 from sdulearn.pairs import check_weights, read_pairs
 from sdulearn.prior import resolve_prior
 from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_system_size

@@ -20,8 +20,7 @@ from sdulearn.types import Array, Indices
 
 # The usual constant of Armijo's rule: nearly every decrease is enough.
 _SUFFICIENT = 1e-4
-_SHRINK = 0.5
-# Batches shrink faster: each further length is an evaluation of value and gradient.
+# Each further length is an evaluation of value and gradient.
 _BATCH_SHRINK = 0.4
 _BATCH_TRIES = 20
 
@@ -34,12 +33,9 @@ def rounding_of(J: float, c: Array, w: Array) -> float:
     return 1e-15 * (abs(J) + float(np.abs(c) @ np.abs(w)))
 
 
-def backtrack(value_at: Callable[[float], float], J: float, slope: float, rounding: float, tries: int) -> float:
-    """Return the first of 1, 1/2, 1/4, ... that decreases J enough; 0 where none does."""
-    for step in _SHRINK ** np.arange(tries):
-        if value_at(step) <= J + _SUFFICIENT * step * slope + rounding:
-            return float(step)
-    return 0.0
+def is_enough(value: float, length: float, J: float, slope: float, rounding: float) -> bool:
+    """Whether J falls enough along a step of this length."""
+    return value <= J + _SUFFICIENT * length * slope + rounding
 
 
 def backtrack_many(

@@ -61,6 +61,10 @@ class Objective:
         """What J is at w."""
         raise NotImplementedError
 
+    def along(self, w: Array, step: Array, lengths: Array) -> Array:
+        """J at many points of a line."""
+        raise NotImplementedError
+
     def with_penalty(self, alpha: float) -> Self:
         """The same problem with another penalty (the free intercept stays free)."""
         return replace(self, ridge=np.where(self.ridge > 0, float(alpha), 0.0))  # type: ignore[type-var]
@@ -99,6 +103,12 @@ class Problem(Objective):
             return weighted_gram(self.A, self.a * curvatures(self.loss, z, careful), buffer=self.buffer)
 
         return Place(w, self.objective_at(w, z), self.gradient_at(w, z), hessian)
+
+    def along(self, w: Array, step: Array, lengths: Array) -> Array:
+        """See :class:`Objective`."""
+        z = self.A @ w
+        dz = self.A @ step
+        return np.array([self.objective_at(w + t * step, z + t * dz) for t in lengths])
 
     def objective(self, w: Array) -> float:
         """J(w)."""

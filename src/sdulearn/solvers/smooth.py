@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sdulearn.losses import TRAINING_LOSSES, TrainingLoss
-from sdulearn.solvers.descent import backtrack, lbfgs, rounding_of
+from sdulearn.solvers.descent import is_enough, lbfgs, rounding_of
 from sdulearn.solvers.interior_point import solve_interior_point
 from sdulearn.solvers.linalg import Cholesky
 from sdulearn.solvers.problem import Objective, Place, Problem, Solution
@@ -19,8 +19,8 @@ from sdulearn.types import Array
 PENALTY_RATIO = 10.0
 _FINE_RATIO = 4.0
 CONTINUATION_TOL = 1e-2
-# Halvings of a Newton step before the step along the secants, and of that one before giving up.
-_TRIES = (20, 40)
+# Lengths of a step, tried all at once where the whole one ascends: down to 1e-6.
+_LENGTHS: Array = 0.5 ** np.arange(1.0, 21.0)
 # The coarsest z that tells one place on a kink, about one wide, from another.
 _RESOLUTION = 1e-4
 # So many steps that do not halve the residual are a walk that leads nowhere.
@@ -56,7 +56,7 @@ def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[S
 
 
 def follow_penalties(
-    problem: Objective, w: Array, ratio: float, loose: float, tol: float, max_iter: int, tries: Sequence[int] = _TRIES
+    problem: Objective, w: Array, ratio: float, loose: float, tol: float, max_iter: int
 ) -> tuple[Array, int]:
     """Down a path of penalties, each this many times the next and solved to the loose tolerance."""
     ridge = float(problem.ridge.max())
@@ -65,7 +65,7 @@ def follow_penalties(
         easier = problem.with_penalty(ridge * ratio**k)
         # Where the penalty rules, a tenth of it makes the solution ten times as large.
         w = min((w, ratio * w), key=lambda one: easier.at(one).objective)
-        w, n_iter = descend(easier, w, loose if k else tol, max_iter - spent, tries)
+        w, n_iter = descend(easier, w, loose if k else tol, max_iter - spent)
         spent += n_iter
     return w, spent
 
@@ -96,9 +96,7 @@ def _tends_to_hinge(loss: TrainingLoss) -> bool:
     return bool(abs(loss.even(z)[0] / TRAINING_LOSSES["double_hinge"].even(z)[0] - 1) < 1e-6)
 
 
-def descend(
-    problem: Objective, w: Array, tol: float, max_iter: int, tries: Sequence[int] = _TRIES
-) -> tuple[Array, int]:
+def descend(problem: Objective, w: Array, tol: float, max_iter: int, patient: bool = True) -> tuple[Array, int]:
     """Newton's steps until the certificate is below a tenth of ``tol``, or no longer falls."""
     here = problem.at(w)
     nearest = np.inf
@@ -110,29 +108,30 @@ def descend(
             since = iteration
         if error <= tol / 10 or iteration - since >= _PATIENCE:
             return here.w, iteration
-        for careful, halvings in zip((False, True), tries, strict=False):
-            step = -Cholesky(here.hessian(careful), problem.ridge).solve(here.gradient)
-            ahead = _line_search(problem, here, step, halvings)
-            if ahead is not None:
-                break
-        else:
+        ahead = _step(problem, here, False, patient)
+        if ahead is None and patient:
+            ahead = _step(problem, here, True, patient)
+        if ahead is None:
             return here.w, iteration
         here = ahead
     return here.w, max(max_iter, 0)
 
 
-def _line_search(problem: Objective, here: Place, step: Array, tries: int) -> Place | None:
-    """The first place along a step that descends enough; None where none does."""
-    ahead = here
-
-    def value_at(length: float) -> float:
-        nonlocal ahead
-        ahead = problem.at(here.w + length * step)
-        return ahead.objective
-
-    rounding = rounding_of(here.objective, problem.c, here.w)
+def _step(problem: Objective, here: Place, careful: bool, patient: bool) -> Place | None:
+    """Where a whole step leads, or the best of shorter ones where it ascends; None where that does not descend."""
+    step = -Cholesky(here.hessian(careful), problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
-    return ahead if backtrack(value_at, here.objective, slope, rounding, tries) else None
+    rounding = rounding_of(here.objective, problem.c, here.w)
+    ahead = problem.at(here.w + step)
+    if is_enough(ahead.objective, 1.0, here.objective, slope, rounding):
+        return ahead
+    if not patient:
+        return None
+    values = problem.along(here.w, step, _LENGTHS)
+    best = int(np.argmin(np.nan_to_num(values, nan=np.inf)))
+    if not is_enough(values[best], _LENGTHS[best], here.objective, slope, rounding):
+        return None
+    return problem.at(here.w + _LENGTHS[best] * step)
 
 
 def solve_lbfgs(problem: Objective, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdulearn.blocks.problem import PointCounts, refuse_shared_points
+from sdulearn.blocks import PointCounts
 from sdulearn.columns import Columns, pair_codes, point_numbers
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, quoted
@@ -168,7 +168,7 @@ def of_codes(
     n_used = len(data.ends)
     if n_used < n_pairs:
         what = f"learning from more than {MAX_PAIRS:,} of them"
-        refuse_shared_points(sums.points, what, "Read the table whole, with `engine='memory'`.")
+        sums.points.refuse(what, "Read the table whole, with `engine='memory'`.")
         data = replace(data, same_answers=False)
         if options.is_joint:
             # Only some of the pairs are learned from, and they are what is counted.
