@@ -233,9 +233,9 @@ class SDUClassifier(FromPortions, linear.SDUClassifier):
 
     Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less
     the first. ``fit`` and ``score`` take :func:`parquet_blocks`, or portions ``(X, y)`` or ``(X, y,
-    sample_weight)`` that can be iterated again, or rows in memory. Predictions for blocks are iterators that give an array a portion. Whether pairs are
-    whole is checked over all portions, by a checksum: it finds half a pair and a pair with two
-    signs, not a code on four rows.
+    sample_weight)`` that can be iterated again. Predictions for blocks are iterators that give an
+    array a portion. Whether pairs are whole is checked over all portions, by a checksum: it finds
+    half a pair and a pair with two signs, not a code on four rows.
 
     Examples
     --------
