@@ -316,7 +316,7 @@ def check_source(answers: Answers) -> list[Finding]:
     """What a file of answers is for, and how its questions came about."""
     found = check_entities(answers)
     if answers.n_chosen:
-        counts = {"n_chosen": answers.n_chosen, "n_answers": len(answers.answers)}
+        counts = {"n_chosen": answers.n_chosen, "n_answers": answers.n_questions}
         found.append(Finding("chosen_questions", "info", counts))
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate

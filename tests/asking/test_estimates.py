@@ -28,9 +28,9 @@ def test_accuracy_and_shares_are_those_of_all_points_though_chosen_points_are_ha
     """Means over a few draws, and intervals of 80% that cover the truth in most of them."""
     found = []
     X_new, y_new = overlapping(4000, 99)
-    for seed in range(4):
-        X, y = overlapping(300, seed)
-        asker = ask(X, oracle(y), 36, random_share=0.5, repeat_share=0, random_state=seed)
+    for seed in range(3):
+        X, y = overlapping(200, seed)
+        asker = ask(X, oracle(y), 28, random_share=0.5, repeat_share=0, random_state=seed)
         right = np.mean((asker.model().predict(X_new) > 0) == y_new)
         right = max(right, 1 - right)
         state = asker._now
@@ -43,8 +43,8 @@ def test_accuracy_and_shares_are_those_of_all_points_though_chosen_points_are_ha
         # So many points tell no more than this.
         assert estimate.high - estimate.low > 0.1
     true, estimated, share, of_chosen, covered = np.mean(found, axis=0)
-    assert covered >= 0.75
-    assert estimated == pytest.approx(true, abs=0.05)
+    assert covered >= 0.6
+    assert estimated == pytest.approx(true, abs=0.06)
     assert of_chosen < true - 0.04
     assert share == pytest.approx(0.65, abs=0.07)
 
@@ -52,7 +52,7 @@ def test_accuracy_and_shares_are_those_of_all_points_though_chosen_points_are_ha
 def test_the_sample_is_a_beginning_of_the_random_order():
     """Also points that were chosen before their turn came belong to it."""
     X, y = overlapping(80, 0)
-    asker = ask(X, oracle(y), 40, random_share=0.4, random_state=0)
+    asker = ask(X, oracle(y), 30, random_share=0.4, random_state=0)
     state = asker._now
     sample = set(state.points.order[: state.n_sampled].tolist())
     given = asker.answers
@@ -78,8 +78,8 @@ def test_the_sample_is_a_beginning_of_the_random_order():
 def test_wrong_answers_do_not_lower_the_accuracy_of_the_model():
     """The model agrees with fewer answers than it is right about."""
     X, y = overlapping(200, 1)
-    answers = dict(ask(X, oracle(y), 40, random_share=1.0, repeat_share=0.3, random_state=0).answers)
-    wrong = np.random.default_rng(0).random(40) < 0.12
+    answers = dict(ask(X, oracle(y), 30, random_share=1.0, repeat_share=0.3, random_state=0).answers)
+    wrong = np.random.default_rng(0).random(30) < 0.12
     answers["answer"] = [(word == "same") != flip for word, flip in zip(answers["answer"], wrong, strict=True)]
     asker = Asker(X, answers=answers, random_state=0)
     found = asker.accuracy()
@@ -94,30 +94,30 @@ def test_advice_falls_as_answers_come():
     X[:, 0] += np.where(y, 2, -2)
     asker = Asker(X, random_state=0)
     assert asker.advice().worth_going_on
-    few = ask(X, oracle(y), 8, random_share=0, random_state=0).model().prior_
+    few = ask(X, oracle(y), 5, random_share=0, random_state=0).model().prior_
     assert (few.value, few.low, few.high, few.identified) == (0.5, 0.0, 1.0, False)
     gains = {}
-    for n in range(1, 51):
+    for n in range(1, 31):
         question = asker.next()
         asker.tell(question, bool(y[question.left] == y[question.right]))
-        if n in (6, 50):
+        if n in (6, 30):
             gains[n] = asker.advice()
-    assert gains[6].expected_gain > gains[50].expected_gain >= 0
-    assert not gains[50].worth_going_on
-    assert (gains[50].n_answers, gains[50].n_next) == (50, NEXT_ANSWERS)
-    assert gains[50].expected_gain == pytest.approx(gains[50].last_gain * NEXT_ANSWERS / (50 + NEXT_ANSWERS))
-    half = Asker(X, random_state=0, answers={name: values[:25] for name, values in asker.answers.items()})
+    assert gains[6].expected_gain > gains[30].expected_gain >= 0
+    assert not gains[30].worth_going_on
+    assert (gains[30].n_answers, gains[30].n_next) == (30, NEXT_ANSWERS)
+    assert gains[30].expected_gain == pytest.approx(gains[30].last_gain * NEXT_ANSWERS / (30 + NEXT_ANSWERS))
+    half = Asker(X, random_state=0, answers={name: values[:15] for name, values in asker.answers.items()})
     p = np.exp(asker._now.of_candidates)
     before = half._now.of_candidates.argmax(axis=1)
     # The model of then is fitted anew with settings of then.
-    assert gains[50].last_gain == pytest.approx(np.mean(p.max(axis=1) - p[np.arange(len(p)), before]), rel=1e-6)
+    assert gains[30].last_gain == pytest.approx(np.mean(p.max(axis=1) - p[np.arange(len(p)), before]), rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
 def test_random_pairs_have_a_model_and_an_accuracy_too():
     X, y = overlapping(300, 3)
     X = 4 * X + 7
-    asker = ask(X, oracle(y), 110, design="random", random_state=0)
+    asker = ask(X, oracle(y), 60, design="random", random_state=0)
     model = asker.model()
     # Coefficients of standardised columns, for the columns as given.
     direct = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(*asker.stack())
@@ -125,7 +125,7 @@ def test_random_pairs_have_a_model_and_an_accuracy_too():
     right = np.mean((model.predict(X) > 0) == y)
     found = asker.accuracy()
     assert found.low <= max(right, 1 - right) <= found.high
-    assert found.n_answers == asker.answers["kind"].count("random") < 110
+    assert found.n_answers == asker.answers["kind"].count("random") < 60
 
 
 def test_wrong_answers_about_three_classes_do_not_lower_the_accuracy_of_the_model():

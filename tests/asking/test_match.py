@@ -14,9 +14,9 @@ from sdulearn.asking.state import NEVER, Settings
 
 @pytest.fixture(scope="module")
 def wrong_digits(matcher):
-    """An Asker after 120 answers about six digits, of which 15% are wrong, and the digits."""
-    X, y = load_digits(n_class=6, return_X_y=True)
-    return ask(X, matcher(y, wrong=0.15, seed=1), 120, n_classes="auto", repeat_share=0.15, random_state=0), y
+    """An Asker after 90 answers about five digits, of which 15% are wrong, and the digits."""
+    X, y = load_digits(n_class=5, return_X_y=True)
+    return ask(X, matcher(y, wrong=0.15, seed=1), 90, n_classes="auto", repeat_share=0.15, random_state=0), y
 
 
 def test_right_answers_give_the_softmax_of_labels():
@@ -37,7 +37,7 @@ def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_di
     # Where all examples are founders, whose classes are certain, the two are one model.
     founders = {members[0] for members in state.classes.members.values()}
     answers = tuple(one for one in state.answers if one.picked in founders | {None} and len(one.choices) > 1)
-    assert len(answers) > 80
+    assert len(answers) > 60
     seeds = tuple((members[0],) for members in state.classes.members.values())
     right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0), None, seeds)
     p = np.exp(right.log_probabilities(right.known))
@@ -103,20 +103,16 @@ def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
     """Points judged by models of all other answers were: where one is known, no other near it was asked about."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
-    train, test = order[:900], order[900:]
-    found = []
-    for seed in range(2):
-        asker = ask(X[train], matcher(y[train]), 130, n_classes="auto", random_state=seed)
-        names = {one.number: y[train][one.examples[0]] for one in asker.classes()}
-        true = np.mean([names[k] for k in asker.model().predict(X[test])] == y[test])
-        estimate = asker.accuracy()
-        assert estimate.low <= true <= estimate.high
-        assert estimate.n_answers == pytest.approx(130 / 4, abs=8)
-        held_out = np.mean(asker._now.held_out.argmax(axis=1) == asker._now.column)
-        found.append((true, estimate.value, held_out))
-    true, value, held_out = np.mean(found, axis=0)
-    assert abs(value - true) < 0.06
-    assert held_out < true - 0.1
+    train = order[:600]
+    test = order[600:]
+    asker = ask(X[train], matcher(y[train]), 100, n_classes="auto", random_state=0)
+    names = {one.number: y[train][one.examples[0]] for one in asker.classes()}
+    true = np.mean([names[k] for k in asker.model().predict(X[test])] == y[test])
+    estimate = asker.accuracy()
+    assert estimate.low <= true <= estimate.high
+    assert estimate.n_answers == pytest.approx(100 / 4, abs=6)
+    assert abs(estimate.value - true) < 0.08
+    assert np.mean(asker._now.held_out.argmax(axis=1) == asker._now.column) < true - 0.1
 
 
 def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong_digits):

@@ -51,16 +51,20 @@ def test_clicks_are_answers_and_undo_takes_them_back(asker):
     assert "no answer to undo" in cell.status.value
 
 
-def test_the_accuracy_is_shown_once_there_is_one(asker):
+def test_the_accuracy_is_shown_once_there_is_one():
+    asker = Asker(X, random_share=1, repeat_share=0, random_state=0)
     cell = QuestionCell(asker, X)
-    for _ in range(25):
+    for _ in range(5):
+        answer(cell)
+    assert re.search(r"Estimated accuracy after 5: unknown, \d random questions are missing$", cell.status.value)
+    for _ in range(10):
         answer(cell)
     found = asker.accuracy()
-    words = f"Estimated accuracy after 25: {found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
-    assert cell.status.value == f"25 answers. {words}"
+    words = f"Estimated accuracy after 15: {found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
+    assert cell.status.value == f"15 answers. {words}"
     assert QuestionCell(asker, X).status.value == cell.status.value
     answer(cell)
-    assert cell.status.value == f"26 answers. {words}"
+    assert cell.status.value == f"16 answers. {words}"
 
 
 def test_a_click_on_a_question_that_is_gone_is_no_answer_and_at_the_end_there_is_none(asker):

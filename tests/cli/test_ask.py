@@ -61,32 +61,32 @@ SHOWN = ("--drop", "note,picture")
 
 
 def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, capsys):
-    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 30, *SHOWN, "--seed", 3) == 0
-    told = capsys.readouterr().out
-    assert "30 answers; 2 classes" in told
-    assert "estimated accuracy" in told
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 14, *SHOWN, "--seed", 3) == 0
+    assert re.search(
+        r"14 answers; 2 classes .*; accuracy unknown, \d random questions are missing", capsys.readouterr().out
+    )
     first = read_log(log)
     labels = pd.read_csv(table).set_index("id")["label"]
     for one in first.answers.values():
         assert one.word == ("same" if labels[one.left] == labels[one.right] else "different")
-    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 20, *SHOWN) == 0
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN) == 0
     found = read_log(log)
-    assert len(found.answers) == 50
+    assert len(found.answers) == 18
     assert found.seed == 3
-    assert list(found.answers.items())[:30] == list(first.answers.items())
+    assert list(found.answers.items())[:14] == list(first.answers.items())
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])
 def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_path, monkeypatch, capsys, engine):
     """The random order of its rows goes on where it was, and no row comes twice."""
-    monkeypatch.setattr(data, "MAX_UNLABELED", 40)
+    monkeypatch.setattr(data, "MAX_UNLABELED", 16)
     parts = tmp_path / "parts"
     parts.mkdir()
     frame = pd.read_csv(folder / "points.csv", dtype={"id": str})
     for k in range(3):
         frame[80 * k : 80 * (k + 1)].to_parquet(parts / f"{k}.parquet")
     options = ("--oracle", "label", "--design", "random", *SHOWN, "--seed", 3, "--engine", engine)
-    for questions, drawn in ((8, 40), (30, 80), (10, 240)):
+    for questions, drawn in ((3, 16), (13, 32), (6, 240)):
         assert call("ask", parts, "-o", tmp_path / "log.jsonl", "--questions", questions, *options) == 0
         assert (f"about {drawn} of the 240 rows, drawn at random" in capsys.readouterr().out) == (drawn < 240)
     answers = [one for one in read_log(tmp_path / "log.jsonl").answers.values() if one.kind == "random"]
@@ -94,8 +94,8 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
     places = scramble(np.arange(240)).argsort().argsort()
     rows = {name: row for row, name in enumerate(frame["id"])}
     asked = np.array([[places[rows[name]] for name in (one.left, one.right)] for one in answers]).ravel()
-    assert len(set(asked)) == len(asked) > 80
-    for begin, end in ((0, 40), (40, 80), (80, 240)):
+    assert len(set(asked)) == len(asked) > 40
+    for begin, end in ((0, 16), (16, 32), (32, 240)):
         assert set(asked[begin:end]) <= set(range(begin, end))
 
 
@@ -109,11 +109,11 @@ def test_a_small_table_is_asked_about_as_it_is(table):
 
 def test_a_log_without_kinds_is_gone_on_with(call, table, log):
     """None of its answers is known to be random, so the next ones are, but for those that check answers."""
-    call("ask", table, "-o", log, "--oracle", "label", "--questions", 20, *SHOWN, "--seed", 3)
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 13, *SHOWN, "--seed", 3)
     log.write_text(re.sub(r'"kind": "\w+", ', "", log.read_text()))
     call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN)
     kinds = [one.kind for one in read_log(log).answers.values()]
-    assert (set(kinds[:20]), "random" in kinds[20:], "linked" in kinds[20:]) == ({""}, True, False)
+    assert (set(kinds[:13]), "random" in kinds[13:], "linked" in kinds[13:]) == ({""}, True, False)
 
 
 def test_an_oracle_that_runs_out_says_so_and_keeps_its_answers(call, table, log, tmp_path, capsys):
@@ -193,26 +193,14 @@ def test_a_log_that_is_no_longer_ours_ends_it_before_an_answer_is_lost(call, log
     assert next(keys) == "s"
 
 
-def test_the_page_says_that_the_log_is_gone_and_goes_on_when_it_is_back(start_server, log):
-    server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
-    answer(server, "ann")
-    log.rename(log.with_suffix(".away"))
-    with pytest.raises(urllib.error.HTTPError) as refusal:
-        answer(server, "ann")
-    assert refusal.value.code == 507
-    assert "moved or removed" in json.load(refusal.value)["error"]
-    log.with_suffix(".away").rename(log)
-    assert answer(server, "ann")["answers"] == 2
-    assert len(read_log(log).answers) == 2
-
-
 def test_a_damaged_line_is_reported_wherever_the_log_is_read(call, refused, table, log, tmp_path, capsys):
     ask_more = ("ask", table, "-o", log, "--oracle", "label", *SHOWN, "--seed", 3, "--questions")
-    call(*ask_more, 30)
+    call(*ask_more, 20)
     lines = log.read_bytes().splitlines(keepends=True)
     lines[4] = lines[4].replace(b'"number"', b'"number')
     log.write_bytes(b"".join(lines))
     fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "m.sdu", "--drop", "note,picture,label")
+    fit = (*fit, "--model", "linear")
     assert "lines 5" in refused(*fit)
     assert call(*fit, "--skip-bad") == 0
     assert "1 unreadable rows (lines 5)" in capsys.readouterr().out
@@ -220,7 +208,7 @@ def test_a_damaged_line_is_reported_wherever_the_log_is_read(call, refused, tabl
     assert "line 5: damaged" in capsys.readouterr().out
     assert call(*ask_more, 1) == 0
     assert "line 5: damaged" in capsys.readouterr().out
-    assert len(read_log(log).answers) == 30
+    assert len(read_log(log).answers) == 20
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
@@ -241,11 +229,11 @@ def test_a_log_is_a_file(refused, log, tmp_path):
 
 def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypatch, tmp_path, capsys):
     """What the page calls: a model, a report and labels beside the log, and commands that work."""
-    call("ask", table, "-o", log, "--oracle", "label", "--questions", 60, *SHOWN, "--seed", 1)
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 48, *SHOWN, "--seed", 1)
     labels = pd.read_csv(table).set_index("id")["label"]
     named = {row_id: labels[row_id] for row_id in list(labels.index[:6])}
     result = {}
-    monkeypatch.setattr(ask, "serve", lambda session, things, *, fit, **_: result.update(fit(named)))
+    monkeypatch.setattr(ask, "serve", lambda page, *_: result.update(page.fit(named)))
     call("ask", table, "-o", log, "--drop", "note,picture,label", "--no-browser", "--max-categories", 60)
     assert "--max-categories 60" in result["fit"]
     (headline,) = [line for line in result["lines"] if line.startswith("Estimated accuracy")]
@@ -293,6 +281,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert 0.06 < np.mean(wrong) < 0.18
     assert len({name for one in found.answers.values() for name in (one.left, one.right)}) == 180
     fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
+    fit = (*fit, "--model", "linear")
     assert call(*fit, "--json") == 0
     report = json.loads(capsys.readouterr().out)["report"]
     assert report["annotators"][0]["rate"] == pytest.approx(1 / (1 + np.exp(2)))
@@ -393,7 +382,7 @@ def test_more_than_two_classes_are_named_and_fitted(call, start_server, log, tmp
     frame.insert(0, "id", [f"w{k}" for k in range(len(frame))])
     frame.to_csv(tmp_path / "wine.csv", index=False)
     options = (tmp_path / "wine.csv", "-o", log, "--classes", "auto")
-    call("ask", *options, "--oracle", "label", "--questions", 60, "--seed", 1)
+    call("ask", *options, "--oracle", "label", "--questions", 44, "--seed", 1)
     server = start_server(*options, "--drop", "label")
     classes = request(server, "classes")["classes"]
     truth = frame.set_index("id")["label"]
@@ -405,21 +394,24 @@ def test_more_than_two_classes_are_named_and_fitted(call, start_server, log, tmp
     labels = {row_id: names[truth[one["ids"][0]]] for one in classes for row_id in one["ids"]}
     result = request(server, "finish", {"labels": labels})
     assert any(line.strip().startswith("3 classes") for line in result["lines"])
+    # Answers, not the pairs that they tell of.
+    assert " from 44 answers (answers.jsonl)" in result["lines"][0]
+    assert "pairs, by 44 answers used" in "\n".join(result["lines"])
     with urllib.request.urlopen(server.address + "report") as response:
         assert b"Grignolino" in response.read()
     server.kill()
     monkeypatch.chdir(tmp_path)
-    for name in ("fit", "predict"):
-        assert call(*result[name].split()[1:]) == 0
+    assert "--classes 3" in result["fit"]
+    assert call(*result["predict"].split()[1:]) == 0
     found = pd.read_csv(tmp_path / "classes.csv")["label"].to_numpy()
     assert np.mean(found == np.array(["Barolo", "Grignolino", "3"])[wine.target]) > 0.9
 
 
 def test_a_server_killed_under_load_loses_no_acknowledged_answer(start_server, log):
-    """Three people answer at once; three kills, each followed by a start on the same log."""
+    """Three people answer at once; two kills, and a start on the same log between them."""
     moments = random.Random(0)
     acknowledged = {}
-    for _ in range(3):
+    for _ in range(2):
         server = start_server("--demo", "-o", log, "--classes", "2", "--design", "random")
         people = [
             threading.Thread(target=answer_until_killed, args=(server, name, acknowledged)) for name in ("a", "b", "c")
@@ -450,7 +442,7 @@ def raw_status(server, head):
     return int(line.split()[1]) if line else 0
 
 
-def test_the_real_server_refuses_strange_requests_and_goes_on(start_server, log):
+def test_the_real_server_refuses_strange_requests_and_goes_on_until_ctrl_c(start_server, log):
     server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
     host = server.address.split("/")[2]
     path = server.address.split(host)[1]
@@ -462,23 +454,21 @@ def test_the_real_server_refuses_strange_requests_and_goes_on(start_server, log)
     assert raw_status(server, f"GET {path}../../../etc/passwd HTTP/1.1\r\nHost: {host}") == 404
     assert raw_status(server, f"GET {path} HTTP/1.1\r\nHost: {host}\r\nX: {'x' * 10**6}") in (0, 400, 431)
     assert raw_status(server, "\0\1\2 nonsense") in (0, 400)
-    assert answer(server, "ann")["written"]
-
-
-def test_connections_that_send_nothing_keep_nobody_out(start_server, log):
-    server = start_server("--demo", "-o", log, "--design", "random", "--classes", "2")
-    host, port = server.address.split("/")[2].split(":")
     with contextlib.ExitStack() as idle:
+        name, port = host.split(":")
         for _ in range(260):
-            idle.enter_context(socket.create_connection((host, int(port))))
+            idle.enter_context(socket.create_connection((name, int(port))))
         assert answer(server, "ann")["written"]
-
-
-def test_ctrl_c_ends_it_in_one_line(start_server, log):
-    server = start_server("--demo", "-o", log)
+    log.rename(log.with_suffix(".away"))
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        answer(server, "ann")
+    assert refusal.value.code == 507
+    assert "moved or removed" in json.load(refusal.value)["error"]
+    log.with_suffix(".away").rename(log)
+    assert answer(server, "ann")["answers"] == len(read_log(log).answers) == 2
     server.process.send_signal(signal.SIGINT)
     out, _ = server.process.communicate()
-    assert "0 answers" in out
+    assert out.splitlines()[-1].endswith("2 answers")
     assert server.process.returncode in (0, 130)
 
 
@@ -486,8 +476,8 @@ def test_a_team_is_told_what_host_means_and_the_page_opens_by_itself(call, log, 
     served = []
     opened = []
 
-    def serve(session, things, *, ready, **_):
-        served.append(session)
+    def serve(page, host, port, ready):
+        served.append(page.session)
         ready("http://somewhere/")
 
     monkeypatch.setattr(ask, "serve", serve)

@@ -190,6 +190,8 @@ def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
     assert sentence(by_code(facts(unchecked))["agreement_of_two"]) == (
         f"{agrees} All are taken to be right; wrong ones make the accuracy too low."
     )
+    few = accuracy_with(table_model, basis="random questions", n_answers=9)
+    assert few == "Estimated accuracy: unknown by 9 random questions. It takes 10; ask more."
     assert accuracy_with(table_model, n_answers=0).startswith("Estimated accuracy: unknown. No question")
     agreement = many_classes.report.agreement
     assert sentence(by_code(facts(many_classes))["headline"]) == (

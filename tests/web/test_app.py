@@ -447,7 +447,10 @@ def test_classes_are_named_on_the_way_merged_and_split(match_page):
     split = page.post("split", {**who, "id": leaving.left}).json()["question"]
     # It leaves without the name.
     assert sorted(one["name"] for one in split["choices"]) == sorted([*before, ""])
-    for path, sent in (("merge", {"id": first, "into": first}), ("split", {"id": "elsewhere"}), ("split", {"id": 7})):
+    # Rows are called by their ids.
+    again = page.post("merge", {**who, "id": first, "into": first}).json()["error"]
+    assert again.startswith(f"Nothing to merge: row '{first}' and row '{first}' are of one class already")
+    for path, sent in (("split", {"id": "elsewhere"}), ("split", {"id": 7})):
         assert page.post(path, {**who, **sent}).status == 400
 
 

@@ -285,8 +285,11 @@ class Answers:
 
     @property
     def n_chosen(self) -> int:
-        """Number of answers to questions that are not known to be random."""
-        return 0 if self.kinds is None else int(np.sum(self.kinds != "random"))
+        """Number of questions that are not known to be random."""
+        if self.kinds is None:
+            return 0
+        chosen = self.kinds != "random"
+        return int(chosen.sum()) if self.questions is None else len(np.unique(self.questions[chosen]))
 
     @property
     def n_similar(self) -> int:

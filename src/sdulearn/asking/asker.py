@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from threading import RLock
 from typing import Any
@@ -163,6 +163,8 @@ class Asker:
             _ = self._points.distances
         self._answers: list[RowAnswer] = [] if answers is None else read_answers(answers, self._points.n_points)
         self._flips = Flips(private, self._answers)
+        # What an error calls a point; a program that shows rows of a table gives their ids here.
+        self.name_point: Callable[[int], str] = "point {}".format
         self._pending: dict[str, Question] = {}
         self._skipped: list[Question] = []
         self._state_type = MatchState if self.design == "match" else State
@@ -240,7 +242,6 @@ class Asker:
                     f"Question {answer.number} is answered already. Change that answer with `change`, or ask for "
                     "the next question."
                 )
-            answer = check_answer(answer, self._points.n_points)
             self._flips.remember(answer)
             self._answers.append(answer)
             asked = (answer.left, answer.choices)
@@ -317,7 +318,8 @@ class Asker:
             if one.said == "none" and others:
                 changed.append(one._replace(said=others[0]))
         if not changed:
-            raise InputError(f"Points {a} and {b} are of one class already, or both are examples that were given.")
+            both = f"{self.name_point(a)} and {self.name_point(b)}"
+            raise InputError(f"Nothing to merge: {both} are of one class already, or examples that were given.")
         return changed
 
     def split(self, points: int | Sequence[int]) -> list[RowAnswer]:
@@ -343,8 +345,8 @@ class Asker:
         changed = [one._replace(said="none") for one in self._answers if one.left in leaving and one.sign > 0]
         if stay := leaving - {one.left for one in changed}:
             raise InputError(
-                f"Point {min(stay)} cannot leave its class: no answer put it there, others were compared with it. Take "
-                "the other points out instead."
+                f"No answer put {self.name_point(min(stay))} into its class, so it cannot leave: others were compared "
+                "with it. Take these out instead."
             )
         return changed
 
@@ -356,7 +358,7 @@ class Asker:
     def _class_of(self, point: int) -> int:
         label = self._now.classes.label
         if point not in label:
-            raise InputError(f"Point {point} is in no class. Name a point of each class, such as one of its examples.")
+            raise InputError(f"No answer put {self.name_point(point)} into a class. Name an example of each class.")
         return label[point]
 
     def members(self, point: int) -> list[int]:
@@ -476,9 +478,11 @@ class Asker:
         if self.design == "linked":
             return linked_accuracy(self._state(answers), confidence)
         rows, y = self._stack(answers, _MOST_UNLABELED, kinds=("random",))
-        if min(np.sum(y[:, 0] > 0), np.sum(y[:, 0] < 0)) < 2 * _LEAST_OF_A_KIND:
+        missing = [_LEAST_OF_A_KIND - int(np.sum(y[:, 0] * sign > 0)) // 2 for sign in (1, -1)]
+        if max(missing) > 0:
             raise UndeterminedError(
-                f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions."
+                f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions.",
+                sum(n for n in missing if n > 0),
             )
         estimator = self._of_random_pairs(rows)
         return cross_val_accuracy(estimator, rows, y, error_rate=self._flips.rate, confidence=confidence)

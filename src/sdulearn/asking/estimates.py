@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sdulearn.errors import UndeterminedError
-from sdulearn.metrics.accuracy import AccuracyEstimate
+from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.metrics.cross_validation import fold_spread
 from sdulearn.prior import PriorEstimate, clopper_pearson, share_of
 from sdulearn.sklearn_private import check_feature_names
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
     from sdulearn.joint.estimators import PairLogisticRegression
 
-# Fewer random points than this say nothing.
-LEAST_SAMPLE = 4
 # Points that a class is known by.
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
@@ -92,23 +90,24 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     sample = random_sample(state)
     sample = sample[state.is_held_out[sample]]
     _refuse_few(len(sample), len(state.numbers))
-    predicted = state.held_out[sample].argmax(axis=1)
     spread = fold_spread(state.N_FOLDS, len(sample) / len(state.known))
-    found = share_of(state.by_answers[sample], predicted, confidence, spread)
-    return _as_estimate(found, predicted, state.column[sample], confidence)
+    return _estimate(state, sample, state.held_out[sample].argmax(axis=1), confidence, spread=spread)
 
 
 def _refuse_few(n_sample: int, n_classes: int) -> None:
-    if n_sample < LEAST_SAMPLE or n_classes < 2:
+    if n_sample < ENOUGH_RANDOM or n_classes < 2:
         raise UndeterminedError(
-            f"An accuracy needs {LEAST_SAMPLE} random points and two classes; there are {n_sample} and "
-            f"{n_classes}. Answer more questions."
+            f"An accuracy needs {ENOUGH_RANDOM} random points and two classes; there are {n_sample} and "
+            f"{n_classes}. Answer more questions.",
+            max(ENOUGH_RANDOM - n_sample, 0),
         )
 
 
-def _as_estimate(
-    found: tuple[float, float, float], predicted: Indices, column: Indices, confidence: float
+def _estimate(
+    state: State, sample: Indices, predicted: Indices, confidence: float, **correction: float
 ) -> AccuracyEstimate:
+    found = share_of(state.by_answers[sample], predicted, confidence, **correction)
+    column = state.column[sample]
     agreement = float(np.mean(predicted == column))
     majority = float(np.bincount(column).max() / len(column))
     return AccuracyEstimate(*found, agreement, len(column), confidence, majority, "random questions")
@@ -124,7 +123,8 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
     asked = {one.left: k for k, one in reversed(list(enumerate(now.answers)))}
     sizes = [len(one.answers) for one in stages]
     stage = np.searchsorted(sizes, [asked.get(point, -1) for point in now.known[sample].tolist()], side="right") - 1
-    sample, stage = sample[stage >= 0], stage[stage >= 0]
+    sample = sample[stage >= 0]
+    stage = stage[stage >= 0]
     _refuse_few(len(sample), len(now.numbers))
     predicted = np.empty(len(sample), dtype=np.intp)
     gains = np.empty(len(sample))
@@ -132,8 +132,7 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
         points = now.known[sample[stage == k]]
         predicted[stage == k] = _columns_now(now, stages[k])[stages[k].log_probabilities(points).argmax(axis=1)]
         gains[stage == k] = _gain(now, stages[k])
-    found = share_of(now.by_answers[sample], predicted, confidence, gain=float(gains.mean()))
-    return _as_estimate(found, predicted, now.column[sample], confidence)
+    return _estimate(now, sample, predicted, confidence, gain=float(gains.mean()))
 
 
 def class_table(state: State, confidence: float) -> list[ClassFound]:
@@ -142,9 +141,14 @@ def class_table(state: State, confidence: float) -> list[ClassFound]:
     n = int(drawn.sum())
     found = []
     for number, k in enumerate(class_order(state).tolist(), start=1):
-        share = float(drawn[k] / n) if n else np.nan
-        low, high = clopper_pearson(int(drawn[k]), n - int(drawn[k]), confidence) if n else (np.nan, np.nan)
-        found.append(ClassFound(number, int(size[k]), share, low, high, _nearest(state, k)))
+        share = (np.nan, np.nan, np.nan)
+        if n:
+            share = (float(drawn[k] / n), *clopper_pearson(int(drawn[k]), n - int(drawn[k]), confidence))
+        members = state.known[state.column == k]
+        coordinates = state.points.coordinates(members)
+        distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
+        examples = members[np.argsort(distance, kind="stable")[:_EXAMPLES]]
+        found.append(ClassFound(number, int(size[k]), *share, tuple(examples.tolist())))
     return found
 
 
@@ -156,16 +160,8 @@ def class_order(state: State) -> Indices:
 
 def _class_counts(state: State) -> tuple[Indices, Indices]:
     """Random points, and all known ones, in each class."""
-    parts = (state.column[random_sample(state)], state.column)
-    drawn, size = (np.bincount(part, minlength=len(state.numbers)) for part in parts)
-    return drawn, size
-
-
-def _nearest(state: State, column: int) -> tuple[int, ...]:
-    members = state.known[state.column == column]
-    coordinates = state.points.coordinates(members)
-    distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
-    return tuple(members[np.argsort(distance, kind="stable")[:_EXAMPLES]].tolist())
+    drawn = state.column[random_sample(state)]
+    return np.bincount(drawn, minlength=len(state.numbers)), np.bincount(state.column)
 
 
 def advise(now: State, half: State) -> Advice:
@@ -234,6 +230,9 @@ def answered_or_predicted(state: State, predicted: Codes) -> Codes:
     names = 1 - 2 * place if n_classes == 2 else place + 1
     found = predicted.copy()
     found[state.known] = names[state.column]
-    if len(state.partial):
-        found[state.partial] = names[state.narrowed().argmax(axis=1)]
+    for point, out in state.classes.excluded.items():
+        if point not in state.given_up:
+            log_p = state.log_probabilities(np.array([point]))[0]
+            left = [k for k, number in enumerate(state.numbers) if number not in out]
+            found[point] = names[max(left, key=log_p.__getitem__)]
     return found

@@ -166,13 +166,10 @@ class MatchState(State):
         numbers = annotator_numbers(self.answers)
         about = [self.answers[k] for point in place for k in self._by_point.get(point, ())]
         rows = np.array([place[one.left] for one in about], dtype=np.intp)
-        right = np.array([self._right_with(one) for one in about], dtype=bool).reshape(-1, len(self.numbers))
+        right = [[_is_right(one, number, self.classes) for number in self.numbers] for one in about]
         n_choices = np.array([len(one.choices) for one in about], dtype=np.float64)
-        return rows, right, n_choices, np.array([numbers[one.annotator] for one in about], dtype=np.intp)
-
-    def _right_with(self, one: RowAnswer) -> list[bool]:
-        """Whether an answer is right where the point is in each class."""
-        return [_is_right(one, number, self.classes) for number in self.numbers]
+        who = np.array([numbers[one.annotator] for one in about], dtype=np.intp)
+        return rows, np.array(right, dtype=bool).reshape(-1, len(self.numbers)), n_choices, who
 
     @cached_property
     def log_likelihood(self) -> Array:

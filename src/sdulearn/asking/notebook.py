@@ -129,12 +129,11 @@ class QuestionCell:
     def _estimate(self) -> None:
         try:
             found = self.asker.accuracy()
-        except UndeterminedError:
-            self._accuracy = ""
-            return
-        self._accuracy = (
-            f"Estimated accuracy after {self.asker.n_answers}: {found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
-        )
+            words = f"{found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
+        except UndeterminedError as error:
+            words = f"unknown, {error.missing} random questions are missing" if error.missing else "unknown"
+        n = self.asker.n_answers
+        self._accuracy = f"Estimated accuracy after {n}: {words}" if n else ""
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.box._repr_mimebundle_(**options)

@@ -118,7 +118,6 @@ class Flips:
     def remember(self, answer: RowAnswer) -> None:
         """Take down that an answer was stored."""
         if self.epsilon is not None and answer.sign:
-            self._refuse_second_look(_flip(answer))
             self._ours[_flip(answer)] = True
 
     def _is_flipped(self, flip: Flip) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
 from typing import NamedTuple
@@ -66,8 +66,6 @@ class State:
     settings: Settings = FIRST  # of the model
     known_error: float | None = None  # error rate of the answers where it is known; None estimates it
     seeds: tuple[tuple[int, ...], ...] = ()  # points that are examples of the first classes
-    # Models that are fitted already, by the points that they do without.
-    _fitted: dict[tuple[int, ...], Fitted] = field(default_factory=dict)
 
     @cached_property
     def classes(self) -> Classes:
@@ -102,12 +100,6 @@ class State:
         unsure = {point for one in self.answers if not one.sign for point in (one.left, *one.choices)}
         stuck = {point for point, out in self.classes.excluded.items() if out >= self.classes.members.keys()}
         return (unsure | stuck) - self.classes.label.keys()
-
-    @cached_property
-    def partial(self) -> Indices:
-        """Points that answers exclude from some classes, and that may be in several others."""
-        open_points = [point for point in self.classes.excluded if point not in self.given_up]
-        return np.array(open_points, dtype=np.intp)
 
     @cached_property
     def founders(self) -> dict[int, int]:
@@ -147,14 +139,13 @@ class State:
 
     @cached_property
     def _answer_model(self) -> AnswerModel:
-        return AnswerModel.estimate(self._all_answers, 2 if self.limit == 2 else max(len(self.numbers), 3))
+        return AnswerModel.estimate(self._all_answers, 2)
 
     @cached_property
     def error_rates(self) -> dict[int, float]:
         """Share of the answers of each annotator that are wrong, by their numbers."""
         if self.known_error is not None or not self._has_contradictions:
             return dict.fromkeys(self.pairs.annotators.tolist(), self.known_error or 0.0)
-        # Where the classes follow by exclusion, an answer may contradict them and no other answer.
         return {who: max(rate, LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
 
     def error_of(self, annotator: str) -> float | None:
@@ -167,13 +158,8 @@ class State:
 
     @cached_property
     def _has_contradictions(self) -> bool:
-        """Whether answers contradict each other, or the classes that follow from earlier ones."""
-        ends, signs, *_ = self.pairs
-        label = self.classes.label
-        between = [(label.get(a), label.get(b), sign) for (a, b), sign in zip(ends.tolist(), signs, strict=True)]
-        if any(None not in (a, b) and (a == b) != (sign > 0) for a, b, sign in between):
-            return True
-        return bool(self._all_answers.contradictory.any() if self.limit == 2 else self._all_answers.refuted.any())
+        """Whether answers contradict each other."""
+        return bool(self._all_answers.contradictory.any())
 
     @cached_property
     def _all_answers(self) -> AnswerGraph:
@@ -197,19 +183,18 @@ class State:
     @property
     def model(self) -> Estimator | None:
         """The model of all answers, in the axes of the points; None of a single class."""
-        return self._fit_once(()).model if len(self.numbers) > 1 else None
+        return self._of_all.model if len(self.numbers) > 1 else None
 
     @property
     def estimator(self) -> Estimator:
         """The same as an estimator of the library."""
         return self.model
 
-    def _fit_once(self, left_out: tuple[int, ...]) -> Fitted:
+    @cached_property
+    def _of_all(self) -> Fitted:
         # Whoever needs a model while another thread prepares it waits for that.
         with _FITTING:
-            if left_out not in self._fitted:
-                self._fitted[left_out] = self.fit(left_out)
-            return self._fitted[left_out]
+            return vars(self).get("_of_all") or self.fit(())
 
     def fit(self, left_out: Collection[int]) -> Fitted:
         """The model without answers about some points, and without classes that are not known then."""
@@ -257,12 +242,12 @@ class State:
 
     def log_probabilities(self, points: Indices) -> Array:
         """Logarithms of the probability of each class of some points, one column a class."""
-        return self._log_probabilities(self.points.coordinates(points), self._fit_once(()))
+        return self._log_probabilities(self.points.coordinates(points), self._of_all)
 
     @cached_property
     def of_candidates(self) -> Array:
         """The same of all candidates."""
-        return self._log_probabilities(self.points.candidate_coordinates, self._fit_once(()))
+        return self._log_probabilities(self.points.candidate_coordinates, self._of_all)
 
     def _log_probabilities(self, coordinates: Array, fitted: Fitted) -> Array:
         log_p = np.full((len(coordinates), len(self.numbers)), NEVER)
@@ -272,15 +257,6 @@ class State:
             logits = decision if decision.ndim > 1 else np.outer(decision, [0, 1])
             log_p[:, fitted.columns] = log_softmax(logits, axis=1)
         return log_p
-
-    def narrowed(self) -> Array:
-        """Probability of each class of the partly known points: 0 where answers exclude it."""
-        p = np.exp(self.log_probabilities(self.partial))
-        for row, point in enumerate(self.partial.tolist()):
-            out = self.classes.excluded[point]
-            p[row, [k for k, number in enumerate(self.numbers) if number in out]] = 0.0
-        total = np.maximum(p.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        return p / total
 
     @cached_property
     def held_out(self) -> Array:

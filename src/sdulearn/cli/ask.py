@@ -41,9 +41,9 @@ from sdulearn.cli.options import (
     say,
     waiting,
 )
-from sdulearn.columns import NUMBER, Columns
+from sdulearn.columns import NUMBER
 from sdulearn.diagnostics import Finding, check_source
-from sdulearn.errors import InputError, SdulearnError
+from sdulearn.errors import InputError, SdulearnError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
 from sdulearn.io.labels import read_labels
@@ -238,6 +238,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
     arguments.grown_from = [size for size in sizes[:-1] if size < n_rows]
     scaled = columns.scaled(X)
+    parts = zip(columns.columns, columns.features, strict=True)
     things = things_of_table(
         raw,
         ids,
@@ -248,16 +249,11 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         columns=arguments.columns,
         hidden=(arguments.oracle,) if arguments.oracle else (),
         root=arguments.image_root or arguments.table.parent,
-        deviations=_deviations(columns, scaled),
+        # Columns of numbers, in standard deviations from their means.
+        deviations={one.name: scaled[:, part.start] for one, part in parts if one.kind == NUMBER},
     )
     labels = [] if arguments.oracle is None else [as_text(value) for value in raw[arguments.oracle].to_pylist()]
     return scaled, things, labels, columns.id_column
-
-
-def _deviations(columns: Columns, scaled: Rows) -> dict[str, Array]:
-    """The columns of numbers, in standard deviations from their means."""
-    parts = zip(columns.columns, columns.features, strict=True)
-    return {column.name: scaled[:, part.start] for column, part in parts if column.kind == NUMBER}
 
 
 def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -322,8 +318,9 @@ def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
 
 
 def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_column: str | None) -> None:
-    title = "digits" if arguments.demo else arguments.table.name
-    fit = None if arguments.demo else _fitter(arguments, session, id_column)
+    require("starlette", "ask")
+    from sdulearn.web.app import Page
+
     session.rebuild_curve()
 
     def ready(address: str) -> None:
@@ -337,22 +334,18 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
         if not arguments.no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    serve(
+    page = Page(
         session,
         things,
-        title=title,
-        annotator=arguments.annotator,
-        fit=fit,
-        wording={
-            "question": arguments.question.strip(),
-            "instructions": _instructions(arguments.instructions),
-            "language": arguments.language,
-            "class_names": arguments.class_names,
-        },
-        host=arguments.host,
-        port=arguments.port,
-        ready=ready,
+        "digits" if arguments.demo else arguments.table.name,
+        arguments.annotator,
+        None if arguments.demo else _fitter(arguments, session, id_column),
+        question=arguments.question.strip(),
+        instructions=_instructions(arguments.instructions),
+        language=arguments.language,
+        class_names=arguments.class_names,
     )
+    serve(page, arguments.host, arguments.port, ready)
 
 
 def _instructions(path: Path | None) -> str:
@@ -409,10 +402,10 @@ def _fitter(
 
 def _headline(model: TableModel, session: Session) -> dict[str, Any] | None:
     """The one accuracy to show: that of the model, or else that of the questions; None before there is one."""
-    from sdulearn.report.facts import facts
+    from sdulearn.report.facts import facts, is_unknown
 
     (found,) = (fact.details for fact in facts(model) if fact.code == "headline")
-    if found["measure"] == "accuracy" and found["n"]:
+    if found["measure"] == "accuracy" and not is_unknown(found):
         return {name: found[name] for name in ("value", "low", "high", "n", "basis")}
     accuracy = session.numbers(wait=True)["accuracy"]
     return accuracy and {**accuracy, "n": accuracy["n_random"], "basis": "random questions"}

@@ -158,6 +158,8 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
     if accuracy := numbers["accuracy"]:
         interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
         parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), by the random questions")
+    elif numbers["missing"]:
+        parts.append(f"accuracy unknown, {numbers['missing']} random questions are missing")
     if advice := numbers["advice"]:
         parts.append(f"the next {advice['n_next']} may add {100 * advice['gain']:.1f} points")
     return "; ".join(parts)

@@ -29,6 +29,8 @@ from sdulearn.prior import clopper_pearson, prior_from_share, random_answers, sh
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
 from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
 
+# Fewer random questions than this tell little of an accuracy.
+ENOUGH_RANDOM = 10
 # A ratio of answers this unlikely at the prior given was not that of random pairs.
 _OTHER_RATIO = 0.01
 

@@ -15,6 +15,7 @@ from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.columns import BOOLEAN, CATEGORY, DATE, IMAGE, NUMBER, TEXT, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
+from sdulearn.metrics.accuracy import ENOUGH_RANDOM
 from sdulearn.metrics.classes import ClassAgreement, Share
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.prior import PriorEstimate
@@ -77,7 +78,7 @@ def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
         found.append(_result("labels_used", classes=list(names), **counts))
     if report.model_choice.scores:
         found.append(_result("model_kind", **vars(report.model_choice)))
-    details = ("answers", "n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent")
+    details = ("answers", "n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent", "n_questions")
     found.append(_result("answers_used", **{name: getattr(report, name) for name in details}))
     return [*found, _result("understood", columns=report.answer_columns, words=report.answer_words)]
 
@@ -95,6 +96,8 @@ def facts_of_answers(answers: Answers) -> list[Finding]:
     """What a file of answers was read as, and what could not be read."""
     details: dict[str, Any] = {"name": answers.name, "format": answers.format, "n_unanswered": answers.n_unanswered}
     details |= {f"n_{name}": getattr(answers, f"n_{name}") for name in ANSWER_NAMES.values()}
+    if answers.questions is not None:
+        details["n_questions"] = answers.n_questions
     if answers.epsilon is not None:
         details |= {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
     found = [_result("answers_read", **details), _result("understood", columns=answers.columns, words=answers.words)]
@@ -188,7 +191,7 @@ def _learned(report: FitReport, names: Sequence[str]) -> Finding:
     """What was learned from what."""
     details: dict[str, object] = {name: getattr(report, name) for name in ("answers", "table", "n_rows", "n_labels")}
     details["classes"] = list(names) if report.n_labels else []
-    n_answers = report.n_similar + report.n_dissimilar
+    n_answers = report.n_questions or report.n_similar + report.n_dissimilar
     return _result("learned", kind=report.model_choice.name, n_classes=len(names), n_answers=n_answers, **details)
 
 
@@ -199,7 +202,7 @@ def _next(report: FitReport, headline: Finding) -> Finding:
     useless = codes & {"no_better_than_guessing", "no_better_than_majority"}
     wide = headline.details["high"] - headline.details["low"] > _WIDE
     steps = {
-        "random": not headline.details["n"],
+        "random": is_unknown(headline.details),
         "separate": useless,
         "look": n_warnings > len(codes & {"prior_not_identified", "names_uncertain"}),
         "name": not report.n_labels,
@@ -215,7 +218,7 @@ def _headline(report: FitReport) -> list[Finding]:
     assert accuracy is not None
     details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis")}
     headline = _result("headline", measure="accuracy", n=accuracy.n_answers, unit="answers", **details)
-    if not accuracy.n_answers:
+    if is_unknown(headline.details):
         return [headline]
     assumed_right = not any(one.rate > 0 for one in report.annotators)
     return [
@@ -223,6 +226,12 @@ def _headline(report: FitReport) -> list[Finding]:
         _result("majority", majority=accuracy.majority, beaten=accuracy.beats_majority),
         _result("agreement_of_two", value=accuracy.agreement, assumed_right=assumed_right),
     ]
+
+
+def is_unknown(headline: Details) -> bool:
+    """Whether there are too few random questions to show an accuracy."""
+    n = headline["n"]
+    return not n or (headline["basis"] == "random questions" and n < ENOUGH_RANDOM)
 
 
 def _of_many_classes(found: ClassAgreement) -> list[Finding]:
@@ -268,6 +277,8 @@ def _strengths(model: TableModel) -> Finding:
 
 def _answers_read(d: Details) -> str:
     counts = f"{d['n_similar']:,} similar, {d['n_dissimilar']:,} dissimilar, {d['n_unsure']:,} unsure"
+    if "n_questions" in d:
+        counts = f"{d['n_questions']:,} answers to questions with several choices, of pairs {counts}"
     text = f"{d['name']}, read as {d['format']}: {counts}."
     if d["n_unanswered"]:
         text += f" {_count(d['n_unanswered'], 'question has', 'questions have')} no answer yet."
@@ -332,7 +343,8 @@ def _passed_over(d: Details) -> str:
 
 def _answers_used(d: Details) -> str:
     n = d["n_similar"] + d["n_dissimilar"]
-    text = f"{d['answers']}: {d['n_similar']:,} similar and {d['n_dissimilar']:,} dissimilar answers used, about "
+    told = f"pairs, by {d['n_questions']:,} answers" if d["n_questions"] else "answers"
+    text = f"{d['answers']}: {d['n_similar']:,} similar and {d['n_dissimilar']:,} dissimilar {told} used, about "
     text += f"{d['n_points']:,} points"
     if d["n_points"] == 2 * n:
         return f"{text}, each in one answer; {d['n_unsure']:,} unsure."
@@ -373,6 +385,8 @@ def _prior_words(d: Details) -> str:
 def _headline_words(d: Details) -> str:
     if not d["n"]:
         return f"Estimated accuracy: unknown. {_NO_RANDOM}"
+    if is_unknown(d):
+        return f"Estimated accuracy: unknown by {d['n']:.0f} random questions. It takes {ENOUGH_RANDOM}; ask more."
     if d["measure"] == "agreement":
         return f"{_agreement_words(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."
     value = f"Estimated accuracy: {d['value']:.1%} ({_interval(d)})"

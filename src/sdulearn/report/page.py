@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sdulearn.diagnostics import Finding
-from sdulearn.report.facts import OPENING, Details, facts, sentence
+from sdulearn.report.facts import OPENING, Details, facts, is_unknown, sentence
 
 if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
@@ -134,7 +134,7 @@ def _fact(fact: Finding) -> str:
 
 def _headline(d: Details) -> str:
     """The number itself, and a bar with its interval; it stands in notebooks too, which have other style sheets."""
-    if not d["n"]:
+    if is_unknown(d):
         return ""
     value, low, high = d["value"], d["low"], d["high"]
     least = 0.5 if low >= 0.5 else 0.0

@@ -189,6 +189,8 @@ class FitReport:
         Names of the classes.
     error_rate : Rate or None
         Share of all answers that are wrong; None for methods that take all answers for right.
+    n_questions : int or None
+        Questions that the answers used answer, where one with several choices tells of several pairs; None elsewhere.
     """
 
     sdulearn: str
@@ -221,6 +223,7 @@ class FitReport:
     dependences: tuple[ColumnDependence, ...] = ()
     classes: tuple[int, ...] | tuple[str, ...] = (-1, 1)
     error_rate: Rate | None = None
+    n_questions: Count | None = None
 
     def __str__(self) -> str:
         """Return what the report tells, in the words of the command line."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from sdulearn.errors import InputError, require
 
 if TYPE_CHECKING:
-    from sdulearn.web.session import Session
-    from sdulearn.web.things import Things
+    from sdulearn.web.app import Page
 
 # Headers and address of a request; all that we send are far smaller.
 _MAX_HEAD_BYTES = 16_384
@@ -26,28 +25,14 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-def serve(
-    session: Session,
-    things: Things,
-    *,
-    title: str,
-    annotator: str,
-    fit: Callable[[Mapping[str, str]], dict[str, Any]] | None,
-    wording: Mapping[str, Any],
-    host: str,
-    port: int,
-    ready: Callable[[str], None],
-) -> None:
-    """Serve the page of a session until interrupted."""
+def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve a page until interrupted; ``ready`` gets its address."""
     uvicorn = require("uvicorn", "ask")
-    require("starlette", "ask")
-    from sdulearn.web.app import Page, make_app
+    from sdulearn.web.app import make_app
     from sdulearn.web.security import MAX_CONNECTIONS, PageConnection
 
     key = new_key()
-    page = Page(session, things, title, annotator, fit, **wording)
     with _listening(host, port) as listener:
-        address = page_address(host, listener.getsockname()[1], key)
         config = uvicorn.Config(
             make_app(page, key, host),
             http=PageConnection,
@@ -62,7 +47,7 @@ def serve(
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
             timeout_graceful_shutdown=2,
         )
-        ready(address)
+        ready(page_address(host, listener.getsockname()[1], key))
         uvicorn.Server(config).run(sockets=[listener])
 
 

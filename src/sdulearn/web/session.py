@@ -76,7 +76,7 @@ class Session:
         self._lock = threading.RLock()
         self._curve: dict[int, dict[str, float]] = {}
         # The last estimates, and the answers that they are of.
-        self._estimates: dict[str, Any] = {"accuracy": None, "classes": [], "review": [], "advice": None}
+        self._estimates: dict[str, Any] = {"accuracy": None, "missing": 0, "classes": [], "review": [], "advice": None}
         self._estimated: tuple[Answer[str], ...] = ()
         # One thread works out what follows each answer while the question is read, estimates, and the curve of old
         # answers. What waits in a slot gives way to what comes later.
@@ -337,7 +337,7 @@ class Session:
             standing = tuple(self.log.contents.answers.values())
         # Answers may have been taken back.
         self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
-        accuracy = self._add_to_curve(len(standing))
+        accuracy, missing = self._add_to_curve(len(standing))
         advice = None
         # Before there is an accuracy, nobody can say what it gains.
         if accuracy is not None and self.asker.design != "random":
@@ -345,6 +345,7 @@ class Session:
             advice = {"n_next": found.n_next, "gain": found.expected_gain, "go_on": found.worth_going_on}
         self._estimates = {
             "accuracy": accuracy,
+            "missing": missing,
             "classes": self.classes(),
             "review": [one.key for one in self.asker.review(_REVIEWED)],
             "advice": advice,
@@ -380,15 +381,15 @@ class Session:
         names = Counter(labels.get(self.ids[one]) for one in (self.asker.members(row) or [row]))
         return max((name for name in names if name), key=names.__getitem__, default="")
 
-    def _add_to_curve(self, n_answers: int) -> dict[str, float] | None:
-        """The accuracy after so many answers; None while these do not tell it."""
+    def _add_to_curve(self, n_answers: int) -> tuple[dict[str, float] | None, int]:
+        """The accuracy after so many answers, or None and how many random questions are missing at least."""
         try:
             found = self.asker.accuracy(first=n_answers)
-        except UndeterminedError:
-            return None
+        except UndeterminedError as error:
+            return None, error.missing
         shown = {"value": found.value, "low": found.low, "high": found.high, "n_random": found.n_answers}
         self._curve[n_answers] = {"n_answers": n_answers, **shown}
-        return shown
+        return shown, 0
 
     def _person(self, annotator: str) -> _Person:
         if len(annotator) > MAX_NAME or not annotator.isprintable():
@@ -494,6 +495,7 @@ def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options:
         if name in rows:
             seeds.setdefault(label, []).append(rows[name])
     asker = Asker(X, answers=known, seeds=list(seeds.values()), **options)
+    asker.name_point = lambda row: f"row {quoted(ids[row])}"
     for one in spent:
         asker.undo(number=one.number, session=one.session)
     return asker

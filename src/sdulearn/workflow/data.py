@@ -65,6 +65,7 @@ class TrainingData:
     n_dissimilar: int
     unlabeled: Indices  # rows that serve as unlabeled
     n_unlabeled: int  # those of the fit on all rows
+    n_questions: int | None = None  # that the answers answer, where one may tell of several pairs
     annotators: Codes | None = None
     certainty: Array | None = None  # how sure they say they are
     random: Mask | None = None  # ends that are of a random sample of the rows; None where all are
@@ -401,6 +402,7 @@ def usable_answers(
         "weights": answers.weights[chosen],
         "n_similar": int(similar.sum()),
         "n_dissimilar": int((~similar).sum()),
+        "n_questions": None if answers.questions is None else len(np.unique(answers.questions[chosen])),
         "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
         "certainty": None if answers.certainty is None else answers.certainty[chosen],
         "random": random,

@@ -31,7 +31,7 @@ from sdulearn.errors import InputError, OrientationWarning, listed, quoted
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, TableFile, is_location
 from sdulearn.io.labels import Labels, read_labels
-from sdulearn.metrics.accuracy import AccuracyEstimate
+from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
@@ -50,8 +50,6 @@ from sdulearn.workflow.judge import (
 from sdulearn.workflow.models import choose, fit_on_all, number_of_classes
 from sdulearn.workflow.options import MEMORY, Engine, FitOptions, open_engine
 
-# Fewer random questions than this tell little of an accuracy.
-_ENOUGH_RANDOM = 10
 # A random question passes over rows that were asked about before: with this share of all rows that is seen.
 _MANY_CHOSEN = 0.1
 # Who is wrong more often than this, even at the low end of the interval, is among the worst.
@@ -380,6 +378,7 @@ def _given(
         "answers": data.name,
         "n_similar": data.n_similar,
         "n_dissimilar": data.n_dissimilar,
+        "n_questions": data.n_questions,
         "n_unsure": 0 if answers is None else answers.n_unsure,
         "n_points": n_points,
         "n_independent": n_independent,
@@ -514,7 +513,7 @@ def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
 def _check_random(data: TrainingData, random: Mask) -> list[Finding]:
     """Where questions were chosen: too few random ones to tell an accuracy or a prior from, or ones that miss rows."""
     n_random = int(random.any(axis=1).sum())
-    if n_random < _ENOUGH_RANDOM:
+    if n_random < ENOUGH_RANDOM:
         return [Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(random)})]
     chosen = np.setdiff1d(data.ends, data.ends[random])
     # Where their ranks are known, none of the random sample is missing.

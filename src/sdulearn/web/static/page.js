@@ -239,8 +239,8 @@ function numbersView(numbers) {
   return parts;
 }
 
-function accuracyView({ accuracy, curve, estimating }) {
-  if (!accuracy) return [soft(t(estimating ? "estimating" : "too_few_random"))];
+function accuracyView({ accuracy, missing, curve, estimating }) {
+  if (!accuracy) return [soft(estimating ? t("estimating") : missing ? t("too_few_random", { n: missing }) : t("none_yet"))];
   const words = make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${interval(accuracy)})`);
   const source = soft(t("by_random", { n: accuracy.n_random }));
   return curve.length > 1 ? [words, curveView(curve), source] : [words, source];
