@@ -256,6 +256,11 @@ class Answers:
     audits: dict[str, tuple[int, int]] | None = None
 
     @property
+    def n_questions(self) -> int:
+        """Number of questions that were answered, those "unsure" included."""
+        return len(self.answers) if self.questions is None else len(np.unique(self.questions))
+
+    @property
     def n_classes(self) -> int | None:
         """Number of classes that questions with several choices have found; None where there are no such questions.
 
