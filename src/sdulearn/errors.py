@@ -31,7 +31,15 @@ class InputError(SdulearnError, ValueError):
 
 
 class UndeterminedError(InputError):
-    """Rows or pairs of some kind are missing, ``missing`` or more: with more data there may be an answer."""
+    """Rows or pairs of some kind are missing: with more data there may be an answer.
+
+    Parameters
+    ----------
+    message : str, default=""
+        What is missing.
+    missing : int, default=0
+        How many at least, where that is known.
+    """
 
     def __init__(self, message: str = "", missing: int = 0) -> None:
         super().__init__(message)
