@@ -39,7 +39,7 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     ):
         assert text in out
     call("check", tmp_path / "p.csv", "--show", 1)
-    assert "... and 1 more (--show 2)" in capsys.readouterr().out
+    assert "... and 1 more (sdulearn check --show 2)" in capsys.readouterr().out
     assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
     found = json.loads(capsys.readouterr().out)
     read = found["facts"][0]["details"]

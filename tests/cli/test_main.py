@@ -124,10 +124,10 @@ def test_values_that_options_take():
     given = ["fit", "--features", "t", "--codes", "c", "-o", "m", "--drop", "a, b,", "--classes", "2"]
     given += ["--error-rate", "0.5"]
     found = build_parser(["fit"]).parse_args([*given, "--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"])
-    assert (found.classes, found.error_rate, found.drop, found.unlabeled, found.prior) == (2, 0.5, ("a", "b"), 7, 0.25)
-    assert found.answers == {"ja": "similar"}
+    assert (found.classes, found.error_rate, found.drop, found.max_unlabeled, found.prior) == (2, 0.5, ("a", "b"), 7, 0.25)
+    assert found.answer_words == {"ja": "similar"}
     found = build_parser(["fit"]).parse_args([*given, "--classes", "auto", "--columns", "l, r, said"])
-    assert (found.classes, found.pair_columns) == ("auto", {"id_a": "l", "id_b": "r", "label": "said"})
+    assert (found.classes, found.answer_columns) == ("auto", {"id_a": "l", "id_b": "r", "label": "said"})
 
 
 def test_parameters_in_messages_become_options():

@@ -42,13 +42,13 @@ from sdulearn.cli.options import (
     waiting,
 )
 from sdulearn.columns import NUMBER
-from sdulearn.diagnostics import Finding, check_source
+from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, SdulearnError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
 from sdulearn.io.labels import read_labels
 from sdulearn.io.typed import plain
-from sdulearn.report.facts import sentence
+from sdulearn.report.facts import ITEMS_SHOWN, lines, sentence, unreadable
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Rows
 from sdulearn.web.server import LANGUAGES, is_loopback, serve
@@ -168,7 +168,7 @@ def run(arguments: argparse.Namespace) -> int:
         X, things, labels, id_column = _demo() if arguments.demo else _of_table(arguments, before)
     with AnswerLog(log_path) as log:
         if bad := log.contents.bad_rows:
-            say(f"warning: {log.path}: {sentence(Finding('unreadable', 'warning', {'rows': bad}))}")
+            say("\n".join([f"{log.path}:", *lines(unreadable(bad), ITEMS_SHOWN)]))
         with waiting(f"Learning from {len(log.contents.answers):,} answers"):
             session = _session(arguments, X, things.ids, log)
         try:

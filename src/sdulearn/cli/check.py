@@ -19,12 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers import AnswerChecks, AnswerModel, Answers, check_answers, read_answers
+from sdulearn.answers import AnswerChecks, AnswerModel, Answers, check_answers
 from sdulearn.answers.checks import count_classes, known_answers
 from sdulearn.cli.options import (
     add_answer_options,
     add_json_option,
     add_sheet_options,
+    answers_of,
     in_options,
     number_of_classes,
     positive,
@@ -52,30 +53,29 @@ from sdulearn.report.page import sections, whole_page
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn check``."""
-    parser.add_argument(
-        "pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
-    )
+    add = parser.add_argument
+    text = "answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
+    add("pairs", type=Path, help=text)
     add_answer_options(parser)
-    parser.add_argument("--features", type=Path, help="table that the ids must be in")
-    parser.add_argument("--id", help="id column of that table (default: the one that holds the ids of the answers)")
+    add("--features", type=Path, help="table that the ids must be in")
+    add("--id", help="id column of that table (default: the one that holds the ids of the answers)")
     add_sheet_options(parser)
-    parser.add_argument("--prior", type=share, help="share of class +1, where it is known")
-    parser.add_argument(
-        "--classes", type=number_of_classes, default="auto", help="number of classes (default: by the answers)"
-    )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the same, and plots of the people")
-    parser.add_argument("--show", type=positive, default=10, help="findings to list of each kind (%(default)s)")
+    add("--prior", type=share, help="share of class +1, where it is known")
+    text = "number of classes (default: by the answers)"
+    add("--classes", type=number_of_classes, default="auto", help=text)
+    text = "write a page with the same, and plots of the people"
+    add("--html", type=Path, metavar="FILE", help=text)
+    add("--show", type=positive, default=10, help="findings to list of each kind (%(default)s)")
     add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; 1 where anything is."""
     refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
-    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+    answers = answers_of(arguments, arguments.pairs)
     unknown, why = _unknown_ids(answers, arguments)
     about, checks = _findings(answers, arguments)
-    read = [one for one in facts_of_answers(answers) if one.code != "unreadable"]
-    found = [*read, *about, *list_faults(answers, checks, unknown)]
+    found = [*facts_of_answers(answers), *about, *_faults(answers, checks, unknown)]
     if unknown:
         found.append(Finding("fit_warning", "warning", {"message": why}))
     wrong = any(one.severity == "warning" for one in found)
@@ -84,14 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
             draft.write_text(whole_page(arguments.pairs.name, sections(found).values()), encoding="utf-8")
     if arguments.json:
         print_json({"facts": as_data(found), **_lines_of(answers, checks, unknown)})
-        return int(wrong)
-    for fact in found:
-        listed = fact.details.get("items", ())
-        say(in_options("\n".join([*lines([fact]), *(f"  {item}" for item in listed[: arguments.show])])))
-        if (more := fact.details.get("count", 0) - arguments.show) > 0 and listed:
-            say(f"  ... and {more:,} more (--show {more + arguments.show})")
-    if not wrong:
-        say("\nNothing wrong.")
+    else:
+        say("\n".join(map(in_options, lines(found, arguments.show))))
+        if not wrong:
+            say("\nNothing wrong.")
     return int(wrong)
 
 
@@ -124,10 +120,9 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     return [*check_crowd(answers, model, n_classes), *structure, *about], checks
 
 
-def list_faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> list[Finding]:
+def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> list[Finding]:
     """What is wrong with single answers, by kind."""
     kinds = {
-        "Unreadable rows": [f"line {row.line}: {row.reason}" for row in answers.bad_rows],
         "Ids that the table does not have": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
         "Pairs of a point with itself": [_answer(answers, k) for k in checks.self_pairs.tolist()],
         "Repeated questions with the same answer": [_answer(answers, k) for k in checks.repeats.tolist()],

@@ -8,25 +8,26 @@ not class 1 of the other, and is called "1 of part 2". An id whose answers do no
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers import classes_of_answers, read_answers
+from sdulearn.answers import classes_of_answers
 from sdulearn.cli.options import (
     add_answer_options,
     add_json_option,
+    answers_of,
     in_options,
     number_of_classes,
     print_json,
     refuse_overwriting,
     say,
+    write_csv,
 )
 from sdulearn.diagnostics import Finding, check_crowd, check_entities
 from sdulearn.errors import InputError
-from sdulearn.io.files import as_cell, written_whole
-from sdulearn.report.facts import as_data, facts_of_answers, lines, sentence
+from sdulearn.io.files import as_cell
+from sdulearn.report.facts import ITEMS_SHOWN, as_data, facts_of_answers, lines, sentence
 from sdulearn.types import Array
 
 
@@ -46,20 +47,19 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_overwriting((output,), (arguments.pairs,))
     if output is not None and output.suffix.lower() != ".csv":
         raise InputError(f"{output}: the name must end in .csv.")
-    answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
+    answers = answers_of(arguments, arguments.pairs)
     if entities := check_entities(answers):
         raise InputError(f"{answers.name}: {sentence(entities[0])}")
     columns, model = classes_of_answers(answers, arguments.classes)
     if output is not None:
-        with written_whole(output) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-            rows = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
-            csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+        cells = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
+        write_csv(output, [columns, *cells])
     n_classes = sum(name.startswith("probability") for name in columns)
     found = [*facts_of_answers(answers), *_facts(columns), *check_crowd(answers, model, n_classes)]
     if arguments.json:
         print_json({"file": output, "facts": as_data(found)})
     else:
-        say("\n".join([*map(in_options, lines(found)), *([] if output is None else [f"wrote {output}"])]))
+        say("\n".join([*map(in_options, lines(found, ITEMS_SHOWN)), *([] if output is None else [f"wrote {output}"])]))
     return 0
 
 

@@ -7,7 +7,6 @@ cross-validation on the pairs alone, beside k-means and true labels.
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import math
 import warnings
@@ -21,10 +20,18 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
-from sdulearn.cli.options import add_json_option, make_folder, positive, print_json, say
+from sdulearn.cli.options import (
+    FILES,
+    add_out_options,
+    new_figure,
+    output_files,
+    positive,
+    print_json,
+    say,
+    write_csv,
+    write_picture,
+)
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.errors import require
-from sdulearn.io.files import written_whole
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.progress import long_work, steps
 from sdulearn.risks import RISKS
@@ -44,32 +51,27 @@ Means = dict[tuple[str, int, str], tuple[float, float]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn demo``."""
-    parser.add_argument("--out", type=Path, default=Path("sdulearn-demo"), help="folder (default: %(default)s)")
     parser.add_argument("--seeds", type=positive, default=6, help="random draws (default: %(default)s)")
-    add_json_option(parser)
+    add_out_options(parser, "sdulearn-demo")
 
 
 @long_work
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print a table for each data set, write the picture and the numbers."""
-    require("matplotlib", "demo")  # before the work, not after it
-    files = {"picture": make_folder(arguments.out) / "demo.png", "numbers": arguments.out / "demo.csv"}
+    files = output_files(arguments.out, "demo")
     means: Means = {}
     for name, n_pairs in steps(list(itertools.product(SETS, SIZES)), "settings"):
         draws = [accuracies(name, n_pairs, seed) for seed in range(arguments.seeds)]
         means |= {(name, n_pairs, method): mean_of([one[method] for one in draws]) for method in draws[0]}
     draw(files["picture"], means)
     fields = ("dataset", "n_pairs", "method", "accuracy", "standard_error")
-    lines = [dict(zip(fields, (*cell, *numbers), strict=True)) for cell, numbers in means.items()]
-    with written_whole(files["numbers"]) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fields)
-        writer.writeheader()
-        writer.writerows(lines)
+    rows = [(*cell, *numbers) for cell, numbers in means.items()]
+    write_csv(files["numbers"], [fields, *rows])
     if arguments.json:
-        print_json({"results": lines, **files})
+        print_json({"results": [dict(zip(fields, row, strict=True)) for row in rows], **files})
         return 0
     say("\n".join([HEAD.format(arguments.seeds), *(table(name, means) for name in SETS)]))
-    say(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}")
+    say(f"\n{FILES.format(**files)}")
     return 0
 
 
@@ -117,7 +119,7 @@ def table(name: str, means: Means) -> str:
 
 def draw(path: Path, means: Means) -> None:
     """Error rate against the number of pairs, a panel for each data set."""
-    figure = require("matplotlib.figure", "demo").Figure(figsize=(8, 3.7), layout="constrained")
+    figure = new_figure(8, 3.7)
     for axis, name in zip(figure.subplots(1, len(SETS)), SETS, strict=True):
         for method, colour, marker in zip(DRAWN, COLOURS, "oD^s*+x", strict=True):
             found = np.array([means[name, n_pairs, method] for n_pairs in SIZES])
@@ -128,5 +130,4 @@ def draw(path: Path, means: Means) -> None:
         axis.grid(color="#e5e5e5")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
-    with written_whole(path) as draft:
-        figure.savefig(draft, dpi=110, format="png")
+    write_picture(path, figure)

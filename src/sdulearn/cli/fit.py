@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from sdulearn.cli.options import (
-    TABLE_OPTIONS,
     add_answer_options,
     add_engine_options,
     add_files_options,
@@ -30,6 +30,7 @@ from sdulearn.cli.options import (
     names,
     number_of_classes,
     opened_engine,
+    parameters_of,
     positive,
     print_json,
     refuse_overwriting,
@@ -41,138 +42,96 @@ from sdulearn.io.files import file_format
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
 
-# Options that are called as the parameters they stand for.
-_METHOD_OPTIONS = ("method", "loss", "prior", "error_rate", "classes", "model")
-_THINGS_OPTIONS = ("text", "image_root", "embedding")
-_OPTIONS = (
-    *TABLE_OPTIONS,
-    *_METHOD_OPTIONS,
-    *_THINGS_OPTIONS,
-    "codes",
-    "points",
-    "labels",
-    "skip_bad",
-    "exclude_annotators",
-)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn fit``."""
+    """Options of ``sdulearn fit``, under the names of the parameters that they stand for."""
     files = parser.add_argument_group("files")
-    files.add_argument(
-        "--features",
-        type=Path,
-        required=True,
-        help="table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files",
-    )
+    text = "table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files"
+    files.add_argument("--features", dest="table", type=Path, required=True, help=text)
     answers = files.add_mutually_exclusive_group(required=True)
-    answers.add_argument(
-        "--pairs",
-        type=Path,
-        help="answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool",
-    )
-    answers.add_argument("--codes", metavar="COLUMN", help="answers: a column of the table that holds pair codes")
-    files.add_argument(
-        "--points", metavar="COLUMN", help="with --codes: a column that says which point a row shows, by whole numbers"
-    )
-    files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
+    text = "answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool"
+    answers.add_argument("--pairs", dest="answers", type=Path, help=text)
+    text = "answers: a column of the table that holds pair codes"
+    answers.add_argument("--codes", metavar="COLUMN", help=text)
+    text = "with --codes: a column that says which point a row shows, by whole numbers"
+    files.add_argument("--points", metavar="COLUMN", help=text)
+    text = "model file to write"
+    files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help=text)
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
-    files.add_argument(
-        "--labels", type=Path, help="a few id,label rows: joint learns from them, and they name the classes"
-    )
-    known = "rows in answers, with their classes by features and answers together (.csv, .tsv, .parquet)"
-    files.add_argument("--answered", type=Path, metavar="FILE", help=known)
-    _add_things_options(parser.add_argument_group("texts and pictures (by default as in `sdulearn ask`)"))
+    text = "a few id,label rows: joint learns from them, and they name the classes"
+    files.add_argument("--labels", type=Path, help=text)
+    text = "rows in answers, with their classes by features and answers together (.csv, .tsv, .parquet)"
+    files.add_argument("--answered", type=Path, metavar="FILE", help=text)
+    things = parser.add_argument_group("texts and pictures (by default as in `sdulearn ask`)")
+    columns: dict[str, Any] = {"type": names, "default": (), "metavar": "COLUMN,..."}
+    things.add_argument("--text", **columns, help="columns of sentences")
+    text = "columns of picture files (needs sdulearn[images])"
+    things.add_argument("--image", dest="images", **columns, help=text)
+    add_files_options(things)
     add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
-    reading.add_argument(
-        "--exclude-annotators",
-        type=lambda text: "worst" if text == "worst" else names(text),
-        default=(),
-        metavar="NAME,...",
-        help="fit again without the answers of these people, or of the worst (more than 30%% wrong for certain), and "
-        "say what it changes; unreliable people count little anyway, so this is for those who did not look",
+    text = (
+        "fit again without the answers of these people, or of the worst (more than 30%% wrong for certain), and "
+        "say what it changes; unreliable people count little anyway, so this is for those who did not look"
     )
+    add = reading.add_argument
+    add("--exclude-annotators", type=_people, default=(), metavar="NAME,...", help=text)
     _add_method_options(parser.add_argument_group("method"))
-    add_engine_options(parser.add_argument_group("where the work is done"), ", and su ... sudu learn from every row")
+    where = parser.add_argument_group("where the work is done")
+    add_engine_options(where, ", and su ... sudu learn from every row")
     add_json_option(parser)
 
 
+def _people(text: str) -> str | tuple[str, ...]:
+    return text if text == "worst" else names(text)
+
+
 def _add_method_options(method: argparse._ArgumentGroup) -> None:
-    method.add_argument("--method", choices=METHODS, default="auto", help="auto is joint (default: %(default)s)")
-    method.add_argument(
-        "--classes",
-        type=number_of_classes,
-        metavar="K",
-        help="number of classes, or auto for the one that held-out answers favour (2, or as many as --labels names)",
+    add = method.add_argument
+    add("--method", choices=METHODS, default="auto", help="auto is joint (default: %(default)s)")
+    text = "number of classes, or auto for the one that held-out answers favour (2, or as many as --labels names)"
+    add("--classes", type=number_of_classes, metavar="K", help=text)
+    text = (
+        "linear, boosted trees (needs sdulearn[boosting]), or auto: by held-out answers (default: auto, or "
+        "linear where it does not apply)"
     )
-    method.add_argument(
-        "--model",
-        choices=MODELS,
-        help="linear, boosted trees (needs sdulearn[boosting]), or auto: by held-out answers (default: auto, or "
-        "linear where it does not apply)",
+    add("--model", choices=MODELS, help=text)
+    losses = tuple(TRAINING_LOSSES)
+    add("--loss", choices=losses, default="squared", help="for su ... sudu (%(default)s)")
+    add("--prior", type=share, help="share of class +1, where it is known")
+    text = "share of the answers that are wrong, for joint (auto: estimated for each annotator where possible)"
+    add("--error-rate", type=error_rate, default="auto", metavar="RATE", help=text)
+    text = (
+        f"most rows to use as unlabeled, drawn at random and kept in memory ({MAX_UNLABELED:,}; for su ... sudu "
+        "with --engine stream or dask, every row)"
     )
-    method.add_argument(
-        "--loss", choices=tuple(TRAINING_LOSSES), default="squared", help="for su ... sudu (%(default)s)"
-    )
-    method.add_argument("--prior", type=share, help="share of class +1, where it is known")
-    method.add_argument(
-        "--error-rate",
-        type=error_rate,
-        default="auto",
-        metavar="RATE",
-        help="share of the answers that are wrong, for joint (auto: estimated for each annotator where possible)",
-    )
-    method.add_argument(
-        "--unlabeled",
-        type=positive,
-        help=f"most rows to use as unlabeled, drawn at random and kept in memory ({MAX_UNLABELED:,}; for su ... sudu "
-        "with --engine stream or dask, every row)",
-    )
-
-
-def _add_things_options(things: argparse._ArgumentGroup) -> None:
-    """Columns that become many features each."""
-    things.add_argument("--text", type=names, default=(), metavar="COLUMN,...", help="columns of sentences")
-    things.add_argument(
-        "--image",
-        type=names,
-        default=(),
-        metavar="COLUMN,...",
-        help="columns of picture files (needs sdulearn[images])",
-    )
-    add_files_options(things)
+    add("--unlabeled", dest="max_unlabeled", type=positive, metavar="N", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, save, report."""
     from sdulearn.cli.predict import write_answered
-    from sdulearn.io.answers import read_answers
     from sdulearn.report.facts import as_data, facts
     from sdulearn.workflow.fit import fit_table
 
     page = _page(arguments)
-    answers = None
-    if arguments.pairs is not None:
-        answers = read_answers(arguments.pairs, columns=arguments.pair_columns, words=arguments.answers)
-    options = {name: getattr(arguments, name) for name in _OPTIONS}
-    options |= {"id_column": arguments.id, "max_unlabeled": arguments.unlabeled, "images": arguments.image}
+    options = parameters_of(fit_table, arguments) | {"id_column": arguments.id}
     with opened_engine(arguments) as engine:
-        model = fit_table(arguments.features, answers, engine=engine, **options)
+        model = fit_table(**(options | {"engine": engine}))
     model.save(arguments.output)
     model.write_report(page, model_path=arguments.output)
     if arguments.answered is not None:
         write_answered(arguments.answered, model)
+    report = model.report
+    assert report is not None
     if arguments.json:
         found = as_data(facts(model))
-        print_json({"model": arguments.output, "page": page, "facts": found, "report": model.report})
+        print_json({"model": arguments.output, "page": page, "facts": found, "report": report})
         return 0
-    assert model.report is not None
-    seconds = model.report.seconds
     say(in_options(model.summary()))
-    times = f"reading {seconds['reading']:.1f} s, fitting and cross-validation {seconds['fitting']:.1f} s"
+    times = "reading {reading:.1f} s, fitting and cross-validation {fitting:.1f} s".format(**report.seconds)
     more = "" if arguments.answered is None else f", {arguments.answered}"
     say(f"wrote {arguments.output}{more} and {page} ({times})")
     return 0
@@ -191,5 +150,5 @@ def _page(arguments: argparse.Namespace) -> Path:
     for path in filter(None, (model, page, arguments.answered)):
         if not path.parent.is_dir():
             raise InputError(f"There is no folder {path.parent} to write {path.name} into. Make it first.")
-    refuse_overwriting((model, page, arguments.answered), (arguments.features, arguments.pairs, arguments.labels))
+    refuse_overwriting((model, page, arguments.answered), (arguments.table, arguments.answers, arguments.labels))
     return page

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import argparse
 import ast
+import csv
+import inspect
 import json
 import math
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdulearn.errors import FileError, InputError
+from sdulearn.errors import FileError, InputError, require
 from sdulearn.progress import PATIENCE, RowProgress
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sdulearn.answers.records import Answers
     from sdulearn.workflow.options import Engine
 
 # Options of a table that are called as the parameters they stand for.
@@ -52,6 +57,7 @@ OPTIONS = {
     "target_accuracy": "--target",
     "words": "--answers",
 }
+FILES = "Picture: {picture}\nNumbers: {numbers}"
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 
 
@@ -115,6 +121,12 @@ share = number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
 error_rate = number(float, lambda x: 0 <= x <= 0.5, "'auto' or a rate from 0 to 0.5")
 
 
+def parameters_of(function: Callable[..., object], arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options that are called as parameters of a function."""
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in vars(arguments).items() if name in known}
+
+
 def names(text: str) -> tuple[str, ...]:
     """Names with commas between them."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
@@ -122,82 +134,67 @@ def names(text: str) -> tuple[str, ...]:
 
 def add_answer_options(parser: argparse._ActionsContainer) -> None:
     """``--columns`` and ``--answers``, by which every command reads a file of answers."""
-    parser.add_argument(
-        "--columns",
-        dest="pair_columns",
-        type=_columns,
-        metavar="A,B,LABEL[,WEIGHT[,ANNOTATOR]]",
-        help="columns of the file of answers, where their names are unusual",
-    )
-    parser.add_argument(
-        "--answers",
-        type=_words,
-        metavar="WORD=MEANING,...",
-        help="what unusual words mean, for example yes=similar,no=dissimilar,maybe=unsure",
-    )
+    add = parser.add_argument
+    text = "columns of the file of answers, where their names are unusual"
+    roles = "A,B,LABEL[,WEIGHT[,ANNOTATOR]]"
+    add("--columns", dest="answer_columns", type=_columns, metavar=roles, help=text)
+    text = "what unusual words mean, for example yes=similar,no=dissimilar,maybe=unsure"
+    add("--answers", dest="answer_words", type=_words, metavar="WORD=MEANING,...", help=text)
+
+
+def answers_of(arguments: argparse.Namespace, path: Path | str) -> Answers:
+    """The file of answers, read by these options."""
+    from sdulearn.io.answers import read_answers
+
+    return read_answers(path, columns=arguments.answer_columns, words=arguments.answer_words)
 
 
 def add_files_options(things: argparse._ActionsContainer) -> None:
     """Files that go with a table."""
-    things.add_argument(
-        "--image-root", type=Path, metavar="FOLDER", help="pictures (and sounds) lie in here (the table's folder)"
-    )
-    things.add_argument(
-        "--embedding",
-        type=Path,
-        metavar="FILE",
-        help="vectors as features, a row for each row of the table: .npy, or .parquet, also by a column of ids",
-    )
+    add = things.add_argument
+    text = "pictures (and sounds) lie in here (the table's folder)"
+    add("--image-root", type=Path, metavar="FOLDER", help=text)
+    text = "vectors as features, a row for each row of the table: .npy, or .parquet, also by a column of ids"
+    add("--embedding", type=Path, metavar="FILE", help=text)
 
 
 def add_sheet_options(table: argparse._ActionsContainer) -> None:
     """Where a table is in its file."""
-    table.add_argument("--sheet", metavar="NAME", help="sheet of a workbook, by name or number (default: the first)")
-    table.add_argument(
-        "--skip-rows", type=not_negative, metavar="N", help="lines above the header (default: titles are recognised)"
-    )
+    add = table.add_argument
+    add("--sheet", metavar="NAME", help="sheet of a workbook, by name or number (default: the first)")
+    text = "lines above the header (default: titles are recognised)"
+    add("--skip-rows", type=not_negative, metavar="N", help=text)
 
 
 def add_table_options(table: argparse._ArgumentGroup) -> None:
     """How a table is read."""
     add_sheet_options(table)
-    table.add_argument(
-        "--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)"
+    add = table.add_argument
+    add("--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)")
+    columns: dict[str, Any] = {"type": names, "default": (), "metavar": "COLUMN,..."}
+    add("--drop", **columns, help="columns to leave out")
+    add("--categories", **columns, help="columns that are categories though they look like numbers with mistakes")
+    text = (
+        "missing values: linear models put in the mean and mark it, trees take them as they are (auto); "
+        "refuse them; put in the mean (%(default)s)"
     )
-    table.add_argument("--drop", type=names, default=(), metavar="COLUMN,...", help="columns to leave out")
-    table.add_argument(
-        "--categories",
-        type=names,
-        default=(),
-        metavar="COLUMN,...",
-        help="columns that are categories though they look like numbers with mistakes",
-    )
-    table.add_argument(
-        "--missing",
-        choices=("auto", "error", "mean"),
-        default="auto",
-        help="missing values: linear models put in the mean and mark it, trees take them as they are (auto); refuse "
-        "them; put in the mean (%(default)s)",
-    )
-    table.add_argument("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
+    add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
+    text = "most texts a column may have (%(default)s)"
+    add("--max-categories", type=positive, default=50, help=text)
 
 
 def add_engine_options(where: argparse._ArgumentGroup, more: str = "", *, memory: bool = True) -> None:
     """Where the work is done; ``more`` says what else an engine other than "memory" does."""
     from sdulearn.workflow.options import ENGINES
 
-    where.add_argument(
-        "--engine",
-        choices=ENGINES if memory else ENGINES[1:],
-        default=ENGINES[0 if memory else 1],
-        help=f"{'memory: on one core; ' * memory}stream: on all cores{more}; dask: the same on a cluster, whose "
-        "workers must reach the files under the same path (%(default)s)",
+    engines = ENGINES if memory else ENGINES[1:]
+    text = (
+        f"{'memory: on one core; ' * memory}stream: on all cores{more}; dask: the same on a cluster, "
+        "whose workers must reach the files under the same path (%(default)s)"
     )
-    where.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="a running Dask cluster, for example tcp://10.0.0.1:8786 (default: one is started on this machine)",
-    )
+    where.add_argument("--engine", choices=engines, default=engines[0], help=text)
+    text = "a running Dask cluster, such as tcp://10.0.0.1:8786 (default: one is started on this machine)"
+    where.add_argument("--scheduler", metavar="ADDRESS", help=text)
 
 
 @contextmanager
@@ -260,13 +257,28 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object instead of text")
 
 
-def make_folder(path: Path) -> Path:
-    """The folder, made where it is not there yet."""
+def add_out_options(parser: argparse.ArgumentParser, folder: str) -> None:
+    """Options ``--out``, by default this folder, and ``--json``."""
+    out: dict[str, Any] = {"type": Path, "default": Path(folder), "metavar": "FOLDER"}
+    parser.add_argument("--out", **out, help="(default: %(default)s)")
+    add_json_option(parser)
+
+
+def output_files(folder: Path, name: str) -> dict[str, Path]:
+    """The files of ``--out`` in their folder, which is made; before the work, as it may fail."""
+    require("matplotlib", "demo")
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"The folder {path} cannot be made: {error.strerror}. Choose another with --out.") from error
-    return path
+        reason = f"The folder {folder} cannot be made: {error.strerror}."
+        raise FileError(f"{reason} Choose another with --out.") from error
+    return {"picture": folder / f"{name}.png", "numbers": folder / f"{name}.csv"}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of matplotlib that no window shows."""
+    figures = require("matplotlib.figure", "demo")
+    return figures.Figure(figsize=(width, height), layout="constrained")
 
 
 def print_json(data: object) -> None:
@@ -274,6 +286,22 @@ def print_json(data: object) -> None:
     from sdulearn.io.typed import plain
 
     print(json.dumps(plain(data), indent=2, allow_nan=False))
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write a file that appears whole or not at all."""
+    from sdulearn.io.files import written_whole
+
+    with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def write_picture(path: Path, figure: Figure) -> None:
+    """Write a figure of matplotlib."""
+    from sdulearn.io.files import written_whole
+
+    with written_whole(path) as draft:
+        figure.savefig(draft, dpi=120, format="png")
 
 
 def refuse_overwriting(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:

@@ -8,18 +8,29 @@ pairs are drawn, linear models are fitted as by 'sdulearn fit', and their accura
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import shutil
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sdulearn.answers.records import flip_rate
 from sdulearn.asking.privacy import effective_answers
-from sdulearn.cli.options import add_json_option, add_sheet_options, make_folder, positive, print_json, say
-from sdulearn.errors import require
-from sdulearn.io.files import written_whole
+from sdulearn.cli.options import (
+    FILES,
+    add_out_options,
+    add_sheet_options,
+    new_figure,
+    output_files,
+    parameters_of,
+    positive,
+    print_json,
+    say,
+    write_csv,
+    write_picture,
+)
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, simulate_plan
 from sdulearn.plotting import PlanDisplay
 from sdulearn.types import MatrixLike
@@ -32,60 +43,65 @@ _COLUMNS = """Columns: accuracy in % with its standard error; the prior's 95% in
 chance that there are no more similar than dissimilar pairs, so that the counts imply no prior; the paper's lower bound
 on the chance that DU and SD have smaller error bounds than SU (and the chance itself); the mixture weight gamma that
 makes SDDU's linear term least noisy."""
-# Options that are called as the parameters they stand for.
-_OPTIONS = ("prior", "sizes", "ceiling", "n_features", "n_unlabeled", "direction", "known_prior", "oriented")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn plan``."""
     add = parser.add_argument_group("what is asked").add_argument
-    add("--prior", type=float, required=True, metavar="P", help="share of one class, such as 0.7; a guess will do")
-    add("--target", type=float, required=True, metavar="A", help="accuracy to reach, such as 0.85")
+    text = "share of one class, such as 0.7; a guess will do"
+    add("--prior", type=float, required=True, metavar="P", help=text)
+    text = "accuracy to reach, such as 0.85"
+    add("--target", dest="target_accuracy", type=float, required=True, metavar="A", help=text)
     add("--method", choices=METHODS, help="plan for one method (default: both)")
-    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help="numbers of pairs (default: 25 to 1600)")
-    add("--epsilon", type=float, metavar="E", help="what it costs to flip answers for privacy at this epsilon")
+    text = "numbers of pairs (default: 25 to 1600)"
+    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help=text)
+    text = "what it costs to flip answers for privacy at this epsilon"
+    add("--epsilon", type=float, metavar="E", help=text)
     rows = parser.add_argument_group("your rows")
     add = rows.add_argument
-    add("--features", type=Path, metavar="FILE", help="table of your unlabeled rows (default: generated points)")
-    add("--id", metavar="COLUMN", help="id column of that table, which is not a feature (default: id, if there is one)")
+    text = "table of your unlabeled rows (default: generated points)"
+    add("--features", type=Path, metavar="FILE", help=text)
+    text = "id column of that table, which is not a feature (default: id, if there is one)"
+    add("--id", dest="id_column", metavar="COLUMN", help=text)
     add_sheet_options(rows)
-    add("--missing", choices=("auto", "error", "mean"), default="auto", help="missing values in it (%(default)s)")
-    add(
-        "--direction",
-        choices=("random", "principal"),
-        default="random",
-        help="what separates the made-up classes of your rows: a random direction, or the one in "
-        "which they vary most, the easiest case (default: %(default)s)",
+    text = "missing values in it (%(default)s)"
+    add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
+    text = (
+        "what separates the made-up classes of your rows: a random direction, or the one in "
+        "which they vary most, the easiest case (default: %(default)s)"
     )
+    add("--direction", choices=("random", "principal"), default="random", help=text)
     add = parser.add_argument_group("what is assumed").add_argument
-    add("--ceiling", type=float, metavar="A", help="accuracy of the best possible classifier (default: 1 - q / 3)")
-    add("--n-features", type=positive, default=10, metavar="N", help="of generated points (default: %(default)s)")
-    add("--n-unlabeled", type=positive, default=500, metavar="N", help="unlabeled rows (default: %(default)s)")
+    text = "accuracy of the best possible classifier (default: 1 - q / 3)"
+    add("--ceiling", type=float, metavar="A", help=text)
+    number: dict[str, Any] = {"type": positive, "metavar": "N"}
+    add("--n-features", **number, default=10, help="of generated points (default: %(default)s)")
+    add("--n-unlabeled", **number, default=500, help="unlabeled rows (default: %(default)s)")
     add("--known-prior", action="store_true", help="the models are given the prior, not its estimate")
     add("--oriented", action="store_true", help="a few labelled points will name the classes")
-    add("--repeats", type=positive, default=20, metavar="N", help="simulated draws (default: %(default)s)")
-    add("--seed", type=int, default=0, help="seed of the simulation (default: %(default)s)")
-    parser.add_argument(
-        "--out", type=Path, default=Path("sdulearn-plan"), metavar="FOLDER", help="(default: %(default)s)"
-    )
-    add_json_option(parser)
+    text = "simulated draws (default: %(default)s)"
+    add("--repeats", dest="n_repeats", **number, default=20, help=text)
+    text = "seed of the simulation (default: %(default)s)"
+    add("--seed", dest="random_state", type=int, metavar="SEED", default=0, help=text)
+    add_out_options(parser, "sdulearn-plan")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, print the table, write the picture and the numbers."""
-    require("matplotlib", "demo")  # before the work, not after it
     cost = None if arguments.epsilon is None else 1 / effective_answers(1, arguments.epsilon)
     began = time.perf_counter()
-    make_folder(arguments.out)
+    files = output_files(arguments.out, "plan")
     plan = _simulate(arguments)
-    needed = [plan.pairs_needed(arguments.target, curve.method) for curve in plan.curves]
-    files = {"picture": arguments.out / "plan.png", "numbers": arguments.out / "plan.csv"}
-    _draw(files["picture"], plan, arguments.target)
-    _write_csv(files["numbers"], plan)
+    needed = [plan.pairs_needed(arguments.target_accuracy, curve.method) for curve in plan.curves]
+    figure = new_figure(11, 5.2)
+    PlanDisplay(plan, target_accuracy=arguments.target_accuracy).plot(figure.subplots(1, 2))
+    figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
+    write_picture(files["picture"], figure)
+    write_csv(files["numbers"], _numbers(plan))
     if arguments.json:
         # A number of pairs beyond the largest simulated is infinite, in JSON null.
         answers = [{name: getattr(one, name) for name in ("method", "n_pairs", "low", "high")} for one in needed]
-        data = {"target_accuracy": arguments.target, "pairs_needed": answers, "plan": plan, "files": files}
+        data = {"target_accuracy": arguments.target_accuracy, "pairs_needed": answers, "plan": plan, "files": files}
         print_json({**data, "times_as_many_for_privacy": cost})
         return 0
     say("\n".join(map(describe_need, needed)))
@@ -96,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     if cost is not None:
         flipped = f"each answer is flipped with probability {flip_rate(arguments.epsilon):.1%} before it is stored"
         say(f"\nWith --epsilon {arguments.epsilon:g} {flipped}: it takes about {cost:.1f} times as many.")
-    say(f"\nPicture: {files['picture']}\nNumbers: {files['numbers']}\n{time.perf_counter() - began:.0f} seconds.")
+    say(f"\n{FILES.format(**files)}\n{time.perf_counter() - began:.0f} seconds.")
     return 0
 
 
@@ -113,17 +129,12 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
         if table_format(path) == "svm":
             X = read_svmlight(path)[1]
         else:
-            how = {"id_column": arguments.id, "sheet": arguments.sheet, "skip_rows": arguments.skip_rows}
-            X = draw_rows(path, Engine(), MAX_UNLABELED, missing=arguments.missing, **how)[1]
-    methods = (arguments.method,) if arguments.method else ("joint",) if arguments.prior == 0.5 else METHODS
-    return simulate_plan(
-        X=X,
-        methods=methods,
-        n_repeats=arguments.repeats,
-        random_state=arguments.seed,
-        target_accuracy=arguments.target,
-        **{name: getattr(arguments, name) for name in _OPTIONS},
-    )
+            how = parameters_of(draw_rows, arguments)
+            X = draw_rows(path, Engine(), MAX_UNLABELED, **how)[1]
+    methods = ("joint",) if arguments.prior == 0.5 else METHODS
+    if arguments.method:
+        methods = (arguments.method,)
+    return simulate_plan(X=X, methods=methods, **parameters_of(simulate_plan, arguments))
 
 
 def describe_need(needed: PairsNeeded) -> str:
@@ -201,25 +212,14 @@ def advice(plan: Plan) -> str:
     )
 
 
-def _draw(path: Path, plan: Plan, target: float) -> None:
-    """The picture of a plan, as a file."""
-    figure = require("matplotlib.figure", "demo").Figure(figsize=(11, 5.2), layout="constrained")
-    PlanDisplay(plan, target_accuracy=target).plot(figure.subplots(1, 2))
-    figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
-    with written_whole(path) as draft:
-        figure.savefig(draft, dpi=120, format="png")
-
-
-def _write_csv(path: Path, plan: Plan) -> None:
-    """All numbers of a plan, one line for each number of pairs."""
+def _numbers(plan: Plan) -> Iterator[list[object]]:
+    """All numbers of a plan: names, and a row for each number of pairs."""
     heads = [f"{curve.method}_{part}" for curve in plan.curves for part in _ACCURACY]
-    with written_whole(path) as draft, draft.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["n_pairs", *heads, "prior_low", "prior_high", *_THEORY])
-        for i, row in enumerate(plan.rows):
-            accuracies = [getattr(curve, part)[i] for curve in plan.curves for part in _ACCURACY]
-            theory = [getattr(row, part) for part in _THEORY]
-            writer.writerow([row.n_pairs, *accuracies, row.prior.low, row.prior.high, *theory])
+    yield ["n_pairs", *heads, "prior_low", "prior_high", *_THEORY]
+    for i, row in enumerate(plan.rows):
+        accuracies = [getattr(curve, part)[i] for curve in plan.curves for part in _ACCURACY]
+        theory = [getattr(row, part) for part in _THEORY]
+        yield [row.n_pairs, *accuracies, row.prior.low, row.prior.high, *theory]
 
 
 def _percent(share: float) -> str:

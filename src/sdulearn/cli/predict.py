@@ -35,6 +35,7 @@ from sdulearn.cli.options import (
     add_json_option,
     add_sheet_options,
     opened_engine,
+    parameters_of,
     print_json,
     printable,
     refuse_overwriting,
@@ -60,26 +61,22 @@ Write = Callable[[Predictions], object]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn predict``."""
-    parser.add_argument("model", type=Path, help="model file")
-    parser.add_argument(
-        "table",
-        type=Path,
-        help="table, or folder of Parquet files, with the columns the model was fitted on, in any order",
+    add = parser.add_argument
+    add("model", type=Path, help="model file")
+    text = "table, or folder of Parquet files, with the columns the model was fitted on, in any order"
+    add("table", type=Path, help=text)
+    text = (
+        "file to write, .csv or .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending "
+        "(default: the screen)"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        help="file to write, .csv or .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending "
-        "(default: the screen)",
-    )
-    parser.add_argument(
-        "--id", help="id column, or '' for row numbers (default: that of the training table, where it is there)"
-    )
+    add("-o", "--output", type=Path, help=text)
+    text = "id column, or '' for row numbers (default: that of the training table, where it is there)"
+    add("--id", dest="id_column", metavar="COLUMN", help=text)
     add_sheet_options(parser)
     add_files_options(parser)
     asked = parser.add_argument_group("rows that were asked about")
-    asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
+    text = "same/different answers about rows of this table"
+    asked.add_argument("--answers", type=Path, metavar="FILE", help=text)
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     add_engine_options(parser.add_argument_group("where a folder is written"), memory=False)
     add_json_option(parser)
@@ -98,13 +95,12 @@ def run(arguments: argparse.Namespace) -> int:
             "there, or write a model with: sdulearn fit"
         )
     escaped: Counter[str] = Counter()
-    options = {"answers": arguments.answers, "id_column": arguments.id, "skip_bad": arguments.skip_bad}
-    options |= {name: getattr(arguments, name) for name in ("image_root", "embedding", "sheet", "skip_rows")}
+    options = parameters_of(predict_table, arguments) | {"model": model}
     if output is not None and not output.suffix:
         with opened_engine(arguments, "predicting") as engine:
-            found = write_predictions(model, arguments.table, output, **options, engine=engine)
+            found = write_predictions(**options, path=arguments.table, folder=output, engine=engine)
     else:
-        found = _write(model, arguments, options, escaped)
+        found = _write(arguments, options, escaped)
     counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
     summary = {"n_rows": int(found["by_class"].sum()), "n_asked": found["n_asked"], "classes": counts}
     summary |= {"unseen_texts": found["unseen"], "formulas": escaped}
@@ -115,8 +111,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(model: TableModel, arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]) -> Sums:
+def _write(arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]) -> Sums:
     """To the screen or to one file."""
+    model: TableModel = options["model"]
     if arguments.engine == "dask":
         raise InputError(
             "The workers of a cluster write a folder of Parquet files: name one with -o, without an ending."
@@ -125,7 +122,7 @@ def _write(model: TableModel, arguments: argparse.Namespace, options: dict[str, 
     # Bars and rows would not share a screen well.
     progress = None if arguments.output is None else RowProgress("predicting", log=True).expect
     with _written(arguments.output, model, escaped, arguments.answers is not None) as write:
-        for found in predict_table(model, arguments.table, **options, progress=progress):
+        for found in predict_table(**options, path=arguments.table, progress=progress):
             write(found)
             counts += counts_of(found, len(model.classes))
     return counts

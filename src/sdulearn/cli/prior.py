@@ -18,14 +18,21 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn import PriorEstimate, estimate_prior
-from sdulearn.answers import AnswerGraph, Answers, read_answers
+from sdulearn.answers import AnswerGraph, Answers
 from sdulearn.answers.checks import known_answers
 from sdulearn.answers.records import random_ends
-from sdulearn.cli.options import add_answer_options, add_json_option, in_options, print_json, say
+from sdulearn.cli.options import (
+    add_answer_options,
+    add_json_option,
+    answers_of,
+    in_options,
+    print_json,
+    say,
+)
 from sdulearn.diagnostics import Finding, check_component_ratio
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.prior import random_of
-from sdulearn.report.facts import facts_of_answers, lines, sentence
+from sdulearn.report.facts import ITEMS_SHOWN, facts_of_answers, lines, sentence
 from sdulearn.types import Array, Codes, Mask
 
 _SUSPICIOUS = 0.01
@@ -33,19 +40,12 @@ _SUSPICIOUS = 0.01
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn prior``."""
-    parser.add_argument(
-        "source",
-        nargs="+",
-        metavar="COUNTS|FILE",
-        help="numbers of similar and of dissimilar pairs, or one file of answers with columns id_a, id_b, label",
-    )
-    parser.add_argument("--confidence", type=float, default=0.95, help="level of the interval (%(default)s)")
-    parser.add_argument(
-        "--majority",
-        choices=("positive", "negative"),
-        default="positive",
-        help="which class is the larger; it does not follow from counts (default: %(default)s)",
-    )
+    add = parser.add_argument
+    text = "numbers of similar and of dissimilar pairs, or one file of answers with columns id_a, id_b, label"
+    add("source", nargs="+", metavar="COUNTS|FILE", help=text)
+    add("--confidence", type=float, default=0.95, help="level of the interval (%(default)s)")
+    text = "which class is the larger; it does not follow from counts (default: %(default)s)"
+    add("--majority", choices=("positive", "negative"), default="positive", help=text)
     add_answer_options(parser)
     add_json_option(parser)
 
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if counts is not None:
         estimate = estimate_prior(*counts, **level)
     else:
-        answers = read_answers(arguments.source[0], columns=arguments.pair_columns, words=arguments.answers)
+        answers = answers_of(arguments, arguments.source[0])
         read = facts_of_answers(answers)
         y, weights, random_points = rows_of_answers(answers)
         estimate = estimate_prior(y=y, sample_weight=weights, random_points=random_points, **level)
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({**asdict(estimate), **numbers, **own, "value": estimate.value if estimate.has_value else None})
         return 0
     if read:
-        say("\n".join(lines(read)) + "\n")
+        say("\n".join(lines(read, ITEMS_SHOWN)) + "\n")
     say(describe(estimate, about))
     for line in meaning(estimate, None if found is None else [in_options(sentence(one)) for one in found]):
         say("\n" + textwrap.fill(line, 100))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdulearn.answers.records import Answers, flip_rate
+from sdulearn.answers.records import Answers, BadRow, flip_rate
 from sdulearn.columns import BOOLEAN, CATEGORY, DATE, IMAGE, NUMBER, TEXT, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
@@ -36,7 +36,8 @@ CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
 _FEW = 10
 # Less likely to be wrong than this, an answer is not worth asking again.
 _DOUBTFUL = 0.01
-_ROWS_SHOWN = 5
+# Items of a list that commands show unless asked for more.
+ITEMS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
 _ASKED_SHOWN = 50
@@ -101,9 +102,14 @@ def facts_of_answers(answers: Answers) -> list[Finding]:
     if answers.epsilon is not None:
         details |= {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
     found = [_result("answers_read", **details), _result("understood", columns=answers.columns, words=answers.words)]
-    if answers.bad_rows:
-        found.append(Finding("unreadable", "warning", {"rows": answers.bad_rows}))
-    return found
+    return found + unreadable(answers.bad_rows)
+
+
+def unreadable(rows: Sequence[BadRow]) -> list[Finding]:
+    """Rows of a file that say nothing that is understood."""
+    items = [f"line {row.line}: {row.reason}" for row in rows]
+    details = {"title": "Unreadable rows", "count": len(items), "items": items}
+    return [Finding("listed", "warning", details)] if items else []
 
 
 def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
@@ -117,18 +123,24 @@ def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
     return [dict(zip(asked, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def lines(found: Iterable[Finding]) -> list[str]:
-    """Facts as lines of text, warnings and notes marked; charts are for pages."""
+def lines(found: Iterable[Finding], show: int = 0) -> list[str]:
+    """Facts as lines of text, warnings and notes marked, with so many of their items; charts are for pages."""
     marks = {"result": "", "info": "note: ", "warning": "warning: ", "error": "error: "}
-    return [marks[fact.severity] + sentence(fact) for fact in found if fact.code not in CHARTS]
+    text = []
+    for fact in found:
+        if fact.code in CHARTS:
+            continue
+        text.append(marks[fact.severity] + sentence(fact))
+        items = fact.details.get("items", ()) if show else ()
+        text += [f"  {item}" for item in items[:show]]
+        if items and (count := fact.details.get("count", 0)) > show:
+            text.append(f"  ... and {count - show:,} more (sdulearn check --show {count})")
+    return text
 
 
 def summary(found: Iterable[Finding]) -> str:
     """Facts as text: the opening, and the rest indented."""
-    shown = [fact for fact in found if fact.code not in CHARTS]
-    return "\n".join(
-        line if fact.code in OPENING else f"  {line}" for fact, line in zip(shown, lines(shown), strict=True)
-    )
+    return "\n".join("  " * (fact.code not in OPENING) + line for fact in found for line in lines([fact]))
 
 
 def as_data(found: Iterable[Finding]) -> list[dict[str, object]]:
@@ -291,13 +303,6 @@ def _understood(d: Details) -> str:
     roles = ", ".join(f"{role} = {quoted(name)}" for role, name in d["columns"].items())
     words = (f"{quoted(word)} = {ANSWER_NAMES[code]} ({count:,})" for word, (code, count) in d["words"].items())
     return f"Columns of the answers: {roles or 'none'}. Labels: {', '.join(words) or 'none'}."
-
-
-def _unreadable(d: Details) -> str:
-    rows = d["rows"]
-    shown = "; ".join(f"line {row.line}: {row.reason}" for row in rows[:_ROWS_SHOWN])
-    more = f"; and {len(rows) - _ROWS_SHOWN:,} more" if len(rows) > _ROWS_SHOWN else ""
-    return f"Unreadable rows: {len(rows):,} ({shown}{more})."
 
 
 def _table_read(d: Details) -> str:
@@ -630,7 +635,6 @@ _NAME_THEM = "Give a few labelled points as `labels` to name them."
 _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "answers_read": _answers_read,
     "understood": _understood,
-    "unreadable": _unreadable,
     "table_read": _table_read,
     "columns_read": _columns_read,
     "passed_over": _passed_over,
