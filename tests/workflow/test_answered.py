@@ -42,7 +42,7 @@ def model(table, answers):
 def predicted(model, *arguments, **options):
     """Ids, places, probabilities (of two classes that of the second) and numbers of answers."""
     found = list(predict_table(model, *arguments, **options))
-    columns = ([name for one in found for name in one.id_texts()],)
+    columns = ([name for one in found for name in one.ids.to_pylist()],)
     for name in ("place", "probability", "n_answers"):
         columns += (np.concatenate([getattr(one, name) for one in found]),)
     ids, place, probability, n_answers = columns

@@ -25,10 +25,14 @@ def frames(answers_about):
     return table, answers_about(y, rng.permutation(600)[:380].reshape(-1, 2))
 
 
+@pytest.fixture(scope="module")
+def model(frames):
+    return fit_table(*frames, method="sddu")
+
+
 @pytest.mark.parametrize("kind", ["polars", "pyarrow", "csv", "xlsx", "index", "category"])
-def test_the_same_model_from_every_kind_of_frame(frames, tmp_path, kind):
+def test_the_same_model_from_every_kind_of_frame(frames, model, tmp_path, kind):
     table, answers = frames
-    model = fit_table(table, answers, method="sddu")
     if kind == "polars":
         other = fit_table(pl.from_pandas(table), pl.from_pandas(answers), method="sddu")
     elif kind == "pyarrow":
@@ -49,7 +53,7 @@ def test_the_same_model_from_every_kind_of_frame(frames, tmp_path, kind):
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])
-def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, tmp_path, engine):
+def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, model, tmp_path, engine):
     """The number of rows is known beforehand in one file and not in the other."""
     table, answers = frames
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -58,8 +62,7 @@ def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, tmp_pa
     one, other = (fit_table(tmp_path / name, answers, **options) for name in ("t.csv", "t.parquet"))
     assert one.report.n_unlabeled == other.report.n_unlabeled == 50
     np.testing.assert_allclose(one.estimator.coef_, other.estimator.coef_, rtol=1e-8, atol=1e-10)
-    whole = fit_table(table, answers, method="sddu")
-    assert not np.allclose(whole.estimator.coef_, one.estimator.coef_, rtol=1e-3)
+    assert not np.allclose(model.estimator.coef_, one.estimator.coef_, rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -110,24 +113,18 @@ def test_the_report_is_data(frames):
 @pytest.mark.parametrize("design", ["40 points", "star"])
 def test_answers_that_share_points_do_not_flatter_the_model(answers_about, design):
     """By folds of pairs it would be 100% (99% to 100%) here: the model has seen every point in another answer."""
-    X, y = make_waveform(6000, random_state=2)
-    covered = 0
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        chosen = rng.permutation(6000)[:700]
-        truth = y[chosen]
-        table = pd.DataFrame(X[chosen]).add_prefix("x").assign(id=[f"r{k}" for k in range(700)])
-        ends = rng.integers(0, 40, (230, 2))
-        if design == "star":
-            ends = np.column_stack([np.zeros(200, dtype=int), np.arange(1, 201)])
-        ends = ends[ends[:, 0] != ends[:, 1]][:200]
-        model = fit_table(table, answers_about(truth, ends), model="linear", max_unlabeled=300)
-        rest = np.arange(210, 700)
-        right = np.mean(model.predict(table.iloc[rest]).astype(int) == truth[rest])
-        found = model.report.accuracy
-        covered += found.low - 0.01 <= max(right, 1 - right) <= found.high + 0.01
-        assert "shared_points" in [finding.code for finding in model.report.findings]
-    assert covered >= 2
+    X, y = make_waveform(700, random_state=2)
+    table = pd.DataFrame(X).add_prefix("x").assign(id=[f"r{k}" for k in range(700)])
+    ends = np.random.default_rng(0).integers(0, 40, (150, 2))
+    if design == "star":
+        ends = np.column_stack([np.zeros(120, dtype=int), np.arange(1, 121)])
+    ends = ends[ends[:, 0] != ends[:, 1]][:120]
+    model = fit_table(table, answers_about(y, ends), model="linear", max_unlabeled=300)
+    right = right_of(model, table[130:], y[130:])
+    found = model.report.accuracy
+    assert found.low - 0.01 <= right <= found.high + 0.01
+    assert found.value < 0.97
+    assert "shared_points" in [finding.code for finding in model.report.findings]
 
 
 def table_with_points(n_answers=200, n_shared=60):
@@ -143,7 +140,7 @@ def table_with_points(n_answers=200, n_shared=60):
     return table.assign(code=known[:, 0], shown=known[:, 1]), ends, same
 
 
-@pytest.mark.parametrize(("method", "engine"), [("joint", "memory"), ("sd", "memory"), ("sd", "stream")])
+@pytest.mark.parametrize(("method", "engine"), [("joint", "memory"), ("sd", "stream")])
 def test_points_of_a_column(method, engine, tmp_path):
     """Pair codes with points are the answers with ids, in memory and row group by row group."""
     table, ends, same = table_with_points()
@@ -261,7 +258,7 @@ def test_chosen_questions_train_and_random_ones_judge(chosen, tmp_path):
     assert every.report.prior.value < prior.value - 0.05
 
 
-@pytest.mark.parametrize("kind", ["linked", "", None])
+@pytest.mark.parametrize("kind", ["linked", None])
 def test_without_random_questions_nothing_is_claimed(chosen, tmp_path, kind):
     """Of unknown kind is not random either."""
     table, y, ends, _ = chosen
@@ -307,21 +304,6 @@ def test_three_classes_are_judged_by_random_questions(tmp_path):
     assert found.basis == "random questions"
     assert found.accuracy.low < 0.8 < found.accuracy.high < 1
     assert found.accuracy.n < 60
-
-
-def test_the_accuracy_is_that_of_answers_that_were_not_learned_from(answers_about):
-    """Answers that have nothing to do with 60 columns: a model learns 40 of them by heart, and predicts none."""
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(200, 60))).add_prefix("x").assign(id=[f"r{k}" for k in range(200)])
-    ends = rng.permutation(200)[:80].reshape(-1, 2)
-    answers = answers_about(np.zeros(200), ends).assign(label=rng.permutation(np.repeat([1, 0], [26, 14])))
-    model = fit_table(table, answers, method="sd", loss="logistic", prior=0.7)
-    positive = model.predict(table) == 1
-    learned = np.mean((positive[ends[:, 0]] == positive[ends[:, 1]]) == (answers["label"] == 1))
-    assert learned > 0.75
-    # Half and half is what is left; 40 answers have a standard deviation of 0.08.
-    assert model.report.accuracy.agreement < learned - 0.1
-    assert model.report.accuracy.agreement < 0.66
 
 
 def test_answers_with_a_certainty(answers_about):

@@ -1,6 +1,5 @@
 """What a fit is asked for, and where the work is done: what is opened to the outside, and what is refused."""
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,16 +33,6 @@ def test_engines_that_there_are_not(name, scheduler, message):
         pass
 
 
-def test_a_running_cluster_has_workers(monkeypatch):
-    client = SimpleNamespace(nthreads=lambda: {"a": 2, "b": 2}, scheduler=SimpleNamespace(address="tcp://x:1"))
-    monkeypatch.setattr("sdulearn.workflow.options._connect", lambda *_: nullcontext(client))
-    with open_engine("dask", scheduler="tcp://x:1") as engine:
-        assert (engine.n_workers, engine.address) == (2, "tcp://x:1")
-    client.nthreads = dict
-    with pytest.raises(InputError, match="has no workers"), open_engine("dask", scheduler="tcp://x:1"):
-        pass
-
-
 def test_a_cluster_keeps_rows_only_where_that_is_asked_for(monkeypatch):
     made = SimpleNamespace(persist=lambda: "kept")
     package = SimpleNamespace(DaskBlocks=SimpleNamespace(from_parts=lambda parts, watch: made))
@@ -52,24 +41,17 @@ def test_a_cluster_keeps_rows_only_where_that_is_asked_for(monkeypatch):
     assert Engine("dask").blocks([], None, keep=True) == "kept"
 
 
-def options(**change):
-    given = {"codes": None, "points": None, "method": "auto", "loss": "squared", "prior": None, "error_rate": "auto",
-             "classes": None, "model": None, "max_unlabeled": None, "id_column": None, "drop": (), "categories": (),
-             "missing": "error", "max_categories": 50, "skip_bad": False}  # fmt: skip
-    return FitOptions(**given | change)
-
-
 def test_a_wide_table_has_few_unlabeled_rows():
-    assert [options().most_unlabeled(width) for width in (3000, 3001)] == [20_000, 1000]
-    assert [options(max_unlabeled=n).most_unlabeled(3001) for n in (999, 1001)] == [999, 1000]
-    assert options(max_unlabeled=30_000).most_unlabeled(3000) == 30_000
+    assert [FitOptions().most_unlabeled(width) for width in (3000, 3001)] == [20_000, 1000]
+    assert [FitOptions(max_unlabeled=n).most_unlabeled(3001) for n in (999, 1001)] == [999, 1000]
+    assert FitOptions(max_unlabeled=30_000).most_unlabeled(3000) == 30_000
 
 
 def test_two_classes_are_for_every_method_and_a_prior_lies_inside():
-    assert options(classes=2, method="sd", prior=0.999).prior == 0.999
+    assert FitOptions(classes=2, method="sd", prior=0.999).prior == 0.999
     for change in ({"prior": 0}, {"prior": 1}, {"classes": 1}, {"classes": 3, "method": "su"}):
         with pytest.raises(InputError):
-            options(**change)
+            FitOptions(**change)
 
 
 @pytest.mark.parametrize(

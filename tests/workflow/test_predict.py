@@ -24,7 +24,7 @@ def test_a_file_is_predicted_as_a_frame_and_watched(waveform, tmp_path):
     frame.to_parquet(tmp_path / "t.parquet", row_group_size=50)
     watched = []
     found = list(predict_table(model, tmp_path / "t.parquet", progress=lambda n: watched.append(n) or watched.append))
-    assert [name for one in found for name in one.id_texts()] == frame["id"].tolist()
+    assert [name for one in found for name in one.ids.to_pylist()] == frame["id"].tolist()
     np.testing.assert_allclose(np.concatenate([one.probability for one in found]), model.predict_proba(frame))
     total, *parts, end = watched
     assert (total, sum(parts), end) == (len(rows), len(rows), None)

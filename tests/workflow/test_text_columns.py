@@ -150,7 +150,7 @@ def test_forged_files(told, tmp_path):
 def test_commands(told, tmp_path, capsys):
     folder, table, _, _, _ = told
     model = tmp_path / "m.sdu"
-    options = ["--text", "notes", "--model", "linear", "-o", str(model)]
+    options = ["--text", "notes", "--method", "sd", "-o", str(model)]
     assert main(["fit", "--features", str(folder / "t.csv"), "--pairs", str(folder / "a.csv"), *options]) == 0
     table.head(20).assign(notes=["qqq", *table.notes[1:20]]).to_csv(tmp_path / "new.csv", index=False)
     capsys.readouterr()

@@ -129,7 +129,8 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
         if table_format(path) == "svm":
             X = read_svmlight(path)[1]
         else:
-            how = parameters_of(draw_rows, arguments)
+            how = {"id_column": arguments.id_column, "missing": arguments.missing}
+            how |= {"sheet": arguments.sheet, "skip_rows": arguments.skip_rows}
             X = draw_rows(path, Engine(), MAX_UNLABELED, **how)[1]
     methods = ("joint",) if arguments.prior == 0.5 else METHODS
     if arguments.method:

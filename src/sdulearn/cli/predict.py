@@ -43,6 +43,7 @@ from sdulearn.cli.options import (
 )
 from sdulearn.errors import InputError, ModelFileError, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
+from sdulearn.io.ids import id_texts
 from sdulearn.io.model_file import load_model
 from sdulearn.progress import RowProgress
 from sdulearn.table_model import TableModel
@@ -202,7 +203,7 @@ def _csv_writer(
 
 def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> Iterator[tuple[str, ...]]:
     """Id, label and probabilities of each row, as text that reads back to the same number; none is a formula."""
-    plain = found.id_texts()
+    plain = id_texts(found.ids).to_pylist()
     ids = [as_cell(text) for text in plain]
     escaped["id"] += sum(map(ne, ids, plain))
     classes = [as_cell(name) for name in model.names]

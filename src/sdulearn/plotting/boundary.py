@@ -33,26 +33,20 @@ class PairBoundaryDisplay(Display):
     Parameters
     ----------
     xx0, xx1, response : array of shape (resolution, resolution)
-        The grid, as of ``numpy.meshgrid``, and there the probability of +1 or the decision; with
-        K > 2 classes the probability of each, along a third axis.
+        The grid, and there the probability of +1 or the decision; with K > 2 classes the
+        probability of each, along a third axis.
     level : float
         The response on the boundary; with K > 2 classes the lead of a class over all others.
-    ends, similar : arrays of shape (n_pairs, 2, 2) and (n_pairs,)
-        Ends of the pairs that are drawn (pair, end, coordinate), and whether these are similar.
-    unlabeled : array of shape (n_unlabeled, 2)
-        Unlabeled rows.
+    ends, similar, unlabeled : arrays of shape (n_pairs, 2, 2), (n_pairs,) and (n_unlabeled, 2)
+        Ends of the pairs that are drawn, whether these are similar, and unlabeled rows.
     names : tuple of two str
         Names of the features.
 
     Attributes
     ----------
     %(axes)s
-    surface_ : matplotlib AxesImage
-        The coloured response; with more than two classes the class of each point.
-    boundaries_ : list of matplotlib QuadContourSet
-        The line at ``level``, or one round each class of more than two.
-    lines_ : list of matplotlib LineCollection
-        The similar pairs and the dissimilar ones.
+    surface_, boundaries_, lines_ : matplotlib objects
+        The coloured response or classes, the boundaries, similar and dissimilar pairs.
 
     Examples
     --------
@@ -133,7 +127,9 @@ class PairBoundaryDisplay(Display):
         ).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        self.surface_ = ax.imshow(**{**self._surface(), **style})
+        extent = (self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max())
+        shown = {"origin": "lower", "extent": extent, "aspect": "auto", "alpha": 0.35}
+        self.surface_ = ax.imshow(**{**shown, **self._surface(), **style})
         self.boundaries_ = [
             ax.contour(self.xx0, self.xx1, lead, levels=[self.level], colors="black", linewidths=2)
             for lead in self._leads()
@@ -145,8 +141,7 @@ class PairBoundaryDisplay(Display):
             self._lines(ax, self.similar, "same class", _SAME, "-"),
             self._lines(ax, ~self.similar, "different", _DIFFERENT, "--"),
         ]
-        left, right, bottom, top = self.surface_.get_extent()
-        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=(left, right), ylim=(bottom, top))
+        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=extent[:2], ylim=extent[2:])
         ax.legend(loc="best", framealpha=0.9)
 
     def _leads(self) -> list[Array]:
@@ -158,16 +153,14 @@ class PairBoundaryDisplay(Display):
 
     def _surface(self) -> dict[str, Any]:
         """What ``imshow`` draws: the response, its middle colour at the boundary, or the class of each point."""
-        extent = (self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max())
-        options = {"origin": "lower", "extent": extent, "aspect": "auto", "alpha": 0.35}
         if self.response.ndim == 2:
             reach = float(np.max(np.abs(self.response - self.level))) or 1.0
             ends = {"vmin": self.level - reach, "vmax": self.level + reach}
-            return {"X": self.response, "cmap": "RdBu", "interpolation": "bilinear", **ends, **options}
+            return {"X": self.response, "cmap": "RdBu", "interpolation": "bilinear", **ends}
         n_colours = 10 if self.response.shape[2] <= 10 else 20
-        ends = {"vmin": 0.0, "vmax": n_colours - 1.0}
         classes = np.argmax(self.response, axis=2)
-        return {"X": classes, "cmap": f"tab{n_colours}", "interpolation": "nearest", **ends, **options}
+        ends = {"vmin": 0.0, "vmax": n_colours - 1.0}
+        return {"X": classes, "cmap": f"tab{n_colours}", "interpolation": "nearest", **ends}
 
     def _lines(self, ax: Axes, which: Mask, label: str, colour: str, line: str) -> LineCollection:
         style = {"colors": colour, "linestyles": line, "linewidths": 0.9, "alpha": 0.75}

@@ -43,10 +43,6 @@ class AnswerMatrixDisplay(Display):
     image_, texts_ : matplotlib AxesImage, and list of matplotlib Text
         The coloured cells, and the counts of those on the diagonal or below that have answers.
 
-    See Also
-    --------
-    sdulearn.metrics.cross_val_agreement : The counts, and the agreement of predictions and answers.
-
     Examples
     --------
     >>> from sdulearn.plotting import AnswerMatrixDisplay
@@ -300,10 +296,6 @@ class ReliabilityDisplay(Display):
     %(axes)s
     line_ : matplotlib ErrorbarContainer
         The bins with their intervals.
-
-    See Also
-    --------
-    sdulearn.metrics.pair_calibration : The numbers.
 
     Examples
     --------

@@ -170,15 +170,15 @@ def _read(report: FitReport, layout: Columns) -> list[Finding]:
         return [_result("table_read", **details)]
     columns = layout.columns
     read: dict[str, object] = {
-        NUMBER: [column.name for column in columns if column.kind == NUMBER],
-        BOOLEAN: [column.name for column in columns if column.kind == BOOLEAN],
-        DATE: [column.name for column in columns if column.kind == DATE],
-        CATEGORY: {column.name: len(column.categories) for column in columns if column.kind == CATEGORY},
-        TEXT: {column.name: layout.makers[column.name].width for column in columns if column.kind == TEXT},
-        IMAGE: {column.name: layout.makers[column.name].width for column in columns if column.kind == IMAGE},
-        "decimal_commas": [column.name for column in columns if column.text and column.text.form == ","],
-        "marks": {column.name: column.text.marks for column in columns if column.text and column.text.marks},
-        "gaps": {column.name: column.n_gaps for column in columns if column.n_gaps},
+        **{kind: [one.name for one in columns if one.kind == kind] for kind in (NUMBER, BOOLEAN, DATE)},
+        CATEGORY: {one.name: len(one.categories) for one in columns if one.kind == CATEGORY},
+        **{
+            kind: {one.name: layout.makers[one.name].width for one in columns if one.kind == kind}
+            for kind in (TEXT, IMAGE)
+        },
+        "decimal_commas": [one.name for one in columns if one.text and one.text.form == ","],
+        "marks": {one.name: one.text.marks for one in columns if one.text and one.text.marks},
+        "gaps": {one.name: one.n_gaps for one in columns if one.n_gaps},
         "gaps_kept": layout.keep_gaps,
     }
     return [_result("table_read", **details, n_columns=len(columns)), _result("columns_read", **read)]
@@ -314,27 +314,30 @@ def _table_read(d: Details) -> str:
 
 
 def _columns_read(d: Details) -> str:
-    many = {
-        kind: [f"{shortened(name)} ({n:,})" for name, n in d.get(kind, {}).items()] for kind in (CATEGORY, TEXT, IMAGE)
+    kinds = {
+        "numbers": NUMBER,
+        "true or false": BOOLEAN,
+        "dates, in days": DATE,
+        "categories, with their number": CATEGORY,
+        "texts, with the number of features": TEXT,
+        "pictures, with the number of features": IMAGE,
+        "decimal commas in": "decimal_commas",
     }
+    shown = [f"{what}: {_named(d[kind])}" for what, kind in kinds.items() if d.get(kind)]
     marks = [f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d["marks"].items()]
-    parts = {
-        "numbers": map(shortened, d[NUMBER]),
-        "true or false": map(shortened, d[BOOLEAN]),
-        "dates, in days": map(shortened, d[DATE]),
-        "categories, with their number": many[CATEGORY],
-        "texts, with the number of features": many[TEXT],
-        "pictures, with the number of features": many[IMAGE],
-        "decimal commas in": map(shortened, d["decimal_commas"]),
-    }
-    shown = [f"{what}: {names}" for what, some in parts.items() if (names := listed(some, _COLUMNS_SHOWN))]
     shown += [f"read as missing: {', '.join(marks)}"] if marks else []
     text = f"Columns read as {'; '.join(shown)}."
     if not d["gaps"]:
         return text
-    gaps = listed((f"{shortened(name)} ({n:,})" for name, n in d["gaps"].items()), _COLUMNS_SHOWN)
     how = "which trees take as they are" if d["gaps_kept"] else "for which the mean, or a category of its own, stands"
-    return f"{text} Missing values, {how}: {gaps}."
+    return f"{text} Missing values, {how}: {_named(d['gaps'])}."
+
+
+def _named(columns: Sequence[str] | Mapping[str, int]) -> str:
+    """Columns by name, with a number each where they have one."""
+    if not isinstance(columns, Mapping):
+        return listed(map(shortened, columns), _COLUMNS_SHOWN)
+    return listed((f"{shortened(name)} ({n:,})" for name, n in columns.items()), _COLUMNS_SHOWN)
 
 
 def _passed_over(d: Details) -> str:
@@ -500,28 +503,21 @@ def _annotators_excluded(d: Details) -> str:
     )
 
 
-def _too_few_similar(d: Details) -> str:
-    advice = "" if "share" in d else " These counts do not give the prior; give it as `prior`."
-    return (
-        f"{_share_of_similar(d)}, but with two classes at least half of random pairs are (level {d['level']:g}): they "
-        f"were not drawn at random, or there are more than two classes.{advice}"
-    )
-
-
-def _ratio_against_prior(d: Details) -> str:
-    return (
-        f"{_share_of_similar(d)}, but with the prior {d['prior']:g} about {d['expected_share']:.0%} of random pairs "
-        f"would be (level {d['level']:g}): they were not drawn at random, or the prior is different."
-    )
-
-
-def _share_of_similar(d: Details) -> str:
-    if "share" not in d:
-        return f"{d['n_similar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs are similar"
-    return (
-        f"Of the pairs among the {d['n_points']:,} points in answers, as these connect them, {d['share']:.0%} are "
-        "similar"
-    )
+def _ratio(d: Details) -> str:
+    """A share of similar pairs that cannot be: at the prior that is given, or at any."""
+    advice = ""
+    if "share" in d:
+        found = f"Of the pairs among the {d['n_points']:,} points in answers, as these connect them, {d['share']:.0%}"
+    else:
+        found = f"{d['n_similar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs"
+        advice = " These counts do not give the prior; give it as `prior`."
+    if "prior" in d:
+        expected = f"with the prior {d['prior']:g} about {d['expected_share']:.0%} of random pairs would be"
+        other = "the prior is different."
+    else:
+        expected = "with two classes at least half of random pairs are"
+        other = f"there are more than two classes.{advice}"
+    return f"{found} are similar, but {expected} (level {d['level']:g}): they were not drawn at random, or {other}"
 
 
 def _other_population(d: Details) -> str:
@@ -667,8 +663,8 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "classes_found": _classes_found_words,
     "unconnected_parts": "Ids that no answers connect with these: {n_ids:,}, in parts of their own: {n_parts:,}. Class "
     "1 of one part is not class 1 of another: compare ids of each part with ids of every class of the first.",
-    "too_few_similar": _too_few_similar,
-    "ratio_against_prior": _ratio_against_prior,
+    "too_few_similar": _ratio,
+    "ratio_against_prior": _ratio,
     "other_population": _other_population,
     "contradictions": _contradictions,
     "entities": "Similar answers connect {n_groups:,} groups of rows, half of them of {median_size:g} rows or fewer "

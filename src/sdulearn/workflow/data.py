@@ -137,7 +137,7 @@ def gather(
         return _gather_sparse(source, answers, labels, options, engine)
     table = with_embedding(open_table(source), options.embedding)
     asked = set() if answers is None else set(answers.ids.ravel().tolist())
-    wanted = _wanted(table, asked, labels, options, by_answers=answers is not None)
+    wanted = _wanted(table, asked, labels, options, answers is not None)
     sums = None
     if answers is None:
         # A column of pair codes is rare, and fits on blocks with it.
@@ -146,8 +146,7 @@ def gather(
         sums = sums_of_table(table, options, engine)
         wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends[:, 0], sums.unlabeled[:, 0]]))
     found = surveyed(table, wanted, engine.blocks)
-    root = folder_of(source) if options.image_root is None else options.image_root
-    columns = decided(table, wanted, found, options.missing, options.max_categories, root)
+    columns = _columns(source, table, wanted, found, options)
     if options.missing == "auto" and options.tries_trees:
         columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
     place = _places(columns.id_column, wanted, found)
@@ -167,7 +166,14 @@ def gather(
     return of_codes(data, rows, table, options, engine, sums)
 
 
-def _wanted(table: Table, asked: set[str], labels: Labels | None, options: FitOptions, by_answers: bool) -> Wanted:
+def _wanted(
+    table: Table,
+    asked: Collection[str],
+    labels: Labels | None,
+    options: FitOptions,
+    by_answers: bool,
+    n_drawn: int | None = None,
+) -> Wanted:
     """What the pass over the table looks for; unlabeled rows are drawn in it where answers name the others."""
     table.check_columns({"take pair codes from": [options.codes], "take points from": [options.points]})
     wanted = look_for(
@@ -180,17 +186,20 @@ def _wanted(table: Table, asked: set[str], labels: Labels | None, options: FitOp
         answer_ids=asked,
         label_ids=() if labels is None else labels.ids,
     )
-    n_drawn = options.most_unlabeled(len(wanted.features)) if by_answers else 0
-    if by_answers and (wanted.texts or wanted.images):
-        n_drawn = max(n_drawn, MOST_TEXTS)
-    return _drawing(table, wanted, n_drawn)
-
-
-def _drawing(table: Table, wanted: Wanted, n_drawn: int) -> Wanted:
-    """With so many rows drawn, and the rows whose numbers are ids."""
+    if n_drawn is None:
+        n_drawn = options.most_unlabeled(len(wanted.features)) if by_answers else 0
+        if by_answers and (wanted.texts or wanted.images):
+            n_drawn = max(n_drawn, MOST_TEXTS)
+    # Rows whose numbers may be ids.
     numbered = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
     highest = highest_mark(n_drawn, table.n_rows)
     return replace(wanted, rows=np.array(sorted(numbered), dtype=np.int64), n_drawn=n_drawn, highest=highest)
+
+
+def _columns(source: Location | Frame, table: Table, wanted: Wanted, found: Survey, options: FitOptions) -> Columns:
+    """How the surveyed table becomes features."""
+    root = folder_of(source) if options.image_root is None else options.image_root
+    return decided(table, wanted, found, options.missing, options.max_categories, root)
 
 
 def highest_mark(n_drawn: int, n_rows: int | None) -> int:
@@ -260,36 +269,21 @@ def draw_rows(
     n_drawn: int,
     *,
     answer_ids: Collection[str] = (),
-    id_column: str | None = None,
-    drop: Collection[str] = (),
-    categories: Collection[str] = (),
-    missing: str = "auto",
-    max_categories: int = 50,
-    text: Collection[str] = (),
-    images: Collection[str] = (),
-    image_root: Path | None = None,
-    embedding: Location | None = None,
     sheet: str | None = None,
     skip_rows: int | None = None,
+    **reading: Any,
 ) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
     """Columns, features (not scaled), ids and all cells of a draw of rows and of those that answers name; rows in all.
 
     They come in random order, so that a larger draw begins with a smaller one; a small table is there whole, as it is.
+    ``reading`` are fields of :class:`FitOptions`.
     """
-    table = with_embedding(open_table(TableFile.of(source, sheet, skip_rows)), embedding)
-    wanted = look_for(
-        table,
-        id_column=id_column,
-        left_out=drop,
-        categories=categories,
-        text=text,
-        images=images,
-        answer_ids=answer_ids,
-    )
-    wanted = _drawing(table, replace(wanted, shown=tuple(table.types)), n_drawn)
+    options = FitOptions(**reading)
+    table = with_embedding(open_table(TableFile.of(source, sheet, skip_rows)), options.embedding)
+    wanted = _wanted(table, answer_ids, None, options, bool(answer_ids), n_drawn)
+    wanted = replace(wanted, shown=tuple(table.types))
     found = surveyed(table, wanted, engine.blocks)
-    root = folder_of(source) if image_root is None else image_root
-    columns = decided(table, wanted, found, missing, max_categories, root)
+    columns = _columns(source, table, wanted, found, options)
     named = list(_places(columns.id_column, wanted, found).values())
     rows = found.rows
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))

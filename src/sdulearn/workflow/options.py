@@ -45,21 +45,21 @@ _PATIENCE = "10s"
 class FitOptions:
     """The choices of :func:`sdulearn.fit_table`, checked."""
 
-    codes: str | None
-    points: str | None
-    method: str
-    loss: str
-    prior: float | None
-    error_rate: str | float | Mapping[int, float] | AnswerModel
-    classes: int | str | None
-    model: str | None
-    max_unlabeled: int | None
-    id_column: str | None
-    drop: Sequence[str]
-    categories: Sequence[str]
-    missing: str
-    max_categories: int
-    skip_bad: bool
+    codes: str | None = None
+    points: str | None = None
+    method: str = "auto"
+    loss: str = "squared"
+    prior: float | None = None
+    error_rate: str | float | Mapping[int, float] | AnswerModel = "auto"
+    classes: int | str | None = None
+    model: str | None = None
+    max_unlabeled: int | None = None
+    id_column: str | None = None
+    drop: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    missing: str = "auto"
+    max_categories: int = 50
+    skip_bad: bool = False
     exclude_annotators: str | Sequence[str] = ()
     text: Sequence[str] = ()
     images: Sequence[str] = ()

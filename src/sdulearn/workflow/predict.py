@@ -21,17 +21,17 @@ from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.base import posterior_of
 from sdulearn.blocks import Sums, add_all
-from sdulearn.columns import Columns, Where, in_row
+from sdulearn.columns import Where, in_row
 from sdulearn.errors import FileError, InputError, quoted, require
 from sdulearn.io.answers import read_answers
 from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, TableFile, folder_of, is_location, written_whole
-from sdulearn.io.ids import find_ids, id_texts, named_id_column
+from sdulearn.io.ids import find_ids, named_id_column
 from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import stack_pairs
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices, Rows
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
 
 if TYPE_CHECKING:
@@ -53,10 +53,6 @@ class Predictions:
     probability: Array | None  # (n_rows, n_classes), where the model gives any
     unseen: Counter[str]  # texts that are no known category, by column
     n_answers: Codes | None = None  # answers by which a row is predicted beside its features, where any were given
-
-    def id_texts(self) -> list[str]:
-        """The ids as text."""
-        return id_texts(self.ids).to_pylist()
 
     @property
     def numbers(self) -> list[NDArray[Any]]:
@@ -159,7 +155,7 @@ def predict_table(
     Predictions
         Some rows.
     """
-    reader, table = _opened(model, TableFile.of(path, sheet, skip_rows), id_column, image_root, embedding)
+    reader, table = _opened(model, path, id_column, image_root, embedding, sheet, skip_rows)
     if answers is not None:
         rows = _in_turn(reader, table, progress)
         reader = replace(reader, answered=_posterior(reader, table, rows, read_answers(answers), skip_bad))
@@ -183,11 +179,14 @@ def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterato
 def _opened(
     model: TableModel,
     path: Location | Frame,
-    id_column: str | None,
-    image_root: Location | None,
-    embedding: Location | None,
+    id_column: str | None = None,
+    image_root: Location | None = None,
+    embedding: Location | None = None,
+    sheet: str | None = None,
+    skip_rows: int | None = None,
 ) -> tuple[Reader, Table]:
     """A table that the model can predict, and what predicts its parts."""
+    path = TableFile.of(path, sheet, skip_rows)
     root = folder_of(path) if image_root is None else Path(image_root)
     columns = replace(model.columns, image_root=root)
     model = replace(model, columns=columns)
@@ -196,17 +195,13 @@ def _opened(
         wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
         raise InputError(f"{path}: the model was fitted on {wanted}; give it one like that.")
     if is_sparse:
-        part = partial(_svmlight_part, path, columns)
-        return Reader(model, str(path), (), None), Table(str(path), "svm", {}, (part,))
+        parts = (lambda _names, _rows: svmlight_rows(path, columns),)
+        return Reader(model, str(path), (), None), Table(str(path), "svm", {}, parts)
     table = with_embedding(open_table(path), embedding)
     names = list(table.types)
     id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
     return Reader(model, table.name, needed, id_column, table.where), table
-
-
-def _svmlight_part(path: Location, columns: Columns, _names: Sequence[str], _rows: int) -> Iterator[tuple[int, Rows]]:
-    return svmlight_rows(path, columns)
 
 
 def asked_rows(model: TableModel) -> Predictions:
@@ -287,13 +282,9 @@ def write_predictions(
     folder: Location,
     *,
     answers: Location | Frame | Answers | None = None,
-    id_column: str | None = None,
     skip_bad: bool = False,
-    image_root: Location | None = None,
-    embedding: Location | None = None,
-    sheet: str | None = None,
-    skip_rows: int | None = None,
     engine: str | Engine = "stream",
+    **reading: Any,
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, several at a time, on all cores or on a cluster.
 
@@ -307,11 +298,13 @@ def write_predictions(
     folder : str or path-like
         The folder to make; it must not be there, or be empty. Its columns are id, label, the probability of the
         second class (of more than two ``probability_NAME`` for each) and, with ``answers``, n_answers.
-    answers, id_column, skip_bad, image_root, embedding, sheet, skip_rows
+    answers, skip_bad
         As in :func:`predict_table`.
     engine : {"memory", "stream", "dask"} or Engine, default="stream"
         Where the work is done: on one core, on all, or on a Dask cluster, whose workers must reach table and folder
         under the same path.
+    **reading
+        ``id_column``, ``image_root``, ``embedding``, ``sheet`` and ``skip_rows``, as there.
 
     Returns
     -------
@@ -325,7 +318,7 @@ def write_predictions(
     """
     from sdulearn.workflow.options import Engine, open_engine
 
-    reader, table = _opened(model, TableFile.of(path, sheet, skip_rows), id_column, image_root, embedding)
+    reader, table = _opened(model, path, **reading)
     id_type = require("pyarrow", "files").int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
     parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]
