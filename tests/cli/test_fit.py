@@ -196,7 +196,7 @@ def test_only_similar_answers(fitted, refused, options, files, tmp_path, capsys)
 
 def test_labels_that_disagree_with_the_model(fitted, files, tmp_path, capsys):
     pd.read_csv(files / "few.csv").assign(label=["cat", "dog"] * 10).to_csv(tmp_path / "few.csv", index=False)
-    fitted(labels=tmp_path / "few.csv", method="sd")
+    fitted(labels=tmp_path / "few.csv")
     assert "the labels and the answers are about different" in capsys.readouterr().out
 
 
