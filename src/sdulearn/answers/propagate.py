@@ -43,12 +43,13 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 
 from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions
@@ -229,41 +230,43 @@ class Network:
         self.levels = [(level, self.parent[level][starts], starts) for level, starts in levels]
 
     def beliefs(self, log_t: Array, max_iter: int = 0, tol: float = 1e-9) -> Beliefs:
-        """Send messages, given the log potentials (n_groups, n_classes), and read the beliefs."""
-        messages = np.zeros((2, len(self.ends), log_t.shape[1]))
-        self._sweep(log_t, messages)
-        self._flood(log_t, messages, max_iter, tol)
-        cavities = _cavities(self.ends, log_t, messages)
-        log_q = log_t + sum_by(self.ends.T.ravel(), messages.reshape(-1, log_t.shape[1]), len(log_t))
+        """Send messages, given the log potentials (n_groups, ..., n_classes), and read the beliefs."""
+        log_t = log_t.astype(np.float64)
+        cavities = np.empty((2, len(self.ends), *log_t.shape[1:]))
+        log_q = self._sweep(log_t, cavities)
+        self._flood(log_t, cavities, log_q, max_iter, tol)
         log_z = log_sum(log_q)
         # Where no class is left the likelihood is 0, and beliefs are of no account.
-        scale = _zero_for_none(log_z)
-        cavities -= scale[self.ends.T][:, :, None]
+        scale = _zero_for_none(log_z)[..., None]
+        cavities -= scale[self.ends.T]
         first, second = cavities
         agree, edge_z = edge_beliefs(first, second, self.agree, self.differ)
-        return Beliefs(np.exp(log_q - scale[:, None]), log_z, agree, edge_z)
+        return Beliefs(np.exp(log_q - scale), log_z, agree, edge_z)
 
-    def _sweep(self, log_t: Array, messages: Array) -> None:
-        """Messages on trees: from the leaves to the roots, and back."""
+    def _sweep(self, log_t: Array, cavities: Array) -> Array:
+        """Messages on trees, from the leaves to the roots and back: fills their cavities, returns all beliefs' logs."""
         agree = self.agree[self.tree_edges]
         differ = self.differ[self.tree_edges]
-        up = np.zeros((len(self.tree_edges), log_t.shape[1]))
-        below = log_t.copy()
+        up = np.empty((len(self.tree_edges), *log_t.shape[1:]))
+        log_q = log_t.copy()
         for level, parents, starts in reversed(self.levels):
-            up[level] = message(below[self.child[level]], agree[level], differ[level])
-            below[parents] += np.add.reduceat(up[level], starts)
-        down = np.zeros_like(up)
+            up[level] = message(log_q[self.child[level]], agree[level], differ[level])
+            log_q[parents] += np.add.reduceat(up[level], starts)
+        # Whatever comes from below is there: the children's cavities.
+        cavities[1 - self.upper, self.tree_edges] = log_q[self.child]
         above = log_t.copy()
         siblings = leave_one_out(self.parent, up, len(log_t))
         for level, _, _ in self.levels:
             cavity = above[self.parent[level]] + siblings[level]
-            down[level] = message(cavity, agree[level], differ[level])
-            above[self.child[level]] += down[level]
-        messages[self.upper, self.tree_edges] = up
-        messages[1 - self.upper, self.tree_edges] = down
+            cavities[self.upper[level], self.tree_edges[level]] = cavity
+            down = message(cavity, agree[level], differ[level])
+            above[self.child[level]] += down
+            log_q[self.child[level]] += down
+        return log_q
 
-    def _flood(self, log_t: Array, messages: Array, max_iter: int, tol: float) -> None:
+    def _flood(self, log_t: Array, cavities: Array, log_q: Array, max_iter: int, tol: float) -> None:
         """Damped messages over all edges in components with cycles, until they come to rest."""
+        messages = np.zeros((2, len(self.ends), *log_t.shape[1:]))
         moving = self.loopy
         n_iter = 0
         while len(moving) and n_iter < max_iter:
@@ -285,6 +288,11 @@ class Network:
                 n_iter += 1
             messages[:, moving] = old
             moving = moving[~rests]
+        if len(self.loopy):
+            ends = self.ends[self.loopy]
+            arrived = messages[:, self.loopy]
+            cavities[:, self.loopy] = _cavities(ends, log_t, arrived)
+            log_q += sum_by(ends.T.ravel(), arrived.reshape(-1, *log_t.shape[1:]), len(log_t))
 
 
 class ConditionedNetwork:
@@ -336,33 +344,60 @@ class ConditionedNetwork:
 
 
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
-    """Equation (3) in logarithms, the largest 0; without a difference that cancels."""
-    sent = np.logaddexp(agree[:, None] + cavity, differ[:, None] + log_sum_of_others(cavity))
-    return sent - _zero_for_none(_largest(sent))[:, None]
+    """Equation (3) in logarithms, of sum 1 over the classes; without a difference that cancels."""
+    n_classes = cavity.shape[-1]
+    flat = cavity.reshape(-1, n_classes)
+    rows = np.arange(len(flat))
+    top = flat.argmax(axis=1)
+    h = np.exp(flat - _zero_for_none(flat[rows, top])[:, None])
+    largest = h[rows, top]
+    h[rows, top] = 0.0
+    rest = h @ np.ones(n_classes)
+    others = (largest + rest)[:, None] - h
+    others[rows, top] = rest
+    h[rows, top] = largest
+    factors = np.exp([agree, differ] - np.maximum(agree, differ))
+    a, b = np.repeat(factors, len(flat) // len(agree), axis=1)
+    sent = a[:, None] * h + b[:, None] * others
+    if not sent.all():
+        # Nothing is left, or too little for anything but logarithms.
+        agree, differ = (_beside(factor, cavity) for factor in (agree, differ))
+        sent = np.logaddexp(agree + cavity, differ + log_sum_of_others(cavity))
+        return sent - _zero_for_none(log_sum(sent))[..., None]
+    return np.log(sent / ((a + (n_classes - 1) * b) * (largest + rest))[:, None]).reshape(cavity.shape)
 
 
 def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tuple[Array, Array]:
     """Probability that the two ends of each edge agree, and the edge's term in equation (5)."""
-    same = agree + log_sum(first + second)
-    other = differ + log_sum(first + log_sum_of_others(second))
+    same = _beside(agree, first)[..., 0] + log_sum(first + second)
+    other = _beside(differ, first)[..., 0] + log_sum(first + log_sum_of_others(second))
     total = np.logaddexp(same, other)
     return np.exp(same - _zero_for_none(total)), total
 
 
+def _beside(factor: Array, values: Array) -> Array:
+    """Numbers of edges (n_edges,), as they stand beside values (n_edges, ..., n_classes)."""
+    return factor.reshape(-1, *[1] * (values.ndim - 1))
+
+
 def log_sum(log_h: Array) -> Array:
-    """Log of the sum over classes; column by column, as they are few and the rows many."""
-    return reduce(np.logaddexp, log_h.T)
+    """Log of the sum over classes."""
+    peak = _zero_for_none(_largest(log_h))
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1])) + peak
 
 
 def log_sum_of_others(log_h: Array) -> Array:
     """For each class the log of the sum over all other classes, to full relative precision."""
-    if log_h.shape[1] == 2:
-        return log_h[:, ::-1]
+    if log_h.shape[-1] == 2:
+        return log_h[..., ::-1]
+    shape = log_h.shape
+    log_h = log_h.reshape(-1, shape[-1])
     rows = np.arange(len(log_h))
     top = log_h.argmax(axis=1)
     peak = _zero_for_none(log_h[rows, top])[:, None]
     h = np.exp(log_h - peak)
-    others = (h @ np.ones(h.shape[1]))[:, None] - h
+    others = (h @ np.ones(shape[-1]))[:, None] - h
     # At the top the difference would cancel: sum the others by themselves.
     others[rows, top] = 1.0
     with np.errstate(divide="ignore"):
@@ -370,7 +405,7 @@ def log_sum_of_others(log_h: Array) -> Array:
     without = log_h.copy()
     without[rows, top] = -np.inf
     log_others[rows, top] = log_sum(without)
-    return log_others
+    return log_others.reshape(shape)
 
 
 def log_cosh(u: Array) -> Array:
@@ -383,13 +418,18 @@ def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
     """Sum of the entries, or rows, of ``values`` with each index."""
     if values.ndim == 1:
         return np.asarray(np.bincount(index, values, size), dtype=np.float64)
-    return np.column_stack([sum_by(index, column, size) for column in values.T])
+    columns = values.reshape(len(values), math.prod(values.shape[1:]))
+    return np.asarray(_placing(index, size) @ columns).reshape(size, *values.shape[1:])
 
 
 def sum_matrix(index: Indices, size: int) -> csr_matrix:
     """The matrix that adds rows up by their index, for sums that are taken again and again."""
+    return _placing(index, size).tocsr()
+
+
+def _placing(index: Indices, size: int) -> csc_matrix:
     n = len(index)
-    return csr_matrix((np.ones(n), (index, np.arange(n))), shape=(size, n))
+    return csc_matrix((np.ones(n), index, np.arange(n + 1)), shape=(size, n))
 
 
 def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
@@ -480,13 +520,13 @@ def _class_numbers(labels: Codes, n_classes: int) -> Indices:
 def _cavities(ends: Indices, log_t: Array, messages: Array) -> Array:
     """Equation (2) in logarithms, for both ends of each edge."""
     group = ends.T.ravel()
-    rest = leave_one_out(group, messages.reshape(-1, log_t.shape[1]), len(log_t))
+    rest = leave_one_out(group, messages.reshape(-1, *log_t.shape[1:]), len(log_t))
     return (log_t[group] + rest).reshape(messages.shape)
 
 
 def _largest(log_h: Array) -> Array:
     """Largest over the classes; column by column, as they are few and the rows many."""
-    return reduce(np.maximum, log_h.T)
+    return reduce(np.maximum, np.moveaxis(log_h, -1, 0))
 
 
 def _zero_for_none(log_z: Array) -> Array:
@@ -499,7 +539,7 @@ def _change(fresh: Array, old: Array) -> Array:
     # Minus infinity twice is no change.
     with np.errstate(invalid="ignore"):
         moved = np.where(fresh == old, 0.0, np.abs(fresh - old))
-    return _largest(np.maximum(*moved))
+    return _largest(np.maximum(*moved).reshape(len(moved[0]), -1))
 
 
 def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:

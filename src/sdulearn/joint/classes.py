@@ -99,12 +99,14 @@ class SoftmaxLikelihood:
         self.agree = factors.agree[~on_tree]
         self.differ = factors.differ[~on_tree]
         self.ends = sum_matrix(self.edges.T.ravel(), n_groups)
-        self.trees = None
-        if on_tree.any():
-            self.trees = Network(factors.ends[on_tree], factors.agree[on_tree], factors.differ[on_tree], n_groups)
         self.weight = np.ones(n_groups)
         if weight is not None:
             self.weight[factors.group] = weight
+        # Groups on trees, which count by these and not by themselves.
+        self._tree_groups, local = np.unique(factors.ends[on_tree], return_inverse=True)
+        self._joined_weight = np.where(np.isin(self.joined, self._tree_groups), 0.0, self.weight[self.joined])
+        factor = (factors.agree[on_tree], factors.differ[on_tree])
+        self.trees = Network(local.reshape(-1, 2), *factor, len(self._tree_groups))
         # All edges, what each weighs, and how much rather its ends differ: 1 for a sure "different",
         # -1 for a sure "same".
         self.all_edges = factors.ends
@@ -133,19 +135,21 @@ class SoftmaxLikelihood:
     def _beliefs(self, log_p: Array, p: Array) -> tuple[Array, Array, Array]:
         """Log likelihood (B,) of groups and larger trees, and q in equation (1) with its logarithm."""
         log_q = log_p[self._member]
+        q = p[self._member]
         joined = self.potentials[self.joined, :, None].astype(log_p.dtype) + _added(self._joined_members, log_p)
-        if self.trees is None:
-            q = p[self._member]
-            log_z, q[self.joined] = _normalise(joined)
-            log_q[self.joined] = joined
-            return self.weight[self.joined] @ log_z, log_q, q
         log_q[self.joined] = joined
-        found = [self.trees.beliefs(log_t) for log_t in np.moveaxis(log_q, 2, 0)]
-        of_edge = self.weight[self.trees.ends[:, 0]]
-        value = np.array([self.weight @ one.log_z + of_edge @ one.edge_z for one in found])
-        q = np.stack([one.groups for one in found], axis=-1)
-        with np.errstate(divide="ignore"):
-            return value, np.log(q), q
+        on_trees = np.moveaxis(log_q[self._tree_groups], 1, 2)
+        log_z, q[self.joined] = _normalise(joined)
+        log_q[self.joined] = joined
+        value = self._joined_weight @ log_z
+        if len(self._tree_groups):
+            found = self.trees.beliefs(on_trees)
+            weight = self.weight[self._tree_groups]
+            value = value + weight @ found.log_z + weight[self.trees.ends[:, 0]] @ found.edge_z
+            q[self._tree_groups] = beliefs = np.moveaxis(found.groups, 2, 1)
+            with np.errstate(divide="ignore"):
+                log_q[self._tree_groups] = np.log(beliefs)
+        return value, log_q, q
 
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
         """Log of (2), and its derivatives in the log potentials of all first ends, then of all second ends."""
