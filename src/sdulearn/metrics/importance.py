@@ -107,12 +107,16 @@ def pair_importance(
     losses = np.empty((X.shape[1], n_repeats))
     # Of each answer: agreement that is lost.
     lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
-    for column, k in steps(list(np.ndindex(losses.shape)), "shuffled columns"):
-        donors = first_row[rng.permutation(graph.n_points)][graph.row_point]
-        decision = np.asarray(estimator.decision_function(shuffled(X, column, donors)))
-        score, still = _judge(decision, pairs, scoring, graph, model)
-        losses[column, k] = whole - score
-        lost[column, k] = agrees - still
+    # All shuffles of a column are judged at once.
+    copies = safe_indexing(X, np.tile(np.arange(len(pairs)), n_repeats))
+    for column in steps(range(len(losses)), "shuffled columns"):
+        orders = [rng.permutation(graph.n_points) for _ in range(n_repeats)]
+        donors = np.concatenate([first_row[order][graph.row_point] for order in orders])
+        decisions = np.asarray(estimator.decision_function(shuffled(copies, column, donors)))
+        for k, decision in enumerate(np.split(decisions, n_repeats)):
+            score, still = _judge(decision, pairs, scoring, graph, model)
+            losses[column, k] = whole - score
+            lost[column, k] = agrees - still
     error = _error(losses, lost, int(np.count_nonzero(graph.degree)))
     return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 

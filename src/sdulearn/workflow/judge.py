@@ -169,15 +169,20 @@ def most_doubtful(
 
 
 def _held_out(columns: Columns, held: Array, values: Array, judged: Indices, models: Deciders, X: Array) -> Array:
-    """Decision values of the answers' rows by the models of folds, with the judged columns of the table as given."""
-    values = values.copy()
+    """Decision values of the answers' rows by the models of folds, with the judged columns of the table as given.
+
+    ``X`` are these columns once or more.
+    """
+    n_copies = len(X) // len(values)
+    values = np.tile(values, (n_copies, 1))
     values[:, judged] = X
-    rows = columns.rows(values, held)
-    decided = [(places, decide(rows[places])) for places, decide in models if len(places)]
-    decision = np.empty((len(rows), *decided[0][1].shape[1:]))
+    rows = columns.rows(values, np.tile(held, (n_copies, 1)))
+    rows = rows.reshape(n_copies, len(held), -1)
+    decided = [(places, decide(rows[:, places].reshape(-1, rows.shape[2]))) for places, decide in models if len(places)]
+    decision = np.empty((n_copies, len(held), *decided[0][1].shape[1:]))
     for places, found in decided:
-        decision[places] = found
-    return decision
+        decision[:, places] = found.reshape(n_copies, len(places), *found.shape[1:])
+    return decision.reshape(-1, *decision.shape[2:])
 
 
 def column_importances(
@@ -256,12 +261,11 @@ def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: 
             # A column that has one value nearly everywhere is drawn along all it has.
             low, high = grid[[0, -1]]
         grid = np.linspace(low, high, _GRID)
-    found = []
-    for value in grid:
-        rows = values.copy()
-        rows[:, k] = value
-        found.append(float(model.predict_proba(columns.rows(rows, X))[:, 1].mean()))
-    return ColumnDependence(column.name, _names(column, grid), tuple(found))
+    rows = np.tile(values, (len(grid), 1))
+    rows[:, k] = np.repeat(grid, len(values))
+    found = model.predict_proba(columns.rows(rows, np.tile(X, (len(grid), 1))))[:, 1]
+    means = found.reshape(len(grid), -1).mean(axis=1)
+    return ColumnDependence(column.name, _names(column, grid), tuple(means.tolist()))
 
 
 def _names(column: Column, values: Array) -> tuple[float, ...] | tuple[str, ...]:
