@@ -304,13 +304,19 @@ def test_who_contradicts(ends, same, labels, involved):
     assert found.tolist() == involved
 
 
-def test_triangles_that_cannot_be_tell_a_rate_of_three_classes():
-    """150 answers about 50 triangles of three classes, one in ten wrong: two "same" and a "different" round a cycle."""
+@pytest.mark.parametrize("n_repeats", [0, 2])
+def test_triangles_that_cannot_be_tell_a_rate_of_three_classes(n_repeats):
+    """150 answers about 50 triangles of three classes, one in ten wrong: two "same" and a "different" round a cycle.
+
+    One question that was answered both ways does not take their place.
+    """
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 150)
     corners = rng.permutation(150).reshape(-1, 3)
     ends = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
     same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(150) < 0.1)
+    ends = np.concatenate([ends, np.full((n_repeats, 2), [150, 151])])
+    same = np.concatenate([same, np.arange(n_repeats) == 0])
     rate = AnswerModel.estimate(AnswerGraph.from_answers(ends, same), 3).error_rate
     assert rate.identified
     assert rate.low < 0.1 < rate.high

@@ -23,6 +23,7 @@ from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
     LOWEST,
+    WIDE,
     beta_ends,
     log_factors,
     on_cycles,
@@ -35,8 +36,6 @@ from sdulearn.types import Array, Codes, Count, Indices, Probability
 # What the parameter of an estimator may be: "auto", one rate for all, one for each annotator, or what was estimated.
 ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel"
 
-# An interval as wide as this says nothing.
-_WIDE = 0.4
 # A crowd: so many questions a point, and so many points a class.
 _QUESTIONS_A_POINT = 2.0
 _POINTS_A_CLASS = 3
@@ -85,7 +84,7 @@ class Rate:
     @property
     def identified(self) -> bool:
         """Whether the answers say something about the rate: its interval is narrower than 0.4."""
-        return self.high - self.low < _WIDE
+        return self.high - self.low < WIDE
 
 
 @dataclass(frozen=True)

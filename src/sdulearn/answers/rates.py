@@ -72,6 +72,8 @@ _WEAKEST = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
 # A rate is looked for between these two.
 LOWEST = 1e-4
 HIGHEST = 0.5
+# An interval as wide as this says nothing.
+WIDE = 0.4
 # Half of the 95% quantile of chi^2 with one degree of freedom.
 DROP = 1.92
 
@@ -335,11 +337,16 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     high[~known] = HIGHEST
     for k in np.flatnonzero(known & (n_rates <= _MOST_PROFILED)).tolist():
         low[k], high[k] = questions.interval(k)
-    involved = annotators_in_contradictions(graph, annotator, rates[annotator] == 0)
+    # A few repeats tell next to nothing of a rate, and explain no contradiction elsewhere.
+    unknown = high - low >= WIDE
+    _, question = number_questions(graph.ends, graph.n_points)
+    once = np.bincount(question)[question] == 1
+    unexplained = (rates[annotator] == 0) | (unknown[annotator] & once)
+    involved = annotators_in_contradictions(graph, annotator, unexplained)
     if involved.any():
         cycles = _CycleRates(graph, annotator, n_classes)
         rates = cycles.maximise(rates, involved)
-        for k in np.flatnonzero(involved & ~known).tolist()[:_MOST_PROFILED]:
+        for k in np.flatnonzero(involved & unknown).tolist()[:_MOST_PROFILED]:
             low[k], high[k] = cycles.interval(rates, k)
     return rates, low, high
 
