@@ -83,8 +83,45 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         "feature_names_in_": list[str],
     }
 
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit from rows and what is known of them.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            One row for each point of an answer, and unlabeled rows.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
+            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and
+            label; see :func:`~sdulearn.stack_pairs`.
+        sample_weight : array-like of shape (n_rows,), optional
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
+            weight 0 is left out. A component counts by the mean weight of its answers and labels.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Where answers that are never wrong contradict each other or the labels.
+        """
+        raise NotImplementedError
+
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the signed confidence of each row (n_rows,), or one column a class where there are more than two."""
+        """Return the signed confidence of each row, positive for class +1; with K > 2 classes that of each.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, K)
+            Log odds of class +1, or K logits, of models with ``predict_proba``.
+        """
         raise NotImplementedError
 
     def _rename(self, order: Indices) -> None:
@@ -383,18 +420,6 @@ class LinearClassifier(PairClassifier):
         return hasattr(self, "coef_")
 
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the signed confidence of each row, positive for class +1; with K > 2 classes the logits.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows,) or (n_rows, K)
-            ``X @ coef_.T + intercept_``, one column a class where there are more than two.
-        """
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if len(self.coef_) == 1:

@@ -173,24 +173,6 @@ class _SDUBase(LinearClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from rows and pair codes.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row: pair codes (+k similar, -k dissimilar, 0 unlabeled), and
-            which point it shows.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a
-            row of weight 0 is left out.
-
-        Returns
-        -------
-        self : estimator
-            The fitted model.
-        """
         settings = self._settings()
         loss = get_training_loss(self.loss)
         X, pairs, weight = self._check_rows(X, y, sample_weight)

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from sdulearn import PairBoostingClassifier, PairLogisticRegressionCV, PairModelCV
+from sdulearn import PairBoostingClassifier, PairLogisticRegression, PairLogisticRegressionCV, PairModelCV
 from sdulearn.boosting.estimators import compare, first_of_the_best
 from sdulearn.errors import InputError, MissingExtraError, OrientationWarning
 
@@ -75,8 +75,8 @@ def test_the_table_of_candidates():
 
 def test_unknown_candidates_are_refused():
     X, codes, _ = pairs_of(line, n_pairs=20)
-    for models in (["linear", "forest"], [], ["linear", "linear"]):
-        with pytest.raises(InputError, match="models"):
+    for models in (["linear", "forest"], [], ["linear", "linear"], [PairLogisticRegression(n_classes=3)]):
+        with pytest.raises(InputError, match="`models`"):
             PairModelCV(models).fit(X, codes)
 
 
@@ -100,8 +100,8 @@ def test_of_candidates_that_are_hardly_worse_the_first_is_kept():
     assert first([0.5, 0.001, 0.0], [0.1, 0.1, 0.0]) == 1
 
 
-@pytest.mark.parametrize("models", [["linear"], ["boosted"]])
-def test_the_models_of_folds_decide_about_points_that_they_saw_no_answer_about(models):
+@pytest.mark.parametrize("models", [["linear"], ["boosted"], [PairLogisticRegression(prior=0.6)]])
+def test_the_models_of_folds_decide_about_points_that_they_saw_no_answer_about(models, tmp_path):
     X, codes, y = pairs_of(step, n_pairs=100)
     weight = np.where(np.abs(codes) == 3, 0.0, 1.0)
     model = PairModelCV(models, prior=float(np.mean(y > 0)), cv=3).fit(X, codes, weight)
@@ -119,7 +119,13 @@ def test_the_models_of_folds_decide_about_points_that_they_saw_no_answer_about(m
         assert np.corrcoef(mean, model.decision_function(X))[0, 1] > 0.9
         return
     line = model.best_estimator_
-    assert isinstance(line, PairLogisticRegressionCV)
+    if models == ["linear"]:
+        assert isinstance(line, PairLogisticRegressionCV)
+    else:
+        assert model.model_ == "PairLogisticRegression"
+        assert model.feature_importances_[:2].sum() > 0.8
+        with pytest.raises(InputError, match=r"best_estimator_\.save"):
+            model.save(tmp_path / "model.sdu")
     np.testing.assert_allclose(np.clip(line.decision_function(X), -8, 8), model.decision_function(X), atol=1e-9)
 
 

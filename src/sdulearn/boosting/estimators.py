@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from sdulearn.boosting.objective import PointLoss
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.boosting.score_classifier import ScoreClassifier, held_out_scores
-from sdulearn.boosting.start import LinearFits, fit_linear
+from sdulearn.boosting.start import LinearFits, LinearScore, fit_linear, fit_other
 from sdulearn.errors import InputError, require
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import fit_context, safe_indexing
@@ -134,23 +134,6 @@ class PairBoostingClassifier(ScoreClassifier):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from rows and what is known of them.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            One row for each point of an answer, and unlabeled rows; NaN where a value is missing.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            Pair codes, and the columns point, annotator and label, as many as there are.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
-            weight 0 is left out.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         # Before minutes are spent on the start.
         require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
@@ -168,9 +151,10 @@ class PairModelCV(ScoreClassifier):
 
     Parameters
     ----------
-    models : sequence of {"linear", "nystroem", "boosted"}, default=all three
+    models : sequence of {"linear", "nystroem", "boosted"} or estimators, default=all three
         The candidates. "nystroem" is a linear model on Nystroem's map of an RBF kernel, "boosted" needs LightGBM
-        (``pip install 'sdulearn[boosting]'``).
+        (``pip install 'sdulearn[boosting]'``). An estimator with as many classes, such as
+        :class:`~sdulearn.PairNetworkClassifier`, is fitted as it is.
     learning_rate, max_iter, max_leaf_nodes, l2_regularization, min_hessian, n_iter_no_change
         Of the trees, as in :class:`~sdulearn.PairBoostingClassifier`.
     n_classes, prior, prior_strength, orientation, error_rate, answer_table
@@ -188,7 +172,7 @@ class PairModelCV(ScoreClassifier):
         components of the answers (NaN where there are fewer than ten, or more than two classes); ``rank_test_score``.
     best_estimator_ : estimator
         Where the linear model was chosen and all columns are numbers, a PairLogisticRegressionCV with coefficients of
-        the columns of X; else this estimator itself. It knows no gaps.
+        the columns of X, which knows no gaps; an estimator among ``models`` that was chosen; else this one itself.
     held_out_decisions_ : array of shape (n_rows,) or (n_rows, K)
         The score of each row by a model that saw no answer about its point; a point that is in too many answers to be
         held out has the mean of the folds. Not kept in files.
@@ -219,7 +203,7 @@ class PairModelCV(ScoreClassifier):
     }
 
     @with_parameters_of(ScoreClassifier)
-    def __init__(self, models: Sequence[str] = MODELS, **parameters: Any) -> None:
+    def __init__(self, models: Sequence[str | Estimator] = MODELS, **parameters: Any) -> None:
         super().__init__(**parameters)
         self.models = models
 
@@ -238,14 +222,19 @@ class PairModelCV(ScoreClassifier):
         self
             The fitted estimator.
         """
-        names = [str(name) for name in self.models]
-        if not names or not set(names) <= set(MODELS) or len(set(names)) < len(names):
+        others = {type(one).__name__: one for one in self.models if not isinstance(one, str)}
+        names = [one if isinstance(one, str) else type(one).__name__ for one in self.models]
+        if not names or not set(names) <= {*MODELS, *others} or len(set(names)) < len(names):
             known = ", ".join(MODELS)
-            raise InputError(f"`models` must hold some of {known}, each once; got `models={self.models!r}`.")
+            raise InputError(
+                f"`models` must hold some of {known} and estimators, each once; got `models={self.models!r}`."
+            )
+        if wrong := [name for name, one in others.items() if getattr(one, "n_classes", None) != self.n_classes]:
+            raise InputError(f"{wrong[0]} among `models` must have `n_classes={self.n_classes}`, as PairModelCV has.")
         if "boosted" in names:
             require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
-        found = self._candidates(names, rows, seed)
+        found = self._candidates(names, others, rows, seed)
         # The first candidate's error rates judge all.
         loss = PointLoss(rows.graph, self.n_classes, found[0][0].answer_model)
         self.cv_results_ = compare(names, [loss.terms(scores)[0] for *_, scores in found], loss.n_known)
@@ -256,15 +245,18 @@ class PairModelCV(ScoreClassifier):
         self._take(rows, start, boosters, curve)
         self.held_out_decisions_ = np.empty((n_rows, *scores.shape[1:]))
         self.held_out_decisions_[rows.all_rows] = scores[rows.all_points]
-        if (others := np.setdiff1d(np.arange(n_rows), rows.all_rows)).size:
-            self.held_out_decisions_[others] = self.decision_function(safe_indexing(X, others))
+        if (unused := np.setdiff1d(np.arange(n_rows), rows.all_rows)).size:
+            self.held_out_decisions_[unused] = self.decision_function(safe_indexing(X, unused))
         self.best_estimator_ = self._linear_estimator(start) if self.model_ == "linear" else self
+        if self.model_ in others:
+            self.best_estimator_ = start.model
         return self
 
     def _linear_estimator(self, start: LinearFits) -> Estimator:
         """The linear model by the columns of X; this model where these are not numbers alone."""
-        if start.model is None or self.categories_:
+        if self.categories_:
             return self
+        assert isinstance(start.score, LinearScore)
         model = copy(start.model)
         model.coef_ = start.model.coef_ * start.score.features.scale
         model.intercept_ = start.model.intercept_ - model.coef_ @ start.score.features.mean
@@ -273,7 +265,9 @@ class PairModelCV(ScoreClassifier):
             model.feature_names_in_ = self.feature_names_in_
         return model
 
-    def _candidates(self, names: list[str], rows: TrainingRows, seed: int) -> list[Candidate]:
+    def _candidates(
+        self, names: list[str], others: dict[str, Estimator], rows: TrainingRows, seed: int
+    ) -> list[Candidate]:
         """Fit each candidate."""
         linear = fit_linear(self, rows, seed) if "linear" in names else None
         found: list[Candidate] = []
@@ -282,7 +276,10 @@ class PairModelCV(ScoreClassifier):
                 start = self._fit_tree_start(rows, seed, linear)
                 found.append((start, *self._boost(rows, start, seed)))
                 continue
-            start = linear if name == "linear" and linear else fit_linear(self, rows, seed, with_kernel=True)
+            if name in others:
+                start = fit_other(others[name], rows)
+            else:
+                start = linear if name == "linear" and linear else fit_linear(self, rows, seed, with_kernel=True)
             found.append((start, [], np.zeros(1), held_out_scores(start.by_fold, rows.fold)))
         return found
 

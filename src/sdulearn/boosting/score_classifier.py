@@ -27,7 +27,7 @@ from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers
 from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
 from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
-from sdulearn.boosting.start import LinearFits, LinearScore, constant_start, fit_linear
+from sdulearn.boosting.start import LinearFits, LinearScore, ModelScore, constant_start, fit_linear
 from sdulearn.errors import InputError, require
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
@@ -56,7 +56,7 @@ class ScoreClassifier(OrderedClassifier):
         "feature_importances_": Any,
     }
 
-    start_: LinearScore
+    start_: LinearScore | ModelScore
     boosters_: list[Any]
     categories_: Categories
 
@@ -117,18 +117,6 @@ class ScoreClassifier(OrderedClassifier):
         return hasattr(self, "start_")
 
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the log odds of class +1 for each row; with K > 2 classes the logits of each.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows; NaN where a value is missing.
-
-        Returns
-        -------
-        array of shape (n_rows,) or (n_rows, K)
-            The linear start and the trees, added up.
-        """
         check_is_fitted(self)
         rows = self._encoded(X, reset=False)
         scores = self.start_.decide(rows)
@@ -323,7 +311,7 @@ def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
     return chosen
 
 
-def mean_contributions(start: LinearScore, boosters: list[Any], X: Rows) -> Array:
+def mean_contributions(start: LinearScore | ModelScore, boosters: list[Any], X: Rows) -> Array:
     """Mean absolute contribution of each column to the score, of sum 1.
 
     The contribution of a column to the trees is its Shapley value, as LightGBM computes it; to the linear start it is

@@ -9,6 +9,7 @@ points and bounds eigenvalues in another way, would have to be taken apart for t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -26,7 +28,7 @@ from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.pairs import rows_of
 from sdulearn.progress import steps
-from sdulearn.types import Array, Indices, Rows
+from sdulearn.types import Array, Estimator, Indices, Rows
 
 if TYPE_CHECKING:
     from sdulearn.answers.answer_model import AnswerModel
@@ -194,17 +196,13 @@ class LinearScore:
         certain, and sometimes wrong: then one row would outweigh all others in the held-out likelihood, and no tree
         could make it good.
         """
-        scores = np.asarray(A @ self.coef + self.intercept)
-        if scores.ndim == 1:
-            return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
-        return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
+        return bounded(np.asarray(A @ self.coef + self.intercept))
 
     def named_like(self, A: Rows, reference: Array) -> LinearScore:
         """The classes named as in reference scores of the same columns: each fold may name them in its own way."""
-        z = self.of_columns(A)
-        if z.ndim == 1:
-            return self if z @ reference >= 0 else replace(self, coef=-self.coef, intercept=-self.intercept)
-        order = linear_sum_assignment(-softmax(reference, axis=1).T @ softmax(z, axis=1))[1]
+        order = order_like(self.of_columns(A), reference)
+        if reference.ndim == 1:
+            return self if order[0] == 0 else replace(self, coef=-self.coef, intercept=-self.intercept)
         return replace(self, coef=self.coef[:, order], intercept=self.intercept[order])
 
     def contributions(self, X: Rows) -> Array:
@@ -218,32 +216,75 @@ class LinearScore:
         if self.features.kernel is None:
             changes = (A - A.mean(axis=0))[:, :, None] * by_class
         else:
-            changes = _kernel_changes(self.features.kernel, A, by_class)
+            kernel = self.features.kernel
+            changes = column_changes(lambda B: kernel_map(kernel, B) @ by_class, A, np.zeros(A.shape[1]))
         return self.features.by_feature(changes)
 
 
-def _kernel_changes(kernel: Kernel, A: Array, by_class: Array) -> Array:
-    """What setting each column to its mean takes from the scores."""
-    changes = np.empty((*A.shape, by_class.shape[1]))
-    whole = kernel_map(kernel, A) @ by_class
+@dataclass(frozen=True)
+class ModelScore:
+    """The score of another estimator, such as a network."""
+
+    model: Estimator
+    order: Indices  # of its classes
+
+    has_kernel = False
+
+    def decide(self, X: Rows) -> Array:
+        """The score of each row, bounded as a linear one."""
+        scores = bounded(self.model.decision_function(X))
+        if scores.ndim == 1:
+            return scores if self.order[0] == 0 else -scores
+        return scores[:, self.order]
+
+    def contributions(self, X: Rows) -> Array:
+        """What setting each column to its mean takes from the scores, (n_rows, n_features, n_scores)."""
+        dense = X.toarray() if sparse.issparse(X) else X
+        return column_changes(lambda A: self.decide(A).reshape(len(A), -1), dense, dense.mean(axis=0))
+
+    def parts(self) -> dict[str, Array]:
+        """Not for the file of another model."""
+        raise InputError(
+            f"The model that was chosen is a {type(self.model).__name__}. Save it alone: `best_estimator_.save(path)`."
+        )
+
+
+def order_like(scores: Array, reference: Array) -> Indices:
+    """Which classes of some scores the classes of others are."""
+    if scores.ndim == 1:
+        return np.array([0, 1] if scores @ reference >= 0 else [1, 0])
+    return np.asarray(linear_sum_assignment(-softmax(reference, axis=1).T @ softmax(scores, axis=1))[1])
+
+
+def bounded(scores: Array) -> Array:
+    """No class is less likely than ``exp(-8)`` times the likeliest; see :meth:`LinearScore.of_columns`."""
+    if scores.ndim == 1:
+        return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
+    return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
+
+
+def column_changes(score: Callable[[Array], Array], A: Array, mean: Array) -> Array:
+    """What setting each column to its mean takes from the scores (n_rows, n_scores)."""
+    whole = score(A)
+    changes = np.empty((*A.shape, whole.shape[1]))
     for j in range(A.shape[1]):
         without = A.copy()
-        without[:, j] = 0.0
-        changes[:, j] = whole - kernel_map(kernel, without) @ by_class
+        without[:, j] = mean[j]
+        changes[:, j] = whole - score(without)
     return changes
 
 
 @dataclass(frozen=True)
 class LinearFits:
-    """The linear model of all answers, and the scores of the models of each fold."""
+    """The model of all answers that trees start from, and the scores of the models of each fold."""
 
-    score: LinearScore  # of all answers
+    score: LinearScore | ModelScore  # of all answers
     prior: PriorEstimate | None  # as reported; None with more than two classes
     answer_model: AnswerModel  # how answers go wrong, given or estimated
     pull: float | ArrayLike | None  # the prior, or shares, that the mean prediction is pulled to, if any
-    folds: list[LinearScore]  # of the models that were fitted without the points of each fold
+    folds: Sequence[LinearScore | ModelScore]  # of the models that were fitted without the points of each fold
     by_fold: Array  # (n_folds, n_points), scores of all points by the model of each fold
-    model: PairLogisticRegressionCV | None = None  # of all answers, by the columns of the features
+    model: Estimator = None  # of all answers; a linear one by the columns of the features
 
 
 def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
@@ -273,16 +314,32 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
     single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
     folds = []
     for train in steps(rows.trains, "folds"):
-        kept = np.intersect1d(train, some)
-        with warnings.catch_warnings():
-            # Folds are turned to one reference and judged by held-out answers; the whole fit has warned.
-            warnings.simplefilter("ignore", SdulearnWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            fold = single.fit(A[kept], y[kept], sample_weight=rows_of(rows.weight, kept))
+        fold = _fit_quietly(single, A, rows, np.intersect1d(train, some))
         folds.append(LinearScore.of(features, fold, 1 / getattr(model, "temperature_", 1.0)).named_like(A, reference))
     scores = np.array([fold.of_columns(A)[rows.first_row] for fold in folds])
     pull = _pull(model, rows)
     return LinearFits(score, model.prior_, model.answer_model_, pull, folds, scores, model)
+
+
+def _fit_quietly(estimator: Estimator, A: Rows, rows: TrainingRows, kept: Indices) -> Estimator:
+    """Fit some rows. Folds are named by one reference and judged by held-out answers; the whole fit has warned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SdulearnWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(A[kept], rows.y[kept], sample_weight=rows_of(rows.weight, kept))
+
+
+def fit_other(estimator: Estimator, rows: TrainingRows) -> LinearFits:
+    """Another estimator, fitted to all answers and without each fold."""
+    model = clone(estimator).fit(rows.X, rows.y, sample_weight=rows.weight)
+    whole = ModelScore(model, np.arange(model.n_classes_))
+    reference = whole.decide(rows.points)
+    folds = []
+    for train in steps(rows.trains, "folds"):
+        fold = replace(whole, model=_fit_quietly(clone(estimator), rows.X, rows, train))
+        folds.append(replace(fold, order=order_like(fold.decide(rows.points), reference)))
+    scores = np.array([fold.decide(rows.points) for fold in folds])
+    return LinearFits(whole, model.prior_, model.answer_model_, None, folds, scores, model)
 
 
 def constant_start(rows: TrainingRows, n_classes: int, answer_model: AnswerModel) -> LinearFits:

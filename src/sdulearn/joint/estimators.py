@@ -326,29 +326,6 @@ class PairLogisticRegression(PairLogisticBase):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from rows and pair codes.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            One row per point: ends of pairs and unlabeled points.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and
-            label; see :func:`~sdulearn.stack_pairs`.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
-            weight 0 is left out. A component counts by the mean weight of its answers and labels.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            Where answers that are never wrong contradict each other or the labels.
-        """
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self._remember(pairs)
         if self.n_classes == 2:

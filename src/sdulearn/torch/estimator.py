@@ -211,23 +211,6 @@ class PairNetworkClassifier(OrderedClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from rows and what is known of them.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            One row for each point of an answer, and unlabeled rows.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            Pair codes, and the columns point, annotator and label, as many as there are.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
-            weight 0 is left out.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self._remember(pairs)
         graph = AnswerGraph.from_y(pairs, weight)
@@ -272,18 +255,6 @@ class PairNetworkClassifier(OrderedClassifier):
         return rows
 
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the log odds of class +1 for each row; with K > 2 classes the logits of each.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_rows,) or (n_rows, K)
-            What the network gives.
-        """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         device = next(self.module_.parameters()).device
