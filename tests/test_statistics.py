@@ -8,12 +8,10 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sdulearn import SDUClassifier
+from sdulearn import SDUClassifier, streaming
 from sdulearn.linear import PairStatistics
-from sdulearn.losses import Squared
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers.problem import Design, Solution
 
 
 def fed(rows, codes, portions, weight=None, **parameters):
@@ -66,23 +64,6 @@ def test_weights_and_a_large_mean(waveform):
     assert astuple(parts.prior_) == pytest.approx(astuple(whole.prior_))
 
 
-def test_the_certificate_is_that_of_the_rows(waveform):
-    rows, codes = waveform
-    source, g, p = sources(codes), mixture("sddu"), 0.7
-    statistics = PairStatistics().update(rows, codes)
-    problem = statistics.problem(g, p, Squared(), 0.1, True)
-    design = Design.from_rows(rows, True)
-    by_rows = design.problem(*even_and_linear(*row_weights(g, p, source)), Squared(), 0.1)
-    w = np.random.default_rng(0).normal(size=len(problem.c))
-    coef, intercept = problem.coefficients(w)
-    v = np.append(coef, intercept + design.shift @ coef)
-    assert problem.certified(w).objective == pytest.approx(by_rows.objective(v), rel=1e-12)
-    centred = PairStatistics()
-    centred.origin, centred.moments = design.shift, statistics.moments.shifted(statistics.origin - design.shift)
-    here = centred.problem(g, p, Squared(), 0.1, True)
-    assert here.certified(v).optimality == pytest.approx(by_rows.optimality(Solution(v, 0)), rel=1e-9)
-
-
 def test_merge_in_any_order(waveform):
     rows, codes = waveform
     parts = [PairStatistics().update(rows[some], codes[some]) for some in shuffled(len(codes), 5)]
@@ -119,6 +100,8 @@ def test_fit_starts_afresh_and_so_does_what_follows_it(waveform):
     model = fed(rows, codes, [slice(None), slice(None)])
     model.fit(rows, codes)
     assert not hasattr(model, "statistics_")
+    streamed = streaming.SDUClassifier().partial_fit(rows, codes).fit([(rows, codes)])
+    assert not hasattr(streamed, "statistics_")
     assert_same_coefficients(model.partial_fit(rows, codes), SDUClassifier().fit(rows, codes))
     assert model.statistics_.weight.sum() == len(codes)
 

@@ -151,11 +151,3 @@ def test_portions_that_are_none_are_named(waveform):
     for data in (frame, rows, iter([(rows, codes)])):
         with pytest.raises(TypeError, match="fit needs portions"):
             SDUClassifier().fit(data)
-
-
-def test_plain_rows_and_what_is_left_of_portions(waveform):
-    rows, codes = waveform
-    model = SDUClassifier().fit(rows, codes)
-    np.testing.assert_array_equal(model.coef_, Local().fit(rows, codes).coef_)
-    model.partial_fit(rows, codes).fit([(rows, codes)])
-    assert not hasattr(model, "statistics_")

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from sdulearn import SDUClassifier, SDUClassifierCV, stack_pairs
-from sdulearn.blocks import LocalBlocks, PointCounts
 from sdulearn.blocks.double_hinge import kinked_rows, rounded_sums
 from sdulearn.blocks.estimators import fit_classifier
-from sdulearn.blocks.problem import RowRule, _draw, slope_sums, survey
+from sdulearn.blocks.problem import RowRule, _draw, slope_sums
 from sdulearn.errors import InputError
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, Logistic
 from sdulearn.pairs import sources
+
+from .conftest import deal
 
 
 @pytest.mark.parametrize(("count", "weighted"), [(5, True), (100, False), (10_000, True)])
@@ -21,13 +22,6 @@ def test_a_sample_weighs_what_its_block_weighs(many, count, weighted):
     assert len(drawn) == len(its_codes) == len(stands_for) <= 3 * count
     whole = np.bincount(sources(codes), weights=weight, minlength=3)
     np.testing.assert_allclose(np.bincount(sources(its_codes), weights=stands_for, minlength=3), whole)
-
-
-def test_a_sample_has_as_many_rows_of_each_source_as_can_be_afforded(many, small_sample):
-    for share, count in ((1.0, 150), (0.5, 75), (0.0, 0)):
-        found = survey(*many, None, share, None)
-        drawn = [sources(codes) for _, codes, _ in found["sample"]]
-        assert [np.bincount(one).tolist() for one in drawn] == [[count] * 3] * (count > 0)
 
 
 def test_above_the_limit_no_kinked_rows_are_given():
@@ -67,47 +61,31 @@ def test_sums_of_a_newton_step_are_derivatives(loss, sums_at):
         np.testing.assert_allclose(careful["second"] @ w, found["slopes"], rtol=1e-9)
 
 
-def blocks_of(rows, y, n=4):
-    order = np.array_split(np.random.default_rng(1).permutation(len(y)), n)
-    return LocalBlocks([lambda part=part: [(rows[part], y[part], None)] for part in order])
-
-
-def test_points_add_up_over_blocks(shared):
-    _, y = shared
-    first, *others = (PointCounts.of(part) for part in np.array_split(y, 7))
-    summed = sum(others, start=first)
-    points, counts = np.unique(y[y[:, 0] != 0, 1], return_counts=True)
-    np.testing.assert_array_equal([summed.points, summed.counts], [points, counts])
-    assert summed.shared
-    assert not PointCounts.of(np.array([[1, 4], [1, 5], [0, 4]])).shared
-    assert not PointCounts.of(y[:, 0]).shared
-
-
 @pytest.mark.parametrize("loss", TRAINING_LOSSES)
 def test_a_given_prior_is_all_that_a_risk_needs(shared, loss):
     rows, y = shared
     model = SDUClassifier(loss=loss, prior=0.7, tol=1e-10)
     whole = SDUClassifier(loss=loss, prior=0.7, tol=1e-10).fit(rows, y)
-    found = model._accept(fit_classifier(model, blocks_of(rows, y)))
+    found = model._accept(fit_classifier(model, deal(rows, y)))
     np.testing.assert_allclose(found.coef_, whole.coef_, atol=1e-7)
 
 
 def test_what_needs_the_graph_is_refused(shared):
     rows, y = shared
     with pytest.raises(InputError, match=r"The 120 answers share 59 points.*`prior=None`.*Give `prior`"):
-        fit_classifier(SDUClassifier(), blocks_of(rows, y))
+        fit_classifier(SDUClassifier(), deal(rows, y))
     with pytest.raises(InputError, match=r"a choice by folds over points needs all of these.*in memory"):
-        fit_classifier(SDUClassifierCV(prior=0.7), blocks_of(rows, y))
+        fit_classifier(SDUClassifierCV(prior=0.7), deal(rows, y))
     star = stack_pairs(rows[:31], [(0, k) for k in range(1, 31)], np.arange(30) % 3 > 0)
     with pytest.raises(InputError, match=r"Point 0 is in 30 of the 30 answers"):
-        fit_classifier(SDUClassifier(prior=0.7), blocks_of(*star))
+        fit_classifier(SDUClassifier(prior=0.7), deal(*star))
 
 
 def test_loose_pairs_with_points_are_as_without():
     rng = np.random.default_rng(0)
     rows, y = stack_pairs(rng.normal(size=(500, 3)), np.arange(200).reshape(-1, 2), np.arange(100) < 60)
-    found = fit_classifier(SDUClassifierCV(), blocks_of(rows, y))
-    plain = fit_classifier(SDUClassifierCV(), blocks_of(rows, y[:, 0]))
+    found = fit_classifier(SDUClassifierCV(), deal(rows, y))
+    plain = fit_classifier(SDUClassifierCV(), deal(rows, y[:, 0]))
     np.testing.assert_array_equal(found.coef, plain.coef)
     assert found.prior == plain.prior
 

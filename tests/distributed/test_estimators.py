@@ -13,14 +13,13 @@ import sdulearn
 from sdulearn import distributed, load_model
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.distributed import DaskBlocks, gather_pairs
-from sdulearn.errors import InputError
 
 LOSSES = {"squared": 1e-8, "double_hinge": 1e-11, "logistic": 1e-11}
 NAMES = [f"x{k}" for k in range(21)]
 METHODS = {"decision_function": np.float64, "predict": np.int64, "predict_proba": np.float64}
 MODELS = [
     distributed.SDUClassifier(loss="logistic"),
-    distributed.SDUClassifierCV(loss="logistic", alphas=[0.1, 0.01], gammas=[0.0, 0.5], cv=3),
+    distributed.SDUClassifierCV(loss="logistic", alphas=[0.1], gammas=[0.0, 0.5], cv=3),
     distributed.PairLogisticRegression(),
 ]
 
@@ -69,15 +68,14 @@ def test_classifier_equals_the_local_one(thinned, weights, kind, loss):
         assert model.objective_ == pytest.approx(local.objective_, rel=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "frame"])
+@pytest.mark.parametrize("kind", ["sparse", "frame"])
 def test_joint_equals_the_local_one(thinned, weights, kind):
     rows, codes = thinned
     if kind == "frame":
         frame = as_frame(rows, codes).assign(weight=dd.from_pandas(pd.Series(weights), npartitions=5))
         X, y, weight = frame[NAMES], frame["codes"], frame["weight"]
     else:
-        make = csr_chunks if kind == "sparse" else da.from_array
-        X, y, weight = make(rows, (37, 21)), codes, weights
+        X, y, weight = csr_chunks(rows, (37, 21)), codes, weights
     options = {"tol": 1e-10, "alpha": 0.02}
     # In another unit, and with the rows of weight 0.
     model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, 7.3 * weight))
@@ -98,9 +96,6 @@ def test_joint_with_wrong_answers_equals_the_local_one(waveform):
     assert model.answer_model_.error_rate == local.answer_model_.error_rate
     assert model.objective_ == pytest.approx(local.objective_, rel=1e-10)
     np.testing.assert_allclose(model.posterior(X, codes), local.posterior(rows, codes), atol=1e-7)
-    for refused in ({"error_rate": {0: 0.1}, "prior": 0.7}, {"error_rate": 0.1}):
-        with pytest.raises(InputError, match="`error_rate` must be 'auto'"):
-            distributed.PairLogisticRegression(**refused).fit(*gather_pairs(X, codes))
 
 
 def test_frames_bring_their_names_and_plain_input_is_fitted_here(waveform):

@@ -27,7 +27,6 @@ from sdulearn.distributed import (
     SchedulerLostError,
     SDUClassifier,
     WorkerFileError,
-    WorkersLostError,
     gather_pairs,
 )
 from sdulearn.distributed.cluster import wait_for
@@ -190,18 +189,6 @@ def test_killed_workers_change_nothing(client, waveform, monkeypatch):
     model = distributed.SDUClassifier(**options).fit(X, y)
     assert still_running == [True, True]
     assert_same_coefficients(model, sdulearn.SDUClassifier(**options).fit(rows, codes))
-    wait_for_both(client)
-
-
-def test_a_task_that_kills_its_workers_is_given_up(client, monkeypatch):
-    def task(X, y, weight):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
-    message = r"given up after 1 workers died.*tcp://127.0.0.1.*Use smaller chunks"
-    with pytest.raises(WorkersLostError, match=message) as caught:
-        DaskBlocks.from_parts(made_parts([3]), watch=print).sum(task)
-    assert isinstance(caught.value, SdulearnError)
     wait_for_both(client)
 
 

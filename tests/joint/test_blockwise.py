@@ -8,14 +8,10 @@ import pytest
 from scipy import sparse
 
 from sdulearn import PairLogisticRegression
-from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.blocks import LocalBlocks
 from sdulearn.errors import InputError
 from sdulearn.joint import blockwise
-from sdulearn.joint.blockwise import BlockProblem, fit_pair_logistic
-from sdulearn.joint.data import TrainingData
-from sdulearn.joint.likelihood import TwoClassLikelihood
-from sdulearn.joint.path import PointProblem
+from sdulearn.joint.blockwise import fit_pair_logistic
 
 
 class Counted(LocalBlocks):
@@ -94,11 +90,10 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("n_blocks", [1, 5])
 @pytest.mark.parametrize("form", FORMS)
-def test_blocks_are_memory(waveform, form, n_blocks):
+def test_blocks_are_memory(waveform, form):
     rows = FORMS[form](waveform[0])
-    parts = split(rows, waveform[1], n_blocks=n_blocks, seed=n_blocks)
+    parts = split(rows, waveform[1], n_blocks=4, seed=5)
     assert_same(*fit_both(rows, waveform[1], parts), rtol=1e-7 if "units" in form else 1e-8)
 
 
@@ -108,8 +103,7 @@ def test_blocks_are_memory(waveform, form, n_blocks):
         {"prior": 0.5, "covariance_power": 0},
         {"prior": 0.3, "init": "moment"},
         {"orientation": "minority", "covariance_power": 2},
-        {"prior_strength": 0.0},
-        {"prior_strength": 0.0, "prior": 0.7, "alpha": 1e-4},
+        {"prior_strength": 0.0, "alpha": 1e-3},
         {"alpha": 10.0, "prior": 0.7},
         {"error_rate": 0.1, "prior": 0.7},
         {"init": "zero", "prior": 0.7},
@@ -120,17 +114,14 @@ def test_every_parameter(waveform, parameters):
     assert_same(*fit_both(*waveform, split(*waveform), **parameters))
 
 
-@pytest.mark.parametrize("power", [0, 1, 2])
-@pytest.mark.parametrize("prior", [None, 0.7])
-def test_weights(waveform, power, prior):
-    rows, codes = waveform
+@pytest.mark.parametrize(("power", "prior", "make"), [(0, None, np.asarray), (1, 0.7, thinned), (2, None, thinned)])
+def test_weights(waveform, power, prior, make):
+    rows, codes = make(waveform[0]), waveform[1]
     weight = np.random.default_rng(0).integers(0, 4, size=1000).astype(float)[np.abs(codes)]
     weight[codes == 0] = np.random.default_rng(1).random(np.count_nonzero(codes == 0))
     # Over blocks in another unit.
     parts = split(rows, codes, 7.3 * weight)
     assert_same(*fit_both(rows, codes, parts, weight, covariance_power=power, prior=prior))
-    csr = thinned(rows)
-    assert_same(*fit_both(csr, codes, split(csr, codes, weight), weight, covariance_power=power, prior=prior))
 
 
 @pytest.mark.parametrize("keep", ["pairs", "no free weight", "similar", "dissimilar", "a few similar"])
@@ -139,8 +130,8 @@ def test_sources_that_are_not_there(waveform, keep):
     weight = np.where(codes == 0, 0.0, 1.0) if keep == "no free weight" else np.ones(len(codes))
     kept = {"pairs": codes != 0, "similar": codes >= 0, "dissimilar": codes <= 0, "a few similar": codes < 10}
     rows, codes, weight = (one[kept.get(keep, slice(None))] for one in (rows, codes, weight))
-    for prior in (None, 0.7):
-        assert_same(*fit_both(rows, codes, split(rows, codes, weight), weight, prior=prior))
+    prior = None if keep == "pairs" else 0.7
+    assert_same(*fit_both(rows, codes, split(rows, codes, weight), weight, prior=prior))
 
 
 def test_more_rows_than_a_piece_holds(waveform, monkeypatch):
@@ -158,54 +149,6 @@ def test_blocks_may_be_empty_or_sparse_and_a_code_names_another_pair_in_another_
         parts.append((X, np.sign(y) * (np.searchsorted(names, np.abs(y)) + 1), weight))
     parts[1] = (sparse.csr_array(parts[1][0]), *parts[1][1:])
     assert_same(*fit_both(rows, codes, [*empty, *parts[::-1], *empty]))
-
-
-def make_data(waveform, prior, make=np.asarray, unlabeled=True):
-    """The same rows in memory and in blocks."""
-    kept = unlabeled | (waveform[1] != 0)
-    rows, codes = make(waveform[0])[kept], waveform[1][kept]
-    weight = np.where(np.abs(codes) % 2, 0.5, 1.5)
-    data = TrainingData(rows, AnswerGraph.from_y(codes, weight), codes, weight, pairs_first=True)
-    likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
-    memory = PointProblem(data, likelihood, prior, 3.0)
-    blocks = as_blocks(split(rows, codes, weight))
-    return memory, BlockProblem(blocks, blocks.sum(blockwise._survey), prior, 3.0)
-
-
-@pytest.mark.parametrize("make", [np.asarray, thinned], ids=["dense", "csr"])
-@pytest.mark.parametrize(("prior", "unlabeled"), [(None, True), (0.3, True), (0.3, False)])
-def test_the_objective_is_that_of_memory(waveform, prior, unlabeled, make):
-    """Compared in the user's columns: the signs of the axes are free."""
-    memory, blocks = make_data(waveform, prior, make, unlabeled)
-    rng = np.random.default_rng(0)
-    pen = rng.random((21, 3))
-    W = rng.normal(size=(22, 3)) / 3
-    np.testing.assert_allclose(blocks.axes.variance, memory.axes.variance, rtol=1e-10)
-    signs = np.append(np.sign(np.sum(memory.axes.V * blocks.axes.V, axis=0)), 1.0)[:, None]
-    values, gradients = memory.objective(pen, exact=True)(W, np.arange(3))
-    ours, slopes = blocks.objective(pen)(signs * W, np.arange(3))
-    np.testing.assert_allclose(ours, values, rtol=1e-10)
-    np.testing.assert_allclose(signs * slopes, gradients, atol=1e-10)
-    np.testing.assert_allclose(
-        signs * blocks.hessian(signs[:, 0] * W[:, 0], pen[:, 0]) * signs.T,
-        memory.hessian(W[:, 0], pen[:, 0]),
-        atol=1e-10,
-    )
-    assert blocks.moments.largest_alpha(1) == pytest.approx(memory.moments.largest_alpha(1))
-    assert blocks.positive_share(signs[:, 0] * W[:, 0]) == pytest.approx(memory.positive_share(W[:, 0]))
-
-
-def test_a_point_met_before_takes_no_pass(waveform):
-    _, data = make_data(waveform, 0.7)
-    W = np.random.default_rng(0).normal(size=(22, 3))
-    first = data.objective(np.ones((21, 3)))(W, np.arange(3))
-    passes = data.blocks.n_passes
-    again = data.objective(np.ones((21, 2)))(W[:, [2, 0]], [0, 1])
-    assert data.blocks.n_passes == passes
-    np.testing.assert_allclose(again[0], first[0][[2, 0]], rtol=1e-14)
-    np.testing.assert_array_equal(again[1], first[1][:, [2, 0]])
-    data.objective(np.ones((21, 2)))(np.hstack([W[:, :1], W[:, :1] + 1]), [0, 1])
-    assert data.blocks.n_passes == passes + 1
 
 
 def test_parameters_stay_and_passes_are_few(waveform):

@@ -6,9 +6,8 @@ from scipy import sparse
 
 from sdulearn.losses import get_loss
 from sdulearn.solvers import solve
-from sdulearn.solvers.linalg import Cholesky, affordable_rows, check_system_size, gram_buffer, piece_rows, weighted_gram
+from sdulearn.solvers.linalg import Cholesky, gram_buffer, weighted_gram
 from sdulearn.solvers.problem import Problem, Solution
-from sdulearn.solvers.squared import solve_closed_form
 
 
 @pytest.fixture
@@ -39,16 +38,6 @@ def test_cholesky_of_definite_and_of_singular_systems(rows):
     assert np.isfinite(Cholesky(np.ones((2, 2)), np.zeros(2)).solve(np.ones(2))).all()
 
 
-def test_limits():
-    check_system_size(4000)
-    with pytest.raises(ValueError, match=r"`X` has 4,001 features.*4,000 is the limit"):
-        check_system_size(4001)
-    assert piece_rows(1) * 2 == 1 << 18
-    assert piece_rows(4000) == 8 * 4000
-    assert affordable_rows(8) * 8 == 1 << 21
-    assert affordable_rows(4000) == 40_000
-
-
 @pytest.mark.parametrize("apart", [1e-4, 1e-6], ids=["normal equations", "QR"])
 def test_closed_form_where_columns_are_nearly_equal(apart):
     rng = np.random.default_rng(0)
@@ -64,13 +53,3 @@ def test_closed_form_where_columns_are_nearly_equal(apart):
     stacked = np.vstack([A / 20, np.sqrt(1e-13) * np.eye(10)])
     expected = np.linalg.lstsq(stacked, np.r_[b / 10, np.zeros(10)], rcond=None)[0]
     np.testing.assert_allclose(A @ found.w, A @ expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(("most", "decomposed"), [(20 * 3, True), (20 * 3 - 1, False)])
-def test_rows_are_decomposed_up_to_a_number_of_numbers(monkeypatch, most, decomposed):
-    monkeypatch.setattr("sdulearn.solvers.squared._DENSE_NUMBERS", most)
-    monkeypatch.setattr("sdulearn.solvers.squared._careful_factor", lambda *_: lambda b: np.full(3, np.inf))
-    equal = Problem(np.ones((20, 3)), np.full(20, 0.05), np.ones(3), np.zeros(3), get_loss("squared"))
-    with np.errstate(invalid="ignore"):
-        found = solve_closed_form(equal, 1e-8, 1)
-    assert np.isfinite(found.w).all() != decomposed

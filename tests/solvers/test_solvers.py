@@ -175,7 +175,7 @@ def test_a_start_is_believed_by_its_slopes_alone():
         assert solve(hinge, "interior_point", 1e-6, 100, [Solution(w, 0, dual)]).n_iter > 0
 
 
-@pytest.mark.parametrize("prior", [0.501, 0.5 + 1e-6, 0.5 - 1e-6])
+@pytest.mark.parametrize("prior", [0.501, 0.5 - 1e-6])
 def test_newton_near_one_half_takes_a_bounded_number_of_steps(prior):
     """Weights of 1 / |p - q| make the solution so huge that the loss is all kink."""
     X, y = make_waveform(2000, random_state=0)
