@@ -110,14 +110,16 @@ def held_out_score(model, X, y):
     return 1 - pair_risk(model.decision_function(X), y, prior=model.prior_.value)
 
 
-def test_cv_agrees_with_grid_search(waveform):
+@pytest.mark.parametrize("alphas", [[1e-1, 1e-4, 1e-7], np.logspace(0, -5, 9).tolist()], ids=len)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_cv_agrees_with_grid_search(waveform, alphas, fit_intercept):
+    """Few penalties are solved one by one, many by one decomposition."""
     rows, codes = waveform
     cv = PairKFold(3, random_state=1)
-    ours = SDUClassifierCV(prior=0.7, cv=cv).fit(rows, codes)
-    grid = {"alpha": [1e-1, 1e-4, 1e-7], "gamma": [0, 0.2, 0.4, 0.6, 0.8, 1.0]}
-    theirs = GridSearchCV(SDUClassifier(prior=0.7), grid, cv=PairKFold(3, random_state=1), scoring=held_out_score).fit(
-        rows, codes
-    )
+    options = {"prior": 0.7, "fit_intercept": fit_intercept}
+    ours = SDUClassifierCV(**options, alphas=alphas, gammas=[0.2, 1.0], cv=cv).fit(rows, codes)
+    grid = {"alpha": alphas, "gamma": [0.2, 1.0]}
+    theirs = GridSearchCV(SDUClassifier(**options), grid, cv=cv, scoring=held_out_score).fit(rows, codes)
     times = {name for name in theirs.cv_results_ if name.endswith("_time")}
     # The same columns in the same order; all settings are fitted together, so none has a time.
     assert [name for name in theirs.cv_results_ if name not in times] == list(ours.cv_results_)
@@ -296,8 +298,7 @@ def test_equal_classes_by_shared_points_leave_the_prior_open():
         SDUClassifier("sd").fit(rows, known)
 
 
-@losses
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(("loss", "weighted"), [("squared", True), ("double_hinge", False), ("logistic", True)])
 def test_a_score_is_the_risk_of_a_separate_fit_on_held_out_answers(waveform, loss, weighted, monkeypatch):
     # Folds solved to the last digit, as cold fits are.
     monkeypatch.setattr("sdulearn.linear.fold_tol", lambda solver, tol: tol)

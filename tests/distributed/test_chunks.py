@@ -62,14 +62,6 @@ def test_any_chunking(kind):
     np.testing.assert_array_equal(weight, W)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, bool])
-def test_dtypes(dtype):
-    rows, codes, _ = rows_back(dask_blocks(da.from_array(X.astype(dtype), chunks=7), Y.astype(np.int16)))
-    assert rows.dtype == (np.float32 if dtype is np.float32 else np.float64)
-    assert codes.dtype == np.int64
-    np.testing.assert_array_equal(rows, X.astype(dtype))
-
-
 def test_what_rows_and_codes_share_is_read_once():
     read = []
 
@@ -82,13 +74,6 @@ def test_what_rows_and_codes_share_is_read_once():
     assert sorted(read) == [0, 1, 2, 3]
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(codes, Y)
-
-
-def test_nothing_is_computed(untouchable):
-    blocks = dask_blocks(untouchable((20, 3), (7, 2)), untouchable((20,), 4, np.int64))
-    assert blocks.n_blocks == 3
-    with pytest.raises(AssertionError, match="a chunk was computed"):
-        blocks.sum(as_lists)
 
 
 @pytest.mark.parametrize(

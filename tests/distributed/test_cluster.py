@@ -1,5 +1,6 @@
 """DaskBlocks on Dask's local schedulers, and what an error of a cluster is called."""
 
+import re
 import threading
 import time
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from sdulearn.distributed.cluster import (
     WorkersLostError,
     clear_errors,
 )
-from sdulearn.errors import ClusterWarning
+from sdulearn.errors import ClusterWarning, FileError
 
 
 class Numbers:
@@ -119,7 +120,10 @@ def test_errors_say_what_was_lost(error, while_running, after, status):
         assert "tcp://here:8786" in str(caught.value)
         assert status in str(caught.value)
     if error is KILLED:
-        assert "4 workers" in str(caught.value)
+        assert "4 workers died under it (last on tcp://one:1)" in str(caught.value)
+    if expected is WorkerFileError:
+        assert isinstance(caught.value, FileError)
+        assert re.search(r"cannot find a file: .*rows\.parquet.*on a disk that all of them share", str(caught.value))
     # Nothing is begun without a scheduler.
     if status != "running":
         with pytest.raises(SchedulerLostError), clear_errors(client_of(status)):

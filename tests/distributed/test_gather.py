@@ -3,16 +3,14 @@
 from collections import Counter
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sdulearn.distributed import PairLogisticRegression, gather_pairs
 from sdulearn.distributed import chunks as module
+from sdulearn.distributed import gather_pairs
 
 
 def rows_and_codes(n_pairs, n_unlabeled, seed):
@@ -79,29 +77,6 @@ def test_rounds_keep_the_number_of_tasks_down():
     assert len(dict(gathered[1].dask)) < n_blocks**2
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
-def test_sparse_chunks(kind):
-    X, y, _ = rows_and_codes(20, 10, 0)
-    # Pairs that are together stay.
-    y = y[np.argsort(np.abs(y), kind="stable")]
-    gathered = gather_pairs(da.from_array(X, chunks=(10, 1)).map_blocks(kind), da.from_array(y, chunks=8))
-    np.testing.assert_array_equal(gathered[1].compute(), y)
-    np.testing.assert_array_equal(gathered[0].compute().toarray(), X)
-    assert isinstance(gathered[0]._meta, kind)
-    assert all(sparse.issparse(part) for part in blocks_of(gathered[0]))
-
-
-def test_frames():
-    X, y, weight = rows_and_codes(20, 10, 0)
-    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=y, weight=weight)
-    frame = dd.from_pandas(table, npartitions=5)
-    rows, codes, weights = gather_pairs(frame[["a", "b"]], frame["y"], frame["weight"])
-    check(X, y, (rows, codes))
-    assert list(rows.columns) == ["a", "b"]
-    back = rows.compute().assign(y=codes.compute(), weight=weights.compute()).sort_index()
-    pd.testing.assert_frame_equal(back, table)
-
-
 def test_nothing_is_computed(untouchable):
     rows, codes = gather_pairs(untouchable((20, 3), (7, 2)), untouchable((20,), 4, np.int64))
     assert rows.numblocks == (3, 1)
@@ -110,13 +85,3 @@ def test_nothing_is_computed(untouchable):
     assert codes.dtype == np.int64
     with pytest.raises(AssertionError, match="a chunk was computed"):
         codes.compute()
-
-
-def test_half_a_pair_is_named_by_fit():
-    X, y, _ = rows_and_codes(20, 10, 0)
-    keep = np.flatnonzero(np.arange(len(y)) != np.flatnonzero(y)[0])
-    gathered = gather_pairs(da.from_array(X[keep], chunks=8), da.from_array(y[keep], chunks=8))
-    with pytest.raises(ValueError, match="gather_pairs"):
-        PairLogisticRegression().fit(da.from_array(X, chunks=8), y)
-    with pytest.raises(ValueError, match=rf"{abs(y[np.flatnonzero(y)[0]])} stands on one row only"):
-        PairLogisticRegression().fit(*gathered)

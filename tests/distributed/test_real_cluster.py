@@ -26,11 +26,10 @@ from sdulearn.distributed import (
     DaskBlocks,
     SchedulerLostError,
     SDUClassifier,
-    WorkerFileError,
     gather_pairs,
 )
 from sdulearn.distributed.cluster import wait_for
-from sdulearn.errors import FileError, SdulearnError
+from sdulearn.errors import SdulearnError
 
 SECONDS = 1800  # as good as for ever: how long a busy machine takes is not what is tested
 
@@ -84,23 +83,6 @@ def test_no_count_is_waited_for_once_the_total_is_lost(client):
     assert total.status == "cancelled"
     timer.join()
     release.set()
-
-
-def test_errors_of_a_task_and_of_a_file(client):
-    def task(X, y, weight):
-        raise ValueError("these rows are wrong")
-
-    def part():
-        with open("/nowhere/rows.parquet") as file:
-            yield file.read()
-
-    with pytest.raises(ValueError, match="these rows are wrong"):
-        DaskBlocks.from_parts(made_parts([3, 4])).sum(task)
-    message = r"A worker of the cluster cannot find a file: .*/nowhere/rows\.parquet.*on a disk that all of them share"
-    for blocks in (DaskBlocks.from_parts([part]), DaskBlocks.from_parts([part]).persist()):
-        with pytest.raises(WorkerFileError, match=message) as caught:
-            blocks.sum(made_task(), 2.0)
-        assert isinstance(caught.value, FileError)
 
 
 PERSISTED = {

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn.losses import DoubleHinge, get_loss
+from sdulearn.losses import DoubleHinge
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.solvers import interior_point, solve
-from sdulearn.solvers.interior_point import _best_multiple
 from sdulearn.solvers.problem import Design, Problem, Solution
 
 
@@ -53,46 +52,6 @@ def test_more_rows_near_a_kink_than_columns():
     rows = rng.normal(size=(60_000, 10)) + 0.3 * y[:, None] * rng.normal(size=10)
     problem = problem_of(rows, codes, alpha=1e-3)
     assert problem.optimality(solve(problem, "interior_point", 1e-6, 1000)) < 1e-14
-
-
-@pytest.mark.parametrize("change", ["leave", "join", "sides"])
-def test_a_spoiled_guess_is_revised_to_the_solution(waveform, change):
-    """Rows taken off their kinks, put on kinks, or on the wrong side: the solution comes back."""
-    problem = problem_of(*waveform)
-    exact = solve(problem, "interior_point", 1e-8, 1000)
-    z = problem.A @ exact.w
-    kinked = np.abs(np.abs(z) - 1) < 1e-9
-    side = np.where(kinked | (np.abs(z) > 1), np.sign(z), 0.0)
-    nearest = np.argsort(np.where(kinked, np.inf, np.abs(np.abs(z) - 1)))[:2]
-    if change == "leave":
-        some = np.flatnonzero(kinked)[:2]
-        kinked[some] = False
-    elif change == "join":
-        side[nearest] = np.sign(z[nearest])
-        kinked[nearest] = True
-    else:
-        side[nearest] = np.where(side[nearest] == 0, np.sign(z[nearest]), 0.0)
-    start = Solution(np.zeros_like(exact.w), 0, np.zeros_like(problem.a), optimality=np.inf)
-    found = interior_point._improved(problem, start, kinked, side)
-    np.testing.assert_allclose(found.w, exact.w, atol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_no_other_multiple_of_a_start_is_better(seed):
-    """The objective is convex along the ray, so two neighbours that are no lower prove it."""
-    rng = np.random.default_rng(seed)
-    n, d = 30, 3
-    A = rng.normal(size=(n, d)) * rng.choice([0.1, 1, 10], n)[:, None]
-    a = rng.random(n) / n
-    w = rng.normal(size=d)
-    c = A.T @ (a * np.sign(A @ w) * rng.random(n) / 2) + 0.01 * rng.normal(size=d)
-    problem = Problem(A, a, c, np.full(d, 10.0 ** rng.integers(-4, 1)), get_loss("double_hinge"))
-    t = _best_multiple(problem, w)
-    lowest = problem.objective(t * w)
-    for factor in (1 - 1e-4, 1 + 1e-4):
-        assert problem.objective(factor * t * w) >= lowest - 1e-14
-    assert problem.objective(0 * w) >= lowest - 1e-14
-    assert t > 0 or c @ w <= 0
 
 
 @pytest.mark.parametrize("heavy", [1.0, 200.0])

@@ -16,9 +16,7 @@ from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, get_loss
 from sdulearn.pairs import read_pairs, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.solvers import SOLVERS, choose_solver, solve
-from sdulearn.solvers.linalg import with_ones
 from sdulearn.solvers.problem import Design, Problem, Solution
-from sdulearn.solvers.squared import GroupMoments, ridge_path
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
 
@@ -113,26 +111,6 @@ def test_all_solvers_of_a_smooth_loss_agree(waveform, loss):
     fits = [SDUClassifier(loss=loss, solver=s, tol=1e-6).fit(rows, codes) for s in able]
     for fit in fits[1:]:
         np.testing.assert_allclose(fit.coef_, fits[0].coef_, atol=1e-5)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_alphas", [3, 12])
-def test_one_decomposition_serves_all_alphas(waveform, fit_intercept, n_alphas):
-    rows, codes = waveform
-    source = sources(codes)
-    design = Design.from_rows(rows, fit_intercept)
-    A = design.A if fit_intercept else with_ones(design.A)
-    moments = GroupMoments.from_rows(A, source, None, 3)
-    a, m = weights_of(codes)
-    first = [np.flatnonzero(source == k)[0] for k in range(3)]
-    alphas = np.logspace(-5, 0, n_alphas)
-    system = moments.weighted(a[first], m[first], fit_intercept)
-    path = ridge_path(*system, 0.5, alphas.tolist(), fit_intercept)
-    for alpha, w in zip(alphas, path, strict=True):
-        coef, intercept = design.coefficients(w)
-        model = SDUClassifier(alpha=alpha, prior=0.7, fit_intercept=fit_intercept).fit(rows, codes)
-        np.testing.assert_allclose(coef, model.coef_[0], rtol=1e-6, atol=1e-9)
-        assert intercept == pytest.approx(model.intercept_[0], abs=1e-8)
 
 
 def test_a_very_wide_sparse_matrix_is_never_made_dense():
