@@ -58,31 +58,34 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     onnx_columns : What the graph takes.
     """
     graph = Graph()
-    opset = ML_OPSET
     table_model = as_table_model(model)
-    if made := [*table_model.columns.makers]:
+    columns = table_model.columns
+    estimator = table_model.estimator
+    if made := [*columns.makers]:
         raise InputError(
             f"Texts and pictures cannot be read in ONNX: {listed(map(quoted, made))}. Predict with sdulearn, or fit on "
             "features that you compute yourself."
         )
-    if hasattr(table_model.estimator, "coef_"):
-        graph.add_linear_model(table_model)
+    is_linear = hasattr(estimator, "coef_")
+    # Without a table NaN is a value like others, which trees know.
+    rows = graph.features(columns) if is_linear or model is table_model else NUMBERS
+    if is_linear:
+        total = graph.node("Add", graph.node("MatMul", rows, estimator.coef_.T), estimator.intercept_[None, :])
+        graph.decide(total, len(table_model.classes), table_model.link == "logistic")
     else:
-        opset = TREES_OPSET
-        # Without a table NaN is a value like others, which trees know.
-        rows = graph.features(table_model.columns) if model is table_model else NUMBERS
-        graph.add_trees(table_model.estimator, rows, model is table_model and not table_model.columns.keep_gaps)
-    numbers = [str(number) for number in table_model.estimator.classes_.tolist()]
+        graph.add_trees(estimator, rows, model is table_model and not columns.keep_gaps)
+    numbers = [str(number) for number in estimator.classes_.tolist()]
     classes = dict(zip(numbers, table_model.names, strict=True))
-    serialised = graph.serialise(onnx_columns(table_model), classes, opset)
+    serialised = graph.serialise(onnx_columns(table_model), classes, ML_OPSET if is_linear else TREES_OPSET)
     with written_whole(path) as draft:
         draft.write_bytes(serialised)
 
 
 def onnx_columns(model: TableModel | Estimator) -> tuple[list[str], list[str]]:
     """Names of the columns of ``numbers`` and of ``texts``, in order."""
-    numbers, texts = _by_input(as_table_model(model).columns)
-    return [column.name for column, _ in numbers], [column.name for column, _ in texts]
+    columns = as_table_model(model).columns.columns
+    texts = [column.name for column in columns if column.kind == CATEGORY]
+    return [column.name for column in columns if column.kind != CATEGORY], texts
 
 
 def as_table_model(model: TableModel | Estimator) -> TableModel:
@@ -97,13 +100,6 @@ def as_table_model(model: TableModel | Estimator) -> TableModel:
     return TableModel(model, Columns.unscaled([Column(str(name), "number") for name in names]), classes)
 
 
-def _by_input(layout: Columns) -> tuple[list[tuple[Column, slice]], list[tuple[Column, slice]]]:
-    """Number columns and text columns, each with its features."""
-    parts = list(zip(layout.columns, layout.features, strict=True))
-    numbers = [one for one in parts if one[0].kind != CATEGORY]
-    return numbers, [one for one in parts if one[0].kind == CATEGORY]
-
-
 class Graph:
     """Nodes and constants as they are added; every method gives back the name of its result."""
 
@@ -112,90 +108,79 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def add_linear_model(self, model: TableModel) -> None:
-        """The decision as a sum of columns' contributions, and what follows from it."""
-        coef, intercept = model.raw_coefficients
-        numbers, texts = _by_input(model.columns)
-        total = self.constant(intercept[None, :])
-        if numbers:
-            rows, places = self.numbers(model.columns)
-            total = self.node("Add", total, self.product(rows, np.ascontiguousarray(coef[:, places].T)))
-        for place, (column, part) in enumerate(texts):
-            total = self.node("Add", total, self.text_share(place, column, coef[:, part].T))
-        if len(model.classes) > 2:
-            self.many_classes(total)
-        else:
-            self.two_classes(total, model.link == "logistic")
+    def node(self, kind: str, *inputs: str | NDArray[Any] | float, output: str | None = None, **attributes: Any) -> str:
+        """Add a node, and a constant for each input that is no name."""
+        names = [one if isinstance(one, str) else self.constant(np.asarray(one)) for one in inputs]
+        name = output or f"v{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, names, [name], **attributes))
+        return name
 
-    def two_classes(self, total: str, has_probability: bool = True) -> None:
-        """The decision, its sign and, where the model has one, its probability."""
-        decision = self.node("Reshape", total, self.constant(np.array([-1], dtype=np.int64)), output="decision")
-        positive = self.node("Greater", decision, self.constant(np.array(0.0)))
-        one = self.constant(np.array(1, dtype=np.int64))
-        self.node("Where", positive, one, self.constant(np.array(-1, dtype=np.int64)), output="label")
+    def constant(self, value: NDArray[Any]) -> str:
+        """Add a constant."""
+        name = f"c{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(value, name))
+        return name
+
+    def decide(self, total: str, n_classes: int, has_probability: bool = True) -> None:
+        """Decision, label and probability: of two classes by the sign, of more, numbered from 1, by a softmax."""
+        if n_classes > 2:
+            decision = self.node("Identity", total, output="decision")
+            self.node("Add", self.node("ArgMax", decision, axis=1, keepdims=0), 1, output="label")
+            self.node("Softmax", decision, output="probability", axis=1)
+            return
+        decision = self.node("Reshape", total, np.array([-1]), output="decision")
+        self.node("Where", self.node("Greater", decision, 0.0), 1, -1, output="label")
         if has_probability:
             self.node("Sigmoid", decision, output="probability")
 
-    def many_classes(self, total: str) -> None:
-        """A softmax of as many decision values as classes, which are numbered from 1."""
-        decision = self.node("Identity", total, output="decision")
-        place = self.node("ArgMax", decision, axis=1, keepdims=0)
-        self.node("Add", place, self.constant(np.array(1, dtype=np.int64)), output="label")
-        self.node("Softmax", decision, output="probability", axis=1)
-
     def features(self, layout: Columns) -> str:
         """The scaled features, by the very operations of the model: splits are exact."""
-        numbers, texts = _by_input(layout)
-        rows, order = self.numbers(layout) if numbers else ("", [])
-        parts = [rows] if numbers else []
+        parts: list[str] = []
+        order: list[int] = []
+        numbers = [one for one in layout.parts if one[0].kind != CATEGORY]
+        if numbers:
+            rows, order = self.numbers(layout, numbers)
+            parts.append(rows)
+        texts = [one for one in layout.parts if one[0].kind == CATEGORY]
         for place, (column, part) in enumerate(texts):
-            parts.append(self.text_share(place, column, np.eye(len(column.categories))))
+            parts.append(self.one_hot(place, column))
             order += range(part.start, part.stop)
-        joined = self.node("Concat", *parts, axis=1)
-        ordered = self.node("Gather", joined, self.constant(np.argsort(order)), axis=1)
-        centred = self.node("Sub", ordered, self.constant(layout.mean[None, :]))
-        return self.node("Div", centred, self.constant(layout.scale[None, :]))
+        ordered = self.node("Gather", self.node("Concat", *parts, axis=1), np.argsort(order), axis=1)
+        return self.node("Div", self.node("Sub", ordered, layout.mean[None, :]), layout.scale[None, :])
 
-    def numbers(self, layout: Columns) -> tuple[str, list[int]]:
+    def numbers(self, layout: Columns, columns: list[tuple[Column, slice]]) -> tuple[str, list[int]]:
         """Features of the numbers and which they are, NaN replaced by a stand-in unless it is refused or kept."""
-        columns, _ = _by_input(layout)
         kept = [column.fill is None or layout.keep_gaps for column, _ in columns]
         fills = [np.nan if keep else float(column.fill or 0) for (column, _), keep in zip(columns, kept, strict=True)]
         gaps = self.node("IsNaN", NUMBERS)
-        parts = [self.node("Where", gaps, self.constant(np.array([fills])), NUMBERS)]
+        parts = [self.node("Where", gaps, np.array([fills]), NUMBERS)]
         places = [part.start for _, part in columns]
         for k, (column, part) in enumerate(columns):
-            here = self.constant(np.array([k], dtype=np.int64))
-            missing = self.node("Gather", gaps, here, axis=1)
+            missing = self.node("Gather", gaps, np.array([k]), axis=1)
             for j, (cycle, shift) in enumerate(product(column.cycles, (0.0, np.pi / 2)), part.start + 1):
-                turns = self.constant(np.array(2 * np.pi / CYCLES[cycle]))
-                angle = self.node("Mul", self.node("Gather", NUMBERS, here, axis=1), turns)
-                wave = self.node("Sin", self.node("Add", angle, self.constant(np.array(shift))))
-                mean = self.constant(np.array(np.nan if kept[k] else layout.mean[j]))
-                parts.append(self.node("Where", missing, mean, wave))
+                angle = self.node("Mul", self.node("Gather", NUMBERS, np.array([k]), axis=1), 2 * np.pi / CYCLES[cycle])
+                wave = self.node("Sin", self.node("Add", angle, shift))
+                parts.append(self.node("Where", missing, np.nan if kept[k] else layout.mean[j], wave))
                 places.append(j)
             if column.marked:
                 parts.append(self.node("Cast", missing, to=self.onnx.TensorProto.DOUBLE))
                 places.append(part.stop - 1)
         return self.node("Concat", *parts, axis=1), places
 
-    def text_share(self, place: int, column: Column, coefficients: Array) -> str:
-        """Coefficients by category: 0 for an unknown text, the stand-in's for an empty one."""
-        text = self.node("Gather", TEXTS, self.constant(np.array(place, dtype=np.int64)), axis=1)
-        unknown = len(column.categories)
+    def one_hot(self, place: int, column: Column) -> str:
+        """A feature for each category: zeros for an unknown text, the stand-in's for an empty one."""
         places = {category: k for k, category in enumerate(column.categories)}
         if column.fill in places:
             places.setdefault("", places[str(column.fill)])
         index = self.node(
             "LabelEncoder",
-            text,
+            self.node("Gather", TEXTS, place, axis=1),
             domain="ai.onnx.ml",
             keys_strings=list(places),
             values_int64s=list(places.values()),
-            default_int64=unknown,
+            default_int64=len(column.categories),
         )
-        table = np.vstack([coefficients, np.zeros((1, coefficients.shape[1]))])
-        return self.node("Gather", self.constant(table), index, axis=0)
+        return self.node("Gather", np.eye(len(column.categories) + 1, len(column.categories)), index, axis=0)
 
     def add_trees(self, model: Estimator, rows: str, refuse_gaps: bool) -> None:
         """A linear score with boosted trees; ``rows`` are the features, NaN where missing."""
@@ -209,47 +194,45 @@ class Graph:
             total = self.node("Add", total, self.tree_sum(model, rows))
         if refuse_gaps:
             # Zeros, but NaN where a missing feature has no stand-in: trees would pass over it.
-            zeros = self.node("Mul", rows, self.constant(np.array(0.0)))
-            total = self.node("Add", total, self.row_sum(zeros))
+            total = self.node("Add", total, self.row_sum(self.node("Mul", rows, 0.0)))
         if model.n_classes_ > 2:
-            self.many_classes(self.node("Gather", total, self.constant(model.order_), axis=1))
+            total = self.node("Gather", total, model.order_, axis=1)
         else:
-            sign = 1.0 if model.order_[0] == 0 else -1.0
-            self.two_classes(self.node("Mul", total, self.constant(np.array(sign))))
+            total = self.node("Mul", total, 1.0 if model.order_[0] == 0 else -1.0)
+        self.decide(total, model.n_classes_)
 
     def linear_score(self, start: LinearScore, rows: str) -> str:
         """As :meth:`sdulearn.boosting.start.LinearScore.decide`."""
         from sdulearn.boosting.start import MOST_LOGIT
 
         features = start.features
-        means = self.constant(features.mean[None, :])
-        filled = self.node("Where", self.node("IsNaN", rows), means, rows)
+        filled = self.node("Where", self.node("IsNaN", rows), features.mean[None, :], rows)
         columns = self.standardised(filled, features.mean, features.scale)
         if features.kernel is not None:
             columns = self.kernel(features.kernel, columns)
         by_class = start.coef if start.coef.ndim > 1 else start.coef[:, None]
-        product = self.product(columns, np.ascontiguousarray(by_class))
-        score = self.node("Add", product, self.constant(start.intercept))
-        most = self.constant(np.array(MOST_LOGIT))
+        score = self.node("Add", self.node("MatMul", columns, by_class), start.intercept)
         if by_class.shape[1] == 1:
-            return self.node("Clip", score, self.constant(np.array(-MOST_LOGIT)), most)
-        highest = self.node("ReduceMax", score, self.constant(_ACROSS), keepdims=1)
-        return self.node("Max", score, self.node("Sub", highest, most))
+            return self.node("Clip", score, -MOST_LOGIT, MOST_LOGIT)
+        highest = self.node("ReduceMax", score, _ACROSS, keepdims=1)
+        return self.node("Max", score, self.node("Sub", highest, MOST_LOGIT))
 
     def standardised(self, columns: str, mean: Array, scale: Array) -> str:
         """Columns less their mean, multiplied by a scale."""
-        centred = self.node("Sub", columns, self.constant(mean[None, :]))
-        return self.node("Mul", centred, self.constant(scale[None, :]))
+        return self.node("Mul", self.node("Sub", columns, mean[None, :]), scale[None, :])
 
     def kernel(self, kernel: Kernel, rows: str) -> str:
         """``exp(-|a - b|^2 / (2 d))`` with every point of the kernel, then its weights."""
         points, weights, mean, scale = kernel
         own = self.row_sum(self.node("Mul", rows, rows))
-        crossed = self.product(rows, -2 * points.T)
-        squares = self.node("Add", self.node("Add", own, crossed), self.constant((points**2).sum(axis=1)[None, :]))
-        positive = self.node("Max", squares, self.constant(np.array(0.0)))
-        exponent = self.node("Mul", positive, self.constant(np.array(-1 / (2 * points.shape[1]))))
-        return self.standardised(self.product(self.node("Exp", exponent), weights), mean, scale)
+        crossed = self.node("Add", own, self.node("MatMul", rows, -2 * points.T))
+        squares = self.node("Max", self.node("Add", crossed, (points**2).sum(axis=1)[None, :]), 0.0)
+        near = self.node("Exp", self.node("Mul", squares, -1 / (2 * points.shape[1])))
+        return self.standardised(self.node("MatMul", near, weights), mean, scale)
+
+    def row_sum(self, rows: str) -> str:
+        """The sum of each row."""
+        return self.node("ReduceSum", rows, _ACROSS, keepdims=1)
 
     def tree_sum(self, model: Estimator, rows: str) -> str:
         """The mean of all boosters as one sum of trees."""
@@ -277,26 +260,6 @@ class Graph:
             leaf_weights=tensor(leaves, "leaves"),
             **{name: values.astype(np.int64).tolist() for name, values in nodes.items()},
         )
-
-    def row_sum(self, rows: str) -> str:
-        """The sum of each row."""
-        return self.node("ReduceSum", rows, self.constant(_ACROSS), keepdims=1)
-
-    def product(self, rows: str, matrix: Array) -> str:
-        """The matrix product."""
-        return self.node("MatMul", rows, self.constant(matrix))
-
-    def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add a node; the name of its result."""
-        name = output or f"v{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
-
-    def constant(self, value: NDArray[Any]) -> str:
-        """Add a constant; its name."""
-        name = f"c{len(self.constants)}"
-        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
-        return name
 
     def serialise(self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int) -> bytes:
         """The checked file."""
