@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdulearn import columns
-from sdulearn.columns import Column, Columns, Moments, count, decide, pair_codes, usable_scale
+from sdulearn import column_counts
+from sdulearn.column_counts import Moments, count, decide
+from sdulearn.columns import Column, Columns, pair_codes, usable_scale
 from sdulearn.errors import InputError
 from sdulearn.spelling import Spelling
 
@@ -298,7 +299,7 @@ def test_large_numbers_are_not_infinite():
 
 
 def test_texts_are_not_counted_without_end(monkeypatch):
-    monkeypatch.setattr(columns, "MANY_TEXTS", 10)
+    monkeypatch.setattr(column_counts, "MANY_TEXTS", 10)
     pieces = [pa.table({"c": [f"{k}-{j}" for j in range(4)]}) for k in range(100)]
     with pytest.raises(ValueError, match=r"more than 5 different texts in 'c' \(more than 10\)"):
         decided(pieces, most=5)

@@ -34,9 +34,9 @@ FLOORS = [
     [("boosting", "torch"), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
     [
         (
-            "text_columns", "image_columns", "spelling", "columns", "io.excel", "io.ids", "io.tables", "io.rows",
-            "io.survey", "io.embeddings", "io.labels", "streaming", "io.answer_log", "io.importers", "io.answers",
-            "report", "table_model", "io.model_file", "io.onnx", "workflow",
+            "text_columns", "image_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
+            "io.tables", "io.rows", "io.survey", "io.embeddings", "io.labels", "streaming", "io.answer_log",
+            "io.importers", "io.answers", "report", "table_model", "io.model_file", "io.onnx", "workflow",
         ),
         ("asking",),
         ("planning",),

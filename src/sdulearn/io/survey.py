@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.columns import ColumnCounts, Columns, count, decide
+from sdulearn.column_counts import ColumnCounts, count, decide
+from sdulearn.columns import Columns
 from sdulearn.errors import InputError, listed, quoted, require
 from sdulearn.image_columns import MOST_PICTURES, ImageFeatures
 from sdulearn.io.files import Location, is_location
