@@ -342,9 +342,9 @@ def test_random_pairs_have_two_random_rows(path):
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"rank": -1}, "rank -1 is not a place in an order"),
-        ({"rank": "3"}, "rank 3 is not a place in an order"),
-        ({"rank": True}, "rank True is not a place in an order"),
+        ({"rank": -1}, "rank -1 is not a whole number from 0 to 1e+12"),
+        ({"rank": "3"}, "rank 3 is not a whole number from 0 to 1e+12"),
+        ({"rank": True}, "rank True is not a whole number from 0 to 1e+12"),
         ({"number": True}, "number is not a whole number"),
         ({"choices": ["b", "c"]}, "answer 'same' is not a position from 0 to 1, none or unsure"),
         ({"choices": ["b", "c"], "answer": 2}, "answer 2 is not a position from 0 to 1, none or unsure"),

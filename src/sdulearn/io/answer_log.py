@@ -47,7 +47,6 @@ from sdulearn.answers.records import (
     BadRow,
     TableReading,
     given_pairs,
-    is_epsilon,
     read_said,
 )
 from sdulearn.errors import FileError, InputError, shortened
@@ -67,8 +66,8 @@ _FAR = 1 << 40
 Record = dict[str, object]
 Key = tuple[str, int]
 _TEXTS = ("annotator", "time", "kind")
-# Numbers that may be with an answer, and the most that they may be.
-_AMOUNTS = {"seconds": 1e9, "probability": 1.0, "cost": 1e12}
+# Numbers that may be with an answer, and from what to what.
+_LIMITS = {"rank": (0, 10**12), "epsilon": EPSILONS, "seconds": (0, 1e9), "probability": (0, 1), "cost": (0, 1e12)}
 # Line, text, and what it holds where it can be read.
 Piece = tuple[int, bytes, Record | None]
 
@@ -94,31 +93,33 @@ class LogContents:
 
     def apply(self, record: Record, line: int) -> None:
         """Take one more line into account."""
-        reason = ""
         event = record.get("event")
-        if event == "label":
-            self.labels[as_text(record.get("id"))] = as_text(record.get("label"))
-            if record.get("seed") is True:
-                self.examples[as_text(record.get("id"))] = as_text(record.get("label"))
-        elif event == "session":
-            session = as_text(record.get("session"))
-            seed = record.get("seed")
-            if isinstance(seed, int):
-                self.seeds[session] = seed
-            epsilon, reason = _read_epsilon(record)
-            self.epsilons[session] = math.nan if reason else epsilon
-            if isinstance(reading := record.get("reading"), dict):
-                try:
-                    self.reading = read(TableReading, reading)
-                except (TypeError, ValueError) as error:
-                    reason = f"reading of the table: {error}"
-        elif event in ("answer", "change", "undo"):
-            reason = self._apply_answer(str(event), record, line)
-        elif not isinstance(event, str):
-            reason = "no event of a log"
-        # Events of later versions say nothing about answers.
-        if reason:
-            self.bad_rows.append(BadRow(line, reason))
+        try:
+            if event == "label":
+                label = {as_text(record.get("id")): as_text(record.get("label"))}
+                self.labels |= label
+                if record.get("seed") is True:
+                    self.examples |= label
+            elif event == "session":
+                self._begin(as_text(record.get("session")), record)
+            elif event in ("answer", "change", "undo"):
+                self._apply_answer(str(event), record, line)
+            elif not isinstance(event, str):
+                raise ValueError("no event of a log")
+            # Events of later versions say nothing about answers.
+        except ValueError as reason:
+            self.bad_rows.append(BadRow(line, str(reason)))
+
+    def _begin(self, session: str, record: Record) -> None:
+        if isinstance(seed := record.get("seed"), int):
+            self.seeds[session] = seed
+        self.epsilons[session] = math.nan
+        if isinstance(reading := record.get("reading"), dict):
+            try:
+                self.reading = read(TableReading, reading)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"reading of the table: {error}") from None
+        self.epsilons[session] = _number(record, "epsilon")
 
     @property
     def seed(self) -> int | None:
@@ -181,81 +182,63 @@ class LogContents:
             )
         return found.pop() if found else None
 
-    def _apply_answer(self, event: str, record: Record, line: int) -> str:
-        """Apply an answer or a line about one; the reason where that cannot be done."""
+    def _apply_answer(self, event: str, record: Record, line: int) -> None:
+        """Apply an answer or a line about one."""
         number = record.get("number")
-        if not isinstance(number, int) or isinstance(number, bool):
-            return "number is not a whole number"
+        if type(number) is not int:
+            raise ValueError("number is not a whole number")
         key = as_text(record.get("session")), number
-        if event == "undo":
+        if event == "answer":
+            self._add(key, record, line)
+        elif event == "undo":
             if key in self.answers:
                 self.withdrawn[key] = self.answers.pop(key)
             self.undone.add(key)
-            return ""
-        return self._change(key, record) if event == "change" else self._add(key, record, line)
+        elif key in self.answers:
+            known = self.answers[key]
+            self.answers[key] = known._replace(said=_said(record, known.choices, len(known.choices) > 1))
+        elif key not in self.undone:
+            raise ValueError(f"changes answer {number}, which is not in the log")
 
-    def _change(self, key: Key, record: Record) -> str:
-        if key in self.undone:
-            return ""
-        if key not in self.answers:
-            return f"changes answer {key[1]}, which is not in the log"
-        said = read_said(record.get("answer"), (n := len(self.answers[key].choices)), positions=n > 1)
-        if said is None:
-            return _no_answer(record.get("answer"), self.answers[key].choices)
-        self.answers[key] = self.answers[key]._replace(said=said)
-        return ""
-
-    def _add(self, key: Key, record: Record, line: int) -> str:
+    def _add(self, key: Key, record: Record, line: int) -> None:
         left = as_text(record.get("left"))
         listed = record.get("choices", [record.get("right")])
         choices = tuple(map(as_text, listed)) if isinstance(listed, list) else ("",)
-        said = read_said(record.get("answer"), len(choices), positions="choices" in record)
-        if said is None:
-            return _no_answer(record.get("answer"), choices)
-        # The same answer again is a copy of the log; one that was taken back stays so.
+        said = _said(record, choices, "choices" in record)
         if known := self.answers.get(key):
-            same = (left, choices) == (known.left, known.choices)
-            return "" if same else f"answer {key[1]} of its session is about other rows in line {known.line}"
+            # The same answer again is a copy of the log; one that was taken back stays so.
+            if (left, choices) != (known.left, known.choices):
+                raise ValueError(f"answer {key[1]} of its session is about other rows in line {known.line}")
+            return
         if not left or not all(choices):
-            return f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty"
+            raise ValueError(f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty")
         if "choices" in record and len({left, *choices}) <= len(choices):
-            return "left and choices are not different rows"
-        epsilon, reason = _read_epsilon(record)
-        rank = record.get("rank")
-        if isinstance(rank, bool) or not isinstance(rank, int | None) or (rank is not None and rank < 0):
-            return f"rank {str(rank)[:20]} is not a place in an order"
-        if reason:
-            return reason
-        amounts: list[Any] = []
-        for name, most in _AMOUNTS.items():
-            amount: Any = record.get(name)
-            amounts.append(amount)
-            if amount is not None and not (type(amount) in (int, float) and 0 <= amount <= most):
-                return f"{name} {str(amount)[:20]} is not a number from 0 to {most:g}"
-        annotator, kind, time, comment = (
-            as_text(record.get(name)) for name in ("annotator", "kind", "time", "comment")
-        )
+            raise ValueError("left and choices are not different rows")
+        more = {name: _number(record, name) for name in _LIMITS}
+        more |= {name: as_text(record.get(name)) for name in (*_TEXTS, "comment")}
         standing = self.withdrawn if key in self.undone else self.answers
-        session, number = key
-        more: tuple[Any, ...] = (annotator, kind, number, rank, epsilon, time, session, line, comment, *amounts)
-        standing[key] = Answer(left, choices, said, *more)
-        return ""
+        standing[key] = Answer(left, choices, said, session=key[0], number=key[1], line=line, **more)
 
 
-def _no_answer(answer: object, choices: tuple[str, ...]) -> str:
-    several = f"a position from 0 to {len(choices) - 1}, none or unsure"
-    ways = several if len(choices) > 1 else "same, different or unsure"
-    return f"answer {shortened(repr(answer))} is not {ways}"
+def _said(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
+    """What a line says of its choices."""
+    said = read_said(record.get("answer"), len(choices), positions=positions)
+    if said is None:
+        several = f"a position from 0 to {len(choices) - 1}, none or unsure"
+        ways = several if len(choices) > 1 else "same, different or unsure"
+        raise ValueError(f"answer {shortened(repr(record.get('answer')))} is not {ways}")
+    return said
 
 
-def _read_epsilon(record: Record) -> tuple[float | None, str]:
-    """The privacy of a line, and what is wrong with it."""
-    epsilon = record.get("epsilon")
-    if epsilon is None:
-        return None, ""
-    if is_epsilon(epsilon):
-        return float(epsilon), ""
-    return None, f"epsilon {str(epsilon)[:20]} is not a number from {EPSILONS[0]:g} to {EPSILONS[1]:g}"
+def _number(record: Record, name: str) -> Any:
+    """A number of a line; None where it is not there."""
+    value: Any = record.get(name)
+    low, high = _LIMITS[name]
+    kinds = (int,) if name == "rank" else (int, float)
+    if value is not None and not (type(value) in kinds and low <= value <= high):
+        whole = "whole " if name == "rank" else ""
+        raise ValueError(f"{name} {str(value)[:20]} is not a {whole}number from {low:g} to {high:g}")
+    return value
 
 
 def is_log_record(record: Mapping[str, object]) -> bool:
@@ -344,6 +327,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
     of = np.array([k for k, *_ in pairs], dtype=np.intp)
     counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
     texts = {field: np.array([getattr(one, field) for one in given], dtype=object) for field in _TEXTS}
+    sure = _amounts(given, "probability", of)
     return Answers(
         name=name,
         ids=np.array([ends for _, *ends, _ in pairs], dtype=object).reshape(-1, 2),
@@ -363,9 +347,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         questions=of if columns["id_b"] == "choices" else None,
         reading=contents.reading,
         seconds=_amounts(given, "seconds", of),
-        certainty=None
-        if (sure := _amounts(given, "probability", of)) is None
-        else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
+        certainty=None if sure is None else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
         audits=contents.audits() or None,
     )
 
@@ -411,16 +393,14 @@ class AnswerLog:
 
     def append(self, answer: Answer[str]) -> Answer[str]:
         """Write an answer under the next number; it is on the disk when this returns."""
+        answer = answer._replace(said=self._check(answer.said, answer.choices))
         number = self._last + 1
         several = len(answer.choices) > 1
         compared: Record = {"choices": list(answer.choices)} if several else {"right": answer.right}
         record: Record = {"event": "answer", "number": number, "left": answer.left, **compared}
         record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
-        optional = {"rank": answer.rank, "epsilon": answer.epsilon, "comment": answer.comment or None}
-        optional |= {name: getattr(answer, name) for name in _AMOUNTS}
-        record |= {name: value for name, value in optional.items() if value is not None}
-        if answer.said != read_said(answer.said, len(answer.choices), positions=True):
-            raise InputError(f"{_no_answer(answer.said, answer.choices).capitalize()}.")
+        optional = {name: getattr(answer, name) for name in (*_LIMITS, "comment")}
+        record |= {name: value for name, value in optional.items() if value not in (None, "")}
         self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]
@@ -433,16 +413,19 @@ class AnswerLog:
     def change(self, key: Key, answer: object, annotator: str = "") -> None:
         """Give another answer to the same question."""
         known = self._standing(key, "change")
-        said = read_said(answer, len(known.choices), positions=True)
-        if said is None:
-            raise InputError(f"{_no_answer(answer, known.choices).capitalize()}.")
-        answer = known._replace(said=said).spoken
+        answer = known._replace(said=self._check(answer, known.choices)).spoken
         self._append({"event": "change", "number": key[1], "answer": answer, "annotator": annotator}, key[0])
 
     def label(self, row_id: str, label: str, annotator: str = "", *, seed: bool = False) -> None:
         """Name the class of a row; a seed is an example of it from the start."""
         seeded = {"seed": True} if seed else {}
         self._append({"event": "label", "id": row_id, "label": label, **seeded, "annotator": annotator})
+
+    def _check(self, said: object, choices: tuple[str, ...]) -> int | str:
+        try:
+            return _said({"answer": said}, choices, positions=True)
+        except ValueError as error:
+            raise InputError(f"{str(error).capitalize()}.") from None
 
     def _standing(self, key: Key, event: str) -> Answer[str]:
         if key not in self.contents.answers:
