@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import column_counts
-from sdulearn.column_counts import Moments, count, decide
+from sdulearn.column_counts import count, decide
 from sdulearn.columns import Column, Columns, pair_codes, usable_scale
 from sdulearn.errors import InputError
 from sdulearn.spelling import Spelling
@@ -290,14 +290,6 @@ def test_numbers_of_any_type(dtype, chunked):
     assert X.ravel().tolist() == [3, 100]
 
 
-def test_large_numbers_are_not_infinite():
-    """Their sum is beyond the range of a float, they themselves are not."""
-    table = pa.table({"n": [1e308, 1e308, -1e308]})
-    found = Columns.unscaled([Column("n", "number")])
-    assert found.encode("t", table)[0].ravel().tolist() == [1e308, 1e308, -1e308]
-    assert count(table["n"], np.arange(3), False).n_infinite == 0
-
-
 def test_texts_are_not_counted_without_end(monkeypatch):
     monkeypatch.setattr(column_counts, "MANY_TEXTS", 10)
     pieces = [pa.table({"c": [f"{k}-{j}" for j in range(4)]}) for k in range(100)]
@@ -355,17 +347,6 @@ def test_other_texts_in_prediction(kind, text, message):
     # All that is wrong, at once.
     assert str(error.value).startswith("t: 2 problems. (1) ")
     assert "'y' (1, the first '?!' in row 1)" in str(error.value)
-
-
-@pytest.mark.parametrize("cuts", [[1], [1, 2, 3], [10, 500, 990], range(1, 1000)])
-def test_moments_of_portions(cuts):
-    """Also where the mean is a million spreads, and sums of squares would keep four digits of the variance."""
-    for mean, spread in ((0, 1), (1e6, 1), (-3, 1e-3), (5, 0)):
-        x = np.random.default_rng(0).normal(mean, spread, 1000)
-        found = reduce(add, map(Moments.of, np.split(x, cuts)))
-        assert found.n == 1000
-        np.testing.assert_allclose(found.mean, x.mean(), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(found.squares / 1000, x.var(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e6 + 0.1, -1e6, 1e-250])

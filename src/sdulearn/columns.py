@@ -39,9 +39,9 @@ Where: TypeAlias = Callable[[int], str]
 """Where a row stands, for messages: "line 7" of a text file, for example; rows are counted from 0."""
 
 
-def in_row(number: int) -> str:
-    """The number of a row, from 1."""
-    return f"row {number + 1:,}"
+def in_row(number: int, above: int = 0) -> str:
+    """The number of a row, from 1; rows may be above the first."""
+    return f"row {above + number + 1:,}"
 
 
 class Problem(Exception):

@@ -381,7 +381,7 @@ REFUSED = [
     ("task,worker,label\na|b,w,1\na,w,1\n", "csv", "such as 'a' do not name the two ends"),
     ('task,worker,label\n"a|b,c",w,1\n"d|e,f",w,1\n', "csv", "can be taken apart at several marks"),
     (as_lines([log_line(1, "", "b")]), "jsonl", r"no line of this log can be read\. Line 1: left is empty"),
-    ("{", "json", "is not JSON: it must hold an object"),
+    ("{", "json", "is not JSON, or is cut off: it must hold an object"),
     ('[{"id_a": 1}, {"id_b":\n 2', "json", "is not JSON, or is cut off"),
     ("[" * 50_000, "json", "is not JSON"),
     ("[]", "json", "which column is id_a and id_b and label"),

@@ -461,15 +461,6 @@ def test_a_survey_keeps_drawn_numbered_and_named_rows_in_any_order(monkeypatch, 
     np.testing.assert_allclose(found.counts["x"].form(".").mean, frame["x"].mean())
 
 
-def test_no_row_is_drawn_beyond_the_highest_mark():
-    table = open_table(pd.DataFrame({"x": np.arange(1000.0)}))
-    limit = np.sort(scramble(np.arange(1000)))[29]
-    wanted = type(look_for(table))(("x",), frozenset(), (), n_drawn=20, highest=int(limit))
-    rows = surveyed(table, wanted).rows
-    assert (scramble(rows) <= limit).all()
-    assert len(rows) == 30
-
-
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
 def test_no_thread_of_pyarrow_reads_a_python_file(tmp_path, monkeypatch, name):
     """Such a thread aborts the program where it ends before the thread does."""
@@ -518,13 +509,6 @@ def test_ids_that_count_from_one_are_no_row_numbers(waves, tmp_path):
     assert model.columns.id_column == streamed.columns.id_column == "key"
     assert share_right(model, table, truth) > 0.8
     np.testing.assert_allclose(streamed.estimator.coef_, model.estimator.coef_, atol=1e-8)
-
-
-def test_row_numbers_are_taken_where_no_column_fits(waves):
-    frame, ends, same, truth = waves
-    model = fit_table(frame, answers_of(ends, same), model="linear")
-    assert model.columns.id_column is None
-    assert share_right(model, frame, truth) > 0.8
 
 
 def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
@@ -595,5 +579,5 @@ def test_the_area_of_the_cells_that_have_a_value():
     """Rows and cells that do not say where they are follow the one before."""
     first = b'<row><c><v>1</v></c><c r="C1"><v>2</v></c></row>'
     sheet = b"<s>" + first + b'<row/><row><c/><c><is>x</is></c></row><row r="9"><c r="Z9"/></row></s>'
-    assert excel._filled_area(io.BytesIO(sheet)) == (3, 3, 3)
-    assert excel._filled_area(io.BytesIO(b"<s/>"))[0] == 0
+    assert excel.filled_area(excel.tags_of(io.BytesIO(sheet))) == (3, 3, 3)
+    assert excel.filled_area(())[0] == 0

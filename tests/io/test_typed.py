@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
-from sdulearn.io.typed import finite, plain, read
+from sdulearn.io.typed import plain, read
 from sdulearn.types import Between, Count, Probability
 
 
@@ -84,14 +84,6 @@ def test_a_missing_key_is_named():
         read(Part, {"share": 0.5})
     with pytest.raises(ValueError, match="expected a number from 0 to 1"):
         read(Part | None, {"name": "a", "share": 7})
-
-
-def test_arrays():
-    given = np.array([[1.0, -2.0]])
-    assert finite(given) is given
-    for wrong in (np.array([1]), np.array([1.0, np.nan]), np.array([np.inf])):
-        with pytest.raises(ValueError, match="missing or infinite"):
-            finite(wrong)
 
 
 @pytest.mark.parametrize(

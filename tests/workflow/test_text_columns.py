@@ -166,16 +166,17 @@ def test_commands(told, tmp_path, capsys):
 def test_fit_reads_the_table_as_it_was_asked_about(told, tmp_path):
     """Texts, and columns left out, are in the log: three commands from a table to its classes."""
     _, table, _, y, _ = told
-    short = [" ".join(one.split()[:2]) for one in table.notes]
-    things = table[["id"]].assign(notes=short, truth=y, size=np.arange(400) % 7)
+    short = [" ".join(one.split()[:2]) for one in table.notes[:120]]
+    things = table[["id"]][:120].assign(notes=short, truth=y[:120], size=np.arange(120) % 7)
     things.to_csv(tmp_path / "things.csv", index=False)
     log, model = tmp_path / "answers.jsonl", tmp_path / "m.sdu"
-    asking = ["--text", "notes", "--oracle", "truth", "--drop", "size", "--questions", "30", "--seed", "1"]
+    asking = ["--text", "notes", "--oracle", "truth", "--drop", "size", "--questions", "20", "--seed", "1"]
     assert main(["ask", str(tmp_path / "things.csv"), *asking, "-o", str(log)]) == 0
-    assert main(["fit", "--features", str(tmp_path / "things.csv"), "--pairs", str(log), "-o", str(model)]) == 0
+    fitting = ["--pairs", str(log), "--model", "linear", "-o", str(model)]
+    assert main(["fit", "--features", str(tmp_path / "things.csv"), *fitting]) == 0
     assert main(["predict", str(model), str(tmp_path / "things.csv"), "-o", str(tmp_path / "out.csv")]) == 0
     columns = load_model(model).columns
     assert [(one.name, one.kind) for one in columns.columns] == [("notes", "text")]
     # What is asked for goes first.
-    other = fit_table(tmp_path / "things.csv", log, drop=["notes"], categories=["size"], method="joint")
+    other = fit_table(tmp_path / "things.csv", log, drop=["notes"], categories=["size"], model="linear")
     assert [(one.name, one.kind) for one in other.columns.columns] == [("size", "category")]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
-from typing import IO, NamedTuple
-from xml.parsers.expat import ExpatError, ParserCreate
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, NamedTuple, TypeAlias
+from xml.etree.ElementTree import ParseError, iterparse
+from zipfile import BadZipFile, ZipFile
 
 from sdulearn.errors import InputError, listed, quoted, require
 from sdulearn.io.files import Location, as_text, cannot_open, column_names, header_place
@@ -17,7 +17,9 @@ from sdulearn.types import ArrowColumn, ArrowTable
 _LARGE = 5_000_000
 _FILLED = 0.01
 _CELL = re.compile(r"([A-Za-z]{1,9})([0-9]{1,9})")
-_NOT_A_WORKBOOK = (BadZipFile, ExpatError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error)
+_NOT_A_WORKBOOK = (BadZipFile, ParseError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error)
+
+Tag: TypeAlias = tuple[str, Mapping[str, str]]
 
 
 class SheetCells(NamedTuple):
@@ -34,7 +36,7 @@ def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | Non
     calamine = require("python_calamine", "excel")
     try:
         with ZipFile(path) as archive:
-            sheets = [one["name"] for one in _tags(archive, "xl/workbook.xml", "sheet")]
+            sheets = [one["name"] for name, one in _tags(archive, "xl/workbook.xml") if name == "sheet"]
             place = _sheet_place(path, sheets, sheet)
             _refuse_far_cells(path, archive, place)
         found = calamine.CalamineWorkbook.from_path(path).get_sheet_by_index(place)
@@ -66,40 +68,33 @@ def _sheet_place(path: Location, names: list[str], wanted: str | None) -> int:
 
 def _refuse_far_cells(path: Location, archive: ZipFile, place: int) -> None:
     """Refuse a few cells far apart: calamine asks for the memory of all between, and aborts."""
-    for member in _sheet_file(archive, place):
-        with archive.open(member) as file:
-            count, height, width = _filled_area(file)
-        if height * width > _LARGE and count < _FILLED * height * width:
-            raise InputError(
-                f"{path}: the {count:,} cells of its sheet are spread over {height:,} rows and {width:,} columns. "
-                "Delete those far away from the table, or save the sheet as CSV."
-            )
+    count, height, width = filled_area(_tags(archive, _sheet_file(archive, place)))
+    if height * width > _LARGE and count < _FILLED * height * width:
+        raise InputError(
+            f"{path}: the {count:,} cells of its sheet are spread over {height:,} rows and {width:,} columns. "
+            "Delete those far away from the table, or save the sheet as CSV."
+        )
 
 
-def _filled_area(file: IO[bytes]) -> tuple[int, int, int]:
-    """Number of the cells that have a value, and height and width of the rectangle around them."""
+def filled_area(tags: Iterable[Tag]) -> tuple[int, int, int]:
+    """Number of the cells that have a value, and height and width of the rectangle around them.
+
+    Rows and cells that do not say where they are follow the one before.
+    """
     count = 0
     row = column = -1
     rows: set[int] = set()
     columns: set[int] = set()
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        """Follow a tag; rows and cells that do not say where they are follow the one before."""
-        nonlocal count, row, column
-        name = tag.rpartition(":")[2]
+    for name, attributes in tags:
         if name == "row":
             row = _place("A" + attributes["r"])[0] if "r" in attributes else row + 1
             column = -1
         elif name == "c":
-            column += 1
-            if "r" in attributes:
-                row, column = _place(attributes["r"])
+            row, column = _place(attributes["r"]) if "r" in attributes else (row, column + 1)
         elif name in ("v", "is"):
             count += 1
             rows.add(row)
             columns.add(column)
-
-    _parse(file, start)
     return count, max(rows, default=0) - min(rows, default=1) + 1, max(columns, default=0) - min(columns, default=1) + 1
 
 
@@ -115,43 +110,34 @@ def _place(cell: str) -> tuple[int, int]:
     return int(found[2]) - 1, column - 1
 
 
-def _parse(file: IO[bytes], start: Callable[[str, dict[str, str]], None]) -> None:
-    parser = ParserCreate()
-    parser.StartElementHandler = start
-    parser.ParseFile(file)
-
-
-def _tags(archive: ZipFile, name: str, wanted: str) -> list[dict[str, str]]:
-    """The attributes of all tags of a name, in order."""
-    found: list[dict[str, str]] = []
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        if tag.rpartition(":")[2] == wanted:
-            found.append(attributes)
-
-    for member in _members(archive, name):
-        with archive.open(member) as file:
-            _parse(file, start)
-    return found
-
-
-def _sheet_file(archive: ZipFile, place: int) -> list[ZipInfo]:
+def _sheet_file(archive: ZipFile, place: int) -> str:
     """The file of a sheet, by the names under which calamine looks for it."""
-    first = ([*_tags(archive, "xl/workbook.xml", "sheet"), {}])[place]
-    sheet_id = next((value for name, value in first.items() if name.endswith(":id")), None)
-    for relationship in _tags(archive, "xl/_rels/workbook.xml.rels", "Relationship"):
-        if relationship.get("Id") == sheet_id:
-            target = relationship["Target"].removeprefix("/")
-            return _members(archive, target if target.startswith("xl/") else f"xl/{target}")
+    sheets = [attributes for name, attributes in _tags(archive, "xl/workbook.xml") if name == "sheet"]
+    sheet_id = next((value for name, value in [*sheets, {}][place].items() if name.endswith("}id")), None)
+    for _, attributes in _tags(archive, "xl/_rels/workbook.xml.rels"):
+        if sheet_id is not None and attributes.get("Id") == sheet_id:
+            target = attributes["Target"].removeprefix("/")
+            return target if target.startswith("xl/") else f"xl/{target}"
     raise BadZipFile("there is no such sheet")
 
 
-def _members(archive: ZipFile, name: str) -> list[ZipInfo]:
-    """Files of a name, however its letters and slashes are written."""
+def _tags(archive: ZipFile, name: str) -> Iterator[Tag]:
+    """The tags of a file in order, however the letters and slashes of its name are written."""
     found = [one for one in archive.infolist() if one.filename.replace("\\", "/").lower() == name.lower()]
     if not found:
         raise BadZipFile(f"there is no {name}")
-    return found
+    for member in found:
+        with archive.open(member) as file:
+            yield from tags_of(file)
+
+
+def tags_of(file: IO[bytes]) -> Iterator[Tag]:
+    """Name and attributes of each tag of an XML file, which is never in memory whole."""
+    for event, element in iterparse(file, ("start", "end")):
+        if event == "start":
+            yield element.tag.rpartition("}")[2], element.attrib
+        else:
+            element.clear()
 
 
 def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:

@@ -1,13 +1,14 @@
 """Answers as other tools write them: Label Studio, Argilla, Prodigy, crowds, clusterings.
 
-A tool's file is recognised by what it holds, not by its name. To add one, write ``read_NAME(sheet)`` and enter it in
-``FORMATS`` with what tells its files, so strictly that no plain table is taken for one.
+A tool's file is recognised by what it holds, not by its name. To add one, write its reader and enter it in ``FORMATS``
+with what tells its files, so strictly that no plain table is taken for one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
+from functools import partial
 
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import as_text
@@ -41,10 +42,6 @@ def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
     return FORMATS[found[0]][1](sheet) if found else sheet
 
 
-def _objects(sheet: Sheet) -> Iterator[Record]:
-    return (record for _, record in sheet.records() if isinstance(record, dict))
-
-
 def _each(sheet: Sheet, read: Callable[[Record], Record | str]) -> list[NumberedRecord]:
     """What is read of each record; one that is unreadable stays so."""
     return [(number, one if isinstance(one, str) else read(one)) for number, one in sheet.records()]
@@ -57,11 +54,11 @@ _ALL = "\0all"
 
 
 def _annotated(
-    sheet: Sheet,
     name: str,
     read: Callable[[Record], tuple[Record, list[Said]] | str],
     skipped: str,
     columns: dict[str, str],
+    sheet: Sheet,
 ) -> Sheet:
     """A row per person and record; ``read`` gives the data of a record, and what each person said.
 
@@ -101,16 +98,9 @@ def _words(value: object) -> str:
 # Label Studio has tasks with annotations, whose choices are the answers.
 
 
-def read_label_studio(sheet: Sheet) -> Sheet:
-    """A row per annotation; every choice that the page asked for is a column."""
-    columns = {"annotator": "completed_by", "time": "created_at", "seconds": "lead_time"}
-    return _annotated(sheet, "label_studio", _task, "skipped", columns)
-
-
 def _task(task: Record) -> tuple[Record, list[Said]] | str:
     # Annotations were called completions before 2021.
-    found = task.get("annotations")
-    found = task.get("completions") if found is None else found
+    found = task.get("completions") if task.get("annotations") is None else task["annotations"]
     data = task.get("data")
     if not isinstance(data, dict) or not isinstance(found, list):
         return "no task of Label Studio"
@@ -178,18 +168,11 @@ _STATUS = ".responses.status"
 Response = tuple[object, str, object, object]
 
 
-def read_argilla(sheet: Sheet) -> Sheet:
-    """A row per person and record; ids are among its fields or metadata."""
-    return _annotated(sheet, "argilla", _argilla_record, _DISCARDED, {"annotator": "user_id"})
-
-
 def _argilla_record(record: Record) -> tuple[Record, list[Said]] | str:
-    data: Record = {}
-    for part in (record.get("metadata"), record.get("fields")):
-        data |= part if isinstance(part, dict) else {}
-    responses = record.get("responses")
-    if not isinstance(record.get("fields"), dict) or not isinstance(responses, dict | list | None):
+    fields, metadata, responses = (record.get(name) for name in ("fields", "metadata", "responses"))
+    if not isinstance(fields, dict) or not isinstance(responses, dict | list | None):
         return "no record of Argilla"
+    data = {**(metadata if isinstance(metadata, dict) else {}), **fields}
     if isinstance(responses, dict):
         # By question (version 2).
         given = [(question, one) for question, found in responses.items() if isinstance(found, list) for one in found]
@@ -203,11 +186,10 @@ def _of_person(response: object) -> list[Response]:
     """All that a person said (version 1)."""
     if not isinstance(response, dict) or not isinstance(response.get("values"), dict | None):
         return []
-    about = (response.get("user_id"), response.get("status"))
-    values = response.get("values") or {}
-    if not values and about[1] == _DISCARDED:
-        values = {_ALL: True}
-    return [(about[0], question, said.get("value") if isinstance(said, dict) else said, about[1])
+    person = response.get("user_id")
+    status = response.get("status")
+    values = response.get("values") or ({_ALL: True} if status == _DISCARDED else {})
+    return [(person, question, said.get("value") if isinstance(said, dict) else said, status)
             for question, said in values.items()]  # fmt: skip
 
 
@@ -219,11 +201,6 @@ def _by_person(responses: list[Response]) -> list[Said]:
             said = people.setdefault(as_text(person), {"user_id": as_text(person)})
             said[question] = _DISCARDED if status == _DISCARDED else _words(value)
     return list(people.values())
-
-
-def read_argilla_flat(sheet: Sheet) -> Sheet:
-    """A row per person and record, as Argilla gives them to datasets."""
-    return _annotated(sheet, "argilla_flat", _flat_record, _DISCARDED, {"annotator": "user_id"})
 
 
 def _flat_record(record: Record) -> tuple[Record, list[Said]] | str:
@@ -301,7 +278,8 @@ def read_crowd(sheet: Sheet) -> Sheet:
     """A row per worker and task, which is split at the one mark that splits all tasks in two."""
     names = by_plain_name(sheet.header)
     task, label = (next(names[name] for name in some if name in names) for some in (_TASKS, _LABELS))
-    mark = _only_mark(sheet.name, task, {as_text(row.get(task)) for row in _objects(sheet)} - {""})
+    cells = (as_text(row.get(task)) for _, row in sheet.records() if isinstance(row, dict))
+    mark = _only_mark(sheet.name, task, set(cells) - {""})
 
     def with_ends(row: Record) -> Record:
         first, _, second = as_text(row.get(task)).partition(mark)
@@ -313,7 +291,8 @@ def read_crowd(sheet: Sheet) -> Sheet:
 
 
 def _only_mark(name: str, task: str, texts: set[str]) -> str:
-    marks = [mark for mark in _MARKS if texts and all(_splits(text, mark) for text in texts)]
+    parts = {mark: [[end.strip() for end in text.split(mark)] for text in texts] for mark in _MARKS}
+    marks = [mark for mark in _MARKS if texts and all(len(ends) == 2 and all(ends) for ends in parts[mark])]
     if len(marks) == 1:
         return marks[0]
     example = f" such as {quoted(min(texts))}" if texts else ""
@@ -322,11 +301,6 @@ def _only_mark(name: str, task: str, texts: set[str]) -> str:
         f"{name}: the tasks in {quoted(task)}{example} {why}. Add two columns id_a and id_b with the ids of each "
         "task's two points (or name yours with `columns`), or write tasks as a|b."
     )
-
-
-def _splits(text: str, mark: str) -> bool:
-    parts = text.split(mark)
-    return len(parts) == 2 and all(part.strip() for part in parts)
 
 
 # Constraints of clusterings are one JSON object.
@@ -379,15 +353,18 @@ def read_link_lists(sheet: Sheet) -> Sheet:
     return sheet.of("link_lists", rows, columns=_COLUMNS, words=words)
 
 
+def _any(sheet: Sheet, read: Callable[[Record], object]) -> bool:
+    """Whether any record can be read."""
+    return any(isinstance(one, dict) and not isinstance(read(one), str) for _, one in sheet.records())
+
+
+_LABEL_STUDIO = {"annotator": "completed_by", "time": "created_at", "seconds": "lead_time"}
+_ARGILLA = {"annotator": "user_id"}
 # By name: what tells its files, from the content and the names of columns; and its reader.
 FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], bool], Callable[[Sheet], Sheet]]] = {
     "label_studio": (
-        lambda sheet, header: (
-            "data" in header
-            and bool({"annotations", "completions"} & header)
-            and any(not isinstance(_task(one), str) for one in _objects(sheet))
-        ),
-        read_label_studio,
+        lambda sheet, header: "data" in header and bool({"annotations", "completions"} & header) and _any(sheet, _task),
+        partial(_annotated, "label_studio", _task, "skipped", _LABEL_STUDIO),
     ),
     "label_studio_flat": (lambda sheet, header: header >= _FLAT, read_label_studio_flat),
     "prodigy": (
@@ -395,27 +372,21 @@ FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], bool], Callable[[Sheet], Sh
         read_prodigy,
     ),
     "argilla": (
-        lambda sheet, header: (
-            {"fields", "responses"} <= header
-            and any(not isinstance(_argilla_record(one), str) for one in _objects(sheet))
-        ),
-        read_argilla,
+        lambda sheet, header: {"fields", "responses"} <= header and _any(sheet, _argilla_record),
+        partial(_annotated, "argilla", _argilla_record, _DISCARDED, _ARGILLA),
     ),
     "argilla_flat": (
         lambda sheet, header: any(
             name.endswith(_USERS) and name.removesuffix(_USERS) + _RESPONSES in header for name in header
         ),
-        read_argilla_flat,
+        partial(_annotated, "argilla_flat", _flat_record, _DISCARDED, _ARGILLA),
     ),
     "interactive_clustering": (
         lambda sheet, header: bool(sheet.document) and all(map(_is_constraint, (sheet.document or {}).values())),
         read_interactive_clustering,
     ),
     "link_lists": (lambda sheet, header: bool(sheet.document) and _is_links(sheet.document or {}), read_link_lists),
-    "crowd": (
-        lambda sheet, header: any(name.strip().lower() in _TASKS for name in header) and _is_crowd(sheet.header),
-        read_crowd,
-    ),
+    "crowd": (lambda sheet, header: _is_crowd(sheet.header), read_crowd),
 }
 # Tools for linking records, by the one object that a file is and the plain names of its columns.
 LINKERS: dict[str, Callable[[Record, set[str]], bool]] = {

@@ -133,28 +133,25 @@ def _json_content(name: str, file_format: str, text: str) -> Sheet:
         return Sheet(name, "json", *tabulate([(k, _object(item)) for k, item in enumerate(whole, 1)]))
     if isinstance(whole, dict):
         return Sheet(name, file_format, *tabulate([(1, whole)]), whole)
-    if file_format == "json" and "\n" not in text.strip():
-        raise InputError(f"{name} is not JSON: it must hold an object, a list of objects, or an object a line.")
     lines = [(k, line) for k, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
-    records: list[NumberedRecord] = [(k, _object(_parsed(line))) for k, line in lines]
+    records = [(k, _object(_parsed(line))) for k, line in lines]
     if file_format == "json" and not any(isinstance(record, dict) for _, record in records):
-        raise InputError(f"{name} is not JSON, or is cut off. Export or copy it again.")
+        raise InputError(
+            f"{name} is not JSON, or is cut off: it must hold an object, a list of objects, or an object a line. "
+            "Export or copy it again."
+        )
     return Sheet(name, "jsonl", *tabulate(records))
 
 
-_BROKEN = object()
-
-
 def _parsed(text: str) -> object:
+    """What a text holds; nothing where it is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return _BROKEN
+        return None
 
 
 def _object(value: object) -> Record | str:
-    if value is _BROKEN:
-        return "not JSON"
     return value if isinstance(value, dict) else "not a JSON object"
 
 

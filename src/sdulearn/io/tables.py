@@ -149,7 +149,7 @@ def open_table(source: Location | Frame) -> Table:
             found = read_workbook(path, sheet, skip_rows)
             notes = {"above": found.place - 1, "sheet": found.sheet}
             table = _held(path, name, sheet_table(found, _MISSING))
-            return replace(table, notes=notes, where=partial(_in_sheet, found.place))
+            return replace(table, notes=notes, where=partial(in_row, above=found.place))
         if name == "jsonl":
             types = _json_types(path)
             parts = (partial(_numbered, partial(_json_rows, path, types)),)
@@ -245,10 +245,6 @@ def _line(path: str, mark: str, head: int, row: int) -> str:
         for _ in islice(filter(None, rows), row + 1):
             pass
     return f"line {head + rows.line_num:,}"
-
-
-def _in_sheet(place: int, row: int) -> str:
-    return f"row {place + row + 1:,}"
 
 
 @contextmanager
