@@ -46,8 +46,8 @@ _MANY_CLASSES = 50
 # Answers about entities tie more groups by "similar" than this, at least half of them of no more points than this.
 _ENTITY_GROUPS = 100
 _ENTITY_SIZE = 3
-# The same answers in random order would put this share of the tied points into groups twice as large, and so many
-# times as many as the answers did.
+# The same answers in random order would put this share of the tied points, and so many times as many as the answers
+# did, into groups twice as large.
 _ENTITY_SHARE = 0.2
 _ENTITY_TIMES = 5
 _ENTITY_DRAWS = 5
@@ -115,7 +115,7 @@ def check_assumptions(
     # A point counts once, on the first of its rows.
     first = np.unique(graph.row_point, return_index=True)[1]
     found += check_population(rows[first], graph.ends, names)
-    return found + check_shared_points(pairs) + check_graph_contradictions(graph)
+    return found + check_shared_points(pairs) + check_contradictions(graph)
 
 
 def check_answers_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
@@ -167,13 +167,9 @@ def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask
         return []
     observed = float(_pair_excess(up[size > 1], m).sum())
     drawn = _drawn_excess(m, 0.5 if prior is None else prior)
-    low = (1 + np.sum(drawn <= observed)) / (1 + len(drawn))
-    high = (1 + np.sum(drawn >= observed)) / (1 + len(drawn))
-    counts = {
-        "n_answers": graph.n_answers,
-        "n_points": int(m.sum()),
-        "share": (1 + observed / float(m.sum())) / 2,
-    }
+    low, high = ((1 + np.sum(beyond)) / (1 + len(drawn)) for beyond in (drawn <= observed, drawn >= observed))
+    n_points = int(m.sum())
+    counts = {"n_answers": graph.n_answers, "n_points": n_points, "share": (1 + observed / n_points) / 2}
     p_value = low if prior is None else 2 * min(low, high)
     return _ratio_finding(counts, prior) if p_value < LEVEL else []
 
@@ -285,20 +281,14 @@ def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> lis
     return found
 
 
-def check_contradictions(checks: AnswerChecks) -> list[Finding]:
+def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
     """Answers that cannot all be right."""
-    kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
+    if isinstance(answers, AnswerGraph):
+        doubted = answers.contradictory[answers.component[answers.ends[:, 0]]]
+        answers = check_answers(restrict(answers, doubted, np.zeros(answers.n_points, dtype=bool)))
+    kinds = {"both_ways": answers.disagreements, "closure": answers.closure, "odd_cycles": answers.odd_cycles}
     counts = {name: len(found) for name, found in kinds.items()}
-    return [Finding("contradictions", "warning", counts)] if checks.n_contradictions else []
-
-
-def check_graph_contradictions(graph: AnswerGraph) -> list[Finding]:
-    """The same for answers that are a graph."""
-    doubted = graph.contradictory[graph.component[graph.ends[:, 0]]]
-    if not doubted.any():
-        return []
-    part = restrict(graph, doubted, np.zeros(graph.n_points, dtype=bool))
-    return check_contradictions(check_answers(part))
+    return [Finding("contradictions", "warning", counts)] if answers.n_contradictions else []
 
 
 def audited_rates(answers: Answers) -> AnswerModel | None:
@@ -330,8 +320,7 @@ def check_source(answers: Answers) -> list[Finding]:
 def check_entities(answers: Answers) -> list[Finding]:
     """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
 
-    Known by the groups that similar answers tie, or by the share of similar answers, of random
-    pairs at least 1/K for K classes. Dissimilar answers alone tell nothing: some ask for no others.
+    Known by the groups that similar answers tie, or by the share of similar answers, at least 1/K for K classes.
     """
     n = answers.n_similar + answers.n_dissimilar
     counts = {"n_similar": answers.n_similar, "n_answers": n}
@@ -346,8 +335,7 @@ def check_entities(answers: Answers) -> list[Finding]:
 def _entity_groups(answers: Answers) -> dict[str, float]:
     """How many groups similar answers tie, and their sizes, where these are of entities; empty where they are not.
 
-    Few answers a point tie small groups whatever they are about. Hence the comparison with random
-    order: answers about classes tie as many points into large groups.
+    Few answers a point tie small groups whatever they are about; in random order so would these.
     """
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)

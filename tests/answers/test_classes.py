@@ -31,7 +31,7 @@ def share_right(columns, truth):
     return table[linear_sum_assignment(-table)].sum() / known.sum()
 
 
-@pytest.mark.parametrize(("n_classes", "n_answers", "error"), [(2, 250, 0.15), (3, 300, 0.0), (3, 500, 0.1)])
+@pytest.mark.parametrize(("n_classes", "n_answers", "error"), [(2, 250, 0.15), (3, 300, 0.0), (3, 400, 0.1)])
 def test_classes_and_their_number_follow_from_many_answers(n_classes, n_answers, error):
     truth, answers = drawn(50, n_classes, n_answers, error, 1)
     columns, model = classes_of_answers(answers)
@@ -42,17 +42,6 @@ def test_classes_and_their_number_follow_from_many_answers(n_classes, n_answers,
     assert model.error_rate.low <= error <= model.error_rate.high
     sizes = [np.sum(columns[f"probability_{k + 1}"]) for k in range(n_classes)]
     assert sizes == sorted(sizes, reverse=True)
-
-
-def test_the_order_of_answers_and_ends_does_not_matter():
-    _, answers = drawn(30, 3, 150, 0.1, 2)
-    order = np.random.default_rng(0).permutation(150)
-    people = answers.annotators[order]
-    turned = answers_of(answers.ids[order, ::-1], answers.answers[order] > 0, annotator=people)
-    one = pd.DataFrame(classes_of_answers(answers, 3)[0]).set_index("id").drop(columns="class")
-    other = pd.DataFrame(classes_of_answers(turned, 3)[0]).set_index("id").drop(columns="class")
-    # Contradictory answers are explained by draws, which differ by chance.
-    assert np.abs(one - other.loc[one.index]).to_numpy().max() < 0.2
 
 
 def test_what_answers_leave_open_has_no_class():

@@ -188,7 +188,7 @@ def test_the_error_on_cycles_is_small(n_classes, with_errors, mean):
     rng = np.random.default_rng(17)
     off = []
     values = []
-    for _ in range(50):
+    for _ in range(25):
         n = int(rng.integers(4, points_for(n_classes) + 1))
         classes = rng.integers(n_classes, size=n)
         edges = random_edges(rng, n, int(rng.integers(n, 2 * n + 1)))
@@ -208,12 +208,6 @@ def test_the_error_on_cycles_is_small(n_classes, with_errors, mean):
     assert off.max() < 0.3
     assert np.mean(values) < 0.02
     assert max(values) < 0.1
-
-
-def test_a_complete_graph_is_not_claimed_to_be_exact():
-    edges = np.array(list(itertools.combinations(range(5), 2)))
-    graph = AnswerGraph.from_answers(edges, np.ones(10, dtype=bool), n_points=6)
-    assert exact(factors_of(graph, 2, 0.2)).tolist() == [False, True]
 
 
 def kinds_of_graphs():

@@ -268,8 +268,8 @@ def weighted_answers(n_answers=30):
 
 @pytest.mark.parametrize(
     ("n_columns", "options"),
-    [(1, {}), (2, {}), (2, {"error_rate": 0.1}), (1, {"error_rate": 0.1}), (4, {}), (1, {"prior": 0.7})],
-    ids=["loose", "contradictory", "wrong at a rate", "loose, wrong at a rate", "labelled", "one kind"],
+    [(1, {}), (2, {}), (1, {"error_rate": 0.1}), (4, {"error_rate": 0.1}), (1, {"prior": 0.7})],
+    ids=["loose", "contradictory", "wrong at a rate", "labelled", "one kind"],
 )
 def test_weights_have_no_unit_and_weight_0_is_a_row_left_out(n_columns, options):
     decision, y, weight = weighted_answers()
@@ -308,6 +308,5 @@ def test_an_error_rate_that_nobody_knows_widens_the_interval():
     same[-1] ^= True
     decision, known = seen_rows(predicted, ends, same)
     found = pair_accuracy(decision, known)
-    for rate in (0.01, 0.1):
-        given = pair_accuracy(decision, known, error_rate=rate)
-        assert found.high - found.low > given.high - given.low
+    given = pair_accuracy(decision, known, error_rate=0.1)
+    assert found.high - found.low > given.high - given.low

@@ -1,8 +1,7 @@
 """What a set of answers says by itself: contradictions, doubtful answers, classes without any features.
 
-"Same class" is transitive, so a dissimilar pair within a group that similar pairs tie together is a
-contradiction for any number of classes. With two classes a cycle with an odd number of dissimilar
-pairs is one too: the groups cannot be coloured with two colours.
+A dissimilar pair within a group that similar pairs tie together is a contradiction for any number of
+classes; with two classes so is a cycle with an odd number of dissimilar pairs.
 """
 
 from __future__ import annotations
@@ -167,13 +166,12 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     """Rank answers by the probability that they are wrong.
 
     By other answers about the same points and the model's probabilities. A model that was fitted on
-    the very answers finds fewer wrong ones than there are; their order is hardly touched.
+    the same answers finds fewer wrong ones than there are.
 
     Parameters
     ----------
     model : estimator
         Fitted, with ``predict_proba`` and ``answer_model_``, such as :class:`~sdulearn.PairLogisticRegression`.
-        Where nothing tells an error rate, answers are taken to be wrong at a rate of 0.05.
     X : array, CSR matrix or frame of shape (n_rows, n_features)
         Rows.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)

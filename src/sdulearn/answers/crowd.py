@@ -16,11 +16,9 @@ the mean of all people, and a table with few answers near one rate. Without a ta
 What everybody does at times, T and g_a explain alike: the share of careless answers of the most careful tenth is
 part of T as it is reported.
 
-No model of people is right, and a wrong one is too sure of the classes: on real answers it was sure of 95% of
-them where 76% were right. So most chains see a Bayesian bootstrap of the people, who then weigh differently
-in each chain, and the draws of all chains are one sample, the bagged posterior [2]_. On simulated answers that
-obey (1) it is too wide and its error rate too high, the less the more answers there are; the low end of its
-interval is that of chains that see all people alike.
+No model of people is right, and a wrong one is too sure of the classes: on real answers of 95% of them where 76%
+were right. So most chains see a Bayesian bootstrap of the people, and the draws of all chains are one sample, the
+bagged posterior [2]_. The low end of its interval is that of chains that see all people alike.
 
 References
 ----------
@@ -98,11 +96,7 @@ class _State(NamedTuple):
 
 
 class CrowdSampler:
-    """Chains of draws for some answers, and the points that they are about.
-
-    ``used`` are the answers that are seen, and ``log_p`` (n_points, n_classes) are logarithms of what a model that
-    knows no answer about a point says of it.
-    """
+    """Chains of draws for the answers that are ``used``, beside ``log_p`` (n_points, n_classes) of a model."""
 
     def __init__(
         self,
@@ -171,13 +165,9 @@ class CrowdSampler:
     def run(self, n_burn: int = _N_BURN, n_kept: int = _N_KEPT) -> Draws:
         """Draw everything."""
         state = self._first()
-        K = self.n_classes
-        posteriors = np.zeros((self.n_chains, self.n_points, K))
-        sums = [np.zeros_like(part) for part in state[1:4]]
-        wrong = []
-        rates = []
-        largest = []
-        chances = np.zeros(len(self.left_out))
+        size = (self.n_chains, self.n_points, self.n_classes)
+        means = [np.zeros(size), *map(np.zeros_like, state[1:4]), np.zeros(len(self.left_out))]
+        kept = []
         for k in steps(range(n_burn + n_kept), "draws"):
             log_chance = _log_chances(state.table, state.careless, state.same)
             log_p = np.log(state.shares)[:, None] if self.log_p is None else self.log_p
@@ -185,20 +175,18 @@ class CrowdSampler:
             state = self._draw_parameters(state, log_chance)
             if k < n_burn:
                 continue
-            posteriors += found / n_kept
-            sums = [total + part / n_kept for total, part in zip(sums, state[1:4], strict=True)]
-            wrong.append(self._share_wrong(state.classes))
-            rates.append(self._rates(state))
-            largest.append(state.shares.max(axis=1))
-            chances += self._left_out_chances(state) / n_kept
-        table, careless, same = sums
+            drawn = (found, *state[1:4], self._left_out_chances(state))
+            means = [total + part / n_kept for total, part in zip(means, drawn, strict=True)]
+            kept.append((self._share_wrong(state.classes), self._rates(state), state.shares.max(axis=1)))
+        posteriors, table, careless, same, chances = means
+        wrong, rates, largest = zip(*kept, strict=True)
         everybody = np.quantile(careless.mean(axis=0), _CAREFUL)
         table = (1 - everybody) * table + everybody * same.mean()
         careless = np.maximum(careless - everybody, 0.0) / (1 - everybody)
         orders = _align(posteriors)
         merged = np.mean([one[:, order] for one, order in zip(posteriors, orders, strict=True)], axis=0)
         named = self.log_p is not None or (self.labels >= 0).any()
-        by_size = np.arange(K) if named else np.argsort(-merged.sum(axis=0), kind="stable")
+        by_size = np.arange(self.n_classes) if named else np.argsort(-merged.sum(axis=0), kind="stable")
         orders = [order[by_size] for order in orders]
         return Draws(
             posteriors=merged[:, by_size],
@@ -208,7 +196,7 @@ class CrowdSampler:
             wrong=np.ravel(wrong),
             rates=np.concatenate(rates),
             largest=np.ravel(largest),
-            alike=np.tile(np.arange(self.n_chains) < self.n_alike, n_kept),
+            alike=np.tile(np.arange(self.n_chains) < self.n_alike, len(wrong)),
             chances=chances,
         )
 
@@ -288,12 +276,11 @@ class CrowdSampler:
         """Equation (2), from the counts (C, K, K) of each two classes, in the upper triangles."""
         K = self.n_classes
         table = np.empty_like(same)
+        own = np.eye(K, dtype=bool)
         if not self.by_pair:
-            right = np.where(np.eye(K, dtype=bool), same, different).sum(axis=(1, 2))
-            wrong = np.where(np.eye(K, dtype=bool), different, same).sum(axis=(1, 2))
-            rate = self.rng.beta(_ONE_RATE[0] + wrong, _ONE_RATE[1] + right)
-            rate = np.clip(rate, _MARGIN, 0.5)[:, None, None]
-            return np.where(np.eye(K, dtype=bool), 1 - rate, rate)
+            right, wrong = (np.where(own, *kinds).sum(axis=(1, 2)) for kinds in ((same, different), (different, same)))
+            rate = np.clip(self.rng.beta(_ONE_RATE[0] + wrong, _ONE_RATE[1] + right), _MARGIN, 0.5)[:, None, None]
+            return np.where(own, 1 - rate, rate)
         a, b = (prior[:, None, None] for prior in _PRIOR)
         for rows, columns in (np.diag_indices(K), np.triu_indices(K, 1)):
             n_same = same[:, rows, columns]

@@ -14,13 +14,10 @@ them. Where answers contradict each other, some of them are wrong, at an unknown
     P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
 
 The interval begins where twice the logarithm has fallen by a quantile of chi-square. With few points that covers
-too rarely, down to 83% of the draws near p = 1. So each end is moved to that of Clopper and Pearson for n points of
-which n p are on one side, with n as large as makes the likelihood of n points fall as much up to there:
+too rarely. So each end is moved to that of Clopper and Pearson for n points of which n p are on one side, with n as
+large as makes the likelihood of n points fall as much up to there, and at most the number of points:
 
     n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
-
-and n at most the number of points: no answers say more of these than their classes would. Around cycles, where
-many answers are wrong, belief propagation may say so.
 """
 
 from __future__ import annotations
@@ -127,13 +124,15 @@ def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes:
 
     Answers that are said to be right, and contradict each other, are taken for seldom wrong.
     """
-    equal = np.full(n_classes, -np.log(n_classes))
-    try:
-        known = AnswerModel.given(0.0, graph) if model is None else model
+
+    def by(known: AnswerModel) -> Array:
+        equal = np.full(n_classes, -np.log(n_classes))
         return known.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
+
+    try:
+        return by(AnswerModel.given(0.0, graph) if model is None else model)
     except InputError:
-        seldom = AnswerModel.given(_SELDOM, graph)
-        return seldom.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
+        return by(AnswerModel.given(_SELDOM, graph))
 
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:
@@ -143,10 +142,7 @@ def one_way(graph: AnswerGraph, points: Mask) -> bool:
 
 
 def log_likelihood(
-    graph: AnswerGraph,
-    grid: Array,
-    model: AnswerModel | None = None,
-    counted: Mask | None = None,
+    graph: AnswerGraph, grid: Array, model: AnswerModel | None = None, counted: Mask | None = None
 ) -> Array:
     """Logarithm of the probability of all answers and labels, at each probability of class +1 in the grid."""
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
@@ -171,7 +167,7 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     k = np.where(vote < 0, size - up, up)
     one_way = np.bincount(graph.component[known], minlength=n) > 0
     table = np.column_stack([k, size, one_way])[size > 0]
-    weights = _component_weights(graph)[size > 0]
+    weights = _component_weights(graph)[1][size > 0]
     counts, place = np.unique(table, axis=0, return_inverse=True)
     times = np.bincount(place.ravel(), weights)
     k, m, named = np.hsplit(counts, 3)
@@ -180,17 +176,16 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     return times @ np.where(named > 0, given, np.logaddexp(given, turned))
 
 
-def _component_weights(graph: AnswerGraph) -> Array:
-    """What each component counts: the mean weight of its answers, in units that keep their precision."""
-    _, mean = _relative_weights(graph)
+def _component_weights(graph: AnswerGraph) -> tuple[Array, Array]:
+    """Weights of answers by the mean of those of their component, and what each component counts: this mean.
+
+    The means are in units that keep their precision; labels do not count.
+    """
+    relative, mean = weights_by_component(replace(graph, labels=np.zeros_like(graph.labels)))
     asked = graph.component_sizes > 1
     squares = mean[asked] @ mean[asked]
-    return np.where(asked, mean * mean[asked].sum() / max(squares, np.finfo(float).tiny), 1.0)
-
-
-def _relative_weights(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
-    """Weights of answers by the mean of those of their component, and these means; labels do not count."""
-    return weights_by_component(replace(graph, labels=np.zeros_like(graph.labels)))
+    counts = np.where(asked, mean * mean[asked].sum() / max(squares, np.finfo(float).tiny), 1.0)
+    return relative.weights, counts
 
 
 def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
@@ -209,7 +204,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
     """Answers that are wrong at a known rate, or a column for each of ``others``; cycles by belief propagation."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
-    relative = _relative_weights(graph)[0].weights
+    relative, weights = _component_weights(graph)
     network = TwoClassNetwork(model.factor_graph(replace(graph, weights=relative), 2))
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
@@ -218,7 +213,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
         errors = np.repeat(others, len(logits))
         network = network.with_factors(*log_factors(graph.same[:, None], errors, relative[:, None]))
         Z = np.tile(Z, len(others))
-    values = _component_weights(graph) @ network.solve(Z, tol=1e-4).values
+    values = weights @ network.solve(Z, tol=1e-4).values
     table = values.reshape(-1, len(logits)).T
     # Without labels the slope at 1/2 is 0.
     flat = np.zeros(table.shape[1])

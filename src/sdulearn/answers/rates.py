@@ -9,8 +9,7 @@ of the rates under a Beta prior:
 
     e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
 
-mu_a is the rate of all other annotators, itself drawn to a small one, and m says how alike
-annotators are; :func:`shrink` takes the mean over m.
+mu_a is the rate of all other annotators, itself drawn to a small one; :func:`shrink` takes the mean over m.
 
 With two classes the likelihood is that of all answers on cycles. A model that has not seen the answers
 about a point says something of it too. But it may be wrong itself, and what it says of a point is
@@ -18,18 +17,15 @@ about a point says something of it too. But it may be wrong itself, and what it 
     P(c = +1) = (1 - b) logistic(t z) + b / 2                                                                   (3)
 
 with a share b of blind points and a scale t that suit the answers best. For a loose pair b and a rate that
-all annotators have in common have one effect: the model can refute a rate and tell annotators apart,
-but it cannot assert a rate.
+all annotators have in common have one effect: a model can refute a rate and tell annotators apart, not assert a rate.
 
 With more classes the truth of a question is "same" with some probability s, and its answers are wrong independently:
 
     P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
                              + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                               (4)
 
-which is the latent class model of Dawid and Skene [1]_ with two classes of questions. Those with
-several answers, or about two labelled points, are used. Two annotators who answer the same
-questions are distinguished by s alone; where s is near 1/2 they are not, and a profile interval says
-so. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
+the latent class model of Dawid and Skene [1]_ with two classes of questions: those with several answers, or about two
+labelled points. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
 answers on cycles with all classes equally likely.
 
 Person a who says to be right with probability c is right with
@@ -140,8 +136,7 @@ def _prior_answers(wrong: Array, counts: Array) -> tuple[Array, Array]:
 def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
     """95% interval of a rate by its profile log likelihood on a grid.
 
-    Where it is within 1.92 of its maximum, or between the quantiles of the posterior that it gives with the weight
-    e^(-1/2) of Jeffreys: of few answers, above all where none was found wrong, the first alone is too narrow.
+    The wider of where it is within 1.92 of its maximum, and the quantiles of its posterior by Jeffreys' prior.
     """
     fine = np.linspace(grid[0], grid[-1], 2001)
     value = PchipInterpolator(grid, values - values.max())(fine)
@@ -205,10 +200,7 @@ class _TwoClassRates:
         return bool(self._step(best).values[0] - values.max() > DROP)
 
     def intervals(self, best: _Trial) -> tuple[Array, Array]:
-        """95% intervals of all rates: by profiles, or of many annotators by as many answers as each one's are worth.
-
-        The latter is Louis' identity for the information, one answer at a time.
-        """
+        """95% intervals of all rates: by profiles, or of many annotators by Louis' identity for the information."""
         n_rates = self.n_rates
         if n_rates > _MOST_PROFILED:
             rates = best.rates[0]
@@ -310,10 +302,7 @@ def contradicts(graph: AnswerGraph) -> bool:
 
 
 def on_cycles(graph: AnswerGraph) -> Mask:
-    """Whether each answer can be checked by others: those left when points in one answer are taken off in turn.
-
-    Two answers to one question are a cycle, and labels are answers about one more point.
-    """
+    """Whether each answer can be checked by others, or by labels, which are answers about one more point."""
     ends, _ = _with_labels(graph)
     return np.isin(np.arange(graph.n_answers), find_core(ends, graph.n_points + 1))
 
@@ -473,11 +462,7 @@ class _CycleRates:
 
 
 def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
-    """Whose ``certain`` answers contradict each other or the labels, with any number of classes.
-
-    Points that "same" answers or a common label tie together make a group; a "different" answer
-    within it, or two labels, refute one of its answers.
-    """
+    """Whose ``certain`` answers are in a group, tied by "same" or a label, with a "different" answer or two labels."""
     labelled = np.flatnonzero(graph.labels)
     names, name = np.unique(graph.labels[labelled], return_inverse=True)
     ties = np.column_stack([labelled, graph.n_points + name])

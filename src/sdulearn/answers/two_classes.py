@@ -125,9 +125,8 @@ class TwoClassNetwork:
         K = odds.shape[1]
         copies[self.pivots, :K] = _CERTAIN
         copies[self.pivots, K:] = -_CERTAIN
-        twice = 1 if self.agree.shape[1] == 1 else 2
-        both = np.tile(self.agree, twice), np.tile(self.differ, twice)
-        values, positive, agree, messages = self._beliefs(copies, both[0], both[1], max_iter, tol, start)
+        agree, differ = (np.tile(one, min(self.agree.shape[1], 2)) for one in (self.agree, self.differ))
+        values, positive, agree, messages = self._beliefs(copies, agree, differ, max_iter, tol, start)
         up = values[:, :K]
         down = values[:, K:]
         cyclic = self.part[self.pivots]
