@@ -46,8 +46,8 @@ def test_points_from_elsewhere(as_sparse):
     X[:, 0] = np.where(rng.random(5000) < 0.5, 0, X[:, 0])
     table = sparse.csr_matrix(X) if as_sparse else X
     names = [f"f{k}" for k in range(30)]
-    alarms = sum(bool(check_population(table, random_pairs(rng, 5000, 100), names)) for _ in range(50))
-    assert alarms <= 4
+    alarms = sum(bool(check_population(table, random_pairs(rng, 5000, 100), names)) for _ in range(25))
+    assert alarms <= 2
     upper = np.flatnonzero(X[:, 3] > 0)
     found = check_population(table, upper[random_pairs(rng, len(upper), 100)], names)
     assert found[0].details["features"][0] == "f3"
@@ -92,6 +92,9 @@ def test_answers_that_share_points():
     assert {name: found.details[name] for name in expected} == expected
     # Ten points in ten folds: a ring in pieces of at most two points keeps two of its answers.
     assert 6 <= found.details["n_cut"] <= 10
+    # One "different" answer contradicts the other four of a ring.
+    contradictory = check_assumptions(np.zeros((10, 1)), known(ring, np.arange(5) > 0))
+    assert contradictory[-1].details == {"both_ways": 0, "closure": 1, "odd_cycles": 0}
     shared, hubs = check_shared_points(read_pairs(known(STAR, alternating[:50])))
     assert shared.details["n_independent"] == 50
     assert hubs.details == {"points": [0], "n_answers_of_each": [50], "n_hubs": 1, "n_answers": 50}
@@ -102,13 +105,13 @@ def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
     """The binomial test of 200 answers about 40 points alarms in 18% of the draws at a prior of 0.7."""
     rng = np.random.default_rng(3)
     alarms = 0
-    for _ in range(80):
+    for _ in range(40):
         ends = STAR if design == "star" else random_pairs(rng, int(design.split()[0]), 200)
         truth = rng.random(int(ends.max()) + 1) < prior
         graph = AnswerGraph.from_answers(ends, truth[ends[:, 0]] == truth[ends[:, 1]])
         alarms += bool(check_component_ratio(graph, prior)) + bool(check_component_ratio(graph, None))
-    # Two tests of level 1%: more than six alarms in 160 come by chance once in a thousand.
-    assert alarms <= 6
+    # Two tests of level 1%: more than four alarms in 80 come by chance once in a thousand.
+    assert alarms <= 4
 
 
 def test_the_ratio_of_connected_answers_sees_another_prior():
@@ -127,16 +130,6 @@ def test_the_ratio_of_connected_answers_sees_another_prior():
     chains = np.arange(150).reshape(-1, 3)[:, [0, 1, 1, 2]].reshape(-1, 2)
     different = AnswerGraph.from_answers(chains, np.zeros(100, dtype=bool))
     assert codes_of(check_component_ratio(different, None)) == ["too_few_similar"]
-
-
-def test_contradictions_between_several_people():
-    ends = [(0, 1), (1, 2), (0, 2), (3, 4), (0, 1), (5, 6)]
-    same = np.array([True, True, False, False, True, True])
-    y = known(ends, same)
-    annotators = np.repeat([1, 2, 2, 1, 1, 3], 2)
-    found = check_assumptions(np.zeros((12, 1)), np.column_stack([y, annotators]))
-    (finding,) = [one for one in found if one.code == "contradictions"]
-    assert finding.details["closure"] == 1
 
 
 def test_a_point_counts_once():

@@ -22,7 +22,7 @@ from sdulearn.planning import simulate_plan
 
 @pytest.fixture(scope="module")
 def plan():
-    return simulate_plan(prior=0.7, sizes=(25, 100, 400, 1600), n_features=4, n_repeats=5)
+    return simulate_plan(prior=0.7, sizes=(25, 100, 400, 1600), n_features=4, n_repeats=3)
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +44,6 @@ def test_gaussian_classes_have_the_ceiling_asked_for(prior, ceiling):
     assert population.accuracy(*bayes) == pytest.approx(ceiling)
     for coef, intercept in ((bayes[0], bayes[1] + 0.3), (bayes[0] + [0.5, 0, 0], bayes[1])):
         assert population.accuracy(coef, intercept) < ceiling
-
-
-def test_accuracy_of_a_linear_model_on_gaussian_classes_is_exact():
-    assert GaussianPopulation(0.7, 0.9, 2).accuracy(np.zeros(2), 1.0) == pytest.approx(0.7)
-    population = GaussianPopulation(0.7, 0.85, n_features=2)
-    points, *_ = population.draw(5, 200_000, np.random.default_rng(0))
-    coef, intercept = np.array([1.0, -0.2]), 0.4
-    # The classes of the points are not given away, but their probabilities are known.
-    positive = expit(points @ (2 * population.mean) + math.log(0.7 / 0.3))
-    up = points @ coef + intercept > 0
-    by_points = np.mean(np.where(up, positive, 1 - positive))
-    assert population.accuracy(coef, intercept) == pytest.approx(by_points, abs=5e-3)
 
 
 @pytest.mark.parametrize(("prior", "ceiling"), [(0.5, 0.75), (0.7, 0.9), (0.9, 0.95)])
@@ -109,7 +97,7 @@ def test_what_counts_and_theory_say_in_a_plan(plan):
 
 
 def test_the_same_seed_gives_the_same_plan_and_the_names_of_the_classes_do_not_matter(plan):
-    options = {"n_features": 4, "n_repeats": 2}
+    options = {"n_features": 4, "n_repeats": 2, "methods": ("sddu",)}
     once = simulate_plan(prior=0.7, sizes=(25, 100), **options)
     assert simulate_plan(prior=0.3, sizes=(100, 25, 25), **options) == once
     other = simulate_plan(prior=0.7, sizes=(25,), methods=("sddu",), n_repeats=3, random_state=1)
@@ -149,25 +137,25 @@ def test_a_plan_says_from_what_and_more_features_or_a_lower_ceiling_need_more_pa
 
 
 def test_at_one_half_the_joint_method_plans_with_named_classes():
-    plan = simulate_plan(prior=0.5, methods=("joint",), sizes=(50, 400), n_features=3, n_repeats=3)
-    assert plan.curves[0].accuracy[1] > 0.8
+    plan = simulate_plan(prior=0.5, methods=("joint",), sizes=(300,), n_features=3, n_repeats=2)
+    assert plan.curves[0].accuracy[0] > 0.8
     assert plan.oriented
     with pytest.raises(ValueError, match="PairLogisticRegression"):
         simulate_plan(prior=0.5, sizes=(50,))
 
 
 def test_draws_without_an_answer_count_as_the_larger_class():
-    options = {"methods": ("sddu",), "sizes": (30,), "n_repeats": 12}
+    options = {"methods": ("sddu",), "sizes": (30,), "n_repeats": 8}
     assert 0 < simulate_plan(prior=0.55, **options).curves[0].unfitted[0] < 1
     assert simulate_plan(prior=0.55, known_prior=True, **options).curves[0].unfitted[0] == 0
     rare = simulate_plan(prior=0.99, sizes=(10,), n_repeats=3).curves[1]
     assert (rare.unfitted[0], rare.accuracy[0]) == (1, pytest.approx(0.99))
     # Answers about few rows may imply no prior though there are more similar ones: such a draw is not fitted.
     X = np.random.default_rng(0).normal(size=(40, 3))
-    options |= {"sizes": (25, 200), "n_repeats": 15, "n_unlabeled": 20}
+    options |= {"sizes": (200,), "n_repeats": 12, "n_unlabeled": 20}
     few = simulate_plan(prior=0.55, X=X, **options).curves[0]
     assert np.isfinite(few.accuracy).all()
-    assert few.unfitted[1] > 0
+    assert few.unfitted[0] > 0
 
 
 def test_wide_and_sparse_features_are_cut_to_size():

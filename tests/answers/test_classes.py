@@ -31,9 +31,11 @@ def share_right(columns, truth):
     return table[linear_sum_assignment(-table)].sum() / known.sum()
 
 
-@pytest.mark.parametrize(("n_classes", "n_answers", "error"), [(2, 250, 0.15), (3, 300, 0.0), (3, 400, 0.1)])
-def test_classes_and_their_number_follow_from_many_answers(n_classes, n_answers, error):
-    truth, answers = drawn(50, n_classes, n_answers, error, 1)
+@pytest.mark.parametrize(
+    ("n_points", "n_classes", "n_answers", "error"), [(50, 2, 250, 0.15), (30, 3, 180, 0.0), (30, 3, 300, 0.1)]
+)
+def test_classes_and_their_number_follow_from_many_answers(n_points, n_classes, n_answers, error):
+    truth, answers = drawn(n_points, n_classes, n_answers, error, 1)
     columns, model = classes_of_answers(answers)
     assert list(columns) == ["id", "class", "part", "n_answers", *(f"probability_{k + 1}" for k in range(n_classes))]
     assert share_right(columns, truth) > 0.95

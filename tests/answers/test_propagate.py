@@ -188,7 +188,7 @@ def test_the_error_on_cycles_is_small(n_classes, with_errors, mean):
     rng = np.random.default_rng(17)
     off = []
     values = []
-    for _ in range(25):
+    for _ in range(50):
         n = int(rng.integers(4, points_for(n_classes) + 1))
         classes = rng.integers(n_classes, size=n)
         edges = random_edges(rng, n, int(rng.integers(n, 2 * n + 1)))

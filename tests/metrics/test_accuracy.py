@@ -18,7 +18,7 @@ from sdulearn.metrics import (
     pair_risk,
 )
 from sdulearn.pairs import read_pairs
-from sdulearn.prior import clopper_pearson, estimate_prior, prior_from_share
+from sdulearn.prior import clopper_pearson, prior_from_share
 
 
 def test_agreement_is_accuracy_squared_exactly():
@@ -104,7 +104,7 @@ def enumerated_likelihood(h, ends, same, grid):
     return np.log(found)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_accuracy_by_points_has_the_likelihood_of_all_that_may_be_right(seed):
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(9) < 0.6, 1, -1)
@@ -124,24 +124,6 @@ def test_the_accuracy_by_points_has_the_likelihood_of_all_that_may_be_right(seed
     # The baseline is the likelihood of one prediction for all points.
     always = enumerated_likelihood(np.ones(9, dtype=int), ends, same, np.clip(grid, 1e-4, 1 - 1e-4))
     assert found.majority == pytest.approx(grid[np.argmax(always)])
-
-
-def test_points_of_loose_pairs_change_nothing():
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(600) < 0.7, 1, -1)
-    h = np.where(rng.random(600) < 0.15, -y, y)
-    ends = rng.permutation(600).reshape(-1, 2)
-    same = y[ends[:, 0]] == y[ends[:, 1]]
-    decision, known = seen_rows(h, ends, same)
-    by_pairs = pair_accuracy(decision, known[:, 0])
-    assert pair_accuracy(decision, known) == by_pairs
-    assert by_pairs.majority == estimate_prior(int(same.sum()), int((~same).sum())).value
-    # One more answer, and the likelihood of components takes over: nearly the same.
-    more = np.vstack([ends, ends[:2, 0]])
-    decision, known = seen_rows(h, more, y[more[:, 0]] == y[more[:, 1]])
-    shared = pair_accuracy(decision, known)
-    for name, margin in (("value", 0.005), ("low", 0.01), ("high", 0.01)):
-        assert getattr(shared, name) == pytest.approx(getattr(by_pairs, name), abs=margin)
 
 
 def test_a_point_that_rows_show_with_several_values_is_decided_by_their_mean():

@@ -55,10 +55,10 @@ def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform)
         held_out(model, rows, codes, reference, cv=PredefinedSplit(np.where(np.arange(len(codes)) < 40, 0, -1)))
 
 
-@pytest.mark.parametrize("model", [SDUClassifier(), PairLogisticRegression()], ids=str)
-def test_weights_have_no_unit_and_weight_0_is_absence(waveform, model):
+def test_weights_have_no_unit_and_weight_0_is_absence(waveform):
     """In the folds, the models of the folds, and the estimate; among answers of which some count, too."""
     rows, codes = waveform
+    model = SDUClassifier()
     rng = np.random.default_rng(0)
     weight = np.where(codes == 0, rng.uniform(0.5, 2, len(codes)), rng.uniform(0.5, 2, 1000)[np.abs(codes)])
     weight[(np.abs(codes) % 5 == 1) | (np.arange(len(codes)) == len(codes) - 1)] = 0
@@ -76,7 +76,7 @@ def test_weights_have_no_unit_and_weight_0_is_absence(waveform, model):
     np.testing.assert_array_equal(decision[~kept], reference[~kept])
     # Unlabeled rows of weight 0 are no kind of rows that a fold could miss.
     bare = np.where(codes == 0, 0.0, weight)
-    decision = held_out(PairLogisticRegression(), rows, codes, reference, sample_weight=bare, cv=4)
+    decision = held_out(PairLogisticRegression(), rows, codes, reference, sample_weight=bare, cv=2)
     assert len(np.unique(decision[bare > 0])) > 2
     with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
         cross_val_accuracy(model, rows, codes, sample_weight=np.zeros(len(codes)))
@@ -188,13 +188,6 @@ def test_folds_have_as_many_classes_as_all_answers_tell(three_classes, monkeypat
     found = cross_val_agreement(model, rows[:300], y[:300], cv=2)
     assert seen == ["auto", 3, 3]
     assert found.agreement.value > 0.85
-
-
-def test_two_classes_agree_as_the_accuracy_says(waveform):
-    rows, codes = waveform
-    model = PairLogisticRegression(0.01)
-    found = cross_val_agreement(model, rows, codes, cv=5)
-    assert found.agreement.value == cross_val_accuracy(model, rows, codes, cv=5).agreement
 
 
 def test_chances_of_same_are_those_of_models_without_the_points(waveform):

@@ -70,17 +70,17 @@ def test_rows_of_one_point_keep_one_value(answers):
 def test_the_error_is_what_the_loss_varies_by(star):
     """Answers that share a point vary together."""
     found = []
-    for seed in range(25):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(400, 3))
         y = np.where(2 * X[:, 0] + X[:, 1] + rng.normal(size=400) + 1 > 0, 1, -1)
         ends = np.column_stack([np.zeros(200, int), np.arange(1, 201)]) if star else np.arange(400).reshape(-1, 2)
         codes = np.repeat(np.arange(1, 201) * y[ends[:, 0]] * y[ends[:, 1]], 2)
         table = np.column_stack([codes, ends.ravel()])
-        found.append(pair_importance(Rule(), X[ends.ravel()], table, n_repeats=2, random_state=seed))
+        found.append(pair_importance(Rule(), X[ends.ravel()], table, n_repeats=1, random_state=seed))
     varies = np.std([one.mean for one in found], axis=0)[:2]
     error = np.mean([one.error for one in found], axis=0)[:2]
-    assert (error > 0.7 * varies).all()
+    assert (error > 0.6 * varies).all()
     assert (error < 2 * varies).all()
 
 
