@@ -81,7 +81,7 @@ def test_what_rows_and_codes_share_is_read_once():
     [
         (da.from_array(X, chunks=7), Y[:-1], r"`X` has 20 rows, but `y` has 19\. Give one"),
         (da.from_array(X, chunks=7), da.from_array(Y[:-1], chunks=7), r"`X` has 20 rows, but `y` has 19\. Give one"),
-        (frame()[["a"]], Y, r"`y` is a plain array.*not known.*Keep `y` in the same dask frame.*compute_chunk_sizes"),
+        (frame()[["a"]], Y, r"`X` comes in 4 blocks of rows and `y` as a plain array.*not known.*compute_chunk_sizes"),
         (frame()[["a"]], frame(3)["y"], r"`X` comes in 4 blocks of rows and `y` in 3.*compute_chunk_sizes"),
         (frame()["a"], frame()["y"], r"`X` is a Series; rows of features come as a dask array"),
         (X, Y, r"`X` is a ndarray; .*dask.array.from_array"),

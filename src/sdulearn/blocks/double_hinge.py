@@ -254,19 +254,10 @@ def _predict(path: list[tuple[Array, float]], delta: float) -> Array:
     return last + (last - before) * ((width - delta) / (wider - width))
 
 
-def rounded_sums(
-    X: Rows,
-    y: Codes,
-    weight: Array | None,
-    rule: RowRule,
-    w: Array,
-    before: Array,
-    delta: float,
-) -> Sums:
+def rounded_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, before: Array, delta: float) -> Sums:
     """Value, slopes and second moments at w of the sum with its kinks rounded over ``flat +- delta``; value before.
 
-    And for the sum as it is: by how much its value exceeds the rounded one, and the duality gap of
-    the rounded slopes.
+    And for the sum as it is: its excess over the rounded one, and the duality gap of the rounded slopes.
     """
     d = len(w)
     found = Sums(value=0.0, before=0.0, excess=0.0, gap=0.0)
@@ -306,13 +297,7 @@ def _rounded(z: Array, flat: float, delta: float) -> Array:
 
 
 def kinked_rows(
-    X: Rows,
-    y: Codes,
-    weight: Array | None,
-    rule: RowRule,
-    points: list[Array],
-    delta: float,
-    limit: int,
+    X: Rows, y: Codes, weight: Array | None, rule: RowRule, points: list[Array], delta: float, limit: int
 ) -> Sums:
     """With one point: rows within delta of a kink. With more: those that changed sides at the last point only.
 

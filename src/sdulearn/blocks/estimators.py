@@ -66,10 +66,7 @@ _CHOOSE_IN_MEMORY = (
 
 
 def fit_classifier(model: SDUClassifier | SDUClassifierCV, blocks: Blocks) -> Fit:
-    """Fit as ``model.fit`` would on all rows at once, settings chosen on hashed folds.
-
-    Squared loss takes one pass, or two to choose; another loss a handful for each fit.
-    """
+    """Fit as ``model.fit`` would on all rows at once, settings chosen on hashed folds."""
     settings = model._settings()
     if isinstance(model, SDUClassifier):
         return _BlockFit(model, blocks).refit((settings.alphas[0], settings.mixtures[0], {}))
@@ -233,11 +230,7 @@ def _has_probability(estimator: RowsElsewhere) -> bool:
 
 
 class RowsElsewhere(LinearClassifier):
-    """A linear estimator for rows that are not in memory; for rows that are, it is the local one.
-
-    A subclass says which rows are elsewhere, how a method is applied to them, and how they become blocks. Methods
-    without a docstring have that of the local estimator, and what they give is where the rows are.
-    """
+    """A linear estimator for rows that are not in memory; for rows that are, it is the local one."""
 
     def _is_elsewhere(self, X: RowsLike) -> bool:
         raise NotImplementedError

@@ -109,10 +109,7 @@ class BlockProblem(MomentProblem):
         return solve(easy, solver, _SAMPLE_TOL, max_iter)
 
     def corrected(self, solution: Solution, max_iter: int) -> Solution:
-        """A nearer solution by one pass: that of the sample with the slopes of all rows, at the one given, for its own.
-
-        The slopes of the sample change with w nearly as those of all rows do, and that is all it is asked for.
-        """
+        """A nearer solution by one pass: that of the sample with the slopes of all rows for its own."""
         assert solution.dual is not None
         all_slopes = self.blocks.sum(slope_sums, self.drawn, solution.w)["slopes"]
         own = self.sample.A[self.n_whole :].T @ solution.dual[self.n_whole :]

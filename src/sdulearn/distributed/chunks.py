@@ -107,18 +107,13 @@ def align(X: DaskCollection, vector: VectorLike, name: str) -> DaskCollection:
         return vector if own == lengths else vector.rechunk({0: lengths})
     if plain and X.npartitions == 1:
         return da.from_array(vector, chunks=-1)
-    if plain:
+    if plain or vector.npartitions != X.npartitions:
+        given = "as a plain array" if plain else f"in {vector.npartitions}"
         raise InputError(
-            f"`{name}` is a plain array, but the lengths of the blocks of `X` are not known, so Dask "
-            f"cannot tell which rows belong together. Keep `{name}` in the same dask frame as `X`, or "
-            "call X.compute_chunk_sizes() on an array (frame.to_dask_array(lengths=True) for a frame)."
-        )
-    if vector.npartitions != X.npartitions:
-        raise InputError(
-            f"`X` comes in {X.npartitions} blocks of rows and `{name}` in {vector.npartitions}, and "
-            "their lengths are not known, so Dask cannot tell which rows belong together. Take `X` and "
-            f"`{name}` from one dask frame, or call compute_chunk_sizes() on the arrays "
-            "(frame.to_dask_array(lengths=True) for a frame)."
+            f"`X` comes in {X.npartitions} blocks of rows and `{name}` {given}, and their lengths are "
+            f"not known, so Dask cannot tell which rows belong together. Take `X` and `{name}` from one "
+            "dask frame, or call compute_chunk_sizes() on the arrays (frame.to_dask_array(lengths=True) "
+            "for a frame)."
         )
     return vector
 
@@ -131,10 +126,7 @@ def known_lengths(collection: DaskCollection) -> tuple[int, ...] | None:
 
 
 def delayed_parts(collections: Sequence[DaskCollection]) -> list[list[Delayed]]:
-    """The chunks of each collection along the rows.
-
-    Arrays are optimised together, so that what they share is computed once.
-    """
+    """The chunks of each collection along the rows; what arrays share is computed once."""
     arrays = [one for one in collections if isinstance(one, da.Array)]
     keys = [list(flatten(one.__dask_keys__())) for one in arrays]
     layer = Layer("chunk")

@@ -83,21 +83,13 @@ class Layer:
 
 
 class DaskBlocks:
-    """Blocks behind dask ``Delayed`` objects.
+    """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current when this is made.
 
-    They are summed by the scheduler that is current when the object is made: the active
-    ``distributed.Client``, or Dask's local scheduler where there is none. A sum sends its arguments
-    out once and brings one result back. The order of additions is fixed, so neither the number of
-    workers nor a worker that died in between changes a digit. A cluster without a running worker is
-    waited for, with a warning after some seconds and an error after five minutes.
+    The order of additions is fixed, so neither the number of workers nor a worker that died in
+    between changes a digit.
     """
 
-    def __init__(
-        self,
-        parts: Sequence[Delayed],
-        n_blocks: int | None = None,
-        watch: Watch | None = None,
-    ) -> None:
+    def __init__(self, parts: Sequence[Delayed], n_blocks: int | None = None, watch: Watch | None = None) -> None:
         self.parts = list(parts)
         self.watch = watch
         self.n_blocks = len(self.parts) if n_blocks is None else n_blocks
@@ -204,9 +196,8 @@ class Patience:
             warn(f"{self._state(states)} Waiting for one, for {PATIENCE_SECONDS:g} s at most.", ClusterWarning)
 
     def _state(self, states: Sequence[str]) -> str:
-        address = self.client.scheduler.address if self.client.scheduler is not None else "its address"
         paused = f", and {len(states)} that are {states[0]} (most often over their memory limit)" if states else ""
-        return f"The cluster at {address} has had no running worker{paused} for {self.without:.0f} s."
+        return f"The cluster at {_address(self.client)} has had no running worker{paused} for {self.without:.0f} s."
 
 
 def worker_states(client: Client) -> list[str]:
@@ -290,10 +281,13 @@ def clear_errors(client: Client) -> Iterator[None]:
         ) from None
 
 
+def _address(client: Client) -> str:
+    return str(client.scheduler.address) if client.scheduler is not None else "its address"
+
+
 def _scheduler_lost(client: Client) -> SchedulerLostError:
-    address = client.scheduler.address if client.scheduler is not None else "its address"
     return SchedulerLostError(
-        f"Lost the connection to the Dask scheduler at {address} (the client is {client.status}). "
+        f"Lost the connection to the Dask scheduler at {_address(client)} (the client is {client.status}). "
         "Nothing was fitted. Check that the scheduler runs and can be reached, connect a new "
         "distributed.Client, and fit again."
     )

@@ -48,11 +48,7 @@ _TWO_SIDED = {"ends_second", "free_second", "joint", "curvature", "mean_curvatur
 
 
 def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
-    """Solve a :class:`~sdulearn.PairLogisticRegression` from blocks, to the answer of its ``fit``.
-
-    Both ends of every pair must be in one block. Takes some 20 to 60 passes, each one
-    ``blocks.sum``.
-    """
+    """Solve a model from blocks, both ends of every pair in one, to the answer of its ``fit``: 20 to 60 passes."""
     if model.n_classes != 2:
         raise InputError(
             f"Over blocks there are two classes; got `n_classes={model.n_classes!r}`. Fit in memory with "
@@ -139,10 +135,7 @@ class Totals(NamedTuple):
     error_rate: float
 
     def pieces(self, X: Rows, y: Codes, weight: Array, unlabeled: bool) -> Iterator[Piece]:
-        """A block in float64, a few rows at a time.
-
-        Dense rows are about the mean.
-        """
+        """A block in float64, a few rows at a time; dense rows are about the mean."""
         ends, others, adjacent = _sides(y)
         if not unlabeled:
             others = others[:0]
@@ -172,25 +165,15 @@ def _sides(y: Codes) -> tuple[Indices, Indices, bool]:
 
 
 def _n_pieces(X: Rows) -> int:
-    """Number of pieces. A dense one fits the cache, but has as many rows as columns up to 1024.
-
-    Then it outweighs the d x d sum made of it; pieces of 8 d rows were slower at d = 400 and 1000.
-    """
+    """Number of pieces. A dense one fits the cache, but has as many rows as columns up to 1024."""
     if sparse.issparse(X):
-        # Rows that stay sparse need no copy that is larger than they are.
         return 1
     n_rows, d = X.shape
     return -(-n_rows // max(PIECE_SIZE // max(d, 1), min(d, 1024)))
 
 
 def _sum_rows(
-    X: Rows,
-    y: Codes,
-    weight: Array | None,
-    totals: Totals,
-    sums_of: SumsOf,
-    W: Array,
-    unlabeled: bool,
+    X: Rows, y: Codes, weight: Array | None, totals: Totals, sums_of: SumsOf, W: Array, unlabeled: bool
 ) -> Sums | None:
     """The task of every pass but the first: ``sums_of(A, pairs, omega, share, W)`` of a block."""
     if not len(y):
@@ -218,7 +201,6 @@ def _changed(sums: Sums, change: Callable[[Array], Array]) -> Sums:
 
 
 def _slopes(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, W: Array) -> dict[str, Array]:
-    """See :class:`~sdulearn.joint.likelihood.Problem`."""
     n = len(omega)
     Z = A @ W[:-1] + W[-1]
     losses, slopes = pairs.terms(Z[: 2 * n])
@@ -228,7 +210,6 @@ def _slopes(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, W: Ar
 
 
 def _curvatures(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, w: Array) -> dict[str, Array]:
-    """See :class:`~sdulearn.joint.likelihood.Problem`."""
     n = len(omega)
     z = A @ w[:-1] + w[-1]
     sums = {"curvature": pairs.curvature(A[: 2 * n], omega, z[: 2 * n])}
@@ -287,17 +268,13 @@ class BlockProblem(Problem):
         self._known: dict[bytes, dict[str, Array]] = {}
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """See :class:`sdulearn.joint.likelihood.Problem`."""
         sums = self._sums(_positive, v, True)
         if self.totals.unlabeled:
             return sums["share"], self.survey["unlabeled_squares"] / self.totals.unlabeled**2
         return sums["share_of_ends"], self.survey["pair_squares"] / self.totals.n_answers**2 / 2
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> dict[str, Array]:
-        """See :class:`~sdulearn.joint.likelihood.Problem`.
-
-        The sums know no penalty, so coefficients met before, at any alpha, take no pass.
-        """
+        # The sums know no penalty, so coefficients met before, at any alpha, take no pass.
         keys = [w.tobytes() for w in W.T]
         new = [k for k, key in enumerate(keys) if key not in self._known]
         if new:
@@ -308,7 +285,6 @@ class BlockProblem(Problem):
         return {name: np.stack([one[name] for one in found], axis=-1) for name in found[0]}
 
     def curvatures(self, w: Array) -> dict[str, Array]:
-        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         return self._sums(_curvatures, w, self.pull is not None)
 
     def _sums(self, sums_of: SumsOf, W: Array, unlabeled: bool) -> Sums:

@@ -33,9 +33,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from sdulearn.solvers.linalg import Cholesky, gram_buffer, weighted_gram
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
 from sdulearn.solvers.problem import Problem, Solution
-from sdulearn.types import Array, Mask, Rows
+from sdulearn.types import Array, Mask
 
 # Mehrotra's share of the way to the nearest wall.
 _TO_BOUNDARY = 0.995
@@ -96,10 +96,7 @@ def _thinned(problem: Problem) -> Problem:
 
 
 def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> Solution | None:
-    """The solution by the rows near a kink at w, and those that come to another side; None where that fails.
-
-    All others are linear on their sides, so that it is the solution of all rows where none of them has left its side.
-    """
+    """The solution by the rows near a kink at w: all others are linear on their sides; None where that fails."""
     z = problem.A @ w
     side = _sides(problem, z)
     distance = np.abs(np.abs(z) - problem.loss.flat)
@@ -130,11 +127,11 @@ def _sides(problem: Problem, z: Array) -> Array:
 
 
 def _solve_all(problem: Problem, w: Array, start: float, tol: float, max_iter: int) -> Solution:
-    found = _follow_path(problem, w, start, tol, max_iter, gram_buffer(problem.A))
+    found = _follow_path(problem, w, start, tol, max_iter)
     return cross_over(problem, found) if tol <= _EXACT else found
 
 
-def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter: int, buffer: Array | None) -> Solution:
+def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter: int) -> Solution:
     """Predictor and corrector steps along the central path."""
     A = problem.A
     h = problem.a / 2
@@ -155,7 +152,7 @@ def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter:
         stalled = error < _ROUNDING and iteration - since >= _PATIENCE
         if error <= tol / 10 or iteration == max_iter or stalled:
             break
-        direction = _newton_system(A, problem.ridge, buffer, x, residual)
+        direction = _newton_system(problem, x, residual)
         _, affine = direction(0.0)
         reached = _complementarity(x + _step_length(x, affine, 1.0) * affine)
         target = (reached / gap) ** 3 * gap / (4 * h.sum())
@@ -167,13 +164,14 @@ def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter:
     return Solution(w, iteration, theta)
 
 
-def _newton_system(A: Rows, ridge: Array, buffer: Array | None, x: Array, residual: Array) -> Direction:
+def _newton_system(problem: Problem, x: Array, residual: Array) -> Direction:
     """The factored Newton system at one iterate, for as many right-hand sides as wanted."""
+    A = problem.A
     u, s, free, lam = x
     u_per_free = u / free
     pivot = s + lam * u_per_free
     slope = lam / pivot
-    cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1], buffer=buffer), ridge)
+    cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1], buffer=problem.buffer), problem.ridge)
 
     def direction(target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
         """Towards ``lam s = (h - lam) u = target``, with the affine step's second-order error taken off."""
@@ -219,11 +217,7 @@ def _step_length(x: Array, dx: Array, fraction: float) -> float:
 
 
 def _best_multiple(problem: Problem, w: Array) -> float:
-    """The t >= 0 that minimises ``J(t w)``: its slope in t is piecewise linear and increasing.
-
-    With few rows and a small penalty the solution is huge (the unpenalised problem is unbounded); a
-    start of the right size spares the method a long walk.
-    """
+    """The t >= 0 that minimises ``J(t w)``: its slope in t is piecewise linear and increasing."""
     z = np.abs(problem.A @ w)
     order = np.argsort(-z)[: int(np.count_nonzero(z))]
     quadratic = float(problem.ridge @ w**2)

@@ -31,11 +31,6 @@ def weighted_gram(A: Rows, weight: Array | None, *, buffer: Array | None = None)
     return np.asarray(product.toarray() if sparse.issparse(product) else product)
 
 
-def gram_buffer(A: Rows) -> Array | None:
-    """Room for :func:`weighted_gram` of these rows."""
-    return None if sparse.issparse(A) else np.empty(A.shape)
-
-
 class Cholesky:
     """Factor of ``M + diag(ridge)`` for symmetric ``M >= 0``, which is left as it is."""
 

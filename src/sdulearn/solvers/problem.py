@@ -13,7 +13,7 @@ from scipy.linalg import eigh, qr
 from sklearn.utils.extmath import row_norms
 
 from sdulearn.losses import TrainingLoss
-from sdulearn.solvers.linalg import gram_buffer, weighted_gram, with_ones
+from sdulearn.solvers.linalg import weighted_gram, with_ones
 from sdulearn.types import Array, Indices, Mask, Rows
 
 
@@ -89,14 +89,12 @@ class Problem(Objective):
     loss: TrainingLoss
 
     def with_penalty(self, alpha: float) -> Self:
-        """See :class:`Objective`."""
         other = super().with_penalty(alpha)
         # These depend on rows and weights only; worth keeping along a path of penalties.
         other.__dict__.update(squares=self.squares, column_scale=self.column_scale, buffer=self.buffer)
         return other
 
     def at(self, w: Array) -> Place:
-        """See :class:`Objective`."""
         z = self.A @ w
 
         def hessian(careful: bool) -> Array:
@@ -105,7 +103,6 @@ class Problem(Objective):
         return Place(w, self.objective_at(w, z), self.gradient_at(w, z), hessian)
 
     def along(self, w: Array, step: Array, lengths: Array) -> Array:
-        """See :class:`Objective`."""
         z = self.A @ w
         dz = self.A @ step
         return np.array([self.objective_at(w + t * step, z + t * dz) for t in lengths])
@@ -156,20 +153,18 @@ class Problem(Objective):
 
     @cached_property
     def squares(self) -> Array:
-        """See :class:`Objective`."""
         if sparse.issparse(self.A):
             return self.A.multiply(self.A).T @ self.a
         return np.einsum("ij,ij,i->j", self.A, self.A, self.a)
 
     @cached_property
     def column_scale(self) -> Array:
-        """See :class:`Objective`."""
         return np.sqrt(self.squares * self.a.sum())
 
     @cached_property
     def buffer(self) -> Array | None:
-        """Room for weighted rows."""
-        return gram_buffer(self.A)
+        """Room for :func:`~sdulearn.solvers.linalg.weighted_gram` of the rows."""
+        return None if sparse.issparse(self.A) else np.empty(self.A.shape)
 
 
 # A curvature below this share of the secant's is taken for that share: where every row is far out,
@@ -219,9 +214,8 @@ class Span(NamedTuple):
 class Design:
     """Rows as the solvers see them, and the way back to the user's coefficients.
 
-    Dense columns are centred (the intercept is free, so this changes nothing but the conditioning),
-    the intercept is a last column of ones, and where columns outnumber rows, rows become
-    coordinates in their own span: the solution lies in it.
+    Dense columns are centred, the intercept is a last column of ones, and where columns outnumber
+    rows, rows become coordinates in their own span: the solution lies in it.
     """
 
     A: Rows
@@ -263,11 +257,7 @@ class Design:
         return Problem(A, a[active], self.A.T @ m, ridge, loss)
 
     def certified(self, a: Array, m: Array, loss: TrainingLoss, alpha: float, solution: Solution) -> Solution:
-        """The solution of :meth:`problem`, measured in the user's columns.
-
-        They are the solver's own unless rows became coordinates in their span, which may have lost
-        a part of them.
-        """
+        """The solution of :meth:`problem`, measured in the user's columns, of which a span may have lost a part."""
         if self.span is None:
             return solution
         rows = with_ones(self.span.rows) if self.fit_intercept else self.span.rows
@@ -296,9 +286,8 @@ class Design:
 def _span(rows: Rows) -> tuple[Array, Span]:
     """Coordinates of the rows in an orthonormal basis of their span, and that basis.
 
-    It is made of combinations of rows, by their inner products: nothing of size n_features is
-    made, and a wide sparse matrix stays sparse. Where a column is lost in a larger one by the inner
-    products, the basis is computed from the rows themselves.
+    It is made by inner products, so that a wide sparse matrix stays sparse; where these lose a
+    column in a larger one, from the rows themselves.
     """
     kernel = rows @ rows.T
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)

@@ -88,10 +88,7 @@ class GroupMoments:
 
 
 def ridge_path(second: Array, c: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
-    """Solutions of squared loss for all penalties, the free intercept (last) eliminated first.
-
-    One eigendecomposition serves every alpha; for a few of them as many Cholesky factors cost less.
-    """
+    """Solutions of squared loss for all penalties, the free intercept (last) eliminated first."""
     H = curvature * second
     if not fit_intercept:
         return _solve_shifted(H, c, alphas)
@@ -179,12 +176,10 @@ class MomentProblem(Objective):
 
     @property
     def squares(self) -> Array:
-        """See :class:`Objective`."""
         return np.maximum(self.second.diagonal(), 0.0)
 
     @property
     def column_scale(self) -> Array:
-        """See :class:`Objective`."""
         return np.sqrt(self.squares * self.total)
 
     def coefficients(self, w: Array) -> tuple[Array, float]:
