@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from accuracy import SIZES, Draw
 from paper import BENCHMARKS
+from runs import quietly, run_all
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.pairs import read_pairs
@@ -85,18 +82,17 @@ POST = {
 }
 
 
+@quietly
 def run_cell(cell):
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        draw = Draw(*cell)
-        model = PairLogisticRegressionCV().fit(draw.X, draw.codes)
-        base = draw.accuracy(model)
-        gaps = {}
-        for name, parameters in PARAMETERS.items():
-            gaps[name] = draw.accuracy(PairLogisticRegressionCV(**parameters).fit(draw.X, draw.codes)) - base
-        for name, decide in POST.items():
-            gaps[name] = float(np.mean(np.where(decide(draw, model) > 0, 1, -1) == draw.y_test)) - base
-    return cell, gaps
+    draw = Draw(*cell)
+    model = PairLogisticRegressionCV().fit(draw.X, draw.codes)
+    base = draw.accuracy(model)
+    gaps = {}
+    for name, parameters in PARAMETERS.items():
+        gaps[name] = draw.accuracy(PairLogisticRegressionCV(**parameters).fit(draw.X, draw.codes)) - base
+    for name, decide in POST.items():
+        gaps[name] = float(np.mean(np.where(decide(draw, model) > 0, 1, -1) == draw.y_test)) - base
+    return gaps
 
 
 def main():
@@ -107,8 +103,7 @@ def main():
     arguments = parser.parse_args()
     seeds = range(2000, 2000 + arguments.trials)
     cells = [(name, n, 0.7, seed) for name in BENCHMARKS for n in SIZES for seed in seeds]
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        results = list(tqdm(pool.map(run_cell, cells, chunksize=2), total=len(cells), unit="draw", mininterval=5))
+    results = run_all(run_cell, cells, arguments.jobs)
     lines = ["| instead of the default | 50 pairs | 200 pairs | best set | worst set |", "|---|---|---|---|---|"]
     for variant in (*PARAMETERS, *POST):
         columns = []

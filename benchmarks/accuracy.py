@@ -10,22 +10,17 @@ and at prior 1/2 five labelled points decide the sign.
 from __future__ import annotations
 
 import argparse
-import functools
-import importlib.metadata
 import os
 import statistics
 import time
-import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from pages import write_between
 from paper import BENCHMARKS, load_benchmark, paper_table
+from runs import quietly, run_all, versions
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.datasets import sample_sdu
@@ -33,11 +28,6 @@ from sdulearn.datasets import sample_sdu
 SIZES = (50, 200)
 PRIORS = (0.7, 0.5, 0.55, 0.6, 0.9, 0.95)
 MARGINAL = [f"{risk} {loss}" for risk in ("sdsu", "sddu", "sudu") for loss in ("squared", "double_hinge")]
-
-
-@functools.lru_cache(maxsize=1)
-def data(name):
-    return load_benchmark(name)
 
 
 def supervised(X, y):
@@ -53,7 +43,7 @@ class Draw:
     """One draw: standardised training rows with their codes and true labels, test points, five labelled points."""
 
     def __init__(self, name, n_pairs, prior, seed):
-        X, y = data(name)
+        X, y = load_benchmark(name)
         tagged = np.column_stack([X, y])
         rows, self.codes, test, self.y_test = sample_sdu(
             tagged, y, n_pairs=n_pairs, n_unlabeled=500, prior=prior, n_test=500, random_state=seed
@@ -95,20 +85,20 @@ class Draw:
         return self.accuracy(supervised(self.X[paired], self.y[paired]))
 
 
+@quietly
 def run_cell(cell):
-    """All methods on one draw; (cell, {method: accuracy})."""
+    """All methods on one draw: {method: accuracy}."""
     _, n_pairs, prior, _ = cell
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # names of classes at prior 1/2; scikit-learn on tiny folds
-        draw = Draw(*cell)
-        results = {"joint": draw.joint()}
-        if prior in (0.7, 0.5):
-            results |= {"n labels": draw.labels(n_pairs), "2n labels": draw.labelled_pairs()}
-        if prior != 0.5:
-            results |= {method: draw.marginal(method) for method in MARGINAL}
-    return cell, results
+    draw = Draw(*cell)
+    results = {"joint": draw.joint()}
+    if prior in (0.7, 0.5):
+        results |= {"n labels": draw.labels(n_pairs), "2n labels": draw.labelled_pairs()}
+    if prior != 0.5:
+        results |= {method: draw.marginal(method) for method in MARGINAL}
+    return results
 
 
+@quietly
 def speed(repeats):
     """Whole CV fit against LogisticRegressionCV(Cs=8, cv=5) on the same rows with labels, one thread."""
     lines = ["| set | joint CV, ms | LogisticRegressionCV, ms | ratio |", "|---|---|---|---|"]
@@ -248,17 +238,13 @@ def main():
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.trials)
     cells = [(name, n, prior, seed) for name in BENCHMARKS for n in SIZES for prior in PRIORS for seed in seeds]
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        results = list(tqdm(pool.map(run_cell, cells, chunksize=4), total=len(cells), unit="draw", mininterval=5))
-    table = Table(results)
+    table = Table(run_all(run_cell, cells, arguments.jobs))
     targets, main_table, half, rest, notes = report(table)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn announces changes of its defaults
-        timing = speed(7)
-    versions = ", ".join(f"{p} {importlib.metadata.version(p)}" for p in ("sdulearn", "numpy", "scipy", "scikit-learn"))
+    timing = speed(7)
+    software = versions("sdulearn", "numpy", "scipy", "scikit-learn")
     parts = [
         "# Accuracy of the joint estimator",
-        f"Made by `make bench-accuracy` (`benchmarks/accuracy.py --trials {arguments.trials}`; {versions}). "
+        f"Made by `make bench-accuracy` (`benchmarks/accuracy.py --trials {arguments.trials}`; {software}). "
         f"Accuracy in % on 500 test points, mean and standard error over {arguments.trials} draws (seeds "
         f"{seeds[0]} to {seeds[-1]}); 500 unlabeled rows, exact class ratios, features standardised on the training "
         "rows; every estimator chooses its own settings from its training data.",

@@ -25,7 +25,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from joblib import Parallel, delayed
-from pages import write_between
+from pages import table, write_between
 from paper import load_benchmark
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_svmlight_file
@@ -296,10 +296,6 @@ def mean(rows, name):
 def covered(rows, n, truth="linked"):
     """In how many rows the interval holds the true accuracy."""
     return [row[f"interval {n}"][1] <= row[f"{truth} {n}"] <= row[f"interval {n}"][2] for row in rows]
-
-
-def table(head, rows):
-    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(r) + " |" for r in rows)]
 
 
 def two_lines(results):

@@ -18,13 +18,9 @@ some parts alone, and writes their tables and no others:
 from __future__ import annotations
 
 import argparse
-import functools
-import json
 import os
 import resource
 import time
-import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import lightgbm
@@ -33,10 +29,9 @@ from classes import Asker, matched_accuracy
 from classes import draw as draw_classes
 from pages import write_between
 from paper import BENCHMARKS, load_benchmark
+from runs import quietly, run_all
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from sdulearn import PairBoostingClassifier, PairModelCV, SDUClassifierCV, stack_pairs
 from sdulearn.datasets import sample_sdu
@@ -51,11 +46,6 @@ REFIT = 100
 WRONG = 0.15
 TREES = {"learning_rate": 0.1, "num_leaves": 8, "lambda_l2": 1.0, "min_sum_hessian_in_leaf": 1.0, "min_data_in_leaf": 1}
 ROOT = Path(__file__).parents[1]
-
-
-@functools.lru_cache(maxsize=1)
-def data(name):
-    return load_benchmark(name)
 
 
 def boosted_labels(X, y):
@@ -93,7 +83,7 @@ class Draw:
     """Standardised training rows with codes and true labels, and test points."""
 
     def __init__(self, name, n_pairs, condition, seed):
-        X, y = data(name)
+        X, y = load_benchmark(name)
         self.prior = 0.5 if condition == "0.5" else 0.7
         # A set that is too small for 500 unlabeled rows and 500 test points has fewer of both.
         room = min(np.sum(y > 0) / self.prior, np.sum(y < 0) / (1 - self.prior)) - 2 * n_pairs - 5
@@ -155,17 +145,16 @@ class Draw:
         return calibration(model.predict_proba(self.X_test)[:, 1], self.y_test).error
 
 
+@quietly
 def run_cell(cell):
     """All methods on one draw."""
     name, size, condition, seed = cell
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # names of classes at prior 1/2; folds with few rows
-        if condition == "classes":
-            return cell, many_classes(name, size, seed)
-        draw = Draw(name, size, condition, seed)
-        if condition == "0.5":
-            return cell, half(draw, Draw(name, size, "0.7", seed))
-        return cell, {"0.7": plain, "wrong": wrong}[condition](draw)
+    if condition == "classes":
+        return many_classes(name, size, seed)
+    draw = Draw(name, size, condition, seed)
+    if condition == "0.5":
+        return half(draw, Draw(name, size, "0.7", seed))
+    return {"0.7": plain, "wrong": wrong}[condition](draw)
 
 
 def plain(draw):
@@ -385,20 +374,6 @@ def scale(n_rows, n_answers, width, threads):
     ]
 
 
-def measured(path, cells, jobs):
-    """What the file has of the cells, and the rest, measured now."""
-    there = {}
-    if path.exists():
-        there = {tuple(cell): found for cell, found in map(json.loads, path.read_text().splitlines())}
-    todo = [cell for cell in cells if cell not in there]
-    with ProcessPoolExecutor(jobs) as pool, path.open("a") as file:
-        for cell, found in tqdm(pool.map(run_cell, todo), total=len(todo), unit="draw", mininterval=5):
-            file.write(json.dumps([cell, found]) + "\n")
-            file.flush()
-            there[cell] = found
-    return [(cell, there[cell]) for cell in cells]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
@@ -422,7 +397,7 @@ def main():
         for condition in arguments.conditions
         for name, n in rows_of(condition)
     ]
-    results = Results(measured(arguments.results, cells, arguments.jobs))
+    results = Results(run_all(run_cell, cells, arguments.jobs, arguments.results))
     for condition in arguments.conditions:
         command = f"benchmarks/boosting.py --trials {arguments.trials} --first-seed {seeds[0]} --conditions {condition}"
         note = f"{arguments.trials} draws (seeds {seeds[0]} to {seeds[-1]}), `{command}`."

@@ -12,22 +12,18 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import os
 import tempfile
 import time
-import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from accuracy import supervised
 from pages import write_between
 from paper import BENCHMARKS, load_benchmark
+from runs import quietly, run_all
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
 
@@ -43,16 +39,11 @@ PRINTED = {
 }
 
 
-@functools.lru_cache(maxsize=1)
-def data(name):
-    return load_benchmark(name)
-
-
 class Draw:
     """Points in random order, standardised, with their classes in the ratio of the prior, and test points."""
 
     def __init__(self, name, n_points, prior, seed):
-        X, y = data(name)
+        X, y = load_benchmark(name)
         X = X.toarray() if hasattr(X, "toarray") else X
         self.rng = np.random.default_rng([seed, n_points, round(100 * prior)])
         parts = []
@@ -165,7 +156,7 @@ def wrong_answers(name, seed):
 
 def everyone(name, seed, share):
     """All training rows in loose pairs, a share of the answers wrong; the sizes of the classes as they are."""
-    X, y = data(name)
+    X, y = load_benchmark(name)
     X = X.toarray() if hasattr(X, "toarray") else X
     rng = np.random.default_rng([seed, round(100 * share)])
     order = rng.permutation(len(y))
@@ -203,12 +194,11 @@ EXPERIMENTS = {
 }
 
 
+@quietly
 def run(job):
-    """One draw of one experiment on one set; (job, its numbers)."""
+    """The numbers of one draw of one experiment on one set."""
     experiment, name, seed = job
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # names of classes at prior 1/2; scikit-learn on tiny folds
-        return job, EXPERIMENTS[experiment](name, seed)
+    return EXPERIMENTS[experiment](name, seed)
 
 
 def table(found, sets):
@@ -271,17 +261,12 @@ def main():
         write_between(PAGE, "time", measure_time())
         return
     began = time.perf_counter()
-    found = read(options.results)
     seeds = range(options.first, options.first + options.draws)
     # Draw by draw, so that a run that is stopped has whole draws.
     wanted = [(e, name, seed) for seed in seeds for e in options.experiments for name in sets_of(e, options.sets)]
-    jobs = [job for job in wanted if job not in found]
-    with ProcessPoolExecutor(options.jobs) as pool, options.results.open("a") as file:
-        for job, numbers in tqdm(pool.map(run, jobs), total=len(jobs)):
-            found[job] = numbers
-            print(json.dumps([*job, numbers]), file=file, flush=True)
+    found = run_all(run, wanted, options.jobs, options.results)
     for experiment in options.experiments:
-        part = {job: found[job] for job in wanted if job[0] == experiment}
+        part = {job: numbers for job, numbers in found if job[0] == experiment}
         lines, means = table(part, sets_of(experiment, options.sets))
         lines = [*lines, "", f"{summary(experiment, means)} {options.draws} draws a set."]
         if options.print:
@@ -310,14 +295,6 @@ def measure_time(n=10_000, width=50):
 def sets_of(experiment, sets):
     """Those of the sets that an experiment is about."""
     return [name for name in sets if name in PRINTED] if experiment.endswith("% wrong") else sets
-
-
-def read(path):
-    """What is measured already."""
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return {tuple(job): numbers for *job, numbers in rows}
 
 
 if __name__ == "__main__":

@@ -8,15 +8,12 @@ writes docs/penalties.md.
 from __future__ import annotations
 
 import argparse
-import warnings
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from accuracy import SIZES, Draw
 from paper import BENCHMARKS
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
+from runs import quietly, run_all
 
 from sdulearn import SDUClassifierCV
 
@@ -35,14 +32,12 @@ def with_ones(X):
     return np.column_stack([X, np.ones(len(X))])
 
 
+@quietly
 def run_cell(cell):
     """On one draw, by loss and variant: accuracy, balanced accuracy, and whether 10 or 1 was chosen."""
-    draw_cell, losses, variants = cell
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        draw = Draw(*draw_cell)
-        found = {(loss, name): scores(draw, loss, name) for loss in losses for name in variants}
-    return draw_cell, found
+    drawn, losses, variants = cell
+    draw = Draw(*drawn)
+    return {(loss, name): scores(draw, loss, name) for loss in losses for name in variants}
 
 
 def scores(draw, loss, variant):
@@ -139,8 +134,7 @@ def main():
     draws = [(name, n, 0.7, seed) for name in BENCHMARKS for n in SIZES for seed in seeds]
     variants = tuple(VARIANTS) if arguments.bias else ("paper", "larger")
     cells = [(draw, tuple(arguments.losses), variants) for draw in draws]
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        results = list(tqdm(pool.map(run_cell, cells), total=len(cells), unit="draw", mininterval=5))
+    results = [(cell[0], found) for cell, found in run_all(run_cell, cells, arguments.jobs)]
     summary = summary_of(results, arguments.losses, variants)
     text = [
         "# Larger penalties than the paper's",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import platform
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from runs import versions
 from scale_jobs import ALPHA, CORES, FEATURES, LOSSES, PAIRED, PRIOR, ROWS_A_FILE, WIDE, Population, Table
 
 from sdulearn.solvers.linalg import piece_rows
@@ -362,12 +362,12 @@ def report(found: Findings, repeats: int) -> dict[str, list[str]]:
 def setting(found: Findings, repeats: int) -> str:
     packages = ["sdulearn", "numpy", "pyarrow", "scikit-learn"]
     packages += [name for name in ("dask", "distributed") if importlib.util.find_spec(name)]
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     return (
-        f"Machine: {CORES} cores, Python {platform.python_version()}, {versions}. {FEATURES} float32 features, two "
-        f"Gaussian classes with a correlated covariance, prior {PRIOR}, {PAIRED:.0%} of the rows in pairs and the rest "
-        f"unlabeled; Parquet as pyarrow writes it, in files of up to {ROWS_A_FILE:,} rows; alpha {ALPHA:g}; medians of "
-        f"{repeats} runs in turns. Importing alone takes {found.imports['peak']:.2f} GB, which is part of every peak."
+        f"Machine: {CORES} cores, Python {platform.python_version()}, {versions(*packages)}. {FEATURES} float32 "
+        f"features, two Gaussian classes with a correlated covariance, prior {PRIOR}, {PAIRED:.0%} of the rows in "
+        f"pairs and the rest unlabeled; Parquet as pyarrow writes it, in files of up to {ROWS_A_FILE:,} rows; alpha "
+        f"{ALPHA:g}; medians of {repeats} runs in turns. Importing alone takes {found.imports['peak']:.2f} GB, which "
+        "is part of every peak."
     )
 
 

@@ -8,7 +8,6 @@ prints the tables and writes them to benchmarks/README.md. Times are medians; a 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import os
 import platform
 import statistics
@@ -23,6 +22,7 @@ import cvxopt
 import numpy as np
 import piqp
 from paper import load_benchmark
+from runs import versions
 from scipy import sparse
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
@@ -214,15 +214,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("README.md"))
     arguments = parser.parse_args()
-    packages = ("numpy", "scipy", "scikit-learn", "piqp", "clarabel", "cvxopt")
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    software = versions("numpy", "scipy", "scikit-learn", "piqp", "clarabel", "cvxopt")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers complain about convergence in their own ways
         parts = [
             "# Benchmarks",
             "Made by `make bench` (`benchmarks/solvers.py`); do not edit. Rows drawn from each set: 200 pairs, 500 "
             "unlabeled, standardised. One thread; a ratio is the peer's time over ours in the same run.",
-            f"Machine: {os.cpu_count()} cores, Python {platform.python_version()}, {versions}.",
+            f"Machine: {os.cpu_count()} cores, Python {platform.python_version()}, {software}.",
             "## Double hinge, one fit",
             "Ours is the public `SDUClassifier.fit` with all its checks; a peer is timed on a finished program, set-up "
             "and solve only. Every peer gets the leanest form: one slack a row, sparse.",
