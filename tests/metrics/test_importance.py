@@ -57,11 +57,13 @@ def test_rows_of_one_point_keep_one_value(answers):
     table = np.array([[1, 0], [1, 1], [-2, 1], [-2, 2], [3, 3], [3, 0]])
     rule = Rule()
     pair_importance(rule, rows, table, n_repeats=3, random_state=0)
+    shuffles = [values for seen in rule.seen for values in np.split(seen, len(seen) // len(rows))]
+    assert len(shuffles) == 1 + 3 * 3
     # One column alone is shuffled each time.
-    for k, values in enumerate(rule.seen[1:]):
+    for k, values in enumerate(shuffles[1:]):
         others = np.arange(3) != k // 3
         np.testing.assert_array_equal(values[:, others], rows[:, others])
-    for values in rule.seen:
+    for values in shuffles:
         np.testing.assert_array_equal(values[1], values[2])
         np.testing.assert_array_equal(values[0], values[5])
 
