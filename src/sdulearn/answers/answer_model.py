@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -406,6 +407,8 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
     return np.quantile(draws.largest, [(1 - confidence) / 2, (1 + confidence) / 2])
 
 
+# The rounds of one fit ask again.
+@lru_cache(maxsize=1)
 def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
     """The number of classes that explains answers left out best, and their log chances for each number tried.
 

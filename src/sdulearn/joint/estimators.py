@@ -150,7 +150,12 @@ class PairLogisticBase(LinearClassifier):
             return PriorEstimate(share, low, high, low > 0.5 or high < 0.5), None
         if self.prior is None and not len(known) and (graph.same > 0).all():
             check_kinds(1.0, 0.0, None)
-        return resolve_prior(self.prior, pairs, weight, model=likelihood.answer_model, majority=majority)
+        model = likelihood.answer_model
+        if isinstance(self.error_rate, AnswerModel):
+            # Taken as it is, as by the models of folds: nothing is left open that would widen the interval.
+            value = model.error_rate.value
+            model = replace(model, error_rate=replace(model.error_rate, low=value, high=value))
+        return resolve_prior(self.prior, pairs, weight, model=model, majority=majority)
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
         """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
