@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits, load_iris, make_classification
+from sklearn.datasets import load_iris, make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
@@ -144,14 +144,14 @@ def test_questions_end_when_all_points_are_in_a_pair_or_known():
 
 def test_shares_of_random_questions_and_checks_are_kept():
     asker = Asker(X, random_share=0.4, repeat_share=0.1, random_state=0)
-    kinds = [question.kind for question in answer_all(asker, 40)]
+    kinds = [question.kind for question in answer_all(asker, 30)]
     # Where two kinds are due at once, one of them waits.
-    assert 15 <= kinds.count("random") <= 16
-    assert sum(kinds.count(kind) for kind in ("repeat", "triangle", "doubtful")) == 4
+    assert 11 <= kinds.count("random") <= 12
+    assert sum(kinds.count(kind) for kind in ("repeat", "triangle", "doubtful")) == 3
     assert not set(kinds[:11]) & {"repeat", "triangle", "doubtful"}
     # Open questions count, too.
     kinds += [asker.next(f"person {k}").kind for k in range(10)]
-    assert kinds.count("random") == pytest.approx(0.4 * 50, abs=1)
+    assert kinds.count("random") == pytest.approx(0.4 * 40, abs=1)
 
 
 def test_answers_are_checked_by_somebody_else_or_when_they_are_forgotten():
@@ -172,22 +172,6 @@ def test_answers_are_checked_by_somebody_else_or_when_they_are_forgotten():
     # Not what is still remembered: the last three.
     assert asked == ["random", "random", "random", "random", "repeat"]
     assert alone.answers["left"][4] == alone.answers["left"][0]
-
-
-def test_classes_are_found_on_digits(matcher):
-    rows, y = load_digits(n_class=4, return_X_y=True)
-    asker = ask(rows, matcher(y), 40, n_classes="auto", random_state=0)
-    assert asker.design == "match"
-    found = asker.classes()
-    assert [one.number for one in found] == [1, 2, 3, 4]
-    assert [len(set(y[list(one.examples)])) for one in found] == [1] * 4
-    assert max(len(one.examples) for one in found) == 6
-    assert asker.error_rate() == 0
-    names = {one.number: y[one.examples[0]] for one in found}
-    predicted = asker.model().predict(rows)
-    assert np.mean([names[k] == digit for k, digit in zip(predicted, y, strict=True)]) > 0.9
-    assert all(one.low <= 1 / 4 <= one.high for one in found)
-    assert sum(one.share for one in found) == pytest.approx(1)
 
 
 def test_unsure_gives_a_point_up_and_answers_are_stacked_before_the_rest():

@@ -126,30 +126,3 @@ def test_random_pairs_have_a_model_and_an_accuracy_too():
     found = asker.accuracy()
     assert found.low <= max(right, 1 - right) <= found.high
     assert found.n_answers == asker.answers["kind"].count("random") < 60
-
-
-def test_wrong_answers_about_three_classes_do_not_lower_the_accuracy_of_the_model():
-    """Classes far apart, which the model has right; each point is asked about up to three times, one in five wrongly.
-
-    Few then agree with the class they were given, and the formula of two classes does not make all of them right.
-    """
-    rng = np.random.default_rng(0)
-    y = np.r_[0, 1, 2, rng.integers(0, 3, 117)]
-    X = 20 * np.eye(3)[y] + rng.normal(size=(120, 3))
-    asked = [("left", "right", "answer", "kind")]
-    for point in range(3, 120):
-        for example in rng.permutation(3):
-            same = bool(y[point] == y[example]) != (rng.random() < 0.2)
-            asked.append((point, int(example), same, "random"))
-            if same:
-                break
-    first = [(0, 1), (0, 2), (1, 2)]
-    asked[1:1] = [(a, b, False, "explore") for a, b in first]
-    again = [row for row in asked[4:] if rng.random() < 0.3]
-    asked += [(a, b, bool(y[a] == y[b]) != (rng.random() < 0.2), "repeat") for a, b, *_ in again]
-    table = dict(zip(asked[0], map(list, zip(*asked[1:], strict=True)), strict=True))
-    asker = Asker(X, n_classes=3, answers=table, random_state=0)
-    found = asker.accuracy()
-    assert found.value > 0.93
-    of_two_classes = (found.agreement - asker.error_rate()) / (1 - 2 * asker.error_rate())
-    assert of_two_classes < 0.88

@@ -65,6 +65,8 @@ def test_wrong_answers_are_found_and_weighed(wrong_digits):
     asker, y = wrong_digits
     state = asker._now
     assert 0.06 < asker.error_rate() < 0.3
+    found = asker.accuracy()
+    assert found.value > found.agreement
     assert asker.error_rate("") == pytest.approx(asker.error_rate())
     is_wrong = np.array([
         any(y[one.left] == y[point] for point in one.choices) if one.picked is None else y[one.left] != y[one.picked]
@@ -106,7 +108,12 @@ def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
     train = order[:600]
     test = order[600:]
     asker = ask(X[train], matcher(y[train]), 100, n_classes="auto", random_state=0)
-    names = {one.number: y[train][one.examples[0]] for one in asker.classes()}
+    found = asker.classes()
+    assert [one.number for one in found] == list(range(1, 11))
+    assert [len(set(y[train][list(one.examples)])) for one in found] == [1] * 10
+    assert sum(one.share for one in found) == pytest.approx(1)
+    assert (asker.error_rate(), max(len(one.examples) for one in found)) == (0, 6)
+    names = {one.number: y[train][one.examples[0]] for one in found}
     true = np.mean([names[k] for k in asker.model().predict(X[test])] == y[test])
     estimate = asker.accuracy()
     assert estimate.low <= true <= estimate.high

@@ -26,10 +26,8 @@ from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
 from sdulearn.io.answer_log import AnswerLog, read_log
 from sdulearn.io.images import grey_png
-from sdulearn.io.tables import read_whole
 from sdulearn.pairs import scramble
 from sdulearn.workflow import data
-from sdulearn.workflow.options import Engine
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +95,6 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
     assert len(set(asked)) == len(asked) > 40
     for begin, end in ((0, 16), (16, 32), (32, 240)):
         assert set(asked[begin:end]) <= set(range(begin, end))
-
-
-def test_a_small_table_is_asked_about_as_it_is(table):
-    _, X, ids, cells, n_rows = data.draw_rows(table, Engine(), 20_000, answer_ids={"r7"}, drop=["picture", "note"])
-    frame = pd.read_csv(table)
-    np.testing.assert_array_equal(X[:, :21], frame.filter(regex="^x"))
-    assert (ids, n_rows) == (frame["id"].tolist(), 240)
-    assert cells.equals(read_whole(table))
 
 
 def test_a_log_without_kinds_is_gone_on_with(call, table, log):

