@@ -70,11 +70,10 @@ Key = tuple[tuple[object, ...], ...]
 
 
 class Asker:
-    """Chooses which two points to ask about next, takes the answers, and says what they have found.
+    """Chooses which points to ask about next, takes the answers, and says what they have found.
 
-    What it asks and estimates is a function of the points, the seed and the answers alone: an answer
-    that is undone leaves no trace, and an Asker of the same points, seed and answers goes on where
-    the other one stopped. With ``private`` it remembers besides what was flipped.
+    What it asks and estimates is a function of the points, the seed and the answers alone: an Asker of
+    the same points, seed and answers goes on where the other one stopped.
 
     Parameters
     ----------
@@ -82,9 +81,8 @@ class Asker:
         Features of all points. They need not be standardised.
     design : {"linked", "match", "random"}, optional
         "linked", the default for two classes: an informative point against an example of its likeliest
-        class. "match", the default for more: against one example of each class found so far; it is like
-        one of them or like none. "random", the default with ``private``: disjoint random pairs, as in
-        the paper.
+        class. "match", the default for more: against one example of each class found so far. "random",
+        the default with ``private``: disjoint random pairs, as in the paper.
     n_classes : int or "auto", default=2
         Number of classes; "auto" finds it: a point that is like none of the examples opens a class.
     random_share : float, default=0.25
@@ -98,11 +96,10 @@ class Asker:
     private : float, optional
         Epsilon, for two classes and the random design: flip each answer with probability
         1 / (1 + exp(private)) before it is stored. Fits allow for the flips, and no point is in two
-        answers. An answer that is changed or given again is flipped as before, by a key that is
-        never stored: those that come as ``answers`` can only be taken back.
+        answers. The key of the flips is never stored: those that come as ``answers`` can only be taken back.
     grown_from : sequence of int, default=()
-        Numbers of points that ``X`` had before, where points were added at its end, and answers were
-        given meanwhile: the random order of the first points stays, and goes on with the others.
+        Numbers of points that ``X`` had before, where points were added at its end: the random order of
+        the first points stays, and goes on with the others.
     seeds : list of row numbers, or of lists of them, optional
         Examples of the first classes of the match design, one or more each.
 
@@ -427,11 +424,10 @@ class Asker:
         return self._stack(self._answers, None)
 
     def model(self, estimator: Estimator | None = None) -> Estimator:
-        """A classifier, fitted to all answers so far.
+        """A classifier, fitted to all answers so far: the one that chooses the questions.
 
-        It is the model that chooses the questions and whose accuracy :meth:`accuracy` estimates:
-        the joint likelihood of all answers, where the first point of each class names it. With more
-        than two classes a ``PairLogisticRegressionCV`` fitted to :meth:`stack` may be far worse.
+        With more than two classes a ``PairLogisticRegressionCV`` fitted to :meth:`stack` may be far
+        worse: here the first point of each class names it.
 
         Parameters
         ----------

@@ -88,8 +88,13 @@ def next_linked(turn: Turn) -> Question:
 def _by_priority(turn: Turn) -> list[Callable[[Turn], Question | None]]:
     """What to ask, the first that is possible."""
     chosen: list[Callable[[Turn], Question | None]] = []
+    checks = {"repeat": _repeat, "doubtful": _doubtful}
+    if not turn.match:
+        checks["triangle"] = _triangle
     if len(turn.state.answers) >= FIRST_CHECK and _due(turn, ("repeat", "triangle", "doubtful"), turn.check_share):
-        chosen += _checks_in_turn(turn)
+        # The one asked least first.
+        kinds = turn.state.kinds
+        chosen += [checks[kind] for kind in sorted(checks, key=lambda kind: (kinds[kind], kind != "repeat"))]
     if _due(turn, ("random",), turn.random_share):
         chosen.append(_random_point)
     chosen.append(_explore if still_exploring(turn.state) else _uncertain)
@@ -215,15 +220,6 @@ def _free(turn: Turn) -> Mask:
     """Candidates that nobody was asked about."""
     used = np.array(sorted(turn.state.asked | turn.busy), dtype=np.intp)
     return ~np.isin(turn.state.points.candidates, used)
-
-
-def _checks_in_turn(turn: Turn) -> list[Callable[[Turn], Question | None]]:
-    """Repeats, triangles (with two classes) and doubtful answers, the one asked least first."""
-    kinds = turn.state.kinds
-    checks = {"repeat": _repeat, "doubtful": _doubtful}
-    if turn.state.limit == 2 and not turn.match:
-        checks["triangle"] = _triangle
-    return [checks[kind] for kind in sorted(checks, key=lambda kind: (kinds[kind], kind != "repeat"))]
 
 
 def _repeat(turn: Turn) -> Question | None:

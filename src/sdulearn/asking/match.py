@@ -20,10 +20,19 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from sdulearn.asking.classes import Classes, read_classes
 from sdulearn.asking.points import AS_GIVEN
 from sdulearn.asking.records import RowAnswer, annotator_numbers
-from sdulearn.asking.state import LEAST_ERROR, LEAST_KNOWN, LEAST_WRONG, NEVER, Fitted, Settings, State
+from sdulearn.asking.state import (
+    LEAST_ERROR,
+    LEAST_KNOWN,
+    LEAST_WRONG,
+    NEVER,
+    Classes,
+    Fitted,
+    Settings,
+    State,
+    read_classes,
+)
 from sdulearn.types import Array, Estimator, Indices, Mask
 
 # Among which a choice is made, from the largest penalty down; columns standardised, or as they are given.

@@ -161,5 +161,5 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
     elif numbers["missing"]:
         parts.append(f"accuracy unknown, {numbers['missing']} random questions are missing")
     if advice := numbers["advice"]:
-        parts.append(f"the next {advice['n_next']} may add {100 * advice['gain']:.1f} points")
+        parts.append(f"the next {advice['n_next']} may add {100 * advice['expected_gain']:.1f} points")
     return "; ".join(parts)

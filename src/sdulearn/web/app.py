@@ -85,7 +85,6 @@ class Page:
             "title": self.title,
             "annotator": self.annotator,
             "people": self.session.people(),
-            "points": len(self.things.ids),
             "log": str(self.session.log.path),
             "can_fit": self.fit is not None,
             "need_name": self.session.for_team,
@@ -105,9 +104,8 @@ class Page:
             token, question = self.session.question(name)
             shown = {"token": token, "left": self._thing(question.left)}
             if self.session.asker.design == "match":
-                names = map(self.session.name_of, question.choices)
-                choices = zip(map(self._thing, question.choices), names, strict=True)
-                shown["choices"] = [{**thing, "name": name} for thing, name in choices]
+                rows = question.choices
+                shown["choices"] = [{**self._thing(row), "name": self.session.name_of(row)} for row in rows]
             else:
                 shown["right"] = self._thing(question.right)
         except SdulearnError as error:
@@ -118,8 +116,8 @@ class Page:
     def answer(self, given: Json) -> Json:
         """Take an answer, and give the next question."""
         said = _field(given, "answer", Said)
-        comment = _field({"comment": "", **given}, "comment", str).strip()
-        label = _class_name({"name": "", **given})
+        comment = _text(given, "comment")
+        label = _class_name(given.get("name", ""))
         written = self.session.answer(_name(given), _field(given, "token", int), said, comment)
         if label and written is not None and written.said == "none":
             self.session.rename(written.left, label, _name(given))
@@ -149,7 +147,7 @@ class Page:
 
     def rename(self, given: Json) -> Json:
         """Name the class of a row."""
-        name = _class_name(given)
+        name = _class_name(given.get("name"))
         if not name:
             raise InputError("A class name has at least one character.")
         self.session.rename(_field(given, "id", str), name, _name(given))
@@ -168,8 +166,8 @@ class Page:
     def history(self, given: Json) -> Json:
         """Answers from the last one back, a page at a time."""
         everything = self.session.history()
-        begin = _row_number(given.get("begin", "0"))
-        if begin is None:
+        begin = _whole_number(given.get("begin", "0"))
+        if begin < 0:
             raise InputError("`begin` must be a whole number.")
         page = everything[begin : begin + _PAGE]
         return {"answers": self._logged(page, given), "total": len(everything), "begin": begin}
@@ -189,15 +187,14 @@ class Page:
         for found in self.session.classes():
             examples = [self._thing(row) for row in found.examples]
             ids = [one["id"] for one in examples]
-            shares = {name: getattr(found, name) for name in ("share", "low", "high", "n_points")}
-            shown.append({"ids": ids, "name": self.session.name_of(found.examples[0]), "examples": examples, **shares})
+            name = self.session.name_of(found.examples[0])
+            shown.append({**found._asdict(), "ids": ids, "name": name, "examples": examples})
         return plain({"classes": shown})
 
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
         found = _field(given, "labels", dict[str, str])
-        read_names = {row_id: _class_name({"name": name}) for row_id, name in found.items()}
-        names = {row_id: name for row_id, name in read_names.items() if name}
+        names = {row_id: name for row_id, label in found.items() if (name := _class_name(label))}
         self._refuse_shared_names(names)
         self.session.label(names, _name(given))
         if self.fit is None:
@@ -245,9 +242,9 @@ class Page:
         """What a row was compared with, and what was said."""
         if self.session.asker.design != "match":
             return {"right": self._end(one.right), "answer": one.word}
-        ends = map(self._end, one.choices)
-        names = (self.session.name_of(self.session.rows[row_id]) for row_id in one.choices)
-        return {"choices": [{**end, "name": name} for end, name in zip(ends, names, strict=True)], "answer": one.said}
+        rows = self.session.rows
+        choices = [{**self._end(row_id), "name": self.session.name_of(rows[row_id])} for row_id in one.choices]
+        return {"choices": choices, "answer": one.said}
 
     def _end(self, row_id: str) -> Json:
         row = self.session.rows[row_id]
@@ -285,13 +282,12 @@ def make_app(page: Page, key: str, host: str) -> Guard:
         return Response(page.as_csv(), headers=headers, media_type="text/csv; charset=utf-8")
 
     def image(request: Request) -> Response:
-        row, place = (_row_number(request.path_params.get(name, "0")) for name in ("row", "place"))
-        data, kind = page.things.picture(-1 if row is None or place is None else row, place or 0)
+        row, place = (_whole_number(request.path_params.get(name, "0")) for name in ("row", "place"))
+        data, kind = page.things.picture(row, place)
         return Response(data, media_type=kind)
 
     def audio(request: Request) -> Response:
-        row = _row_number(request.path_params["row"])
-        path, kind = page.things.sound(-1 if row is None else row)
+        path, kind = page.things.sound(_whole_number(request.path_params["row"]))
         return FileResponse(path, media_type=kind)
 
     routes = [
@@ -348,18 +344,21 @@ def _field(given: Json, name: str, kind: Any) -> Any:
         raise InputError(f"`{name}` of the request: {error}.") from None
 
 
+def _text(given: Json, name: str) -> str:
+    return str(_field({name: "", **given}, name, str)).strip()
+
+
 def _name(given: Json) -> str:
-    return str(_field({"annotator": "", **given}, "annotator", str)).strip()
+    return _text(given, "annotator")
 
 
-def _class_name(given: Json) -> str:
-    name = str(_field(given, "name", str)).strip()
+def _class_name(label: object) -> str:
+    name = str(_field({"name": label}, "name", str)).strip()
     if len(name) > _LONGEST_LABEL or not name.isprintable():
         raise InputError(f"A class name has at most {_LONGEST_LABEL} characters that can be printed.")
     return name
 
 
-def _row_number(text: object) -> int | None:
-    """A whole number of an address; None where it is something else."""
-    usable = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS
-    return int(str(text)) if usable else None
+def _whole_number(text: str) -> int:
+    """A whole number of an address; -1 where it is something else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else -1

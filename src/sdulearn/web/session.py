@@ -112,13 +112,12 @@ class Session:
                 return self.log.contents.answers.get(person.answered[token])
             if person.question is None or person.token != token:
                 return None
+            written = None
             try:
                 written = self.record(person.question, answer, annotator, comment=comment)
+                person.answered[token] = written.key
             except SpentRowError:
-                person.question = None
                 self.asker.skip(annotator, later=False)
-                return None
-            person.answered[token] = written.key
             person.question = None
             return written
 
@@ -166,16 +165,15 @@ class Session:
             # What was before them followed from what is gone.
             return self._show(self._person(annotator), Question(gone.left, gone.choices, gone.kind, 1, gone.rank))
 
-    def another_example(self, annotator: str, token: int, position: int) -> tuple[int, Question] | None:
-        """The open question with another example of one class, and its token; None where it is not open."""
+    def another_example(self, annotator: str, token: int, position: int) -> Question | None:
+        """The open question with another example of one class, under a new token; None where it is not open."""
         with self._lock:
             person = self._person(annotator)
             if person.question is None or person.token != token:
                 return None
             if not 0 <= position < len(person.question.choices):
                 raise InputError(f"The question has {len(person.question.choices)} choices, and none at {position}.")
-            question = self._show(person, self.asker.another_example(person.question, position))
-            return person.token, question
+            return self._show(person, self.asker.another_example(person.question, position))
 
     def merge(self, one: str, other: str, annotator: str) -> None:
         """Make the classes of two rows one, by changing the answers that told them apart."""
@@ -304,13 +302,18 @@ class Session:
         """
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
-            if standing != self._estimated:
-                self._submit("estimate", self._estimate)
             estimating = self._slots.get("estimate")
+            # One that has not begun will know all answers of now, and somebody may wait for it.
+            pending = estimating is not None and not estimating.running() and not estimating.done()
+            if standing != self._estimated and not pending:
+                self._submit("estimate", self._estimate)
+                estimating = self._slots.get("estimate")
         if wait and estimating is not None:
             estimating.result()
         counts = Counter(one.word for one in standing)
         of_key = {one.key: one for one in standing}
+        accuracy = self._estimates["accuracy"]
+        until = self.goal.until
         classes = [
             {"name": self.name_of(one.examples[0]), "share": one.share, "n_points": one.n_points}
             for one in self._estimates["classes"]
@@ -322,15 +325,10 @@ class Session:
             "classes": classes,
             "review": [of_key[key] for key in self._estimates["review"] if key in of_key],
             "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
-            "reached": self.is_narrow(self._estimates["accuracy"]),
+            "reached": bool(accuracy and until and accuracy["high"] - accuracy["low"] <= until),
             "estimating": standing != self._estimated,
             "privacy": str(self.asker.leak()),
         }
-
-    def is_narrow(self, accuracy: dict[str, float] | None) -> bool:
-        """Whether an accuracy is known as well as was asked for."""
-        until = self.goal.until
-        return until is not None and accuracy is not None and accuracy["high"] - accuracy["low"] <= until
 
     def _estimate(self) -> None:
         with self._lock:
@@ -338,17 +336,14 @@ class Session:
         # Answers may have been taken back.
         self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
         accuracy, missing = self._add_to_curve(len(standing))
-        advice = None
         # Before there is an accuracy, nobody can say what it gains.
-        if accuracy is not None and self.asker.design != "random":
-            found = self.asker.advice()
-            advice = {"n_next": found.n_next, "gain": found.expected_gain, "go_on": found.worth_going_on}
+        advised = accuracy is not None and self.asker.design != "random"
         self._estimates = {
             "accuracy": accuracy,
             "missing": missing,
             "classes": self.classes(),
             "review": [one.key for one in self.asker.review(_REVIEWED)],
-            "advice": advice,
+            "advice": self.asker.advice()._asdict() if advised else None,
         }
         self._estimated = standing
 
@@ -441,10 +436,7 @@ class Session:
         free = [one for one in standing if annotator not in people[one[:2]] and self._in_rows(one) not in shown]
         fewest = min((len(people[one[:2]]) for one in free), default=0)
         pool = [one for one in free if len(people[one[:2]]) == fewest]
-        if not pool:
-            return None
-        drawn = random.Random(f"{self.asker.seed} {len(standing)}").choice(pool)
-        return Question(*self._in_rows(drawn), "repeat", 1, drawn.rank)
+        return self._draw(pool, "repeat") if pool else None
 
     def _audited(self, annotator: str, number: int) -> Question:
         """An answer of somebody else, drawn at random, to be given again; a NothingToAskError where it is enough."""
@@ -458,8 +450,11 @@ class Session:
         }
         if len(done) >= number or not free:
             raise NothingToAskError(f"The audit is over: {len(done):,} answers were given again. Thank you.")
-        drawn = random.Random(f"{self.asker.seed} {len(standing)}").choice(list(free.values()))
-        return Question(*self._in_rows(drawn), AUDIT, 1, drawn.rank)
+        return self._draw(list(free.values()), AUDIT)
+
+    def _draw(self, pool: Sequence[Answer[str]], kind: str) -> Question:
+        drawn = random.Random(f"{self.asker.seed} {self.n_answers}").choice(pool)
+        return Question(*self._in_rows(drawn), kind, 1, drawn.rank)
 
     def _asked(self, one: Answer[str]) -> tuple[int, ...]:
         return Question(*self._in_rows(one)).asked

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sdulearn.errors import InputError, MissingFileError, listed, quoted, shortened
 from sdulearn.image_columns import BETWEEN_FILES, is_link
@@ -29,9 +31,9 @@ class Things:
     ids: list[str]  # id of each row
     table: ArrowTable | None = None  # the table as it is
     text: str | None = None  # column with a text
-    image: str | Sequence[str] = ()  # column, or columns, with names of pictures, or links
+    image: Sequence[str] = ()  # columns with names of pictures, or links
     audio: str | None = None  # column with the name of a sound
-    columns: tuple[str, ...] = ()  # columns shown as fields
+    columns: Sequence[str] = ()  # columns shown as fields
     root: Path = field(default_factory=Path)  # the folder that pictures and sounds come from
     pictures: Array | None = None  # (n_rows, height, width), grey pictures, instead of files
     deviations: Mapping[str, Array] = field(default_factory=dict)  # columns of numbers, standardised
@@ -70,7 +72,7 @@ class Things:
         if self.pictures is not None:
             return grey_png(self.pictures[row]), "image/png"
         names = self._files(row)
-        if not place < len(names):
+        if not 0 <= place < len(names):
             raise MissingFileError("The row has no such picture.")
         return read_image(self.root, names[place])
 
@@ -108,8 +110,7 @@ class Things:
             raise MissingFileError(f"There is no row {row}.")
 
     def _files(self, row: int) -> list[str]:
-        columns = [self.image] if isinstance(self.image, str) else self.image
-        names = [name.strip() for column in columns for name in self._value(column, row).split(BETWEEN_FILES)]
+        names = [name.strip() for column in self.image for name in self._value(column, row).split(BETWEEN_FILES)]
         return [name for name in names if name]
 
     def _field(self, name: str, row: int) -> list[object]:
@@ -121,7 +122,8 @@ class Things:
         assert self.table is not None
         value = self.table[name][row].as_py()
         if name in self.deviations and isinstance(value, str) and len(value) > _LONGEST_NUMBER:
-            value = _as_number(value)
+            with suppress(ValueError):
+                value = float(value)
         if isinstance(value, float) and not value.is_integer():
             return "" if value != value else f"{value:.6g}"
         return as_text(value)
@@ -131,25 +133,21 @@ def things_of_table(
     table: ArrowTable,
     ids: list[str],
     id_column: str | None,
-    *,
-    text: str | None = None,
-    image: Sequence[str] = (),
-    audio: str | None = None,
-    columns: Sequence[str] = (),
     hidden: Sequence[str] = (),
-    root: Path,
-    deviations: Mapping[str, Array] | None = None,
+    **shown: Any,
 ) -> Things:
     """What to show of a table's rows: what is asked for, or else all its columns but the hidden ones."""
     names = table.column_names
-    for name in (text, *image, audio, *columns):
+    things = Things(ids, table, **shown)
+    wanted = [things.text, *things.image, things.audio, *things.columns]
+    for name in wanted:
         if name is not None and name not in names:
             raise InputError(
                 f"The table has no column {quoted(name)} to show. Its columns: {listed(map(shortened, names))}."
             )
-    if text is None and audio is None and not image and not columns:
-        columns = [name for name in names if name != id_column and name not in hidden]
-    return Things(ids, table, text, tuple(image), audio, tuple(columns), root, deviations=deviations or {})
+    if not any(wanted):
+        return replace(things, columns=tuple(name for name in names if name not in (id_column, *hidden)))
+    return things
 
 
 def _picture(address: str, name: str) -> Part:
@@ -157,13 +155,6 @@ def _picture(address: str, name: str) -> Part:
     if is_link(name):
         return {"kind": "link", "href": name}
     return {"kind": "image", "src": address, "name": Path(name).name}
-
-
-def _as_number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _cut(text: str, limit: int) -> str:

@@ -126,7 +126,7 @@ function nameNew() {
   const names = unusedNames();
   const buttons = names.map((name, k) => make("button", { type: "button", onclick: () => choose(name) }, k < 9 ? make("kbd", {}, String(k + 1)) : null, " ", name));
   const dialog = openDialog(at("pair"), t("new_class"), make("h2", {}, t("new_class")),
-    make("div", { class: "names" }, ...buttons, make("button", { type: "button", class: "quiet", onclick: () => choose("") }, make("kbd", {}, "0"), " ", t("no_name_yet"))));
+    make("div", { class: "names" }, ...buttons, make("button", { type: "button", onclick: () => choose("") }, make("kbd", {}, "0"), " ", t("no_name_yet"))));
   dialog.addEventListener("keydown", (event) => {
     if (event.key === "0") choose("");
     else if (names[Number(event.key) - 1]) choose(names[Number(event.key) - 1]);
@@ -277,8 +277,8 @@ function reviewLink(n) {
 }
 
 function adviceWords(advice) {
-  const gain = advice.gain < 0.0005 ? t("gain_small", { n: advice.n_next }) : t("gain", { n: advice.n_next, points: number(100 * advice.gain, 1) });
-  return advice.go_on ? gain : `${gain} ${t("may_stop")}`;
+  const gain = advice.expected_gain < 0.0005 ? t("gain_small", { n: advice.n_next }) : t("gain", { n: advice.n_next, points: number(100 * advice.expected_gain, 1) });
+  return advice.worth_going_on ? gain : `${gain} ${t("may_stop")}`;
 }
 
 // ---- history
@@ -317,14 +317,17 @@ function comparedView(one) {
   return typeof one.answer === "number" ? endView(one.choices[one.answer]) : make("span", { class: "soft" }, t("n_classes", { n: one.choices.length }));
 }
 
+// Cells are texts, elements or lists of these; a narrow screen has no place for columns from `optional` on.
+function tableOf(head, rows, optional = head.length) {
+  const line = (tag, cells, scope) => make("tr", {}, ...cells.map((cell, k) => make(tag, { scope, class: k < optional ? null : "optional" }, ...[cell].flat())));
+  return make("table", {}, make("thead", {}, line("th", head, "col")), make("tbody", {}, ...rows.map((row) => line("td", row, null))));
+}
+
 function answersTable(answers, name) {
-  const head = [t("number"), t(state.start.match ? "row" : "first"), t(state.start.match ? "like_this" : "second"), t("answer"), t("who"), t("when")].map((text, k) => make("th", { scope: "col", class: k > 3 ? "optional" : null }, text));
+  const head = [t("number"), ...(state.start.match ? [t("row"), t("like_this")] : [t("first"), t("second")]), t("answer"), t("who"), t("when")];
   const when = (time) => new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
-  const rows = answers.map((one) =>
-    make("tr", {}, make("td", {}, String(one.number)), make("td", {}, endView(one.left)), make("td", {}, comparedView(one)),
-      make("td", {}, answerCell(one, name), one.comment ? make("p", { class: "soft remark" }, one.comment) : null),
-      make("td", { class: "optional" }, one.annotator), make("td", { class: "optional" }, when(one.time))));
-  return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
+  const answered = (one) => [answerCell(one, name), one.comment ? make("p", { class: "soft remark" }, one.comment) : null];
+  return tableOf(head, answers.map((one) => [String(one.number), endView(one.left), comparedView(one), answered(one), one.annotator, when(one.time)]), 4);
 }
 
 async function showHistory() {
@@ -340,11 +343,6 @@ async function showHistory() {
 const turn = (step) => { state.begin = Math.max(0, state.begin + step); attempt(showHistory); };
 
 // ---- people
-
-function tableOf(head, rows) {
-  const cells = (tag, texts) => texts.map((text) => make(tag, tag === "th" ? { scope: "col" } : {}, text));
-  return make("table", {}, make("thead", {}, make("tr", {}, ...cells("th", head))), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...cells("td", row)))));
-}
 
 async function showPeople() {
   const { people, couples } = await call("people");

@@ -1,4 +1,4 @@
-// What a person sees of things and questions, on the page and in a notebook cell. Texts go in as text, never as HTML.
+// What a person sees of things and questions. Texts go in as text, never as HTML.
 const KEYS = { s: "same", arrowleft: "same", d: "different", arrowright: "different", u: "unsure", arrowdown: "unsure" };
 const MATCH_KEYS = { n: "none", u: "unsure", arrowdown: "unsure" };
 const MOST_WORDS = 300; // of a text that is compared in order
@@ -6,7 +6,7 @@ const MANY_WORDS = 8; // longer texts that have less than this in common are not
 const LEAST_COMMON = 0.25;
 const WIDEST = 3; // standard deviations that fill a bar
 const MOST_IN_CARD = 6; // fields; more of them stand in a table
-export const FIRST_VIEW = 12; // choices that are shown before one searches
+const FIRST_VIEW = 12; // choices that are shown before one searches
 
 const spoken = { texts: {}, language: "en", plurals: new Intl.PluralRules("en") };
 
@@ -75,7 +75,7 @@ function shared(first, second) {
 }
 
 // A text with the words marked that the other one lacks.
-export function marked(text, other) {
+function marked(text, other) {
   const pieces = text.split(/(\s+)/);
   const words = pieces.filter((_, k) => k % 2 === 0).map(bare);
   const others = other.split(/\s+/).map(bare);
@@ -173,7 +173,7 @@ function pairFields(left, right) {
 
 // ---- a pair
 
-export function pairView({ left, right }) {
+function pairView({ left, right }) {
   const hasSides = [left, right].some((thing) => thing.parts.some((part) => part.kind !== "fields"));
   const sides = hasSides ? make("div", { class: "sides flash" }, sideView(left, t("first"), textOf(right)), sideView(right, t("second"), textOf(left))) : null;
   return [sides, pairFields(left, right)].filter(Boolean);
@@ -207,7 +207,7 @@ function matchFields(left, shown) {
 }
 
 // The choices that a search finds are the question's `shown`: keys go by what is before one's eyes.
-export function matchView(question, actions) {
+function matchView(question, actions) {
   const { left, choices } = question;
   const pictures = left.parts.every((part) => part.kind === "image");
   const grid = make("div", { class: pictures ? "choices" : "choices wide", role: "group", "aria-label": t("classes_so_far") });
