@@ -96,7 +96,7 @@ class Asker:
     private : float, optional
         Epsilon, for two classes and the random design: flip each answer with probability
         1 / (1 + exp(private)) before it is stored. Fits allow for the flips, and no point is in two
-        answers. The key of the flips is never stored: those that come as ``answers`` can only be taken back.
+        answers. The key of the flips is never stored: old answers can only be taken back.
     grown_from : sequence of int, default=()
         Numbers of points that ``X`` had before, where points were added at its end: the random order of
         the first points stays, and goes on with the others.
@@ -145,7 +145,7 @@ class Asker:
         for name, share in (("random_share", random_share), ("repeat_share", repeat_share)):
             if not 0 <= share <= 1:
                 raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
-        # A second flipped answer to a question would halve its protection, and the error rate is known.
+        # A second flipped answer would halve the protection, and the error rate is known.
         self._shares = (random_share, repeat_share if private is None else 0.0)
         self.private = private
         # The generator that all programs share is left alone.
@@ -201,7 +201,7 @@ class Asker:
             return self._pending[name]
 
     def prepare(self, question: Question, annotator: str | None = None) -> None:
-        """Work out what follows each answer, in a thread while the question is read: it changes nothing."""
+        """Work out ahead, while the question is read, what follows each answer; changes nothing."""
         name = annotator or ""
         if self.private is not None:
             return
@@ -232,7 +232,7 @@ class Asker:
             return self._flips.stored(check_answer(given, self._points.n_points))
 
     def add(self, answer: RowAnswer) -> None:
-        """Take an answer as it is stored: what :meth:`answer_to` gave, perhaps named anew by a log."""
+        """Take an answer as :meth:`answer_to` gave it, perhaps named anew by a log."""
         with self._lock:
             if any(one.key == answer.key for one in self._answers):
                 raise InputError(
@@ -291,7 +291,7 @@ class Asker:
             self._pending.pop(changed.annotator, None)
 
     def merge(self, a: int, b: int) -> list[RowAnswer]:
-        """Make two classes one: answers that told them apart now say that their points are of the same class.
+        """Make two classes one: answers that told them apart now say "same".
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class Asker:
         return changed
 
     def split(self, points: int | Sequence[int]) -> list[RowAnswer]:
-        """Take points out of their class: answers that put them there now say "none", and they open a class.
+        """Take points out of their class: answers that put them there now say "none".
 
         Where several points leave, it is asked next whether they are of one class.
 
@@ -359,7 +359,7 @@ class Asker:
         return label[point]
 
     def members(self, point: int) -> list[int]:
-        """Points known to be of the class of a point, as they were found; none of a point that is in no class."""
+        """Points known to be of the class of a point, as they were found."""
         classes = self._now.classes
         return classes.members.get(classes.label.get(point, -1), [])
 
@@ -405,7 +405,7 @@ class Asker:
 
     @property
     def answers(self) -> Mapping[str, list[Any]]:
-        """All answers so far, as columns: left, right (match: choices), answer, annotator, kind, number."""
+        """All answers so far, as columns; match answers have ``choices`` in place of ``right``."""
         return as_columns(self._answers, pairs=self.design != "match")
 
     @property
@@ -450,7 +450,7 @@ class Asker:
         if self.design == "random":
             return _for_columns(fit_quietly(self._of_random_pairs(rows), rows, y), rows)
         if self._now.model is None:
-            raise UndeterminedError("A model needs two classes, and all answers so far are about one. Answer more.")
+            raise UndeterminedError("A model needs two classes, and there is one so far. Answer more.")
         return model_on_features(self._now, self._X)
 
     def accuracy(self, confidence: float = 0.95, *, first: int | None = None) -> AccuracyEstimate:
@@ -550,7 +550,7 @@ class Asker:
         return list({one.key: one for one in found}.values())[:most]
 
     def error_rate(self, annotator: str | None = None) -> float | None:
-        """Share of wrong answers, by repeated questions and cycles; with ``private`` that of the flips.
+        """Share of wrong answers, by those that contradict others; with ``private`` that of the flips.
 
         Parameters
         ----------
@@ -560,12 +560,12 @@ class Asker:
         Returns
         -------
         float or None
-            0 where no answer contradicts another; None of an annotator of whom the answers tell nothing.
+            0 where no answer contradicts another; None of an annotator with nothing to compare.
         """
         return self._now.error if annotator is None else self._now.error_of(annotator)
 
     def leak(self) -> Leak:
-        """How many classes follow from the answers if one becomes known, and how far flips protect them.
+        """How many classes follow if one becomes known, and how far flips protect them.
 
         Returns
         -------
@@ -606,7 +606,7 @@ class Asker:
         return self._state_type(self._points, answers, self._limit, settings, self._flips.rate, self._seeds)
 
     def _settings_for(self, answers: tuple[RowAnswer, ...]) -> Settings:
-        """Penalty and power by the answers up to the last stage before them: chosen rarely, by the same answers."""
+        """Penalty and power by the answers up to the last stage, so that they change rarely."""
         sizes = stage_sizes(len(answers))
         if not sizes or self.design == "random":
             return self._state_type.FIRST
@@ -639,7 +639,7 @@ class Asker:
 
 
 def stage_sizes(n_answers: int) -> list[int]:
-    """12, 18, 27, ...: numbers of answers after which settings are chosen anew, below that of all."""
+    """12, 18, 27, ...: numbers of answers after which settings are chosen anew."""
     sizes = []
     n = _FIRST_CHOICE
     # Below it: there is time for the choice while a question is read.

@@ -70,7 +70,7 @@ def next_random(turn: Turn) -> Question:
     for k in range(0, len(order) - 1, 2):
         if order[k] not in used and order[k + 1] not in used:
             return turn.ask(order[k], [order[k + 1]], "random")
-    raise NothingToAskError("All points are in a pair already: no disjoint random pair is left to ask about.")
+    raise NothingToAskError("All points are in a pair already: no disjoint random pair is left.")
 
 
 def next_linked(turn: Turn) -> Question:
@@ -141,7 +141,7 @@ def ask_about(turn: Turn, point: int, kind: str) -> Question:
 
 
 def example(state: State, number: int) -> int:
-    """The trusted point nearest to the centre of the first 1, 2, 4, ... points: it changes rarely."""
+    """The trusted point nearest to the centre of the first 1, 2, 4, ... points."""
     members = state.classes.members[number]
     usable = [point for point in members if point in state.trusted]
     if not usable:
@@ -154,7 +154,7 @@ def example(state: State, number: int) -> int:
 
 
 def examples(state: State, number: int) -> list[int]:
-    """Points that may stand for a class, the one shown first and then trusted ones; the likeliest members first."""
+    """Points that may stand for a class: the first example, trusted ones, then the likeliest."""
     members = state.classes.members[number]
     likely = state.log_probabilities(np.array(members))[:, state.numbers.index(number)]
     order = sorted(range(len(members)), key=lambda k: (members[k] not in state.trusted, -likely[k]))

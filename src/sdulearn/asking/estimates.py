@@ -114,10 +114,10 @@ def _estimate(
 
 
 def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
-    """Accuracy by the random sample, each point judged by the last of some earlier models that came before its answer.
+    """Accuracy by the random sample, each point judged by the last of some models before its answer.
 
-    A model of all other answers would do worse at it than at a new point: where one point is known, the design asks
-    about no other near it. What the model gained since is added, by its own probabilities.
+    A model of all other answers would do worse at it than at a new point: where one point is known,
+    the design asks about no other near it. What the model gained since is added, by its own probabilities.
     """
     sample = random_sample(now)
     asked = {one.left: k for k, one in reversed(list(enumerate(now.answers)))}
@@ -177,7 +177,7 @@ def advise(now: State, half: State) -> Advice:
 
 
 def _gain(now: State, half: State) -> float:
-    """Accuracy on the candidates beyond that of half of the answers, by the probabilities of the model of all."""
+    """Accuracy on the candidates beyond that of half of the answers, by the model of all."""
     p = np.exp(now.of_candidates)
     best = p.max(axis=1)
     if half.model is None:
@@ -187,13 +187,13 @@ def _gain(now: State, half: State) -> float:
 
 
 def _columns_now(now: State, before: State) -> Indices:
-    """Column that each class of earlier answers has now, by its founder: it may have been merged since."""
+    """Column that each class of earlier answers has now, by its founder."""
     founders = [before.classes.members[number][0] for number in before.numbers]
     return np.array([now.numbers.index(now.classes.label.get(point, now.numbers[0])) for point in founders])
 
 
 def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
-    """The model that chooses the questions, for the columns as given, its classes named by their size."""
+    """The model for the columns as given, its classes named by their size."""
     points = state.points
     order = class_order(state)
     model = copy(state.estimator)
@@ -216,7 +216,7 @@ def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
 
 
 def _prior(state: State) -> PriorEstimate:
-    """Share of the larger class among the random points; the counts of chosen questions imply none."""
+    """Share of the larger class among the random points."""
     larger = class_table(state, 0.95)[0]
     if np.isnan(larger.share):
         return PriorEstimate(0.5, 0.0, 1.0, False, n_similar=0.0, n_dissimilar=0.0)

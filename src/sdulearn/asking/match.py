@@ -35,7 +35,7 @@ from sdulearn.asking.state import (
 )
 from sdulearn.types import Array, Estimator, Indices, Mask
 
-# Among which a choice is made, from the largest penalty down; columns standardised, or as they are given.
+# To choose from, the largest penalty first; columns standardised, or as they are given.
 _PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 _POWERS = (0.0, AS_GIVEN)
 _FOLDS = 3
@@ -63,7 +63,7 @@ class Softmax(NamedTuple):
 
 
 def fit_softmax(Z: Array, log_likelihood: Array, penalty: float, start: Softmax | None = None) -> Softmax:
-    """Minimise -sum_i log sum_k p(k | z_i) L_i(k) + penalty / 2 |coef|^2, from a solution nearby or zero."""
+    """Minimise -sum_i log sum_k p(k | z_i) L_i(k) + penalty / 2 |coef|^2, from a start or zero."""
     n_classes = log_likelihood.shape[1]
     rows = np.column_stack([Z, np.ones(len(Z))])
     likelihood = np.exp(log_likelihood)
@@ -96,7 +96,7 @@ class MatchState(State):
 
     @cached_property
     def classes(self) -> Classes:
-        """Classes found; where answers about a point disagree, those that most of them are right with stand."""
+        """Classes found; where answers about a point disagree, most of them decide."""
         found = read_classes(self.answers, self.limit, self.seeds)
         wrong = {k for one in self._by_point.values() if len(one) > 1 for k in self._outvoted(one, found)}
         if not wrong:
@@ -114,7 +114,7 @@ class MatchState(State):
         return places
 
     def _outvoted(self, places: list[int], found: Classes) -> list[int]:
-        """Answers about a point that are wrong where it is in the class which most of them are right with."""
+        """Answers about a point that are wrong if most of them are right."""
         about = [self.answers[k] for k in places]
         own = found.label.get(about[0].left)
         opened = own if own is not None and found.members[own][0] == about[0].left else None
@@ -135,7 +135,7 @@ class MatchState(State):
 
     @cached_property
     def trusted(self) -> set[int]:
-        """Points that may stand for a class: founders, and those that two answers or more put there, beyond others."""
+        """Points that may stand for a class: founders, and those two more answers for than against."""
         trusted = {members[0] for members in self.classes.members.values()}
         for point, places in self._by_point.items():
             number = self.classes.label.get(point)
@@ -146,7 +146,7 @@ class MatchState(State):
 
     @cached_property
     def error_rates(self) -> dict[int, float]:
-        """Share of the answers of each annotator that are wrong, by their numbers; 0 while none contradicts another."""
+        """Share of wrong answers of each annotator, by number; 0 without contradictions."""
         who = range(len(annotator_numbers(self.answers)))
         if not self._has_contradictions:
             return dict.fromkeys(who, 0.0)
@@ -170,7 +170,7 @@ class MatchState(State):
 
     @cached_property
     def _said(self) -> tuple[Indices, Mask, Array, Indices]:
-        """Of each answer about a known point: its row, which classes it is right with, its choices, and who."""
+        """Of each answer about a known point: row, classes it is right with, choices, annotator."""
         place = {int(point): row for row, point in enumerate(self.known)}
         numbers = annotator_numbers(self.answers)
         about = [self.answers[k] for point in place for k in self._by_point.get(point, ())]
@@ -188,7 +188,7 @@ class MatchState(State):
         return self._log_likelihood(np.array(list(self.error_rates.values())))
 
     def _log_likelihood(self, rates: Array) -> Array:
-        """The same where annotators are wrong at some rates, all above 0; the founders of classes are certain."""
+        """The same at error rates above 0; the founders of classes are certain."""
         rows, right, n_choices, who = self._said
         error = rates[who]
         found = np.zeros((len(self.known), len(self.numbers)))
@@ -198,7 +198,7 @@ class MatchState(State):
         return np.maximum(found, NEVER)
 
     def fit(self, left_out: Collection[int]) -> Fitted:
-        """The model without answers about some points, and without classes that are not known then."""
+        """The model without answers about some points, and without classes unknown then."""
         used = ~np.isin(self.known, list(left_out))
         columns = np.unique(self.column[used])
         if len(columns) < 2:
@@ -209,7 +209,7 @@ class MatchState(State):
 
     @cached_property
     def is_held_out(self) -> Mask:
-        """Known points that can be held out: all of them, as classes are named by answers and not by the model."""
+        """Known points that can be held out: all, as answers name the classes."""
         return np.ones(len(self.known), dtype=bool)
 
     @cached_property
@@ -221,7 +221,7 @@ class MatchState(State):
 
     @property
     def pair_error_rates(self) -> dict[int, float]:
-        """Error rates with which "same as an example" says of the classes what the match answer does."""
+        """Error rates with which "same as an example" says what the match answer does."""
         m = max(len(self.numbers), 1)
         return {who: e / (e + m * (1 - e)) for who, e in self.error_rates.items()}
 
@@ -232,12 +232,12 @@ class MatchState(State):
 
     @cached_property
     def doubtful(self) -> list[RowAnswer]:
-        """Answers about known points that are more likely wrong than right, the least likely first."""
+        """Answers that are more likely wrong than right, the least likely first."""
         if self.model is None or len(self.known) < LEAST_KNOWN:
             return []
         rates = np.maximum(list(self.error_rates.values()), LEAST_ERROR)
         rows, right, *_ = self._said
-        # No model knows a class without its only point: that is doubted where answers were found wrong.
+        # No model knows a class without its only point.
         judged = (np.bincount(self.column)[self.column] > 1) | bool(self.error)
         posterior = np.exp(log_softmax(self.held_out + self._log_likelihood(rates), axis=1))
         sure = np.where(judged[rows], (posterior[rows] * right).sum(axis=1), 1.0)
@@ -245,7 +245,7 @@ class MatchState(State):
         return [self.answers[places[k]] for k in np.argsort(sure, kind="stable") if sure[k] < 0.5]
 
     def choose_settings(self) -> Settings:
-        """Penalty, power and error rates by the likelihood of held-out points; penalties next to an earlier choice."""
+        """Penalty, near an earlier one, power and error rates by the likelihood of held-out points."""
         size = np.bincount(self.column)[self.column]
         order = np.lexsort((np.random.default_rng(0).permutation(len(size)), self.column))
         fold = np.empty(len(size), dtype=np.intp)
@@ -280,7 +280,7 @@ class MatchState(State):
         return found
 
     def _estimated_errors(self, log_p: Array, counted: Mask) -> tuple[float, ...]:
-        """Error rates of the annotators that held-out probabilities make likeliest, by EM; shrunk to that of all."""
+        """Error rates that held-out probabilities make likeliest, by EM; shrunk to that of all."""
         rows, right, _, who = self._said
         used = counted[rows]
         n = np.bincount(who[used], minlength=int(who.max()) + 1)
@@ -295,7 +295,7 @@ class MatchState(State):
 
 
 def _is_right(one: RowAnswer, number: int | None, classes: Classes) -> bool:
-    """Whether an answer is right where the point is in some class; None is one that was not shown."""
+    """Whether an answer is right if the point is in a class; None is one not shown."""
     if one.picked is not None:
         return classes.label.get(one.picked) == number
     return number is None or number not in [classes.label.get(point) for point in one.choices]

@@ -106,7 +106,7 @@ class QuestionCell:
             self._estimate()
             return f"Answer {taken.number} is taken back."
         if self._question is None or self.asker.next(self.annotator) != self._question:
-            # Answered or undone in another cell: what is shown there must not be taken for what is shown here.
+            # Answered or undone in another cell.
             return "This question was out of date. Here is the one of now."
         self.asker.tell(self._question, int(answer) - 1 if answer.isdecimal() else answer, self.annotator)
         if self.asker.n_answers % _ACCURACY_EVERY == 0:
@@ -157,7 +157,7 @@ def _shower(things: Any) -> Callable[[int], Any]:
 
 
 def _side_by_side(*things: Any) -> str:
-    """Things as HTML: fields in a table, those that differ in bold; all else beside each other, numbered if several."""
+    """Things as HTML: fields in a table, differences in bold; all else beside each other."""
     head = ""
     if len(things) > 2:
         head = "".join(f"<th {_CELL}>{name}</th>" for name in ("Like which?", *range(1, len(things))))

@@ -1,4 +1,4 @@
-"""Machines that answer: a function, or a process that reads questions and writes replies, each a line of JSON."""
+"""Machines that answer: a function, or a process that reads and writes lines of JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sdulearn.errors import FileError, InputError, NothingToAskError, shortened
 from sdulearn.io.typed import read
 from sdulearn.types import Between, MatrixLike, Probability
 
-# Gets a point and what it is compared with: one point, or of match questions the choices. Or a list of questions.
+# Gets a point and what it is compared with, a point or choices; or a list of questions.
 Oracle = Callable[..., Any]
 # Seconds that a process has to end by itself.
 _PATIENCE = 2.0
@@ -80,7 +80,7 @@ def ask(X: MatrixLike, oracle: Oracle, n: int, *, batch_size: int | None = None,
 
 
 def open_questions(asker: Asker, number: int, annotator: str = "") -> list[Question]:
-    """So many different questions for one annotator, or fewer; a NothingToAskError where none is left."""
+    """So many different questions for one annotator, or as many as are left."""
     found: list[Question] = []
     for k in range(number):
         try:

@@ -36,14 +36,14 @@ class Points:
         self.order: Indices = np.concatenate([begin + rng.permutation(end - begin) for begin, end in stages])
         # Where each point stands in it.
         self.position: Indices = np.argsort(self.order)
-        # Drawn apart from the order: the random sample must not be part of them more often than others.
+        # Drawn apart from the order: the random sample must not be among them more often.
         drawn = rng.choice(self.n_points, min(self.n_points, MAX_CANDIDATES), replace=False)
         self.candidates: Indices = np.sort(drawn)
         sample = _dense(self.X[self.candidates])
         self.mean: Array = sample.mean(axis=0)
         self.scale: Array = sample.std(axis=0)
         self.scale[self.scale == 0] = 1.0
-        # Principal axes of the standardised candidates (n_features, n_axes), and variances along them.
+        # Principal axes of the standardised candidates (n_features, n_axes), and variances.
         self.axes, self.variances = _principal_axes((sample - self.mean) / self.scale)
 
     def coordinates(self, points: Indices) -> Array:
@@ -81,7 +81,8 @@ def _dense(rows: Rows) -> Array:
 def _principal_axes(Z: Array) -> tuple[Array, Array]:
     """Axes along which standardised rows vary, the largest variance first."""
     _, singular, axes = np.linalg.svd(Z, full_matrices=False)
-    kept = (singular > 1e-6 * max(float(singular.max(initial=0)), 1e-12)) & (np.arange(len(singular)) < MAX_AXES)
+    least = 1e-6 * max(float(singular.max(initial=0)), 1e-12)
+    kept = (singular > least) & (np.arange(len(singular)) < MAX_AXES)
     if not kept.any():
         raise InputError("All rows of `X` are equal: no model can tell them apart. Give features that differ.")
     return axes[kept].T.copy(), singular[kept] ** 2 / len(Z)

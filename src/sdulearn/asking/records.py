@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     @property
     def asked(self) -> tuple[int, ...]:
-        """What is asked, whatever the order of the choices; of a pair also whatever that of its points."""
+        """What is asked, whatever the order of the choices or of the two points of a pair."""
         return answered(self, "unsure", "").asked
 
 
@@ -67,7 +67,7 @@ def read_said(answer: object, n_choices: int, *, match: bool) -> int | str:
 
 
 def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
-    """Answers from a list of them, or from a frame or a mapping of columns, as :attr:`Asker.answers` gives it."""
+    """Answers from a list of them, or from columns as :attr:`Asker.answers` gives them."""
     if isinstance(table, list):
         return [check_answer(answer, n_points) for answer in table]
     columns = {name: list(table[name]) for name in (*COLUMNS, "right") if name in table}

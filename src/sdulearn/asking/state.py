@@ -1,7 +1,7 @@
-"""What follows from the answers so far: classes, error rates, model. A function of the answers alone.
+"""What follows from the answers so far: classes, error rates, model.
 
-So an answer that is taken back leaves no trace, and the next question can be worked out for each
-answer that may come.
+It is a function of the answers alone: one that is taken back leaves no trace, and the next question can
+be worked out for each answer that may come.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _FITTING = RLock()
 class Classes:
     """Which classes the answers have found, and which point is in which.
 
-    Answers are read in the order in which they came, each question once, by the majority of its answers:
+    Answers are read as they came, each question once, by the majority of its answers:
 
-    - Points that were given as examples open the first classes; without them the first choice of the first answer does.
+    - Examples that were given open the first classes, else the first choice of the first answer.
     - "Same" as a point of a class: in that class.
-    - "Different" from points of some classes: not in these. Where the number of classes is known and all are found, the
-      last one that is left follows.
+    - "Different" from points of some classes: not in these. Where the number of classes is known
+      and all are found, the last one that is left follows.
     - Different from all classes: the point opens one, unless all are found.
 
-    Answers that disagree with all that came before them change nothing here: they are contradictions.
+    An answer that disagrees with those before it changes nothing here.
     """
 
     def __init__(self, limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> None:
         self.limit = limit  # number of classes where it is known
         self.label: dict[int, int] = {}  # class of each point that is in one, by point
-        # Points of each class, in the order in which they were found; keys are the numbers of the classes.
+        # Points of each class as they were found, by the number of the class.
         self.members: dict[int, list[int]] = {}
         self.excluded: dict[int, set[int]] = {}  # classes that each point under way is not in
         self._waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -135,7 +135,7 @@ def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, ...], Counter[i
 
 
 class Settings(NamedTuple):
-    """Penalty of the model, beside the sum of its losses, the power of the covariance in it, and error rates."""
+    """Penalty beside the sum of losses, power of the covariance in it, and error rates."""
 
     penalty: float
     power: float
@@ -293,7 +293,7 @@ class State:
             return vars(self).get("_of_all") or self.fit(())
 
     def fit(self, left_out: Collection[int]) -> Fitted:
-        """The model without answers about some points, and without classes that are not known then."""
+        """The model without answers about some points, and without classes unknown then."""
         # All known points name the classes where answers are right: that says no more than they do.
         naming = self.founders.values() if self.error else self.classes.label
         labelled = {point: self.classes.label[point] for point in naming if point not in left_out}
@@ -356,7 +356,7 @@ class State:
 
     @cached_property
     def held_out(self) -> Array:
-        """Log probabilities of the classes of each known point, by a model without answers about it."""
+        """Log probabilities of the classes of known points, by models without answers about them."""
         log_p = self.log_probabilities(self.known)
         places = np.flatnonzero(self.is_held_out)
         fold = np.random.default_rng(0).permutation(len(places)) % self.N_FOLDS
@@ -368,14 +368,14 @@ class State:
 
     @cached_property
     def is_held_out(self) -> Mask:
-        """Known points that can be held out: where answers may be wrong, others hang on examples."""
+        """Known points that can be held out: no examples, where answers may be wrong."""
         examples = {point for one in self.answers for point in one.choices} | set(self.founders.values())
         return ~np.isin(self.known, list(examples) if self.error else [])
 
     @cached_property
     def doubtful(self) -> list[RowAnswer]:
-        """Answers between known points that are more likely wrong than right, the least likely first."""
-        # By models that did not see the point; answers may be wrong even where none was found to be.
+        """Answers that are more likely wrong than right, the least likely first."""
+        # By models that did not see the point.
         if self.model is None or len(self.known) < LEAST_KNOWN:
             return []
         right = np.ones(len(self.answers))

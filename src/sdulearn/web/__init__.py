@@ -1,1 +1,1 @@
-"""The page of ``sdulearn ask``: what is shown of a row, who answered what, and the server between them."""
+"""The page of ``sdulearn ask``: what is shown of a row, who answered what, and the server."""

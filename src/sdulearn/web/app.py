@@ -1,4 +1,4 @@
-"""The page of ``sdulearn ask``: requests to calls of a session, results to JSON. It needs the extra ``ask``."""
+"""Requests of the page to calls of a session, results to JSON. Needs the extra ``ask``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Page:
         self.things = things
         self.title = title
         self.annotator = annotator  # who answers unless they give another name
-        # The question in one's own words, what to keep in mind (Markdown), and the language of all other texts.
+        # The question in one's own words, instructions (Markdown), language of all other texts.
         self.wording = {"wording": question, "instructions": instructions, "language": language}
         # Names of classes that are expected, to choose from.
         self.class_names = list(class_names)

@@ -1,4 +1,4 @@
-"""Who may talk to the server: the key in the address, the names it goes by, the page's own origin, small requests.
+"""Who may talk to the server: by key, by name of the server, by origin; small requests alone.
 
 Connections that send nothing must not keep others out. It needs the extra ``ask``.
 """
@@ -43,7 +43,7 @@ HEADERS = {
 
 
 class Guard:
-    """Lets a request through to the app if it may come in, and sends the safety headers with every response."""
+    """Lets a request in if it may come in, and sends the safety headers with every response."""
 
     def __init__(self, app: ASGIApp, key: str, host: str) -> None:
         self.app = app
@@ -97,7 +97,7 @@ def _refuse_change(headers: dict[str, str]) -> tuple[int, str] | None:
 
 
 def allowed_host(header: str, bound: str) -> bool:
-    """Whether the Host of a request is one of ours: a page elsewhere may have its own name point here."""
+    """Whether the Host of a request is ours: a page elsewhere may let its name point here."""
     found = _HOST.fullmatch(header.lower())
     if found is None:
         return False
@@ -130,7 +130,7 @@ async def _whole_body(receive: Receive) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body at once, and then what comes after it: responses stop when that says that nobody waits for them."""
+    """The body at once, and then what comes after it, such as that nobody waits any more."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replayed() -> Message:
@@ -151,7 +151,7 @@ def _with_headers(send: Send) -> Send:
 
 
 class PageConnection(H11Protocol):
-    """One connection: it must send a request soon, and where there are too many the one idle longest is closed."""
+    """One connection: it must send a request soon; of too many the one idle longest is closed."""
 
     _timer: asyncio.TimerHandle | None = None
     _opened = 0.0

@@ -63,7 +63,7 @@ class Session:
         self, asker: Asker, log: AnswerLog, ids: Sequence[str], for_team: bool = False, goal: Goal | None = None
     ) -> None:
         self.asker = asker
-        self.epsilon = asker.private  # privacy of the answers; None where they are stored as they are given
+        self.epsilon = asker.private  # privacy of the answers; None where they are as given
         self.log = log
         self.for_team = for_team
         self.goal = goal or Goal()
@@ -78,14 +78,14 @@ class Session:
         # The last estimates, and the answers that they are of.
         self._estimates: dict[str, Any] = {"accuracy": None, "missing": 0, "classes": [], "review": [], "advice": None}
         self._estimated: tuple[Answer[str], ...] = ()
-        # One thread works out what follows each answer while the question is read, estimates, and the curve of old
-        # answers. What waits in a slot gives way to what comes later.
+        # One thread works ahead, estimates, and makes the curve of old answers. What waits in a slot
+        # gives way to what comes later.
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
         self._slots: dict[str, Future[None]] = {}
         self._closed = False
 
     def question(self, annotator: str) -> tuple[int, Question]:
-        """The question before a person, until it is answered or put off, and a token that names it."""
+        """The question before a person, until it is answered or put off, and its token."""
         with self._lock:
             person = self._person(annotator)
             question = person.question
@@ -101,7 +101,7 @@ class Session:
             return person.token, question
 
     def answer(self, annotator: str, token: int, answer: object, comment: str = "") -> Answer[str] | None:
-        """Write an answer down, a word or a position in the choices; it is on the disk when this returns."""
+        """Write an answer down; it is on the disk when this returns."""
         if comment and self.epsilon is not None:
             raise InputError("Answers are private, and a comment could give one away. Leave it empty.")
         if len(comment) > MAX_COMMENT:
@@ -122,7 +122,7 @@ class Session:
             return written
 
     def record(self, question: Question, answer: object, annotator: str, **more: Any) -> Answer[str]:
-        """Write an answer to any question down, with a comment or what it took; then tell the engine."""
+        """Write an answer to any question down, with what else is known of it; tell the engine."""
         with self._lock:
             given = self.asker.answer_to(question, answer, annotator)
             choices = tuple(self.ids[row] for row in given.choices)
@@ -154,7 +154,7 @@ class Session:
         with self._lock:
             own = [one for one in self.log.contents.answers.values() if one.annotator == annotator]
             if self.epsilon is not None:
-                # Whether those of an earlier start were flipped is forgotten; another flip would tell more.
+                # How those of an earlier start were flipped is forgotten.
                 own = [one for one in own if one.session == self.log.session]
             if not own:
                 return None
@@ -166,7 +166,7 @@ class Session:
             return self._show(self._person(annotator), Question(gone.left, gone.choices, gone.kind, 1, gone.rank))
 
     def another_example(self, annotator: str, token: int, position: int) -> Question | None:
-        """The open question with another example of one class, under a new token; None where it is not open."""
+        """The open question with another example of one class; None where it is not open."""
         with self._lock:
             person = self._person(annotator)
             if person.question is None or person.token != token:
@@ -296,10 +296,7 @@ class Session:
                 self.log.label(row_id, name, annotator)
 
     def numbers(self, *, wait: bool = False) -> dict[str, Any]:
-        """Counts, and the last estimates: classes, accuracy and its curve, answers to review, and advice.
-
-        Unless ``wait`` is True it does not wait for those of all answers: ``estimating`` says that they come.
-        """
+        """Counts and the last estimates; without ``wait``, ``estimating`` says that newer ones come."""
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
             estimating = self._slots.get("estimate")
@@ -377,7 +374,7 @@ class Session:
         return max((name for name in names if name), key=names.__getitem__, default="")
 
     def _add_to_curve(self, n_answers: int) -> tuple[dict[str, float] | None, int]:
-        """The accuracy after so many answers, or None and how many random questions are missing at least."""
+        """The accuracy after so many answers; or None, and how many random questions are missing."""
         try:
             found = self.asker.accuracy(first=n_answers)
         except UndeterminedError as error:
@@ -424,7 +421,7 @@ class Session:
         return person.later.popleft()[1]
 
     def _shared(self, annotator: str) -> Question | None:
-        """A question that somebody else answered, while too few of this person's are; drawn from those asked least."""
+        """A question of somebody else, while this person shares too few; of those asked least."""
         standing = self.log.contents.answers.values()
         people: dict[tuple[str, tuple[str, ...]], set[str]] = {}
         for one in standing:
@@ -439,7 +436,7 @@ class Session:
         return self._draw(pool, "repeat") if pool else None
 
     def _audited(self, annotator: str, number: int) -> Question:
-        """An answer of somebody else, drawn at random, to be given again; a NothingToAskError where it is enough."""
+        """A question that somebody else answered, drawn at random, until there are enough."""
         standing = self.log.contents.answers.values()
         shown = {one.question.asked for one in self._people.values() if one.question is not None}
         done = {self._asked(one) for one in standing if one.kind == AUDIT}
@@ -476,7 +473,7 @@ def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options:
 
     rows = {name: row for row, name in enumerate(ids)}
     contents = log.contents
-    # The lines of private answers that were taken back are still there: their rows must not be asked about again.
+    # Lines of private answers that were taken back are still there: their rows are spent.
     private = [one for one in contents.withdrawn.values() if contents.epsilon_of(one) is not None]
     spent = [one for one in private if rows.keys() >= {one.left, *one.choices}]
     known = []

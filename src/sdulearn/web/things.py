@@ -136,7 +136,7 @@ def things_of_table(
     hidden: Sequence[str] = (),
     **shown: Any,
 ) -> Things:
-    """What to show of a table's rows: what is asked for, or else all its columns but the hidden ones."""
+    """What to show of rows: what is asked for, or else all columns but the hidden ones."""
     names = table.column_names
     things = Things(ids, table, **shown)
     wanted = [things.text, *things.image, things.audio, *things.columns]
@@ -151,7 +151,7 @@ def things_of_table(
 
 
 def _picture(address: str, name: str) -> Part:
-    """A file's picture, or a link: the page asks nobody else for anything, so a link is there to be followed."""
+    """A file's picture, or a link to be followed: the page asks nobody else for anything."""
     if is_link(name):
         return {"kind": "link", "href": name}
     return {"kind": "image", "src": address, "name": Path(name).name}
