@@ -449,8 +449,9 @@ def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
         except SdulearnError as error:
             say(str(error))
             return
-        numbers = range(1, len(question.choices) + 1)
-        names = ("like which?", *map(str, numbers)) if match else ("first", "second")
+        picks = {str(k): k - 1 for k in range(1, len(question.choices) + 1)}
+        answers = {**picks, "n": "none", "u": "unsure"} if match else _ANSWERS
+        names = ("like which?", *picks) if match else ("first", "second")
         for name, row in zip(names, (question.left, *question.choices), strict=True):
             say(f"\n{name}: {things.ids[row]}")
             say("\n".join("  " + line for line in things.plain(row)))
@@ -462,10 +463,8 @@ def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
         key = key if match and key.isdecimal() else key[:1]
         if key == "q":
             return
-        if match and key in {"n", "u", *map(str, numbers)}:
-            session.answer(annotator, token, {"n": "none", "u": "unsure"}.get(key) or int(key) - 1)
-        elif not match and key in _ANSWERS:
-            session.answer(annotator, token, _ANSWERS[key])
+        if key in answers:
+            session.answer(annotator, token, answers[key])
         elif key == "z":
             if session.undo(annotator) is None:
                 say("There is nothing to take back.")
