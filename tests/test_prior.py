@@ -115,31 +115,6 @@ def test_the_unit_of_weights_does_not_set_the_width_of_the_interval():
     assert astuple(weighed) == pytest.approx(astuple(estimate_prior(28, 8, majority="negative")))
 
 
-def contradictory(n_answers=80):
-    """Answers about 25 points, a tenth of them wrong, rows in no answer, and a weight of each row."""
-    rng = np.random.default_rng(0)
-    truth = rng.random(25) < 0.7
-    first = rng.integers(0, 25, n_answers)
-    second = (first + rng.integers(1, 25, n_answers)) % 25
-    same = (truth[first] == truth[second]) ^ (rng.random(n_answers) < 0.1)
-    codes = np.where(same, 1, -1) * np.arange(1, n_answers + 1)
-    y = np.column_stack([np.repeat(codes, 2), np.column_stack([first, second]).ravel()])
-    weight = rng.uniform(0.3, 3, n_answers).repeat(2)
-    return np.vstack([y, [[0, 30], [0, 31]]]), np.append(weight, [0.2, 5.0])
-
-
-@pytest.mark.parametrize("points", [True, False])
-def test_weight_0_is_an_answer_that_was_never_given_and_weights_have_no_unit(points):
-    y, weight = contradictory()
-    y = y if points else y[:, 0]
-    weight[20:80] = 0
-    weight[-1] = 0
-    kept = weight > 0
-    expected = astuple(estimate_prior(y=y[kept], sample_weight=weight[kept]))
-    assert astuple(estimate_prior(y=y, sample_weight=7.3 * weight)) == pytest.approx(expected, rel=1e-10)
-    assert estimate_prior(y=y, sample_weight=kept) == estimate_prior(y=y[kept])
-
-
 def star(truth):
     """Answers about the first point and each other, all true."""
     others = np.arange(1, len(truth))

@@ -152,8 +152,7 @@ def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask
 
         R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
 
-    Random classes give the distribution of R at the prior; without one at 1/2, where R is smallest.
-    ``counted`` says which points are a random draw, by default all.
+    Random classes of the points that are ``counted`` give the distribution of R, without a prior at 1/2.
     """
     members = (graph.sides != 0) & (graph.degree > 0)
     if counted is not None:
@@ -220,10 +219,7 @@ def off_mode(X: Array) -> Array:
 def check_population(
     X: Rows, ends: Indices, names: Sequence[str], population: Population | None = None
 ) -> list[Finding]:
-    """Compare feature means of the points in pairs with the table's, as for a draw without replacement.
-
-    ``X`` holds the rows that ``ends`` numbers; ``population`` is all of the table, by default ``X``.
-    """
+    """Compare feature means of the points in pairs, rows of ``X``, with the table's, ``X`` if none is given."""
     points = np.unique(ends)
     population = Population.of(X) if population is None else population
     if len(points) < _ENOUGH_OFF_MODE or len(points) == population.n_rows:
@@ -250,11 +246,7 @@ def check_population(
 
 
 def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> list[Finding]:
-    """Where answers share points: how many of them say something of their own, and what folds over points cost.
-
-    ``n_independent`` answers do not follow from the others with two classes and no errors; ``n_cut``
-    are between points of two folds. ``names`` are those of the points, which by default have numbers.
-    """
+    """Where answers share points: how many of them are independent, and how many folds over points cut (``n_cut``)."""
     if not pairs.shares_points:
         return []
     graph = AnswerGraph.from_y(pairs)
@@ -429,10 +421,8 @@ def _confused(same: Array) -> Details:
 
 
 def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
-    """Questions whose n answers disagree more than errors explain, by an exact test; the most telling first.
-
-    If X of n answers are wrong, the smaller side has min(X, n - X), whatever the truth is.
-    """
+    """Questions whose n answers disagree more than errors explain, by an exact test; the most telling first."""
+    # If X of n answers are wrong, the smaller side has min(X, n - X), whatever the truth is.
     fewer = np.minimum(same, n - same)
     p_value = binom.cdf(n - fewer, n, errors) - binom.cdf(fewer - 1, n, errors)
     order = np.argsort(p_value, kind="stable")

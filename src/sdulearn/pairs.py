@@ -44,18 +44,12 @@ class Pairs:
     ----------
     codes : array of shape (n_rows,)
         The pair codes themselves.
-    ends : array of shape (n_pairs, 2)
-        Row numbers of the two ends of each pair, pairs in ascending order of their code.
-    similar : bool array of shape (n_pairs,)
-        Whether the pair is similar.
+    ends, similar : arrays of shape (n_pairs, 2) and (n_pairs,)
+        Row numbers of the two ends of each pair, in ascending order of their code; whether it is similar.
     unlabeled : array of shape (n_unlabeled,)
         Row numbers of the rows in no pair.
-    points : array of shape (n_rows,) or None
-        The point that each row shows; None where every row is a point of its own.
-    annotators : array of shape (n_rows,) or None
-        Who answered, 0 where that is not known; None where nothing is known of any.
-    labels : array of shape (n_rows,) or None
-        The label of each row, 0 where it is not known; None where nothing is known of any.
+    points, annotators, labels : arrays of shape (n_rows,) or None
+        The point that each row shows; who answered and its label, 0 where they are not known.
     """
 
     codes: Codes
@@ -319,7 +313,7 @@ def _check_two_ends(by_code: Codes) -> None:
 
 def _renumbered(by_code: Codes) -> str:
     """A hint where the codes look like the numbers 0, 1, 2, ... of classes that they were taken for."""
-    if by_code[0] < 0 or len(np.unique(by_code)) < 3 or (by_code < 0).any():
+    if len(np.unique(by_code)) < 3 or (by_code < 0).any():
         return ""
     return (
         " If it did, something renumbered them: sklearn's cross_val_predict does so for "
@@ -349,8 +343,7 @@ def scramble(keys: NDArray[np.integer]) -> NDArray[np.uint64]:
 def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
     """Zero where every code stands on an even number of rows, with one sign and one weight; hardly ever elsewhere.
 
-    Checksums of parts are joined with ``^`` in any order, so it finds half a pair whose rows are
-    nowhere together.
+    Checksums of parts are joined with ``^`` in any order.
     """
     named = np.flatnonzero(codes)
     keys = scramble(codes[named])

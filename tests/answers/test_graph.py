@@ -168,19 +168,6 @@ def test_bad_answers(arguments, options, text):
         AnswerGraph.from_answers(*arguments, **options)
 
 
-@pytest.mark.parametrize(
-    ("y", "weight", "text"),
-    [
-        ([[1, 5], [2, 6], [1, 5], [2, 7]], None, "joins point 5 with itself.*1 such answers"),
-        ([[1, 0, 1], [1, 1, 2]], None, "Rows 0 and 1 are one answer, but .* annotators 1 and 2"),
-        ([1, 1], [1.0, 2.0], "one weight in `sample_weight`"),
-    ],
-)
-def test_bad_y(y, weight, text):
-    with pytest.raises(InputError, match=text):
-        AnswerGraph.from_y(y, weight)
-
-
 def test_groups_that_all_differ_need_a_class_each():
     """Groups of three, two and one point, all different from each other."""
     ends = [(0, 1), (1, 2), (3, 4), (0, 3), (2, 5), (4, 5)]

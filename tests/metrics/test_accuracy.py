@@ -18,7 +18,7 @@ from sdulearn.metrics import (
     pair_risk,
 )
 from sdulearn.pairs import read_pairs
-from sdulearn.prior import clopper_pearson, prior_from_share
+from sdulearn.prior import clopper_pearson, estimate_prior, prior_from_share
 
 
 def test_agreement_is_accuracy_squared_exactly():
@@ -248,12 +248,35 @@ def weighted_answers(n_answers=30):
     return decision, np.column_stack([codes, points, np.zeros_like(codes), labels]), weight
 
 
+def by_prior(decision, y, **options):
+    return estimate_prior(y=y, **options)
+
+
+def by_classes(decision, y, **options):
+    return class_agreement(np.sign(decision), y, **options)
+
+
+def numbers(found):
+    """All numbers of a result."""
+    if isinstance(found, tuple):
+        return [number for one in found for number in numbers(one)]
+    return [] if isinstance(found, str) or found is None else [found]
+
+
 @pytest.mark.parametrize(
-    ("n_columns", "options"),
-    [(1, {}), (2, {}), (1, {"error_rate": 0.1}), (4, {"error_rate": 0.1}), (1, {"prior": 0.7})],
-    ids=["loose", "contradictory", "wrong at a rate", "labelled", "one kind"],
+    ("n_columns", "judge", "options"),
+    [
+        (1, pair_accuracy, {}),
+        (2, pair_accuracy, {}),
+        (1, pair_accuracy, {"error_rate": 0.1}),
+        (4, pair_accuracy, {"error_rate": 0.1}),
+        (1, pair_accuracy, {"prior": 0.7}),
+        (4, by_classes, {}),
+        (1, by_prior, {}),
+        (2, by_prior, {}),
+    ],
 )
-def test_weights_have_no_unit_and_weight_0_is_a_row_left_out(n_columns, options):
+def test_weights_have_no_unit_and_weight_0_is_a_row_left_out(n_columns, judge, options):
     decision, y, weight = weighted_answers()
     if "prior" in options:
         y[y[:, 0] < 0, 0] = 0
@@ -261,12 +284,12 @@ def test_weights_have_no_unit_and_weight_0_is_a_row_left_out(n_columns, options)
     weight[20:32] = 0
     weight[-1] = 0
     kept = weight > 0
-    found = pair_accuracy(decision, y, sample_weight=weight, **options)
-    assert found == pair_accuracy(decision[kept], y[kept], sample_weight=weight[kept], **options)
-    other = pair_accuracy(decision, y, sample_weight=100 * weight, **options)
-    assert astuple(other)[:-1] == pytest.approx(astuple(found)[:-1], rel=1e-10)
-    plain = pair_accuracy(decision, y, **options)
-    assert pair_accuracy(decision, y, sample_weight=np.full(len(y), 0.1), **options) == plain != found
+    found = judge(decision, y, sample_weight=weight, **options)
+    assert found == judge(decision[kept], y[kept], sample_weight=weight[kept], **options)
+    other = judge(decision, y, sample_weight=100 * weight, **options)
+    assert numbers(astuple(other)) == pytest.approx(numbers(astuple(found)), rel=1e-10)
+    plain = judge(decision, y, **options)
+    assert judge(decision, y, sample_weight=np.full(len(y), 0.1), **options) == plain != found
 
 
 def test_the_interval_of_25_questions_asked_three_times_covers_at_every_accuracy():

@@ -1,7 +1,5 @@
 """What answers tell of a classifier with K classes."""
 
-from dataclasses import astuple
-
 import numpy as np
 import pytest
 
@@ -98,33 +96,6 @@ def test_design_effect_sums_over_terms_that_share_a_point():
     star = np.column_stack([np.full(9, -1), np.arange(9)])
     assert design_effect(rng.normal(size=9), star) == 1
     assert design_effect(np.zeros(3), np.array([[0, 1], [1, 2], [0, 2]])) == 2
-
-
-@pytest.mark.parametrize("labelled", [True, False])
-def test_weights_have_no_unit_and_weight_0_is_absence(labelled):
-    """Those of answers, of labelled points, and of points in groups."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([1, 2, 3], 30)
-    rows, table = star_answers(y)
-    predicted = np.where(rng.random(90) < 0.2, 1 + y % 3, y)[rows[:, 0].astype(int)]
-    if labelled:
-        known = np.where(np.arange(90) % 4 == 0, y, 0)
-        table = np.column_stack([table[:, :2], np.zeros_like(table[:, 0]), known[table[:, 1]]])
-    weight = rng.uniform(0.3, 3, 400)[np.abs(table[:, 0])]
-    weight[np.abs(table[:, 0]) % 9 == 1] = 0
-    found = class_agreement(predicted, table, sample_weight=weight)
-    assert found.basis == ("labels" if labelled else "groups")
-    kept = weight > 0
-    assert found == class_agreement(predicted[kept], table[kept], sample_weight=weight[kept])
-    for unit in (0.01, 100):
-        other = class_agreement(predicted, table, sample_weight=unit * weight)
-        for name in ("agreement", "same", "different", "accuracy"):
-            assert astuple(getattr(other, name)) == pytest.approx(astuple(getattr(found, name)), rel=1e-10)
-        np.testing.assert_allclose(other.counts.same, found.counts.same, rtol=1e-10)
-    plain = class_agreement(predicted, table)
-    assert plain.accuracy.value != pytest.approx(found.accuracy.value, abs=1e-3)
-    with pytest.raises(InputError, match=r"All weights in `sample_weight` are zero"):
-        class_agreement(predicted, table, sample_weight=np.zeros(len(table)))
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.2])

@@ -63,16 +63,13 @@ class Rate:
 
     Attributes
     ----------
-    value : float
-        Probability that an answer is wrong, drawn to a small one where few answers tell.
-    low, high : float
-        95% interval; from 0 to 1/2 where nothing is known. A given rate is its own interval.
+    value, low, high : float
+        Probability that an answer is wrong, drawn to a small one where few answers tell, and its 95%
+        interval; from 0 to 1/2 where nothing is known. A given rate is its own interval.
     n_answers : int
         Number of answers.
-    careless : float
-        Share of the answers that were given without a look, so to say: they do not depend on the two classes.
-    same_when_careless : float
-        Share of "same" among these.
+    careless, same_when_careless : float
+        Share of the answers that do not depend on the two classes, and share of "same" among these.
     """
 
     value: Probability
@@ -122,7 +119,7 @@ class AnswerModel:
 
     @classmethod
     def given(cls, error_rate: float | Mapping[int, float], graph: AnswerGraph) -> AnswerModel:
-        """Take rates that somebody knows.
+        """Take rates that somebody knows, each as its own interval.
 
         Parameters
         ----------
@@ -134,21 +131,16 @@ class AnswerModel:
         Returns
         -------
         AnswerModel
-            The rates, each as its own interval.
+            The rates.
         """
         numbers, counts = np.unique(graph.annotators, return_counts=True)
-        if isinstance(error_rate, Mapping):
-            if missing := [a for a in numbers.tolist() if a not in error_rate]:
-                raise InputError(
-                    f"`error_rate` has no entry for annotator {missing[0]} (0: not known), who answered in `y`. "
-                    "Add one."
-                )
-            every = list(error_rate.values())
-            values = np.array([float(error_rate[a]) for a in numbers.tolist()])
-        else:
-            every = [error_rate]
-            values = np.full(len(numbers), float(error_rate))
-        if bad := [rate for rate in every if not 0 <= rate <= HIGHEST]:
+        every = error_rate if isinstance(error_rate, Mapping) else dict.fromkeys([0, *numbers.tolist()], error_rate)
+        if missing := [a for a in numbers.tolist() if a not in every]:
+            raise InputError(
+                f"`error_rate` has no entry for annotator {missing[0]} (0: not known), who answered in `y`. Add one."
+            )
+        values = np.array([every[a] for a in numbers.tolist()], dtype=np.float64)
+        if bad := [rate for rate in every.values() if not 0 <= rate <= HIGHEST]:
             raise InputError(f"`error_rate` must lie between 0 and 0.5, the rate of guessing; got {bad[0]:g}.")
         return from_columns(numbers, counts, values, values, values)
 
@@ -285,8 +277,7 @@ def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
 def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
     """Class probabilities of the points by some answers and by what is known of the points before, in logarithms.
 
-    Where the answers are those of the crowd that the rates come from, these are its probabilities: what a model
-    says has been learned from them, and errs with them.
+    Where the answers are all those of a crowd, by these alone: what a model says has been learned from them.
     """
     crowd = crowd_of(model, graph)
     if crowd is not None and len(np.unique(_rows_of(graph))) == len(crowd.answers):
@@ -308,10 +299,7 @@ def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
 
 
 def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array, *careless: Array) -> AnswerModel:
-    """The model of annotators, in ascending order, each with its number of answers, its rate and interval.
-
-    ``careless`` are the shares of careless answers and of "same" among these.
-    """
+    """The model of annotators in ascending order; ``careless`` are shares of such answers, and of "same" among them."""
     columns = (value, low, high, counts, *careless)
     rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     total = int(counts.sum())

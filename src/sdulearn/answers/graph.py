@@ -56,20 +56,16 @@ class AnswerGraph:
         Number of points, those in no answer included. They are numbered from 0.
     ends : int array of shape (n_answers, 2)
         The two points of each answer.
-    same : int array of shape (n_answers,)
-        +1 for "same class", -1 for "different".
-    annotators : int array of shape (n_answers,)
-        Who answered; 0 where that is not known.
+    same, annotators : int arrays of shape (n_answers,)
+        +1 for "same class", -1 for "different"; who answered, 0 where that is not known.
     weights : array of shape (n_answers,)
         Weights of the answers, above 0; of ``y`` in units of their mean.
     labels : int array of shape (n_points,)
         Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
     position : int array of shape (n_answers,)
         Which of the answers that were given each one is, in ascending order of the size of their codes.
-    row_point : int array of shape (n_rows,)
-        The point that each row of ``y`` shows.
-    points : int array of shape (n_points,)
-        The number that each point has in ``y``.
+    row_point, points : int arrays of shape (n_rows,) and (n_points,)
+        The point that each row of ``y`` shows, and the number that each point has in ``y``.
     point_weights : array of shape (n_points,)
         Mean weight of the rows that show each point, in units of the mean answer.
 
@@ -108,13 +104,6 @@ class AnswerGraph:
         -------
         AnswerGraph
             Its points are numbered in ascending order of their numbers in ``y``.
-
-        Examples
-        --------
-        >>> from sdulearn.answers import AnswerGraph
-        >>> graph = AnswerGraph.from_y([[1, 7], [1, 8], [-2, 8], [-2, 9], [0, 5]])
-        >>> graph.points, graph.row_point
-        (array([5, 7, 8, 9]), array([1, 2, 2, 3, 0]))
         """
         pairs = read_pairs(y)
         points, row_point = _number_points(pairs.points, len(pairs))
@@ -165,7 +154,7 @@ class AnswerGraph:
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         n_points : int, optional
-            Number of points; by default that of the labels, or the largest number in ``ends`` and one.
+            Number of points; by default that of the labels, or as many as ``ends`` names.
 
         Returns
         -------
@@ -237,10 +226,7 @@ class AnswerGraph:
 
     @cached_property
     def sides(self) -> Codes:
-        """Side of each point with two classes, equation (3): +1 for the first of a component.
-
-        Which side is which class the answers do not say. 0 in contradictory components.
-        """
+        """Side of each point with two classes, equation (3): +1 of the first of a component, 0 in contradictions."""
         return find_sides(self.ends, self.same, self.n_points)
 
     @cached_property
@@ -255,10 +241,7 @@ class AnswerGraph:
 
     @cached_property
     def refuted(self) -> Mask:
-        """Whether each answer is "different" within a group of "same" answers: wrong, or one of those is.
-
-        Whether K > 2 classes are enough for the groups is a graph colouring.
-        """
+        """Whether each answer is "different" within a group of "same" answers: wrong, or one of those is."""
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 
     def by_point(self, values: Rows, weight: Array | None = None) -> Rows:
@@ -307,10 +290,7 @@ def leave_out(graph: AnswerGraph, points: Mask) -> AnswerGraph:
 
 
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
-    """The graph with the weights of answers relative to the mean of their component, and these means.
-
-    A component counts by the mean weight of its answers and labels, 1 where it has none.
-    """
+    """The graph with the weights of answers by the mean of their component, labels included, and these means."""
     size = graph.n_components
     of_answer = graph.component[graph.ends[:, 0]]
     known = np.flatnonzero(graph.labels)
@@ -322,10 +302,7 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
 
 
 def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
-    """Groups of so many points or more that all differ from each other, as many as a greedy search finds.
-
-    By their numbers in ``group``; none where an answer is refuted.
-    """
+    """Groups of so many points or more that all differ, as a greedy search finds; none where an answer is refuted."""
     if graph.refuted.any():
         return np.empty(0, dtype=np.intp)
     ends = graph.group[graph.ends[graph.same < 0]]
@@ -350,9 +327,8 @@ def are_hubs(degree: Indices) -> Mask:
 
 def connect(ends: Indices, n_points: int) -> Indices:
     """Connected component of each point, numbered in the order of their first points."""
-    numbers = np.int32 if n_points < 2**31 else np.int64
-    entries = (np.ones(len(ends)), tuple(ends.T.astype(numbers)))
-    adjacency = csr_matrix(entries, shape=(n_points, n_points))
+    numbers = ends.T.astype(np.int32 if n_points < 2**31 else np.int64)
+    adjacency = csr_matrix((np.ones(len(ends)), tuple(numbers)), shape=(n_points, n_points))
     return connected_components(adjacency, directed=False)[1].astype(np.intp)
 
 
@@ -407,10 +383,7 @@ def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]
 
 
 def _in_units(weights: Array, by_row: Array, row_point: Indices, n_points: int) -> tuple[Array, Array]:
-    """Weights of answers, and the mean weight of the rows of each point, in units of the mean answer.
-
-    Or of the mean row where there is no answer; rows of weight 0 are not there.
-    """
+    """Weights of answers, and of the rows of each point, in units of the mean answer, or row where there is none."""
     positive = weights[weights > 0]
     if not len(positive):
         positive = by_row[by_row > 0]

@@ -108,8 +108,8 @@ class Answer(NamedTuple, Generic[Point]):
 def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Point, int]]:
     """Pairs of points that answers tell something of: number of the answer, both points and the code.
 
-    A pick is one "same". That the point differs from the other choices follows where these are known to differ from the
-    picked one; where they are not, it is said too. So a wrong pick is one wrong pair, not two of ten.
+    A pick is one "same", and "different" of choices that are not known to differ from the picked one: so a wrong
+    pick is one wrong pair.
     """
     pairs = [(k, *pair) for k, one in enumerate(answers) for pair in one.pairs()]
     picks = [(k, one) for k, one in enumerate(answers) if one.picked is not None and len(one.choices) > 1]
@@ -321,8 +321,7 @@ def some_answers(answers: Answers, kept: Mask) -> Answers:
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:
     """Which ends of some answers are points of a random sample; None where all questions are random pairs.
 
-    A linked design compares a point, the first, with a chosen example. Both points of a random pair
-    are in no other.
+    A linked design compares the first point with a chosen example; points of a random pair are in no other.
     """
     if answers.kinds is None or answers.drawn is None:
         return None

@@ -187,9 +187,8 @@ def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
 def design_effect(deviations: Array, ends: Indices) -> float:
     """Variance of a sum over pairs of points, as a multiple of what independent terms would have; at least 1.
 
-    Two terms are correlated where they share a point: ``sum of r_a r_b`` over all terms a, b that do is
-    ``sum_points (sum of r)^2`` less what that counts twice. Where every term deviates alike the data do not show
-    a correlation, and as much is assumed as there could be: n terms over few points are worth a term for each two.
+    Terms that share a point are correlated: ``sum of r_a r_b`` over these is ``sum_points (sum of r)^2`` less what
+    that counts twice. Where no term deviates, n terms over few points are worth a term for each two.
     """
     drawn = ends >= 0
     _, point = np.unique(ends[drawn], return_inverse=True)
@@ -240,8 +239,7 @@ def _counted_share(chances: Array, column: Indices, counted: Mask, confidence: f
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     """The predicted class that the large group of each point is matched with best, 0 for points in none.
 
-    Groups beyond the predicted classes have the numbers after these. None where there are fewer
-    groups than classes.
+    Groups beyond the classes have the numbers after these. None where there are fewer groups than classes.
     """
     groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
@@ -262,10 +260,7 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
 
 
 def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
-    """Intervals as of so many times fewer counts, and of no more answers than the points make loose pairs.
-
-    A point may be wrong in all of its answers, which few wrong ones do not show.
-    """
+    """Intervals as of so many times fewer counts, and of no more answers than the points make loose pairs."""
 
     def of_answers(share: Share) -> Share:
         return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)

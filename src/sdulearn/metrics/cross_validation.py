@@ -98,12 +98,7 @@ def cross_val_accuracy(
 
 
 def _cross_validated(
-    method: str,
-    estimator: Estimator,
-    X: MatrixLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
-    cv: Splitter,
+    method: str, estimator: Estimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Splitter
 ) -> tuple[list[FoldModel], Pairs, Array | Codes]:
     """Models of folds, what is known of the rows, and what the model of its fold predicts for each row."""
     pairs = read_pairs(y)
@@ -235,10 +230,7 @@ def held_out_agreement(
     random_points: Mask | None = None,
     confidence: float = 0.95,
 ) -> ClassAgreement:
-    """Agreement of classes by fold models with the answers, with intervals widened for what the folds share.
-
-    Answers between two hubs, such as the examples of two classes, are in every training part: they do not count.
-    """
+    """Agreement of classes by fold models with the answers, but those between hubs, which are in all training parts."""
     spread = fold_spread(len(parts), share_of_points(pairs, random_points, sample_weight))
     asked = of_folds(parts, pairs)
     known = np.array(pairs)
@@ -264,10 +256,7 @@ def of_folds(parts: Iterable[FoldModel], pairs: Pairs) -> Mask:
 
 
 def fold_spread(n_splits: int, share: float = 1.0) -> float:
-    """Variance of an estimate from K folds, by that from independent decisions: half the excess of (1).
-
-    Where a share of the points counts, so much smaller are the test parts in (1), and with them the excess.
-    """
+    """Variance of an estimate from K folds, of which a share of the points counts: with half the excess of (1)."""
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
@@ -374,9 +363,8 @@ def held_out(
     estimator, X, y
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
-        By a model of all rows: decision values of two classes, or classes as integers. The classes of each fold
-        get the names that match these best on its training rows. A hub, which cannot be held out, keeps the value
-        that it has here.
+        By a model of all rows: decision values of two classes, or classes as integers, which name the classes of
+        each fold. A hub, which cannot be held out, keeps the value that it has here.
     sample_weight, cv
         As in :func:`cross_val_accuracy`.
 
@@ -398,10 +386,7 @@ def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -
 
 
 def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv: Splitter) -> tuple[Array, Mask]:
-    """Chance of "same" by models that saw no answer about the points of an answer, and whether it came.
-
-    Answers between points of two folds are left out. What the classes of a fold are called does not matter.
-    """
+    """Chance of "same" by models that saw no answer about both points of an answer, and whether it came."""
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     chances = []
@@ -448,8 +433,7 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
     Returns
     -------
     PairKFold
-        With another seed than the folds by which estimators choose settings, which would flatter
-        themselves.
+        With another seed than the folds by which estimators choose settings.
     """
     count = number_of_folds(n_splits, read_pairs(y).similar)
     if count < 2:

@@ -64,10 +64,9 @@ def pair_risk(
 
 
 def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> float:
-    """Mean log-probability that a fitted estimator gives to the answers: a scorer that works at any prior.
+    """Mean log-probability that a fitted estimator gives to the answers, each taken by itself: a scorer at any prior.
 
-    Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``. Each answer is taken by itself, whatever
-    points it shares with others.
+    Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``.
 
     Parameters
     ----------
@@ -93,12 +92,8 @@ class Calibration:
 
     Attributes
     ----------
-    predicted : array of shape (n_bins,)
-        Mean predicted probability of each bin that is not empty.
-    observed : array of shape (n_bins,)
-        Share of events in it.
-    count : int array of shape (n_bins,)
-        Number of predictions in it.
+    predicted, observed, count : arrays of shape (n_bins,)
+        Mean predicted probability, share of events and number of predictions of each bin that is not empty.
     error : float
         Expected calibration error: the mean distance of the two, by the counts; by chance above 0.
     """
@@ -135,10 +130,10 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
     """
     p = np.asarray(probability, dtype=np.float64)
     came = np.asarray(event) > 0
-    if p.ndim != 1 or p.shape != came.shape or not ((p >= 0) & (p <= 1)).all():
-        raise InputError("`probability` and `event` must be two columns of one length, the first from 0 to 1.")
-    if not p.size:
-        raise InputError("A calibration needs at least one prediction.")
+    if p.ndim != 1 or not p.size or p.shape != came.shape or not ((p >= 0) & (p <= 1)).all():
+        raise InputError(
+            "`probability` and `event` must be two columns of one length, 1 or more, the first from 0 to 1."
+        )
     place = np.minimum((p * n_bins).astype(np.intp), n_bins - 1)
     count = np.bincount(place, minlength=n_bins)
     filled = count > 0
