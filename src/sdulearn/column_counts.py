@@ -194,8 +194,8 @@ def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Co
     place = np.asarray(pc.fill_null(pc.find_substring(texts, "."), -1))
     is_pointed = place >= 0
     thousands = is_pointed & (np.asarray(pc.fill_null(pc.binary_length(texts), 0)) - place == len(".000"))
-    if thousands.any():
-        thousands &= spelling.may_be_thousands(texts)
+    some = texts.filter(require("pyarrow", "files").array(thousands))
+    thousands[thousands] = spelling.matching(some, spelling.THOUSANDS)
     present = ~np.isnan(found)
     both = present & (thousands | ~is_pointed)
     counted = _count_numbers(found, values, rows)
@@ -225,7 +225,7 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
         np.arange(len(texts)),
         texts,
         **{form: ~fits.get(form, none) & ~marks for form in FORMS},
-        unclear=both & spelling.may_be_thousands(texts) if both.any() else none,
+        unclear=both & spelling.matching(texts, spelling.THOUSANDS) if both.any() else none,
         mark=marks,
         infinite=too_large,
     )
@@ -240,7 +240,7 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
         texts=_frequencies(counted),
         marks=Counter({texts[k].as_py(): int(number[k]) for k in np.flatnonzero(marks)}),
         n_both=int(number[both].sum()),
-        n_short=int(number[spelling.have_short_years(texts)].sum()) if "y-m-d" in found else 0,
+        n_short=int(number[spelling.matching(texts, spelling.SHORT_YEAR)].sum()) if "y-m-d" in found else 0,
         odd={**odd, **_firsts(rows, gap=np.asarray(values.is_null()))},
     )
 

@@ -29,10 +29,10 @@ MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "
 # or one and a bit.
 _BETWEEN = " \u00a0\u202f'’"
 _GROUPS = r"[1-9]\d{{0,2}}(?:[{between}{mark}]\d{{3}})+"
-_THOUSANDS = rf"^[+-]?{_GROUPS.format(between='.', mark=',')}$"
+THOUSANDS = rf"^[+-]?{_GROUPS.format(between='.', mark=',')}$"
 _DECIMALS = r"^[+-]?(?:\d+{decimal}?\d*|{decimal}\d+|{groups}(?:{decimal}\d+)?)(?:[eE][+-]?\d+)?$"
 # Who writes 31.12.55 may mean 1955 or 2055.
-_SHORT_YEAR = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}( .*)?$"
+SHORT_YEAR = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}( .*)?$"
 # Texts by which a column is taken for one of numbers, so that it is worth reading the others.
 _PROBE = 100
 # Arrow takes no groups without a name.
@@ -76,21 +76,11 @@ def are_marks(texts: ArrowColumn) -> Mask:
     return np.asarray(pc.is_in(pc.utf8_lower(texts), value_set=require("pyarrow", "files").array(MARKS)))
 
 
-def may_be_thousands(texts: ArrowColumn) -> Mask:
-    """Which texts may have marks between thousands."""
-    return matching(texts, _THOUSANDS)
-
-
 def possible_forms(texts: ArrowColumn) -> tuple[Form, ...]:
     """The forms that some of the texts may have, by how they begin."""
     if not matching(texts, r"^[+-]?[.,]?\d").any():
         return ()
     return FORMS if matching(texts, r"^\d{1,4}[./:-]\d").any() else DECIMALS
-
-
-def have_short_years(texts: ArrowColumn) -> Mask:
-    """Which texts are dates whose century nobody knows."""
-    return matching(texts, _SHORT_YEAR)
 
 
 def spelled(texts: ArrowColumn, form: Form) -> Array:

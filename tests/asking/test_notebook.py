@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sdulearn.asking import Asker, QuestionCell
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.io.images import encode_png, image_type
+from sdulearn.io.images import encode_png, media_type
 
 pytest.importorskip("ipywidgets")
 RNG = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def test_rows_of_x_by_default_dense_and_sparse():
 def test_pictures(asker, shape, kind):
     pictures = (RNG.random((60, *shape)) * (255 if kind is np.uint8 else 1)).astype(kind)
     codes = re.findall(r"base64,([^']+)'", QuestionCell(asker, pictures).pair.value)
-    assert [image_type(base64.b64decode(code)) for code in codes] == ["image/png"] * 2
+    assert [media_type(base64.b64decode(code), "image") for code in codes] == ["image/png"] * 2
     # Numbers between 0 and 1, or whole numbers to 255.
     pixels = pictures[asker.next().left] * (1 if kind is np.uint8 else 255)
     assert base64.b64decode(codes[0]) == encode_png(np.rint(pixels).astype(np.uint8))

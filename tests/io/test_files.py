@@ -1,7 +1,6 @@
 """A file is written whole or not at all."""
 
 import os
-import threading
 import time
 
 import pytest
@@ -40,25 +39,6 @@ def test_a_write_that_fails_leaves_everything_as_it_was(tmp_path, there):
     assert [one.name for one in tmp_path.iterdir()] == ["out.csv"] * there
     if there:
         assert path.read_text() == "old"
-
-
-def test_two_threads_may_write_one_file(tmp_path):
-    """Whoever reads meanwhile sees one of the two, whole; nothing is left behind."""
-    path = tmp_path / "model.sdu"
-    texts = [letter * 100_000 for letter in "ab"]
-
-    def write(text):
-        for _ in range(50):
-            with written_whole(path) as draft:
-                draft.write_text(text)
-
-    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        if path.exists():
-            assert path.read_text() in texts
-    assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
 
 
 def test_old_drafts_of_killed_processes_are_cleared_away(tmp_path):

@@ -1,13 +1,13 @@
 """Pictures come from one folder, and are pictures."""
 
-import struct
-import zlib
+import io
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from sdulearn.errors import FileError, MissingFileError
-from sdulearn.io.images import grey_png, image_type, read_image
+from sdulearn.io.images import grey_png, media_type, read_image
 
 PNG = grey_png(np.eye(3))
 
@@ -55,25 +55,12 @@ def test_links_must_stay_within_and_only_pictures_are_shown(root):
     for name in ("page.png", "drawing.svg", "passwords.txt"):
         with pytest.raises(FileError, match="is not a PNG"):
             read_image(root, name)
-    assert image_type(b"\xff\xd8\xff\xe0") == "image/jpeg"
-    assert image_type(b"RIFF\0\0\0\0WEBPVP8 ") == "image/webp"
-    assert image_type(b"GIF89a") == "image/gif"
-    assert image_type(b"RIFF\0\0\0\0WAVE") is None
+    signatures = {b"\xff\xd8\xff\xe0": "image/jpeg", b"RIFF\0\0\0\0WEBPVP8 ": "image/webp", b"GIF89a": "image/gif"}
+    assert {data: media_type(data, "image") for data in signatures} == signatures
+    assert media_type(b"RIFF\0\0\0\0WAVE", "image") is None
 
 
 def test_grey_png_holds_the_pixels():
-    """Read it back by the format's own rules."""
     pixels = np.array([[0.0, 0.5, 1.0], [1.0, 0.25, 0.0]])
-    data = grey_png(pixels)
-    at = 8
-    chunks = {}
-    while at < len(data):
-        (size,) = struct.unpack(">I", data[at : at + 4])
-        name = data[at + 4 : at + 8]
-        chunks[name] = data[at + 8 : at + 8 + size]
-        (check,) = struct.unpack(">I", data[at + 8 + size : at + 12 + size])
-        assert check == zlib.crc32(name + chunks[name])
-        at += 12 + size
-    assert struct.unpack(">II", chunks[b"IHDR"][:8]) == (3, 2)
-    lines = zlib.decompress(chunks[b"IDAT"])
-    assert list(lines) == [0, 255, 128, 0, 0, 0, 191, 255]
+    with Image.open(io.BytesIO(grey_png(pixels))) as read:
+        np.testing.assert_array_equal(np.asarray(read), [[255, 128, 0], [0, 191, 255]])

@@ -14,7 +14,7 @@ import pytest
 from sdulearn.answers import read_answers
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.answer_log import read_log
-from sdulearn.io.images import grey_png, image_type
+from sdulearn.io.images import grey_png, media_type
 from sdulearn.web.app import STATIC
 from sdulearn.web.server import LANGUAGES
 from sdulearn.web.things import Things, things_of_table
@@ -239,7 +239,7 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     assert things.show(2)[2]["fields"] == [["size", "0.333333", None]]
     assert things.show(3)[1]["fields"] == [["size", "", None]]
     page = make_page(session, things)
-    assert image_type(page.get("image/0").body) == "image/png"
+    assert media_type(page.get("image/0").body, "image") == "image/png"
     for row in (1, 2, 3, 4, 99):
         assert page.get(f"image/{row}").status == 404
     for row in ("-1", "9" * 5000, "x", "1.0", "\u0661"):

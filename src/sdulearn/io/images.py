@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from sdulearn.errors import FileError, MissingFileError
 from sdulearn.types import Array
 
-# By their first bytes, whatever their name. SVG is not among them: it can hold scripts.
+# By the bytes at a place, whatever their name. SVG is not among them: it can hold scripts.
 _SIGNATURES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-    b"BM": "image/bmp",
-}
-MAX_IMAGE_BYTES = 50_000_000
-# By the bytes at a place.
-_SOUNDS = {
+    (0, b"\x89PNG\r\n\x1a\n"): "image/png",
+    (0, b"\xff\xd8\xff"): "image/jpeg",
+    (0, b"GIF87a"): "image/gif",
+    (0, b"GIF89a"): "image/gif",
+    (8, b"WEBP"): "image/webp",
+    (0, b"BM"): "image/bmp",
     (8, b"WAVE"): "audio/wav",
     (0, b"ID3"): "audio/mpeg",
     (0, b"\xff\xfb"): "audio/mpeg",
@@ -35,21 +32,21 @@ _SOUNDS = {
     (4, b"ftyp"): "audio/mp4",
     (0, b"\x1aE\xdf\xa3"): "audio/webm",
 }
+MAX_IMAGE_BYTES = 50_000_000
 # The format's number for each count of colours a pixel: grey, red-green-blue, and that with opacity.
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 
 
-def image_type(data: bytes) -> str | None:
-    """The media type of a picture, None for all else."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((name for begin, name in _SIGNATURES.items() if data.startswith(begin)), None)
+def media_type(data: bytes, kind: str) -> str | None:
+    """The type of an "image" or of "audio"; None for all else."""
+    found = (name for (place, begin), name in _SIGNATURES.items() if data.startswith(begin, place))
+    return next((name for name in found if name.startswith(kind)), None)
 
 
 def read_image(root: Path, name: str) -> tuple[bytes, str]:
     """A picture's bytes and media type; refused where the file lies outside the folder, by whatever way."""
     data = _read(_inside(root, name, "picture"), MAX_IMAGE_BYTES + 1)
-    kind = image_type(data)
+    kind = media_type(data, "image")
     if kind is None or len(data) > MAX_IMAGE_BYTES:
         raise FileError(f"{name!r} is not a PNG, JPEG, GIF, WebP or BMP picture of at most 50 MB.")
     return data, kind
@@ -58,8 +55,7 @@ def read_image(root: Path, name: str) -> tuple[bytes, str]:
 def find_sound(root: Path, name: str) -> tuple[Path, str]:
     """The file of a sound and its media type; refused as pictures are."""
     path = _inside(root, name, "sound")
-    data = _read(path, 16)
-    kind = next((kind for (place, begin), kind in _SOUNDS.items() if data[place:].startswith(begin)), None)
+    kind = media_type(_read(path, 16), "audio")
     if kind is None:
         raise FileError(f"{name!r} is not a WAV, MP3, AAC, Ogg, FLAC, MP4 or WebM sound.")
     return path, kind
@@ -86,8 +82,7 @@ def _read(path: Path, most: int) -> bytes:
 
 def grey_png(pixels: Array) -> bytes:
     """A picture from numbers between 0 (white) and 1 (black), one a pixel."""
-    grey = np.rint(255 * (1 - np.clip(pixels, 0, 1))).astype(np.uint8)
-    return encode_png(grey)
+    return encode_png(np.rint(255 * (1 - np.clip(pixels, 0, 1))).astype(np.uint8))
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:

@@ -52,7 +52,9 @@ def read(kind: Any, value: object) -> Any:
     if origin in (Union, UnionType):
         return _first_of(arguments, value)
     if origin is Literal:
-        return _one_of(arguments, value)
+        if not any(type(value) is type(choice) and value == choice for choice in arguments):
+            raise ValueError(f"expected one of {', '.join(map(repr, arguments))}")
+        return value
     if origin is np.ndarray:
         return finite(np.array(_of(list, value), dtype=np.float64))
     if origin is tuple:
@@ -115,12 +117,6 @@ def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
         except (TypeError, ValueError):
             continue
     return read(last, value)
-
-
-def _one_of(choices: tuple[Any, ...], value: object) -> Any:
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise ValueError(f"expected one of {', '.join(map(repr, choices))}")
-    return value
 
 
 def _tuple(kinds: tuple[Any, ...], value: object) -> tuple[Any, ...]:
