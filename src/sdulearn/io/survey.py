@@ -290,7 +290,13 @@ def read_ids(
 def _id_column(table: Table, wanted: Wanted, found: Survey) -> str | None:
     if not wanted.asked:
         return next(iter(wanted.id_columns), None)
-    return choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, found.n_rows + found.n_blank)
+    chosen = choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, found.n_rows + found.n_blank)
+    for name in filter(looks_like_id, wanted.id_columns if chosen is None else ()):
+        # Answers 1 and 2 to rows 001 and 002 must not be taken for row numbers.
+        ids = all_ids(table, name)
+        if wanted.asked <= {one.lstrip("0") for one in ids}:
+            raise InputError(f"{table.name}: {unknown_ids(sorted(wanted.asked - set(ids)), ids, name)}")
+    return chosen
 
 
 def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = None) -> Survey:
