@@ -51,6 +51,12 @@ def matcher():
     return make
 
 
+@pytest.fixture
+def no_importances(monkeypatch):
+    """Shuffled columns take most of the time of a small fit; tests/workflow/test_explaining.py is about them."""
+    monkeypatch.setattr("sdulearn.workflow.fit.column_importances", lambda *_: ())
+
+
 @pytest.fixture(scope="session")
 def waveform():
     """Standardised rows and pair codes: 60 pairs, 80 unlabeled rows, prior 0.7."""

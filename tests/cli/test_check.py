@@ -161,8 +161,8 @@ def test_a_crowd_at_a_glance(crowd, call, capsys):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_number_of_classes_is_found_or_given(tmp_path, call, capsys, n_classes):
-    """All pairs of 9 points, by two people; one answer is wrong."""
-    pairs = [(a, b, who) for a in range(9) for b in range(a) for who in ("ann", "bob")]
+    """All pairs of 7 points, by two people; one answer is wrong."""
+    pairs = [(a, b, who) for a in range(7) for b in range(a) for who in ("ann", "bob")]
     said = [int(a % n_classes == b % n_classes) for a, b, _ in pairs]
     said[7] = 1 - said[7]
     rows = [f"{a},{b},{same},{who}" for (a, b, who), same in zip(pairs, said, strict=True)]

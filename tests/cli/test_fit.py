@@ -10,6 +10,9 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairLogisticRegressionCV, PairModelCV, SDUClassifier, SDUClassifierCV, load_model, stack_pairs
+from sdulearn.cli.predict import write_answered
+
+pytestmark = pytest.mark.usefixtures("no_importances")
 
 
 @pytest.fixture
@@ -57,8 +60,7 @@ def test_fit_tells_and_keeps_what_it_did(fitted, files, tmp_path, capsys, method
     kinds = {"linear": PairLogisticRegressionCV if method == "auto" else SDUClassifierCV, "boosted": PairModelCV}
     assert type(model.estimator) is kinds[model.report.model_choice.name]
     page = (tmp_path / "model.html").read_text()
-    assert "Importance of the columns" in page
-    assert ("Partial dependence" in page) == (method == "auto")
+    assert "<h2>Strongest features</h2>" in page
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
 
 
@@ -127,7 +129,7 @@ def test_the_unit_of_the_weights_in_a_file_changes_nothing(fitted, files, tmp_pa
     models = []
     for unit in (1, 0.01):
         pairs.assign(weight=unit * weight).to_csv(tmp_path / "w.csv", index=False)
-        models.append(fitted(pairs=tmp_path / "w.csv", error_rate=0.05))
+        models.append(fitted(pairs=tmp_path / "w.csv", error_rate=0.05, unlabeled=100))
     one, other = (model.estimator for model in models)
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-8)
     assert astuple(other.prior_) == pytest.approx(astuple(one.prior_))
@@ -229,7 +231,7 @@ def test_people_who_are_left_out(files, tmp_path, call, capsys, refused):
     answers = pd.read_csv(files / "pairs.csv")[:80]
     answers.assign(annotator=np.where(np.arange(80) < 20, "Ann", "Bob")).to_csv(tmp_path / "p.csv")
     given = ["fit", "--features", files / "table.csv", "--pairs", tmp_path / "p.csv", "--model", "linear"]
-    given += ["-o", tmp_path / "m.sdu", "--exclude-annotators"]
+    given += ["-o", tmp_path / "m.sdu", "--unlabeled", 100, "--exclude-annotators"]
     assert call(*given, "Ann, ") == 0
     assert "note: Left out: 20 answers of Ann. Accuracy" in capsys.readouterr().out
     assert "--exclude-annotators: nobody is called 'Cem'; there are Ann, Bob." in refused(*given, "Ann,Cem")
@@ -238,13 +240,16 @@ def test_people_who_are_left_out(files, tmp_path, call, capsys, refused):
 def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, files, tmp_path, capsys):
     answers = pd.read_csv(files / "pairs.csv")[:60]
     answers.to_csv(tmp_path / "some.csv", index=False)
-    told = []
-    for name in ("asked.csv", "asked.parquet"):
-        model = fitted(pairs=tmp_path / "some.csv", labels=files / "few.csv", answered=tmp_path / name)
-        told.append(capsys.readouterr().out)
-    assert "rows were asked about. By features and answers together" in told[0]
-    assert "See --answered." in told[0]
-    assert f", {tmp_path / 'asked.csv'} and " in told[0]
+    given = {"pairs": tmp_path / "some.csv", "labels": files / "few.csv", "unlabeled": 200}
+    model = fitted(**given, answered=tmp_path / "asked.csv")
+    out = capsys.readouterr().out
+    for said in (
+        "rows were asked about. By features and answers",
+        "See --answered.",
+        f", {tmp_path / 'asked.csv'} and ",
+    ):
+        assert said in out
+    write_answered(tmp_path / "asked.parquet", model)
     asked = pd.read_csv(tmp_path / "asked.csv")
     assert asked.columns.tolist() == ["id", "label", "probability", "n_answers"]
     pd.testing.assert_frame_equal(asked, pd.read_parquet(tmp_path / "asked.parquet"), check_dtype=False)

@@ -26,6 +26,8 @@ from sdulearn.workflow.codes import code_sums
 from sdulearn.workflow.data import draw_rows
 from sdulearn.workflow.options import Engine
 
+pytestmark = pytest.mark.usefixtures("no_importances")
+
 
 def read_features(path, **options):
     """Columns, features and ids of a whole table."""

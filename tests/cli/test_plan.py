@@ -87,9 +87,9 @@ def test_a_mistake_is_told_before_the_work(arguments, message, tmp_path):
 
 
 def test_json_is_all_of_the_plan(tmp_path, capsys):
-    run("--prior", 0.7, "--target", 0.85, "--epsilon", 1, "--json", "--out", tmp_path, *FAST)
+    run("--prior", 0.7, "--target", 0.85, "--epsilon", 1, "--method", "sddu", "--json", "--out", tmp_path, *FAST)
     found = json.loads(capsys.readouterr().out)
-    expected = simulate_plan(prior=0.7, n_repeats=2, sizes=(50, 200), n_features=3)
+    expected = simulate_plan(prior=0.7, methods=("sddu",), n_repeats=2, sizes=(50, 200), n_features=3)
     assert found["target_accuracy"] == 0.85
     for answer in found["pairs_needed"]:
         needed = expected.pairs_needed(0.85, answer["method"])

@@ -15,6 +15,8 @@ from sdulearn.errors import InputError
 from sdulearn.io import tables
 from sdulearn.workflow import predict_table
 
+pytestmark = pytest.mark.usefixtures("no_importances")
+
 
 @pytest.fixture(scope="module")
 def table():

@@ -14,6 +14,8 @@ from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("no_importances")
+
 
 @pytest.fixture(scope="module")
 def frames(answers_about):
@@ -156,10 +158,10 @@ def test_points_of_a_column(method, engine, tmp_path):
     if method == "sd":
         assert report.prior.value == pytest.approx(estimate_prior(y=table[["code", "shown"]].to_numpy()).value)
         assert report.prior.n_effective == graph.n_independent
-    # Without the column every row would be a point of its own, and the model seem to know every test point.
-    flattered = fit_table(tmp_path / "t.parquet", codes="code", drop=["shown"], method=method, engine=engine).report
-    assert flattered.n_points == 400
-    assert flattered.accuracy.high - flattered.accuracy.low < report.accuracy.high - report.accuracy.low
+        # Without the column every row would be a point of its own, and the model seem to know every test point.
+        flattered = fit_table(tmp_path / "t.parquet", codes="code", drop=["shown"], method=method, engine=engine).report
+        assert flattered.n_points == 400
+        assert flattered.accuracy.high - flattered.accuracy.low < report.accuracy.high - report.accuracy.low
 
 
 def test_more_answers_that_share_points_than_are_drawn(tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ from sdulearn.cli.main import main
 from sdulearn.errors import InputError, UnseenCategoryWarning
 from sdulearn.image_columns import N_DESCRIPTORS, describe, descriptors
 
+pytestmark = pytest.mark.usefixtures("no_importances")
+
 
 def picture(horizontal, rng):
     """Stripes in one of two directions, of any colour, with noise."""

@@ -13,6 +13,9 @@ from sdulearn.text_columns import TextFeatures
 from sdulearn.workflow.data import draw_rows
 from sdulearn.workflow.options import Engine
 
+pytestmark = pytest.mark.usefixtures("no_importances")
+
+
 WORDS = {1: "card bank money transfer balance credit account loan", -1: "rain sun wind snow cloud storm cold warm"}
 OTHERS = ["the", "a", "my", "please", "what", "is", "today", "show", "me", "of", "for", "with", "how", "much"]
 

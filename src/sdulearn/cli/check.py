@@ -21,19 +21,7 @@ import numpy as np
 
 from sdulearn.answers import AnswerChecks, AnswerModel, Answers, check_answers
 from sdulearn.answers.checks import count_classes, known_answers
-from sdulearn.cli.options import (
-    add_answer_options,
-    add_json_option,
-    add_sheet_options,
-    answers_of,
-    in_options,
-    number_of_classes,
-    positive,
-    print_json,
-    refuse_overwriting,
-    say,
-    share,
-)
+from sdulearn.cli import options as cli
 from sdulearn.diagnostics import (
     Finding,
     check_answers_ratio,
@@ -56,23 +44,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     text = "answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
     add("pairs", type=Path, help=text)
-    add_answer_options(parser)
+    cli.add_answer_options(parser)
     add("--features", type=Path, help="table that the ids must be in")
     add("--id", help="id column of that table (default: the one that holds the ids of the answers)")
-    add_sheet_options(parser)
-    add("--prior", type=share, help="share of class +1, where it is known")
+    cli.add_sheet_options(parser)
+    add("--prior", type=cli.share, help="share of class +1, where it is known")
     text = "number of classes (default: by the answers)"
-    add("--classes", type=number_of_classes, default="auto", help=text)
+    add("--classes", type=cli.number_of_classes, default="auto", help=text)
     text = "write a page with the same, and plots of the people"
     add("--html", type=Path, metavar="FILE", help=text)
-    add("--show", type=positive, default=10, help="findings to list of each kind (%(default)s)")
-    add_json_option(parser)
+    add("--show", type=cli.positive, default=10, help="findings to list of each kind (%(default)s)")
+    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; 1 where anything is."""
-    refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
-    answers = answers_of(arguments, arguments.pairs)
+    cli.refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
+    answers = cli.answers_of(arguments, arguments.pairs)
     unknown, why = _unknown_ids(answers, arguments)
     about, checks = _findings(answers, arguments)
     found = [*facts_of_answers(answers), *about, *_faults(answers, checks, unknown)]
@@ -83,11 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
         with written_whole(arguments.html) as draft:
             draft.write_text(whole_page(arguments.pairs.name, sections(found).values()), encoding="utf-8")
     if arguments.json:
-        print_json({"facts": as_data(found), **_lines_of(answers, checks, unknown)})
+        cli.print_json({"facts": as_data(found), **_lines_of(answers, checks, unknown)})
     else:
-        say("\n".join(map(in_options, lines(found, arguments.show))))
+        cli.say("\n".join(map(cli.in_options, lines(found, arguments.show))))
         if not wrong:
-            say("\nNothing wrong.")
+            cli.say("\nNothing wrong.")
     return int(wrong)
 
 

@@ -13,17 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.answers import classes_of_answers
-from sdulearn.cli.options import (
-    add_answer_options,
-    add_json_option,
-    answers_of,
-    in_options,
-    number_of_classes,
-    print_json,
-    refuse_overwriting,
-    say,
-    write_csv,
-)
+from sdulearn.cli import options as cli
 from sdulearn.diagnostics import Finding, check_crowd, check_entities
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_cell
@@ -35,31 +25,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn classes``."""
     parser.add_argument("pairs", type=Path, help="answers, as for sdulearn check")
     fewest = "number of classes, or auto for the fewest that explain the answers (%(default)s)"
-    parser.add_argument("--classes", type=number_of_classes, default="auto", metavar="K", help=fewest)
+    parser.add_argument("--classes", type=cli.number_of_classes, default="auto", metavar="K", help=fewest)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write, .csv")
-    add_answer_options(parser)
-    add_json_option(parser)
+    cli.add_answer_options(parser)
+    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Find classes, write them, and say how sure they are."""
     output = arguments.output
-    refuse_overwriting((output,), (arguments.pairs,))
+    cli.refuse_overwriting((output,), (arguments.pairs,))
     if output is not None and output.suffix.lower() != ".csv":
         raise InputError(f"{output}: the name must end in .csv.")
-    answers = answers_of(arguments, arguments.pairs)
+    answers = cli.answers_of(arguments, arguments.pairs)
     if entities := check_entities(answers):
         raise InputError(f"{answers.name}: {sentence(entities[0])}")
     columns, model = classes_of_answers(answers, arguments.classes)
     if output is not None:
         cells = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
-        write_csv(output, [columns, *cells])
+        cli.write_csv(output, [columns, *cells])
     n_classes = sum(name.startswith("probability") for name in columns)
     found = [*facts_of_answers(answers), *_facts(columns), *check_crowd(answers, model, n_classes)]
     if arguments.json:
-        print_json({"file": output, "facts": as_data(found)})
+        cli.print_json({"file": output, "facts": as_data(found)})
     else:
-        say("\n".join([*map(in_options, lines(found, ITEMS_SHOWN)), *([] if output is None else [f"wrote {output}"])]))
+        cli.say("\n".join(map(cli.in_options, lines(found, ITEMS_SHOWN))))
+        if output is not None:
+            cli.say(f"wrote {output}")
     return 0
 
 

@@ -20,17 +20,7 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
-from sdulearn.cli.options import (
-    FILES,
-    add_out_options,
-    new_figure,
-    output_files,
-    positive,
-    print_json,
-    say,
-    write_csv,
-    write_picture,
-)
+from sdulearn.cli import options as cli
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.progress import long_work, steps
@@ -51,14 +41,14 @@ Means = dict[tuple[str, int, str], tuple[float, float]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn demo``."""
-    parser.add_argument("--seeds", type=positive, default=6, help="random draws (default: %(default)s)")
-    add_out_options(parser, "sdulearn-demo")
+    parser.add_argument("--seeds", type=cli.positive, default=6, help="random draws (default: %(default)s)")
+    cli.add_out_options(parser, "sdulearn-demo")
 
 
 @long_work
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print a table for each data set, write the picture and the numbers."""
-    files = output_files(arguments.out, "demo")
+    files = cli.output_files(arguments.out, "demo")
     means: Means = {}
     for name, n_pairs in steps(list(itertools.product(SETS, SIZES)), "settings"):
         draws = [accuracies(name, n_pairs, seed) for seed in range(arguments.seeds)]
@@ -66,12 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     draw(files["picture"], means)
     fields = ("dataset", "n_pairs", "method", "accuracy", "standard_error")
     rows = [(*cell, *numbers) for cell, numbers in means.items()]
-    write_csv(files["numbers"], [fields, *rows])
+    cli.write_csv(files["numbers"], [fields, *rows])
     if arguments.json:
-        print_json({"results": [dict(zip(fields, row, strict=True)) for row in rows], **files})
+        cli.print_json({"results": [dict(zip(fields, row, strict=True)) for row in rows], **files})
         return 0
-    say("\n".join([HEAD.format(arguments.seeds), *(table(name, means) for name in SETS)]))
-    say(f"\n{FILES.format(**files)}")
+    cli.say("\n".join([HEAD.format(arguments.seeds), *(table(name, means) for name in SETS)]))
+    cli.say(f"\n{cli.FILES.format(**files)}")
     return 0
 
 
@@ -119,7 +109,7 @@ def table(name: str, means: Means) -> str:
 
 def draw(path: Path, means: Means) -> None:
     """Error rate against the number of pairs, a panel for each data set."""
-    figure = new_figure(8, 3.7)
+    figure = cli.new_figure(8, 3.7)
     for axis, name in zip(figure.subplots(1, len(SETS)), SETS, strict=True):
         for method, colour, marker in zip(DRAWN, COLOURS, "oD^s*+x", strict=True):
             found = np.array([means[name, n_pairs, method] for n_pairs in SIZES])
@@ -130,4 +120,4 @@ def draw(path: Path, means: Means) -> None:
         axis.grid(color="#e5e5e5")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
-    write_picture(path, figure)
+    cli.write_picture(path, figure)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sdulearn.cli.options import add_json_option, print_json, refuse_overwriting, say
+from sdulearn.cli import options as cli
 from sdulearn.io.model_file import load_model
 from sdulearn.io.onnx import as_table_model, export_onnx, onnx_columns
 
@@ -19,21 +19,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn export``."""
     parser.add_argument("model", type=Path, help="model file")
     parser.add_argument("--onnx", type=Path, required=True, metavar="FILE", help="ONNX file to write")
-    add_json_option(parser)
+    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Export, and say what the graph takes."""
-    refuse_overwriting((arguments.onnx,), (arguments.model,))
+    cli.refuse_overwriting((arguments.onnx,), (arguments.model,))
     loaded = load_model(arguments.model)
     export_onnx(loaded, arguments.onnx)
     model = as_table_model(loaded)
     numbers, texts = onnx_columns(model)
     if arguments.json:
-        print_json({"file": arguments.onnx, "numbers": numbers, "texts": texts, "classes": model.classes})
+        cli.print_json({"file": arguments.onnx, "numbers": numbers, "texts": texts, "classes": model.classes})
         return 0
-    say(f"wrote {arguments.onnx}: inputs numbers ({len(numbers):,} columns), texts ({len(texts):,} columns)")
+    cli.say(f"wrote {arguments.onnx}: inputs numbers ({len(numbers):,} columns), texts ({len(texts):,} columns)")
     numbers_of_classes = model.estimator.classes_.tolist()
     labels = ", ".join(f"{number} is {name}" for number, name in zip(numbers_of_classes, model.names, strict=True))
-    say(f"label {labels}; column names are in its metadata")
+    cli.say(f"label {labels}; column names are in its metadata")
     return 0

@@ -19,24 +19,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sdulearn.cli.options import (
-    add_answer_options,
-    add_engine_options,
-    add_files_options,
-    add_json_option,
-    add_table_options,
-    error_rate,
-    in_options,
-    names,
-    number_of_classes,
-    opened_engine,
-    parameters_of,
-    positive,
-    print_json,
-    refuse_overwriting,
-    say,
-    share,
-)
+from sdulearn.cli import options as cli
 from sdulearn.errors import InputError
 from sdulearn.io.files import file_format
 from sdulearn.losses import TRAINING_LOSSES
@@ -63,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "rows in answers, with their classes by features and answers together (.csv, .tsv, .parquet)"
     files.add_argument("--answered", type=Path, metavar="FILE", help=text)
     things = parser.add_argument_group("texts and pictures (by default as in `sdulearn ask`)")
-    columns: dict[str, Any] = {"type": names, "default": (), "metavar": "COLUMN,..."}
+    columns: dict[str, Any] = {"type": cli.names, "default": (), "metavar": "COLUMN,..."}
     things.add_argument("--text", **columns, help="columns of sentences")
     text = "columns of picture files (needs sdulearn[images])"
     things.add_argument("--image", dest="images", **columns, help=text)
-    add_files_options(things)
-    add_table_options(parser.add_argument_group("reading the table"))
+    cli.add_files_options(things)
+    cli.add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
-    add_answer_options(reading)
+    cli.add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     text = (
         "fit again without the answers of these people, or of the worst (more than 30%% wrong for certain), and "
@@ -80,19 +63,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--exclude-annotators", type=_people, default=(), metavar="NAME,...", help=text)
     _add_method_options(parser.add_argument_group("method"))
     where = parser.add_argument_group("where the work is done")
-    add_engine_options(where, ", and su ... sudu learn from every row")
-    add_json_option(parser)
+    cli.add_engine_options(where, ", and su ... sudu learn from every row")
+    cli.add_json_option(parser)
 
 
 def _people(text: str) -> str | tuple[str, ...]:
-    return text if text == "worst" else names(text)
+    return text if text == "worst" else cli.names(text)
 
 
 def _add_method_options(method: argparse._ArgumentGroup) -> None:
     add = method.add_argument
     add("--method", choices=METHODS, default="auto", help="auto is joint (default: %(default)s)")
     text = "number of classes, or auto for the one that held-out answers favour (2, or as many as --labels names)"
-    add("--classes", type=number_of_classes, metavar="K", help=text)
+    add("--classes", type=cli.number_of_classes, metavar="K", help=text)
     text = (
         "linear, boosted trees (needs sdulearn[boosting]), or auto: by held-out answers (default: auto, or "
         "linear where it does not apply)"
@@ -100,14 +83,14 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
     add("--model", choices=MODELS, help=text)
     losses = tuple(TRAINING_LOSSES)
     add("--loss", choices=losses, default="squared", help="for su ... sudu (%(default)s)")
-    add("--prior", type=share, help="share of class +1, where it is known")
+    add("--prior", type=cli.share, help="share of class +1, where it is known")
     text = "share of the answers that are wrong, for joint (auto: estimated for each annotator where possible)"
-    add("--error-rate", type=error_rate, default="auto", metavar="RATE", help=text)
+    add("--error-rate", type=cli.error_rate, default="auto", metavar="RATE", help=text)
     text = (
         f"most rows to use as unlabeled, drawn at random and kept in memory ({MAX_UNLABELED:,}; for su ... sudu "
         "with --engine stream or dask, every row)"
     )
-    add("--unlabeled", dest="max_unlabeled", type=positive, metavar="N", help=text)
+    add("--unlabeled", dest="max_unlabeled", type=cli.positive, metavar="N", help=text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,8 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
     from sdulearn.workflow.fit import fit_table
 
     page = _page(arguments)
-    options = parameters_of(fit_table, arguments) | {"id_column": arguments.id}
-    with opened_engine(arguments) as engine:
+    options = cli.parameters_of(fit_table, arguments) | {"id_column": arguments.id}
+    with cli.opened_engine(arguments) as engine:
         model = fit_table(**(options | {"engine": engine}))
     model.save(arguments.output)
     model.write_report(page, model_path=arguments.output)
@@ -128,12 +111,12 @@ def run(arguments: argparse.Namespace) -> int:
     assert report is not None
     if arguments.json:
         found = as_data(facts(model))
-        print_json({"model": arguments.output, "page": page, "facts": found, "report": report})
+        cli.print_json({"model": arguments.output, "page": page, "facts": found, "report": report})
         return 0
-    say(in_options(model.summary()))
+    cli.say(cli.in_options(model.summary()))
     times = "reading {reading:.1f} s, fitting and cross-validation {fitting:.1f} s".format(**report.seconds)
     more = "" if arguments.answered is None else f", {arguments.answered}"
-    say(f"wrote {arguments.output}{more} and {page} ({times})")
+    cli.say(f"wrote {arguments.output}{more} and {page} ({times})")
     return 0
 
 
@@ -150,5 +133,5 @@ def _page(arguments: argparse.Namespace) -> Path:
     for path in filter(None, (model, page, arguments.answered)):
         if not path.parent.is_dir():
             raise InputError(f"There is no folder {path.parent} to write {path.name} into. Make it first.")
-    refuse_overwriting((model, page, arguments.answered), (arguments.table, arguments.answers, arguments.labels))
+    cli.refuse_overwriting((model, page, arguments.answered), (arguments.table, arguments.answers, arguments.labels))
     return page

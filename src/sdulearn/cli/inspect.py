@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sdulearn.cli.options import add_json_option, in_options, positive, print_json, say
+from sdulearn.cli import options as cli
 from sdulearn.columns import CATEGORY, Column
 from sdulearn.errors import quoted, shortened
 from sdulearn.io import container
@@ -24,8 +24,8 @@ from sdulearn.types import Estimator
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn inspect``."""
     parser.add_argument("model", type=Path, help="model file")
-    parser.add_argument("--top", type=positive, default=10, help="features to list (default: %(default)s)")
-    add_json_option(parser)
+    parser.add_argument("--top", type=cli.positive, default=10, help="features to list (default: %(default)s)")
+    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,20 +34,20 @@ def run(arguments: argparse.Namespace) -> int:
     header, _ = container.read(arguments.model)
     written = {name: shortened(str(header.get(name, "unknown"))) for name in ("format", "sdulearn")}
     if arguments.json:
-        print_json(_as_data(model) | {"written": written})
+        cli.print_json(_as_data(model) | {"written": written})
     else:
         file = f"Format version {written['format']}, written by sdulearn {written['sdulearn']}. {container.readable()}"
-        say("\n".join([*describe_model(model, arguments.top), file]))
+        cli.say("\n".join([*describe_model(model, arguments.top), file]))
     return 0
 
 
 def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     """What a model says, line by line."""
     if not isinstance(model, TableModel):
-        shown = [in_options(line) for line in lines(facts_of_estimator(model))]
+        shown = [cli.in_options(line) for line in lines(facts_of_estimator(model))]
         return [*shown, "No table: saved from Python, to be used there."]
     found = facts(model)
-    shown = [in_options(line) for line in lines(found)]
+    shown = [cli.in_options(line) for line in lines(found)]
     numbers = model.estimator.classes_.tolist()
     form = "+d" if len(numbers) == 2 else "d"
     classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.names, strict=True))

@@ -18,19 +18,7 @@ from typing import Any
 
 from sdulearn.answers.records import flip_rate
 from sdulearn.asking.privacy import effective_answers
-from sdulearn.cli.options import (
-    FILES,
-    add_out_options,
-    add_sheet_options,
-    new_figure,
-    output_files,
-    parameters_of,
-    positive,
-    print_json,
-    say,
-    write_csv,
-    write_picture,
-)
+from sdulearn.cli import options as cli
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, simulate_plan
 from sdulearn.plotting import PlanDisplay
 from sdulearn.types import MatrixLike
@@ -54,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", dest="target_accuracy", type=float, required=True, metavar="A", help=text)
     add("--method", choices=METHODS, help="plan for one method (default: both)")
     text = "numbers of pairs (default: 25 to 1600)"
-    add("--sizes", type=positive, nargs="+", default=SIZES, metavar="N", help=text)
+    add("--sizes", type=cli.positive, nargs="+", default=SIZES, metavar="N", help=text)
     text = "what it costs to flip answers for privacy at this epsilon"
     add("--epsilon", type=float, metavar="E", help=text)
     rows = parser.add_argument_group("your rows")
@@ -63,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--features", type=Path, metavar="FILE", help=text)
     text = "id column of that table, which is not a feature (default: id, if there is one)"
     add("--id", dest="id_column", metavar="COLUMN", help=text)
-    add_sheet_options(rows)
+    cli.add_sheet_options(rows)
     text = "missing values in it (%(default)s)"
     add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
     text = (
@@ -74,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("what is assumed").add_argument
     text = "accuracy of the best possible classifier (default: 1 - q / 3)"
     add("--ceiling", type=float, metavar="A", help=text)
-    number: dict[str, Any] = {"type": positive, "metavar": "N"}
+    number: dict[str, Any] = {"type": cli.positive, "metavar": "N"}
     add("--n-features", **number, default=10, help="of generated points (default: %(default)s)")
     add("--n-unlabeled", **number, default=500, help="unlabeled rows (default: %(default)s)")
     add("--known-prior", action="store_true", help="the models are given the prior, not its estimate")
@@ -83,36 +71,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--repeats", dest="n_repeats", **number, default=20, help=text)
     text = "seed of the simulation (default: %(default)s)"
     add("--seed", dest="random_state", type=int, metavar="SEED", default=0, help=text)
-    add_out_options(parser, "sdulearn-plan")
+    cli.add_out_options(parser, "sdulearn-plan")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, print the table, write the picture and the numbers."""
     cost = None if arguments.epsilon is None else 1 / effective_answers(1, arguments.epsilon)
     began = time.perf_counter()
-    files = output_files(arguments.out, "plan")
+    files = cli.output_files(arguments.out, "plan")
     plan = _simulate(arguments)
     needed = [plan.pairs_needed(arguments.target_accuracy, curve.method) for curve in plan.curves]
-    figure = new_figure(11, 5.2)
+    figure = cli.new_figure(11, 5.2)
     PlanDisplay(plan, target_accuracy=arguments.target_accuracy).plot(figure.subplots(1, 2))
     figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
-    write_picture(files["picture"], figure)
-    write_csv(files["numbers"], _numbers(plan))
+    cli.write_picture(files["picture"], figure)
+    cli.write_csv(files["numbers"], _numbers(plan))
     if arguments.json:
         # A number of pairs beyond the largest simulated is infinite, in JSON null.
         answers = [{name: getattr(one, name) for name in ("method", "n_pairs", "low", "high")} for one in needed]
         data = {"target_accuracy": arguments.target_accuracy, "pairs_needed": answers, "plan": plan, "files": files}
-        print_json({**data, "times_as_many_for_privacy": cost})
+        cli.print_json({**data, "times_as_many_for_privacy": cost})
         return 0
-    say("\n".join(map(describe_need, needed)))
-    say("\n" + table(plan))
+    cli.say("\n".join(map(describe_need, needed)))
+    cli.say("\n" + table(plan))
     width = min(shutil.get_terminal_size().columns, _WIDEST)
     for text in (describe(plan), _COLUMNS, advice(plan)):
-        say("\n" + textwrap.fill(" ".join(text.split()), width))
+        cli.say("\n" + textwrap.fill(" ".join(text.split()), width))
     if cost is not None:
         flipped = f"each answer is flipped with probability {flip_rate(arguments.epsilon):.1%} before it is stored"
-        say(f"\nWith --epsilon {arguments.epsilon:g} {flipped}: it takes about {cost:.1f} times as many.")
-    say(f"\n{FILES.format(**files)}\n{time.perf_counter() - began:.0f} seconds.")
+        cli.say(f"\nWith --epsilon {arguments.epsilon:g} {flipped}: it takes about {cost:.1f} times as many.")
+    cli.say(f"\n{cli.FILES.format(**files)}\n{time.perf_counter() - began:.0f} seconds.")
     return 0
 
 
@@ -135,7 +123,7 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
     methods = ("joint",) if arguments.prior == 0.5 else METHODS
     if arguments.method:
         methods = (arguments.method,)
-    return simulate_plan(X=X, methods=methods, **parameters_of(simulate_plan, arguments))
+    return simulate_plan(X=X, methods=methods, **cli.parameters_of(simulate_plan, arguments))
 
 
 def describe_need(needed: PairsNeeded) -> str:

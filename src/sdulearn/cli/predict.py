@@ -29,18 +29,7 @@ from typing import IO, Any
 import numpy as np
 
 from sdulearn.blocks import Sums
-from sdulearn.cli.options import (
-    add_engine_options,
-    add_files_options,
-    add_json_option,
-    add_sheet_options,
-    opened_engine,
-    parameters_of,
-    print_json,
-    printable,
-    refuse_overwriting,
-    say,
-)
+from sdulearn.cli import options as cli
 from sdulearn.errors import InputError, ModelFileError, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.ids import id_texts
@@ -73,20 +62,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", type=Path, help=text)
     text = "id column, or '' for row numbers (default: that of the training table, where it is there)"
     add("--id", dest="id_column", metavar="COLUMN", help=text)
-    add_sheet_options(parser)
-    add_files_options(parser)
+    cli.add_sheet_options(parser)
+    cli.add_files_options(parser)
     asked = parser.add_argument_group("rows that were asked about")
     text = "same/different answers about rows of this table"
     asked.add_argument("--answers", type=Path, metavar="FILE", help=text)
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
-    add_engine_options(parser.add_argument_group("where a folder is written"), memory=False)
-    add_json_option(parser)
+    cli.add_engine_options(parser.add_argument_group("where a folder is written"), memory=False)
+    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict piece by piece."""
     output = arguments.output
-    refuse_overwriting((output,), (arguments.table, arguments.model, arguments.answers))
+    cli.refuse_overwriting((output,), (arguments.table, arguments.model, arguments.answers))
     if arguments.json and output is None:
         raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
     model = load_model(arguments.model)
@@ -96,9 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
             "there, or write a model with: sdulearn fit"
         )
     escaped: Counter[str] = Counter()
-    options = parameters_of(predict_table, arguments) | {"model": model}
+    options = cli.parameters_of(predict_table, arguments) | {"model": model}
     if output is not None and not output.suffix:
-        with opened_engine(arguments, "predicting") as engine:
+        with cli.opened_engine(arguments, "predicting") as engine:
             found = write_predictions(**options, path=arguments.table, folder=output, engine=engine)
     else:
         found = _write(arguments, options, escaped)
@@ -106,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     summary = {"n_rows": int(found["by_class"].sum()), "n_asked": found["n_asked"], "classes": counts}
     summary |= {"unseen_texts": found["unseen"], "formulas": escaped}
     if arguments.json:
-        print_json({"file": output, **summary})
+        cli.print_json({"file": output, **summary})
     else:
         _tell(model, summary, output)
     return 0
@@ -145,7 +134,7 @@ def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> No
         "(-o out.parquet keeps them as they are)"
         for name, count in (+summary["formulas"]).items()
     ]
-    say("\n".join(shown), error=output is None)
+    cli.say("\n".join(shown), error=output is None)
 
 
 def write_answered(path: Path, model: TableModel) -> None:
@@ -181,7 +170,7 @@ class _Screen:
     """Standard output, to which ids and class names of an untrusted table must not send commands."""
 
     def write(self, line: str) -> int:
-        return sys.stdout.write("\n".join(printable(part) for part in line.split("\n")))
+        return sys.stdout.write("\n".join(cli.printable(part) for part in line.split("\n")))
 
 
 @contextmanager

@@ -21,14 +21,7 @@ from sdulearn import PriorEstimate, estimate_prior
 from sdulearn.answers import AnswerGraph, Answers
 from sdulearn.answers.checks import known_answers
 from sdulearn.answers.records import random_ends
-from sdulearn.cli.options import (
-    add_answer_options,
-    add_json_option,
-    answers_of,
-    in_options,
-    print_json,
-    say,
-)
+from sdulearn.cli import options as cli
 from sdulearn.diagnostics import Finding, check_component_ratio
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.prior import random_of
@@ -46,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--confidence", type=float, default=0.95, help="level of the interval (%(default)s)")
     text = "which class is the larger; it does not follow from counts (default: %(default)s)"
     add("--majority", choices=("positive", "negative"), default="positive", help=text)
-    add_answer_options(parser)
-    add_json_option(parser)
+    cli.add_answer_options(parser)
+    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if counts is not None:
         estimate = estimate_prior(*counts, **level)
     else:
-        answers = answers_of(arguments, arguments.source[0])
+        answers = cli.answers_of(arguments, arguments.source[0])
         read = facts_of_answers(answers)
         y, weights, random_points = rows_of_answers(answers)
         estimate = estimate_prior(y=y, sample_weight=weights, random_points=random_points, **level)
@@ -77,13 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
         numbers = {name: getattr(estimate, name) for name in ("has_value", "noise_factor", "noise_range")}
         # Counts alone mean nothing where answers share points, and imply no value where too few are similar.
         own = {"p_value": estimate.p_value if found is None else None}
-        print_json({**asdict(estimate), **numbers, **own, "value": estimate.value if estimate.has_value else None})
+        cli.print_json({**asdict(estimate), **numbers, **own, "value": estimate.value if estimate.has_value else None})
         return 0
     if read:
-        say("\n".join(lines(read, ITEMS_SHOWN)) + "\n")
-    say(describe(estimate, about))
-    for line in meaning(estimate, None if found is None else [in_options(sentence(one)) for one in found]):
-        say("\n" + textwrap.fill(line, 100))
+        cli.say("\n".join(lines(read, ITEMS_SHOWN)) + "\n")
+    cli.say(describe(estimate, about))
+    for line in meaning(estimate, None if found is None else [cli.in_options(sentence(one)) for one in found]):
+        cli.say("\n" + textwrap.fill(line, 100))
     return 0
 
 

@@ -127,9 +127,9 @@ class PairBoundaryDisplay(Display):
         ).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        extent = (self.xx0.min(), self.xx0.max(), self.xx1.min(), self.xx1.max())
-        shown = {"origin": "lower", "extent": extent, "aspect": "auto", "alpha": 0.35}
-        self.surface_ = ax.imshow(**{**shown, **self._surface(), **style})
+        response, colours = self._surface()
+        options = {"alpha": 0.35, "linewidth": 0, "rasterized": True, **colours, **style}
+        self.surface_ = ax.pcolormesh(self.xx0, self.xx1, response, **options)
         self.boundaries_ = [
             ax.contour(self.xx0, self.xx1, lead, levels=[self.level], colors="black", linewidths=2)
             for lead in self._leads()
@@ -141,7 +141,7 @@ class PairBoundaryDisplay(Display):
             self._lines(ax, self.similar, "same class", _SAME, "-"),
             self._lines(ax, ~self.similar, "different", _DIFFERENT, "--"),
         ]
-        ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=extent[:2], ylim=extent[2:])
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
         ax.legend(loc="best", framealpha=0.9)
 
     def _leads(self) -> list[Array]:
@@ -151,16 +151,15 @@ class PairBoundaryDisplay(Display):
         K = self.response.shape[2]
         return [self.response[..., k] - np.max(self.response[..., np.arange(K) != k], axis=2) for k in range(K)]
 
-    def _surface(self) -> dict[str, Any]:
-        """What ``imshow`` draws: the response, its middle colour at the boundary, or the class of each point."""
+    def _surface(self) -> tuple[Array, dict[str, Any]]:
+        """The response, its middle colour at the boundary, or the class of each point."""
         if self.response.ndim == 2:
             reach = float(np.max(np.abs(self.response - self.level))) or 1.0
             ends = {"vmin": self.level - reach, "vmax": self.level + reach}
-            return {"X": self.response, "cmap": "RdBu", "interpolation": "bilinear", **ends}
+            return self.response, {"cmap": "RdBu", **ends}
         n_colours = 10 if self.response.shape[2] <= 10 else 20
-        classes = np.argmax(self.response, axis=2)
-        ends = {"vmin": 0.0, "vmax": n_colours - 1.0}
-        return {"X": classes, "cmap": f"tab{n_colours}", "interpolation": "nearest", **ends}
+        colours = {"cmap": f"tab{n_colours}", "vmin": 0.0, "vmax": n_colours - 1.0}
+        return np.argmax(self.response, axis=2), colours
 
     def _lines(self, ax: Axes, which: Mask, label: str, colour: str, line: str) -> LineCollection:
         style = {"colors": colour, "linestyles": line, "linewidths": 0.9, "alpha": 0.75}

@@ -158,17 +158,13 @@ def _items(d: Details) -> str:
 
 
 def _people(d: Details) -> str:
-    """A forest plot: of each person the rate, and a line over its interval."""
-    end = max(1e-9, *(one["high"] for one in d["people"]))
-    rows = ["<tr><th>Person</th><th class='number'>Wrong</th><th></th></tr>"]
+    rows = []
     for one in d["people"][:_PEOPLE_SHOWN]:
-        line = _bar_with_line(bool(one["reasons"]), 0.0, *(one[name] / end for name in ("value", "low", "high")))
         rate = f"{one['value']:.0%} of {one['n_answers']:,}"
-        rows.append(
-            f"<tr><td>{escape(one['name'])}</td><td class='number'>{rate}</td><td class='half'>{line}</td></tr>"
-        )
+        rows.append((one["name"], rate, bool(one["reasons"]), one["value"], one["low"], one["high"]))
     rest = [f"{one['value']:.0%}" for one in d["people"][_PEOPLE_SHOWN:]]
-    return _table(rows) + (f'<p class="soft">and {len(rest):,} more, {rest[-1]} to {rest[0]}</p>' if rest else "")
+    more = f'<p class="soft">and {len(rest):,} more, {rest[-1]} to {rest[0]}</p>' if rest else ""
+    return _forest(("Person", "Wrong"), rows) + more
 
 
 def _answer_counts(d: Details) -> str:
@@ -221,29 +217,29 @@ def _strengths(d: Details) -> str:
 
 
 def _importances(d: Details) -> str:
-    """A bar from 0 to the loss, and a line over its interval."""
-    low = min(0.0, *(one.loss - 2 * one.error for one in d["columns"]))
-    high = max(1e-9, *(one.loss + 2 * one.error for one in d["columns"]))
-    rows = ["<tr><th>Column</th><th class='number'>Loss, %</th><th></th></tr>"]
+    rows = []
     for one in d["columns"]:
-        ends = (0.0, one.loss, one.loss - 2 * one.error, one.loss + 2 * one.error)
-        bar = _bar_with_line(one.loss <= 0, *((x - low) / (high - low) for x in ends))
         # Adding 0 takes the sign from what rounds to nothing.
-        rows.append(
-            f"<tr><td>{escape(one.column)}</td>"
-            f"<td class='number'>{round(100 * one.loss, 1) + 0.0:.1f} ± {200 * one.error:.1f}</td>"
-            f"<td class='half'>{bar}</td></tr>"
+        loss = f"{round(100 * one.loss, 1) + 0.0:.1f} ± {200 * one.error:.1f}"
+        ends = (one.loss - 2 * one.error, one.loss + 2 * one.error)
+        rows.append((one.column, loss, one.loss <= 0, one.loss, *ends))
+    return _forest(("Column", "Loss, %"), rows)
+
+
+def _forest(heads: tuple[str, str], rows: Sequence[tuple[str, str, bool, float, float, float]]) -> str:
+    """A row for each name and its number: a bar from zero to the value, and a line over its interval."""
+    least = min(0.0, *(row[-2] for row in rows))
+    most = max(1e-9, *(row[-1] for row in rows))
+    shown = [f"<tr><th>{heads[0]}</th><th class='number'>{heads[1]}</th><th></th></tr>"]
+    for name, number, bad, *values in rows:
+        zero, value, low, high = (100 * (x - least) / (most - least) for x in (0.0, *values))
+        bar = f"left:{min(zero, value):.1f}%;width:{abs(value - zero):.1f}%"
+        shown.append(
+            f"<tr><td>{escape(name)}</td><td class='number'>{number}</td><td class='half'>"
+            f'<span class="loss"><span class="bar {"down" if bad else "up"}" style="{bar}"></span>'
+            f'<i style="left:{low:.1f}%;width:{high - low:.1f}%"></i></span></td></tr>'
         )
-    return _table(rows)
-
-
-def _bar_with_line(bad: bool, zero: float, value: float, begin: float, end: float) -> str:
-    """A bar from zero to a value, and a line over its interval, all as shares of the width."""
-    return (
-        f'<span class="loss"><span class="bar {"down" if bad else "up"}" '
-        f'style="left:{100 * min(zero, value):.1f}%;width:{100 * abs(value - zero):.1f}%"></span>'
-        f'<i style="left:{100 * begin:.1f}%;width:{100 * (end - begin):.1f}%"></i></span>'
-    )
+    return _table(shown)
 
 
 def _dependence(d: Details) -> str:

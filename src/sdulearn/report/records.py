@@ -26,10 +26,8 @@ class AnnotatorReport:
     ----------
     name : str
         The name in the answers; empty where it is not known who answered.
-    rate : float
-        Probability that an answer is wrong.
-    low, high : float
-        95% interval of the rate.
+    rate, low, high : float
+        Probability that an answer is wrong, and its 95% interval.
     identified : bool
         Whether the answers say anything about the rate; where they do not, it is taken to be 0.
     n_answers : int
@@ -73,15 +71,13 @@ class DoubtfulAnswer:
 
     Attributes
     ----------
-    id_a, id_b : str
-        The two rows.
+    id_a, id_b, annotator : str
+        The two rows, and who gave the answer; empty where that is not known.
     similar : bool
         The answer.
-    annotator : str
-        Who gave it; empty where that is not known.
     wrong : float
-        Probability that it is wrong, given the model and all other answers. The model learned from this answer
-        too, so it is rather too low.
+        Probability that it is wrong, given the model and all other answers. The model learned from
+        this answer too, so it is rather too low.
     """
 
     id_a: str
@@ -140,14 +136,10 @@ class FitReport:
 
     Attributes
     ----------
-    sdulearn : str
-        Version that fitted the model.
-    method : str
-        "joint", or a risk of the paper.
-    settings : dict
-        Settings that were chosen, such as alpha.
-    table, answers : str
-        Names of what was read.
+    sdulearn, method, table, answers : str
+        Version that fitted the model; "joint", or a risk of the paper; names of what was read.
+    settings, seconds : dict
+        Settings that were chosen, such as alpha; time spent on reading and on fitting.
     n_rows, n_unlabeled : int
         Rows of the table, and rows used as unlabeled.
     n_similar, n_dissimilar, n_unsure : int
@@ -156,39 +148,33 @@ class FitReport:
         Points in the answers used, and answers among these that do not follow from the others.
     answer_columns, answer_words : dict
         What each column and each word of the answers was read as, words with how often they occur.
-    accuracy : AccuracyEstimate or None
-        By cross-validation on the answers, or on those to random questions where a log says that others were chosen
-        (``basis``); None with more than two classes.
-    prior : PriorEstimate or None
-        Share of class +1, by the same answers; None with more than two classes.
-    annotators : tuple of AnnotatorReport
-        Who answered, and how often wrongly; empty for methods that take all answers for right.
+    accuracy, prior : AccuracyEstimate and PriorEstimate, or None
+        By cross-validation on the answers, and the share of class +1; by those to random questions
+        alone where a log says that others were chosen. None with more than two classes.
+    annotators, error_rate : tuple of AnnotatorReport, and Rate or None
+        How often each of those who answered is wrong, and all of them together; empty and None for
+        methods that take all answers for right.
     n_labels, n_labels_right : int
         Labels that named the classes, and how many of them the model predicts.
     findings : tuple of Finding
         Where the data disagree with what the method assumes, and what the result leaves open.
-    seconds : dict
-        Time spent on reading and on fitting.
     agreement : ClassAgreement or None
-        With more than two classes: how predictions agree with held-out answers, and the accuracy where labels or
-        large groups of answers give it.
-    class_shares : tuple of float
-        Mean probability of each class over the unlabeled rows; empty where the loss gives none.
+        With more than two classes: how predictions agree with held-out answers, and the accuracy
+        where labels or large groups of answers give it.
+    classes, class_shares : tuple of int or of str, and tuple of float
+        Names of the classes, and their mean probabilities over the unlabeled rows; no shares where
+        the loss gives no probabilities.
     n_classes_interval : tuple of two int, or None
-        The fewest and the most classes that the answers allow, where the number of classes was found by them.
+        The fewest and the most classes that the answers allow, where they chose the number.
     model_choice : ModelChoice
         Which kind of model, and by what margin.
     doubtful : tuple of DoubtfulAnswer
-        The ten most doubtful answers, the worst first; empty for methods that take all answers for right.
+        The ten most doubtful answers, the worst first; empty where all are taken for right.
     importances : tuple of ColumnImportance
         At most 15 columns, the most important first; empty where all answers are of one kind.
     dependences : tuple of ColumnDependence
-        Of the first four of these whose loss is more than its error; empty with more than two classes and where the
-        model gives no probabilities.
-    classes : tuple of int or of str
-        Names of the classes.
-    error_rate : Rate or None
-        Share of all answers that are wrong; None for methods that take all answers for right.
+        Of the first four of these whose loss is more than its error; empty with more than two
+        classes and where the model gives no probabilities.
     n_questions : int or None
         Questions that the answers used answer, where one with several choices tells of several pairs; None elsewhere.
     """

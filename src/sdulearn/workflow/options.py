@@ -209,7 +209,14 @@ def _client(scheduler: str | None) -> Iterator[Any]:
                 logging.getLogger("asyncio").setLevel(logging.CRITICAL)
                 raise
         return
-    with _connect(distributed, scheduler) as client:
+    try:
+        client = distributed.Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"No Dask scheduler answers at {scheduler} within {_PATIENCE} ({error}). Start one with: dask scheduler; "
+            "then workers with: dask worker ADDRESS; or leave `scheduler` out for a local cluster."
+        ) from None
+    with client:
         if not client.nthreads():
             raise InputError(f"The cluster at {scheduler} has no workers. Start some with: dask worker {scheduler}")
         yield client
@@ -237,13 +244,3 @@ def _uninterrupted_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _connect(distributed: Any, scheduler: str) -> Any:
-    try:
-        return distributed.Client(scheduler, timeout=_PATIENCE)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"No Dask scheduler answers at {scheduler} within {_PATIENCE} ({error}). Start one with: dask scheduler; "
-            "then workers with: dask worker ADDRESS; or leave `scheduler` out for a local cluster."
-        ) from None
