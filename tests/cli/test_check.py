@@ -31,7 +31,7 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
         "Unreadable rows: 2",
         "line 9: label 'perhaps'",
         "line 10: id_b is empty",
-        "does not have: 1\n  line 11: q",
+        "not in the table: 1\n  line 11: q",
         "line 5: a and a similar",
         "same answer: 1\n  line 6: a and b similar",
         "line 7: c and d similar; line 8: d and c dissimilar",
@@ -111,7 +111,7 @@ def test_long_ids_are_cut(call, tmp_path, capsys):
     (tmp_path / "t.csv").write_text("id,x\nb,1\n")
     assert call("check", tmp_path / "a.csv", "--features", tmp_path / "t.csv") == 1
     told = capsys.readouterr().out
-    assert "Ids that the table does not have: 4" in told
+    assert "Pairs with an id not in the table: 4" in told
     assert max(map(len, told.splitlines())) < 700
 
 

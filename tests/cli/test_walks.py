@@ -112,13 +112,13 @@ def write_answers(path, ids, ends, same, **columns):
 
 @pytest.fixture
 def wine(tmp_path):
-    """Three kinds of wine in a file, and 150 answers; the kind of each row."""
+    """Three kinds of wine in a file, and 200 answers; the kind of each row."""
     data = load_wine(as_frame=True)
     order = np.random.default_rng(0).permutation(178)
     y = data.target.to_numpy()[order]
     ids = np.array([f"bottle-{k:03}" for k in range(178)])
     data.data.iloc[order].assign(id=ids).to_csv(tmp_path / "wine.csv", index=False)
-    write_answers(tmp_path / "pairs.csv", ids, *random_answers(y, 150))
+    write_answers(tmp_path / "pairs.csv", ids, *random_answers(y, 200))
     kinds = np.array(["barolo", "grignolino", "barbera"])[y]
     return kinds
 

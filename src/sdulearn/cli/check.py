@@ -35,7 +35,7 @@ from sdulearn.io.files import TableFile, written_whole
 from sdulearn.io.ids import unknown_ids
 from sdulearn.io.survey import read_ids
 from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
-from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, lines
+from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, faults, lines
 from sdulearn.report.page import sections, whole_page
 
 
@@ -111,15 +111,11 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
 def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> list[Finding]:
     """What is wrong with single answers, by kind."""
     kinds = {
-        "Ids that the table does not have": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
-        "Pairs of a point with itself": [_answer(answers, k) for k in checks.self_pairs.tolist()],
-        "Repeated questions with the same answer": [_answer(answers, k) for k in checks.repeats.tolist()],
+        "unknown_ids": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
+        "self_pairs": [_answer(answers, k) for k in checks.self_pairs.tolist()],
+        "repeats": [_answer(answers, k) for k in checks.repeats.tolist()],
     }
-    return [
-        Finding("listed", "warning", {"title": title, "count": len(found), "items": found})
-        for title, found in kinds.items()
-        if found
-    ]
+    return [one for what, items in kinds.items() for one in faults(what, items)]
 
 
 def _answer(answers: Answers, k: int) -> str:

@@ -41,6 +41,12 @@ ITEMS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
 _ASKED_SHOWN = 50
+_FAULTS = {
+    "unreadable": "unreadable rows",
+    "self_pairs": "pairs of a point with itself",
+    "unknown_ids": "pairs with an id not in the table",
+    "repeats": "repeated questions with the same answer",
+}
 # More answers are worth their while where the interval of the accuracy is wider.
 _WIDE = 0.1
 
@@ -107,8 +113,12 @@ def facts_of_answers(answers: Answers) -> list[Finding]:
 
 def unreadable(rows: Sequence[BadRow]) -> list[Finding]:
     """Rows of a file that say nothing that is understood."""
-    items = [f"line {row.line}: {row.reason}" for row in rows]
-    details = {"title": "Unreadable rows", "count": len(items), "items": items}
+    return faults("unreadable", [f"line {row.line}: {row.reason}" for row in rows])
+
+
+def faults(what: str, items: Sequence[str]) -> list[Finding]:
+    """Answers that have something wrong with them, one by one."""
+    details = {"title": _FAULTS[what].capitalize(), "count": len(items), "items": items}
     return [Finding("listed", "warning", details)] if items else []
 
 
@@ -563,13 +573,8 @@ _NOT_FOR_THIS = (
 
 def faulty_answers(d: Details) -> str:
     """How many answers cannot be used, why, and on which lines."""
-    what = {
-        "unreadable": "unreadable rows",
-        "self_pairs": "pairs of a point with itself",
-        "unknown_ids": "pairs with an id not in the table",
-    }
     more = ", ..." if d["count"] > len(d["lines"]) else ""
-    return f"{d['count']:,} {what[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})"
+    return f"{d['count']:,} {_FAULTS[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})"
 
 
 def _shared_points(d: Details) -> str:
