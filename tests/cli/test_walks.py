@@ -123,7 +123,7 @@ def wine(tmp_path):
     return kinds
 
 
-def test_three_kinds_of_wine(tmp_path, in_process, wine):
+def test_three_kinds_of_wine(tmp_path, in_process, wine, no_importances):
     out = in_process("fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", "auto")
     number = "3 classes, a number chosen by the answers, which allow no other number"
     assert f"{number}; mean probability over the unlabeled rows: 1 " in out
