@@ -203,7 +203,7 @@ class TorchLikelihood:
         others = (n_known > 0) & ~loose & ~single
         points = np.flatnonzero(single[graph.component] & ((graph.degree > 0) | (graph.labels != 0)))
         evidence = np.zeros((graph.n_points, n_classes)) if crowd is None else crowd.evidence(graph)
-        evidence = FactorGraph.of_evidence(graph, evidence).potentials[points]
+        evidence = FactorGraph.of_evidence(subgraph(graph, points), evidence[points]).potentials
         by_point = weight[graph.component[points]]
         # Of each part last: weights, and amounts of answers and labels.
         self.singles = self.tensors(points, evidence, by_point, by_point)

@@ -25,7 +25,6 @@ RAMP = 0.4
 LAST_USE = 0.3
 # Steps before one is recorded on a GPU.
 _WARM = 3
-RECORD = True
 Module = Any
 State = dict[str, Tensor]
 
@@ -96,9 +95,10 @@ class KnownPoints:
         room = min(1.0, size / max(2 * counts[0] + counts[1], 1))
         # How many loose pairs, and single points, there are and are drawn.
         self.counts = [(n, int(np.ceil(room * n))) for n in counts]
-        self.n_steps = 0
+        # Groups take turns.
+        self.n_turns = max(len(groups), 1)
 
-    def draw(self) -> list[tuple[Tensor, TorchLikelihood, float]]:
+    def draw(self, turn: int) -> list[tuple[Tensor, TorchLikelihood, float]]:
         """Points, their likelihood, and its share in the whole: some simple ones, and one group."""
         drawn = []
         (points, likelihood), *groups = self.parts
@@ -106,8 +106,7 @@ class KnownPoints:
             chosen, small = likelihood.pick(*(self._some(n, size) for n, size in self.counts))
             drawn.append((points[chosen], small, self.totals[0] / self.total))
         if groups:
-            drawn.append((*groups[self.n_steps % len(groups)], sum(self.totals[1:]) / self.total))
-        self.n_steps += 1
+            drawn.append((*groups[turn], sum(self.totals[1:]) / self.total))
         return drawn
 
     def _some(self, n: int, size: int) -> Tensor:
@@ -162,13 +161,14 @@ class Training:
         self.rate = torch.tensor(parameters.learning_rate, device=rows.device) if on_gpu else parameters.learning_rate
         weights = list(starts.parameters.values())
         self.optimiser = torch.optim.Adam(weights, lr=self.rate, capturable=on_gpu, fused=on_gpu or None)
-        self.graph: Any = None
-        self.may_record = on_gpu and RECORD
+        # Recorded steps by turn.
+        self.graphs: dict[int, Any] = {}
+        self.may_record = on_gpu
 
-    def losses(self, known: KnownPoints) -> Tensor:
+    def losses(self, known: KnownPoints, turn: int) -> Tensor:
         """The objective of each start on one batch, (n_starts,)."""
         p = self.parameters
-        drawn = known.draw()
+        drawn = known.draw(turn)
         size = (min(p.batch_size, len(self.rows)),)
         free = self.rows[torch.randint(len(self.rows), size, generator=self.generator, device=self.rows.device)]
         parts = [self.rows[points] for points, *_ in drawn]
@@ -184,45 +184,48 @@ class Training:
             value = value - share * likelihood.mean(part)
         return value
 
-    def advance(self, known: KnownPoints) -> None:
+    def advance(self, known: KnownPoints, turn: int) -> None:
         """One step of Adam, its rate on a cosine."""
-        if self.graph is not None:
-            self.graph.replay()
-            return
         rate = self.parameters.learning_rate * (1 + torch.cos(np.pi * self.step / self.parameters.max_iter)) / 2
         if self.rows.device.type == "cuda":
             self.rate.copy_(rate)
         else:
             self.optimiser.param_groups[0]["lr"] = float(rate)
         self.optimiser.zero_grad(set_to_none=True)
-        self.losses(known).sum().backward()
+        self.losses(known, turn).sum().backward()
         self.optimiser.step()
         self.step.add_(1)
 
-    def record(self, known: KnownPoints) -> None:
-        """Record a step, to be run again without the cost of starting its many kernels one by one."""
-        self.may_record = False
-        # Groups take turns, and a recorded step is always the same.
-        if len(known.parts) > 2:
-            return
+    def replay(self, known: KnownPoints, step: int) -> None:
+        """A step; on a GPU one of each turn is recorded, and run without the cost of starting its many kernels."""
+        turn = step % known.n_turns
+        if self.may_record and step >= _WARM and turn not in self.graphs:
+            self.record(known, turn)
+        if turn in self.graphs:
+            self.graphs[turn].replay()
+        elif not self.may_record:
+            self.advance(known, turn)
+        else:
+            # First steps on a stream of their own, as recording asks for.
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self.advance(known, turn)
+            torch.cuda.current_stream().wait_stream(side)
+
+    def record(self, known: KnownPoints, turn: int) -> None:
+        """Record a step without running it."""
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         try:
             graph.register_generator_state(self.generator)
             with torch.cuda.graph(graph):
-                self.advance(known)
-            self.graph = graph
+                self.advance(known, turn)
+            self.graphs[turn] = graph
         except (RuntimeError, AttributeError):
             # A network or a distortion that cannot be recorded is run step by step.
             torch.cuda.synchronize()
-
-    def warm_up(self, known: KnownPoints) -> None:
-        """A step on a stream of its own, as recording asks for."""
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            self.advance(known)
-        torch.cuda.current_stream().wait_stream(side)
+            self.may_record = False
 
     def run(self, known: KnownPoints, held: KnownPoints, steps: Iterable[int]) -> tuple[Array, Indices]:
         """Descend to the last weights, or the best: the likelihood of held-out answers at all checks, and the steps."""
@@ -234,12 +237,7 @@ class Training:
         numbers: list[int] = []
         self.starts.base.train()
         for step in steps:
-            if step == _WARM and self.may_record:
-                self.record(known)
-            if step < _WARM and self.may_record:
-                self.warm_up(known)
-            else:
-                self.advance(known)
+            self.replay(known, step)
             if (step + 1) % every == 0 or step + 1 == p.max_iter:
                 checks.append(held.values(self.starts.evaluate(self.rows, held.points)))
                 numbers.append(step + 1)
