@@ -5,9 +5,8 @@ every row acts as a linear function of w: it lies on one side of the kink and st
 steps use that.
 
 1. The solution of a sample comes near to that of all rows where its slopes at the last w are replaced by theirs, which
-   takes one pass (``BlockProblem.corrected``). Where that gains no more and rows in doubt are many, Newton steps on
-   an objective whose kinks are rounded over a width ``delta`` go on. The sums are
-   of size d and d^2, and delta shrinks with the steps.
+   takes one pass (``BlockProblem.corrected``). Where that gains no more and rows in doubt are many, Newton's method
+   goes on with kinks that are rounded over a width ``delta``, which falls.
 2. At a w whose uncertain rows are few, those within ``delta`` of a kink are gathered; all others are summed up
    to the one linear function that they are on their side. The small problem of the uncertain rows
    plus that function is solved by the interior point method. It bounds J from below and equals it
@@ -28,14 +27,17 @@ the objective, which is at least ``sum(a) flat / 2``, at most ``delta / (8 flat)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from sdulearn.blocks import Sums, row_keys
+from sdulearn.losses import TrainingLoss
 from sdulearn.solvers import solve
-from sdulearn.solvers.linalg import Cholesky, affordable_rows, joined, weighted_gram
+from sdulearn.solvers.linalg import affordable_rows, joined
 from sdulearn.solvers.problem import Problem, Solution
+from sdulearn.solvers.smooth import CONTINUATION_TOL, descend
 from sdulearn.types import Array, Codes, Mask, Rows
 
 if TYPE_CHECKING:
@@ -50,9 +52,8 @@ _NARROWEST = 3e-9
 # The first rounding where half the rows crowd at a kink: half of the flat part is left between the
 # two.
 _WIDE = 0.5
-# After a correction, or a Newton step shorter than the width, the solution is taken to be within a third of the
-# step: within the rounding the error of a step is of second order. Over 144 problems of all kinds a
-# half or a quarter took 5 and 8 per cent more passes.
+# After a correction the solution is taken to be within a third of the step. Over 144 problems of all
+# kinds a half or a quarter took 5 and 8 per cent more passes.
 _LEFT = 1 / 3
 # The small problem takes some 30 iterations; one that takes more than these has too few rows and is
 # unbounded.
@@ -91,7 +92,6 @@ class _Search:
         self.solution = problem.start("interior_point", max_iter)
         self.w = self.solution.w
         self.best = Solution(self.w, 0)
-        self.path: list[tuple[Array, float]] = []
         self.budget = affordable_rows(len(self.w))
         self.caution = 1.0
         # See the derivation above.
@@ -143,53 +143,28 @@ class _Search:
         return self.problem.n_rows * float(np.average(near, weights=self.problem.sample.a))
 
     def approach(self) -> bool:
-        """Step 1 by Newton's method, until the rows in doubt are few; True where that alone solved the problem.
-
-        At first the rounding is as wide as the steps are long; once a step was shorter, it only
-        narrows. A step that ascends is shortened, or taken anew where it was computed with another
-        width.
-        """
-        trial = self.w
-        step = np.zeros_like(self.w)
-        same_width = True
-        at_the_end = 0
-        while self.n_left > 0 and at_the_end < _ATTEMPTS:
+        """Step 1 by Newton's method, until the rows in doubt are few; True where that alone solved the problem."""
+        start = self.w
+        wider = np.inf
+        while self.n_left > 0:
             delta = self.spread
-            at_the_end += delta == self.narrowest
-            sums = self._sum(rounded_sums, trial, self.w, delta)
-            J = self.problem.objective(trial, sums["value"])
-            before = self.problem.objective(self.w, sums["before"])
-            if before < J:
-                step = step / _FACTOR if same_width else np.zeros_like(step)
-                trial = self.w + step
-                same_width = True
-                continue
-            self.w = trial
-            gradient = self.problem.gradient(self.w, sums["slopes"])
-            self._certify(self.w, J + sums["excess"], gradient, sums["gap"])
-            if self.best.optimality <= self.tol:
-                return True
-            step = -Cholesky(sums["second"], self.problem.ridge).solve(gradient)
-            following = self._narrow(step, delta)
-            if following is None:
-                self.w = self.w + step
+            last = delta == self.narrowest
+            rounded = self.problem.with_loss(cast(TrainingLoss, RoundedHinge(self.flat, delta)))
+            w, _ = descend(rounded, start, self.tol if last else CONTINUATION_TOL, self.n_left)
+            before = self.w
+            self.w = w
+            if last:
+                break
+            self.spread = max(delta / _FACTOR, self.narrowest)
+            if self._near_kink(self.caution * self.spread) <= self.budget:
                 return False
-            trial = following
-            same_width = self.spread == delta
+            # The solution at the next width, on a line through the last two.
+            start = w + (w - before) * ((delta - self.spread) / (wider - delta))
+            wider = delta
+        sums = self.problem.blocks.sum(gap_sums, rounded.rule, self.w, self.problem.rule.loss)
+        J = self.problem.objective(self.w, sums["value"])
+        self._certify(self.w, J, self.problem.gradient(self.w, sums["slopes"]), sums["gap"])
         return True
-
-    def _narrow(self, step: Array, delta: float) -> Array | None:
-        """Where to go next, ``spread`` being the width there; None where the rows in doubt are few."""
-        moved = self._moved(step)
-        if moved >= delta:
-            self.spread = delta if self.path else moved
-            return self.w + step
-        self.path.append((self.w + step, delta))
-        # What is predicted from the last two widths holds for no narrower one.
-        self.spread = max(moved * _LEFT, delta / _FACTOR, self.narrowest)
-        if self._near_kink(self.caution * self.spread) <= self.budget:
-            return None
-        return _predict(self.path, self.spread)
 
     def solve_gathered(self) -> bool:
         """Steps 2 and 3; False where that failed, and the next attempt must begin nearer or with more rows."""
@@ -244,56 +219,41 @@ class _Search:
             self.best = Solution(w, self.problem.blocks.n_passes, objective=J, optimality=optimality)
 
 
-def _predict(path: list[tuple[Array, float]], delta: float) -> Array:
-    """The solution at the next width, on a line through the last two."""
-    last, width = path[-1]
-    earlier = [one for one in path[:-1] if one[1] > width]
-    if not earlier or width <= delta:
-        return last
-    before, wider = earlier[-1]
-    return last + (last - before) * ((width - delta) / (wider - width))
+@dataclass(frozen=True)
+class RoundedHinge:
+    """``even`` with its kinks rounded over ``flat +- delta``."""
+
+    flat: float
+    delta: float
+
+    def even(self, z: Array) -> Array:
+        """The integral of the slope."""
+        past = np.maximum(np.stack([z, -z]) - self.flat + self.delta, 0)
+        rise = np.where(past < 2 * self.delta, past**2 / (8 * self.delta), (past - self.delta) / 2)
+        return self.flat / 2 + rise.sum(axis=0)
+
+    def even_grad(self, z: Array) -> Array:
+        """From 0 at ``flat - delta`` to 1/2 at ``flat + delta``."""
+        ramp = np.clip((np.stack([z, -z]) - self.flat) / self.delta + 1, 0, 2) / 4
+        return ramp[0] - ramp[1]
+
+    def even_hess(self, z: Array) -> Array:
+        """A row is near both kinks where the rounding is wider than the flat part."""
+        kinks = np.abs(np.stack([z, -z]) - self.flat) < self.delta
+        return kinks.sum(axis=0) / (4 * self.delta)
 
 
-def rounded_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, before: Array, delta: float) -> Sums:
-    """Value, slopes and second moments at w of the sum with its kinks rounded over ``flat +- delta``; value before.
-
-    And for the sum as it is: its excess over the rounded one, and the duality gap of the rounded slopes.
-    """
-    d = len(w)
-    found = Sums(value=0.0, before=0.0, excess=0.0, gap=0.0)
-    found |= {"slopes": np.zeros(d), "second": np.zeros((d, d))}
-    flat = rule.loss.flat
+def gap_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, exact: TrainingLoss) -> Sums:
+    """Value of the exact loss, slopes of the rule's, and the duality gap that these leave."""
+    found = Sums(value=0.0, slopes=np.zeros(len(w)), gap=0.0)
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
-        slope = _ramp(z - flat, delta) - _ramp(-z - flat, delta)
-        rounded = _rounded(z, flat, delta)
-        exact = rule.loss.even(z)
-        found["value"] += float(a @ rounded)
-        found["before"] += float(a @ _rounded(A @ before, flat, delta))
-        found["excess"] += float(a @ (exact - rounded))
-        found["gap"] += float(a @ (exact + rule.loss.even_conjugate(slope) - slope * z))
+        even = exact.even(z)
+        slope = rule.loss.even_grad(z)
+        found["value"] += float(a @ even)
         found["slopes"] += A.T @ (a * slope)
-        # A row is near both kinks where the rounding is wider than the flat part.
-        kinks = (np.abs(z - flat) < delta).astype(np.float64) + (np.abs(z + flat) < delta)
-        kinked = np.flatnonzero(kinks)
-        found["second"] += weighted_gram(A[kinked], (a * kinks)[kinked] / (4 * delta))
+        found["gap"] += float(a @ (even + exact.even_conjugate(slope) - slope * z))
     return found
-
-
-def _ramp(x: Array, delta: float) -> Array:
-    """Derivative of ``max(0, x) / 2`` with its kink rounded: from 0 at -delta to 1/2 at delta."""
-    return np.clip(x / delta + 1, 0, 2) / 4
-
-
-def _rise(x: Array, delta: float) -> Array:
-    """The integral of :func:`_ramp`."""
-    past = np.maximum(x + delta, 0)
-    return np.where(past < 2 * delta, past**2 / (8 * delta), (past - delta) / 2)
-
-
-def _rounded(z: Array, flat: float, delta: float) -> Array:
-    """``even(z)`` with rounded kinks."""
-    return flat / 2 + _rise(z - flat, delta) + _rise(-z - flat, delta)
 
 
 def kinked_rows(

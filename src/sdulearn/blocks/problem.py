@@ -116,6 +116,10 @@ class BlockProblem(MomentProblem):
         other = replace(self.sample, c=self.sample.c + own - all_slopes)
         return solve(other, "interior_point", _SAMPLE_TOL, max_iter, [Solution(solution.w, 0)])
 
+    def with_loss(self, loss: TrainingLoss) -> BlockProblem:
+        """The same rows under another loss."""
+        return replace(self, rule=replace(self.rule, loss=loss), known={})
+
     def at(self, w: Array) -> Place:
         """What J is at w, by one pass."""
         sums = self._sums(w, False)
