@@ -78,6 +78,15 @@ def test_the_classes_the_table_and_careless_people_are_found(crowd):
     assert {a for a, rate in by_person.items() if rate.careless > 0.5} == {1, 2, 3}
     assert all(by_person[a].same_when_careless > 0.6 for a in (1, 2, 3))
     assert set(sorted(by_person, key=lambda a: -by_person[a].value)[:3]) == {1, 2, 3}
+    # Who presses "same" is wrong about all pairs that differ, more often than by guessing.
+    first, second = classes[graph.ends].T
+    careful = np.where(first == second, 1 - TABLE[first, second], TABLE[first, second]).mean()
+    often = 0.1 * careful + 0.9 * np.mean(first != second)
+    assert often > 0.5
+    for a in (1, 2, 3):
+        assert by_person[a].low < often < by_person[a].high
+    # Such answers say nothing.
+    assert model.errors(np.array([1, 2, 3])).max() <= 0.5
     assert model.error_rate.low <= wrong <= model.error_rate.high
     assert model.error_rate.high - model.error_rate.low < 0.2
 

@@ -221,10 +221,13 @@ class AnswerModel:
         return {a: rate.value for a, rate in self.by_annotator.items()}
 
     def errors(self, annotators: Codes) -> Array:
-        """Probability that each answer of these annotators is wrong; of one who is not known the rate of all."""
+        """Probability that each answer of these annotators is wrong; of one who is not known the rate of all.
+
+        At most 1/2: who is wrong more often says nothing by their answers.
+        """
         numbers, place = np.unique(annotators, return_inverse=True)
         rates = [self.by_annotator.get(a, self.error_rate).value for a in numbers.tolist()]
-        return np.array(rates, dtype=np.float64)[place]
+        return np.minimum(np.array(rates, dtype=np.float64), HIGHEST)[place]
 
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
         """What answers that are never wrong tie together, and the others between, for any node probabilities.
@@ -362,8 +365,8 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
         log_p = None
     draws = CrowdSampler(graph, n_classes, by_pair=by_pair, log_p=log_p).run()
     numbers, counts = np.unique(graph.annotators, return_counts=True)
-    rates = np.minimum(draws.rates[~draws.alike].mean(axis=0), HIGHEST)
-    ends = np.minimum(np.quantile(draws.rates, [0.025, 0.975], axis=0), HIGHEST)
+    rates = draws.rates[~draws.alike].mean(axis=0)
+    ends = np.quantile(draws.rates, [0.025, 0.975], axis=0)
     found = from_columns(numbers, counts, rates, np.minimum(ends[0], rates), ends[1], draws.careless, draws.same)
     value, low, high = _share_of_draws(draws)
     total = replace(found.error_rate, value=value, low=low, high=high)
