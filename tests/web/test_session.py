@@ -290,14 +290,14 @@ def test_match_questions_with_classes_merged_and_split_are_gone_on_with(open_ses
         like = [k for k, row in enumerate(question.choices) if row % 3 == question.left % 3]
         session.answer("ann", token, like[0] if like else "none")
     token, question = session.question("ann")
-    other = session.another_example("ann", token, 0)
+    other = session.example("ann", token, 0)
     renewed, _ = session.question("ann")
-    assert session.another_example("ann", token, 0) is session.answer("ann", token, 0) is None
+    assert session.example("ann", token, 0) is session.answer("ann", token, 0) is None
     written = session.answer("ann", renewed, 0)
     assert written.choices == tuple(session.ids[row] for row in other.choices)
-    session.split([written.left], "ann")
+    session.split("ann", written.left)
     assert len(session.asker.classes()) == 4
-    session.merge(written.left, written.choices[0], "ann")
+    session.merge("ann", written.left, written.choices[0])
     assert session.undo("ann").left == session.rows[written.left]
     asked = session.question("ann")[1]
     session.close()

@@ -8,8 +8,9 @@ import json
 import mimetypes
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -32,7 +33,6 @@ STATIC = Path(__file__).parent / "static"
 # Of a whole number in an address.
 _MOST_DIGITS = 16
 _PAGE = 100
-_LONGEST_LABEL = 60
 # The report brings its style with it and no scripts.
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
@@ -48,7 +48,15 @@ class Page:
 
     # What can be asked for, and what can be done, by name.
     READS = ("start", "question", "history", "numbers", "people", "classes")
-    WRITES = ("answer", "skip", "undo", "change", "example", "rename", "merge", "split", "finish")
+    WRITES = ("answer", "undo", "change", "finish")
+    # Methods of the session with what they take; then the question is shown again.
+    ACTIONS: ClassVar[dict[str, dict[str, type]]] = {
+        "skip": {"token": int},
+        "example": {"token": int, "position": int},
+        "rename": {"id": str, "name": str},
+        "merge": {"id": str, "into": str},
+        "split": {"id": str},
+    }
 
     def __init__(
         self,
@@ -116,17 +124,15 @@ class Page:
     def answer(self, given: Json) -> Json:
         """Take an answer, and give the next question."""
         said = _field(given, "answer", Said)
-        comment = _text(given, "comment")
-        label = _class_name(given.get("name", ""))
-        written = self.session.answer(_name(given), _field(given, "token", int), said, comment)
-        if label and written is not None and written.said == "none":
-            self.session.rename(written.left, label, _name(given))
+        texts = _text(given, "comment"), _text(given, "name")
+        written = self.session.answer(_name(given), _field(given, "token", int), said, *texts)
         key = None if written is None else {"session": written.session, "number": written.number}
         return {"written": key, **self.question(given)}
 
-    def skip(self, given: Json) -> Json:
-        """Put a question off."""
-        self.session.skip(_name(given), _field(given, "token", int))
+    def act(self, name: str, given: Json) -> Json:
+        """Do one of the actions."""
+        values = [_field(given, field, kind) for field, kind in self.ACTIONS[name].items()]
+        getattr(self.session, name)(_name(given), *values)
         return self.question(given)
 
     def undo(self, given: Json) -> Json:
@@ -138,30 +144,6 @@ class Page:
         key = _field(given, "session", str), _field(given, "number", int)
         changed = self.session.change(key, _field(given, "answer", Said), _name(given))
         return {"answer": self._logged([changed], given)[0]}
-
-    def example(self, given: Json) -> Json:
-        """Show another example of a class."""
-        place = _field(given, "position", int)
-        self.session.another_example(_name(given), _field(given, "token", int), place)
-        return self.question(given)
-
-    def rename(self, given: Json) -> Json:
-        """Name the class of a row."""
-        name = _class_name(given.get("name"))
-        if not name:
-            raise InputError("A class name has at least one character.")
-        self.session.rename(_field(given, "id", str), name, _name(given))
-        return self.question(given)
-
-    def merge(self, given: Json) -> Json:
-        """Make the classes of two rows one."""
-        self.session.merge(_field(given, "id", str), _field(given, "into", str), _name(given))
-        return self.question(given)
-
-    def split(self, given: Json) -> Json:
-        """Take a row out of its class."""
-        self.session.split([_field(given, "id", str)], _name(given))
-        return self.question(given)
 
     def history(self, given: Json) -> Json:
         """Answers from the last one back, a page at a time."""
@@ -194,7 +176,7 @@ class Page:
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
         found = _field(given, "labels", dict[str, str])
-        names = {row_id: name for row_id, label in found.items() if (name := _class_name(label))}
+        names = {row_id: name for row_id, label in found.items() if (name := label.strip())}
         self._refuse_shared_names(names)
         self.session.label(names, _name(given))
         if self.fit is None:
@@ -298,6 +280,7 @@ def make_app(page: Page, key: str, host: str) -> Guard:
         Route("/audio/{row}", _file(audio)),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name))) for name in page.READS),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name)), methods=["POST"]) for name in page.WRITES),
+        *(Route(f"/api/{name}", _endpoint(partial(page.act, name)), methods=["POST"]) for name in page.ACTIONS),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
     return Guard(Starlette(routes=routes, exception_handlers={SdulearnError: _refused}), key, host)
@@ -350,13 +333,6 @@ def _text(given: Json, name: str) -> str:
 
 def _name(given: Json) -> str:
     return _text(given, "annotator")
-
-
-def _class_name(label: object) -> str:
-    name = str(_field({"name": label}, "name", str)).strip()
-    if len(name) > _LONGEST_LABEL or not name.isprintable():
-        raise InputError(f"A class name has at most {_LONGEST_LABEL} characters that can be printed.")
-    return name
 
 
 def _whole_number(text: str) -> int:

@@ -100,8 +100,11 @@ class Session:
                     self._submit("prepare", self.asker.prepare, question, annotator)
             return person.token, question
 
-    def answer(self, annotator: str, token: int, answer: object, comment: str = "") -> Answer[str] | None:
-        """Write an answer down; it is on the disk when this returns."""
+    def answer(
+        self, annotator: str, token: int, answer: object, comment: str = "", name: str = ""
+    ) -> Answer[str] | None:
+        """Write an answer down, on the disk when this returns; "none" may open a class of a name."""
+        _check_name(name, "class name")
         if comment and self.epsilon is not None:
             raise InputError("Answers are private, and a comment could give one away. Leave it empty.")
         if len(comment) > MAX_COMMENT:
@@ -119,6 +122,8 @@ class Session:
             except SpentRowError:
                 self.asker.skip(annotator, later=False)
             person.question = None
+            if name and written is not None and written.said == "none":
+                self.rename(annotator, written.left, name)
             return written
 
     def record(self, question: Question, answer: object, annotator: str, **more: Any) -> Answer[str]:
@@ -160,12 +165,12 @@ class Session:
                 return None
             last = own[-1]
             self.log.undo(last.key, annotator)
-            self._unname([last.left], annotator)
+            self._unname(last.left, annotator)
             gone = self.asker.undo(number=last.number, session=last.session)
             # What was before them followed from what is gone.
             return self._show(self._person(annotator), Question(gone.left, gone.choices, gone.kind, 1, gone.rank))
 
-    def another_example(self, annotator: str, token: int, position: int) -> Question | None:
+    def example(self, annotator: str, token: int, position: int) -> Question | None:
         """The open question with another example of one class; None where it is not open."""
         with self._lock:
             person = self._person(annotator)
@@ -175,22 +180,25 @@ class Session:
                 raise InputError(f"The question has {len(person.question.choices)} choices, and none at {position}.")
             return self._show(person, self.asker.another_example(person.question, position))
 
-    def merge(self, one: str, other: str, annotator: str) -> None:
+    def merge(self, annotator: str, one: str, other: str) -> None:
         """Make the classes of two rows one, by changing the answers that told them apart."""
         with self._lock:
             name = self.name_of(self._row(other))
             self._write_changes(self.asker.merging(self._row(one), self._row(other)), annotator)
             if name:
-                self.rename(other, name, annotator)
+                self.rename(annotator, other, name)
 
-    def split(self, row_ids: Sequence[str], annotator: str) -> None:
-        """Take rows out of their class, by changing the answers that put them there."""
+    def split(self, annotator: str, row_id: str) -> None:
+        """Take a row out of its class, by changing the answers that put it there."""
         with self._lock:
-            self._write_changes(self.asker.splitting([self._row(name) for name in row_ids]), annotator)
-            self._unname(row_ids, annotator)
+            self._write_changes(self.asker.splitting(self._row(row_id)), annotator)
+            self._unname(row_id, annotator)
 
-    def rename(self, row_id: str, name: str, annotator: str) -> None:
+    def rename(self, annotator: str, row_id: str, name: str) -> None:
         """Name the class of a row: that row, and all others of its class that have another name."""
+        name = name.strip()
+        if not name:
+            raise InputError("A class name has at least one character.")
         with self._lock:
             own = {self._row(row_id), *self.asker.members(self._row(row_id))}
             taken = [one for one, label in self.log.contents.labels.items() if label == name]
@@ -201,10 +209,10 @@ class Session:
             named = {one for one in map(self.ids.__getitem__, own) if self.log.contents.labels.get(one)}
             self.label(dict.fromkeys({*named, row_id}, name), annotator)
 
-    def _unname(self, row_ids: Sequence[str], annotator: str) -> None:
+    def _unname(self, row_id: str, annotator: str) -> None:
         """What leaves its class must not take the name with it."""
-        gone = [name for name in row_ids if self.log.contents.labels.get(name)]
-        self.label(dict.fromkeys(gone, ""), annotator)
+        if self.log.contents.labels.get(row_id):
+            self.label({row_id: ""}, annotator)
 
     def _write_changes(self, changed: Sequence[Answer[int]], annotator: str) -> None:
         for one in changed:
@@ -237,7 +245,7 @@ class Session:
             self.asker.change(key[1], answer, key[0])
             changed = self.log.contents.answers[key]
             if changed.said != given.said:
-                self._unname([changed.left], annotator)
+                self._unname(changed.left, annotator)
             return changed
 
     def is_alone(self, annotator: str) -> bool:
@@ -293,6 +301,8 @@ class Session:
         with self._lock:
             for row_id, name in names.items():
                 self._row(row_id)
+                _check_name(name, "class name")
+            for row_id, name in names.items():
                 self.log.label(row_id, name, annotator)
 
     def numbers(self, *, wait: bool = False) -> dict[str, Any]:
@@ -384,8 +394,7 @@ class Session:
         return shown, 0
 
     def _person(self, annotator: str) -> _Person:
-        if len(annotator) > MAX_NAME or not annotator.isprintable():
-            raise InputError(f"A name has at most {MAX_NAME} characters that can be printed.")
+        _check_name(annotator, "name")
         if self.for_team and not annotator:
             raise InputError("Give your name first: others answer here too.")
         person = self._people.setdefault(annotator, _Person())
@@ -464,6 +473,11 @@ class Session:
         self._closed = True
         self._ahead.shutdown(cancel_futures=True)
         self.log.close()
+
+
+def _check_name(name: str, what: str) -> None:
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise InputError(f"A {what} has at most {MAX_NAME} characters that can be printed.")
 
 
 @long_work

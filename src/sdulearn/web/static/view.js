@@ -1,7 +1,6 @@
 // What a person sees of things and questions. Texts go in as text, never as HTML.
 const KEYS = { s: "same", arrowleft: "same", d: "different", arrowright: "different", u: "unsure", arrowdown: "unsure" };
 const MATCH_KEYS = { n: "none", u: "unsure", arrowdown: "unsure" };
-const MOST_WORDS = 300; // of a text that is compared in order
 const MANY_WORDS = 8; // longer texts that have less than this in common are not marked: all of it would be
 const LEAST_COMMON = 0.25;
 const WIDEST = 3; // standard deviations that fill a bar
@@ -54,48 +53,15 @@ export function openDialog(near, title, ...children) {
 
 const bare = (word) => word.toLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "") || word;
 
-// Which words of the first text are in the second one too, in the same order.
-function shared(first, second) {
-  if (Math.max(first.length, second.length) > MOST_WORDS) {
-    const known = new Set(second);
-    return first.map((word) => known.has(word));
-  }
-  const width = second.length + 1;
-  const longest = new Uint16Array((first.length + 1) * width);
-  for (let i = first.length - 1; i >= 0; i--)
-    for (let j = second.length - 1; j >= 0; j--)
-      longest[i * width + j] = first[i] === second[j] ? longest[(i + 1) * width + j + 1] + 1 : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
-  const kept = first.map(() => false);
-  for (let i = 0, j = 0; i < first.length && j < second.length; ) {
-    if (first[i] === second[j]) [kept[i], i, j] = [true, i + 1, j + 1];
-    else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1]) i++;
-    else j++;
-  }
-  return kept;
-}
-
-// A text with the words marked that the other one lacks.
+// A text with the words marked that the other one lacks; of long texts with little in common nothing is.
 function marked(text, other) {
+  const others = new Set(other.split(/\s+/).map(bare));
   const pieces = text.split(/(\s+)/);
-  const words = pieces.filter((_, k) => k % 2 === 0).map(bare);
-  const others = other.split(/\s+/).map(bare);
-  const kept = shared(words, others);
-  const common = kept.filter(Boolean).length / Math.min(words.length, others.length);
-  if (kept.every(Boolean) || (common < LEAST_COMMON && Math.min(words.length, others.length) >= MANY_WORDS)) return [text];
-  const nodes = [];
-  let run = "";
-  pieces.forEach((piece, k) => {
-    // A gap belongs to the words around it.
-    const differs = k % 2 ? !kept[(k - 1) / 2] && !kept[(k + 1) / 2] : !kept[k / 2] && piece !== "";
-    if (differs) {
-      run += piece;
-      return;
-    }
-    if (run) nodes.push(make("mark", {}, run));
-    run = "";
-    nodes.push(piece);
-  });
-  return run ? [...nodes, make("mark", {}, run)] : nodes;
+  const differs = pieces.map((piece, k) => k % 2 === 0 && piece !== "" && !others.has(bare(piece)));
+  const n = (pieces.length + 1) / 2;
+  const common = n - differs.filter(Boolean).length;
+  if (Math.min(n, others.size) >= MANY_WORDS && common < LEAST_COMMON * Math.min(n, others.size)) return [text];
+  return pieces.map((piece, k) => (differs[k] ? make("mark", {}, piece) : piece));
 }
 
 // ---- things
