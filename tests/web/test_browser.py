@@ -381,7 +381,12 @@ def axe():
     return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-FILLED = {"ask": "#numbers .curve", "history": "#list select", "people": "#agreement td", "finish": "#classes input"}
+FILLED = {
+    "ask": "#numbers .class-share",
+    "history": "#list select",
+    "people": "#agreement td",
+    "finish": "#classes input",
+}
 
 
 def test_everybody_can_use_it(start_server, open_page, log, table):

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -152,26 +151,19 @@ def test_numbers(open_session):
     assert numbers["missing"] in (2, 3)
     by_parity(session, numbers["missing"])
     n = session.n_answers
-    session.numbers(wait=True)
-    by_parity(session, 1)
-    session.numbers(wait=True)
     answer(session, "unsure")
     numbers = session.numbers(wait=True)
-    assert numbers["n_same"] + numbers["n_different"] == n + 1
-    assert (numbers["n_answers"], numbers["n_unsure"], numbers["missing"]) == (n + 2, 1, 0)
+    assert numbers["n_same"] + numbers["n_different"] == n
+    assert (numbers["n_answers"], numbers["n_unsure"], numbers["missing"]) == (n + 1, 1, 0)
     accuracy = session.asker.accuracy()
     shown = {"value": accuracy.value, "low": accuracy.low, "high": accuracy.high, "n_random": accuracy.n_answers}
     assert numbers["accuracy"] == shown
-    assert [one["n_answers"] for one in numbers["curve"]] == [n, n + 1, n + 2]
-    assert numbers["curve"][-1] == {"n_answers": n + 2, **numbers["accuracy"]}
     assert numbers["advice"] == session.asker.advice()._asdict()
     assert not numbers["reached"]
     width = accuracy.high - accuracy.low
     for until, reached in ((width, True), (width - 0.01, False)):
         session.goal = Goal(until=until)
         assert session.numbers()["reached"] == reached
-    session.undo("")
-    assert session.numbers(wait=True)["curve"][-1]["n_answers"] == n + 1
 
 
 def test_answers_that_contradict_others_are_to_be_looked_at_again(session):
@@ -224,46 +216,11 @@ def test_private_answers_are_written_as_the_engine_stores_them(open_session, mon
     assert again.n_answers == 3
 
 
-def test_the_curve_of_old_answers_is_there_after_a_start(open_session):
-    session = open_session(n_points=60, design="linked", random_share=1.0)
-    by_parity(session, 14)
-    session.close()
-    again = open_session(n_points=60, design="linked", random_share=1.0)
-    again.rebuild_curve()
-    while again._slots["curve"].result() or 14 not in again._curve:
-        continue
-    curve = again.numbers(wait=True)["curve"]
-    sizes = [one["n_answers"] for one in curve]
-    assert sizes == list(range(15 - len(sizes), 15))
-    assert len(sizes) > 3
-    assert curve[-4]["value"] == again.asker.accuracy(first=sizes[-4]).value
-
-
-def test_closing_does_not_wait_for_the_curve(open_session, monkeypatch):
-    session = open_session()
-    for _ in range(20):
-        answer(session, "same")
-    begun = threading.Event()
-    sizes = []
-
-    def slow(size):
-        sizes.append(size)
-        begun.set()
-        time.sleep(0.05)
-
-    monkeypatch.setattr(session, "_add_to_curve", slow)
-    session.rebuild_curve()
-    assert begun.wait(5)
-    session.close()
-    assert len(sizes) < 20
-    session.rebuild_curve()
-
-
 def test_numbers_do_not_wait_for_estimates(open_session, monkeypatch):
     session = open_session(n_points=60, design="linked", random_share=1.0)
     may_go_on = threading.Event()
-    estimate = session._add_to_curve
-    monkeypatch.setattr(session, "_add_to_curve", lambda n: may_go_on.wait(5) and estimate(n))
+    estimate = session._accuracy
+    monkeypatch.setattr(session, "_accuracy", lambda: may_go_on.wait(5) and estimate())
     answer(session, "same")
     first = session.numbers()
     assert (first["n_answers"], first["classes"], first["estimating"]) == (1, [], True)

@@ -453,13 +453,13 @@ class Asker:
             raise UndeterminedError("A model needs two classes, and there is one so far. Answer more.")
         return model_on_features(self._now, self._X)
 
-    def accuracy(self, confidence: float = 0.95, *, first: int | None = None) -> AccuracyEstimate:
+    def accuracy(self, confidence: float = 0.95) -> AccuracyEstimate:
         """Accuracy of the model, by the questions about random points alone.
 
         Parameters
         ----------
-        confidence, first : float and int, optional
-            Level of the interval; the number of answers to go by, by default all of them.
+        confidence : float, default=0.95
+            Level of the interval.
 
         Returns
         -------
@@ -467,7 +467,7 @@ class Asker:
             With its interval; ``n_answers`` is the number of random points (linked) or pairs
             (random). An UndeterminedError where there are too few.
         """
-        answers = tuple(self._answers[:first])
+        answers = tuple(self._answers)
         if self.design == "match":
             stages = [self._state(answers[:n]) for n in stage_sizes(len(answers))]
             return match_accuracy(self._state(answers), stages, confidence)

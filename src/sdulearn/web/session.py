@@ -28,9 +28,6 @@ MAX_COMMENT = 1000
 _LATER = 10
 # A question that somebody left open for so long is given to others who want one.
 _HELD_SECONDS = 600
-_CURVE_POINTS = 500
-# Points of the curve of answers that were given before this start.
-_OLD_CURVE_POINTS = 20
 _REVIEWED = 50
 
 
@@ -74,12 +71,10 @@ class Session:
         self._people: dict[str, _Person] = {}
         self._tokens = count(1)
         self._lock = threading.RLock()
-        self._curve: dict[int, dict[str, float]] = {}
         # The last estimates, and the answers that they are of.
         self._estimates: dict[str, Any] = {"accuracy": None, "missing": 0, "classes": [], "review": [], "advice": None}
         self._estimated: tuple[Answer[str], ...] = ()
-        # One thread works ahead, estimates, and makes the curve of old answers. What waits in a slot
-        # gives way to what comes later.
+        # One thread works ahead and estimates. What waits in a slot gives way to what comes later.
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
         self._slots: dict[str, Future[None]] = {}
         self._closed = False
@@ -331,7 +326,6 @@ class Session:
             **self._estimates,
             "classes": classes,
             "review": [of_key[key] for key in self._estimates["review"] if key in of_key],
-            "curve": [self._curve[n] for n in sorted(self._curve)][-_CURVE_POINTS:],
             "reached": bool(accuracy and until and accuracy["high"] - accuracy["low"] <= until),
             "estimating": standing != self._estimated,
             "privacy": str(self.asker.leak()),
@@ -340,9 +334,7 @@ class Session:
     def _estimate(self) -> None:
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
-        # Answers may have been taken back.
-        self._curve = {n: one for n, one in self._curve.items() if n < len(standing)}
-        accuracy, missing = self._add_to_curve(len(standing))
+        accuracy, missing = self._accuracy()
         # Before there is an accuracy, nobody can say what it gains.
         advised = accuracy is not None and self.asker.design != "random"
         self._estimates = {
@@ -361,18 +353,6 @@ class Session:
             if not self._closed:
                 self._slots[slot] = self._ahead.submit(work, *arguments)
 
-    def rebuild_curve(self) -> None:
-        """Work out, meanwhile, the accuracy after some of the answers of earlier starts."""
-        n = self.n_answers
-        sizes = {round(n * k / _OLD_CURVE_POINTS) for k in range(1, _OLD_CURVE_POINTS + 1)} - {0}
-        self._submit("curve", self._extend_curve, sorted(sizes))
-
-    def _extend_curve(self, sizes: list[int]) -> None:
-        """One point, and the others after what else is to be done."""
-        self._add_to_curve(sizes[0])
-        if sizes[1:]:
-            self._submit("curve", self._extend_curve, sizes[1:])
-
     def classes(self) -> list[ClassFound]:
         """The classes found; random pairs find none."""
         return [] if self.asker.design == "random" else self.asker.classes()
@@ -383,15 +363,13 @@ class Session:
         names = Counter(labels.get(self.ids[one]) for one in (self.asker.members(row) or [row]))
         return max((name for name in names if name), key=names.__getitem__, default="")
 
-    def _add_to_curve(self, n_answers: int) -> tuple[dict[str, float] | None, int]:
-        """The accuracy after so many answers; or None, and how many random questions are missing."""
+    def _accuracy(self) -> tuple[dict[str, float] | None, int]:
+        """The accuracy; or None, and how many random questions are missing."""
         try:
-            found = self.asker.accuracy(first=n_answers)
+            found = self.asker.accuracy()
         except UndeterminedError as error:
             return None, error.missing
-        shown = {"value": found.value, "low": found.low, "high": found.high, "n_random": found.n_answers}
-        self._curve[n_answers] = {"n_answers": n_answers, **shown}
-        return shown, 0
+        return {"value": found.value, "low": found.low, "high": found.high, "n_random": found.n_answers}, 0
 
     def _person(self, annotator: str) -> _Person:
         _check_name(annotator, "name")

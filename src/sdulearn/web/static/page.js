@@ -239,26 +239,9 @@ function numbersView(numbers) {
   return parts;
 }
 
-function accuracyView({ accuracy, missing, curve, estimating }) {
+function accuracyView({ accuracy, missing, estimating }) {
   if (!accuracy) return [soft(estimating ? t("estimating") : missing ? t("too_few_random", { n: missing }) : t("none_yet"))];
-  const words = make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${interval(accuracy)})`);
-  const source = soft(t("by_random", { n: accuracy.n_random }));
-  return curve.length > 1 ? [words, curveView(curve), source] : [words, source];
-}
-
-function curveView(curve) {
-  const [first, last] = [curve[0], curve[curve.length - 1]];
-  const bottom = Math.min(0.5, ...curve.map((one) => one.low));
-  const x = (n) => ((100 * (n - first.n_answers)) / Math.max(last.n_answers - first.n_answers, 1)).toFixed(2);
-  const y = (share) => ((50 * (1 - share)) / (1 - bottom)).toFixed(2);
-  const line = (name) => curve.map((one) => `${x(one.n_answers)} ${y(one[name])}`);
-  const label = t("curve", { first: first.n_answers, last: last.n_answers, from: percent(first.value), to: percent(last.value) });
-  const picture = make("svg", { class: "curve", viewBox: "0 0 100 50", preserveAspectRatio: "none", role: "img", "aria-label": label },
-    make("line", { class: "grid", x1: 0, x2: 100, y1: y(0.75), y2: y(0.75) }),
-    make("path", { class: "band", d: `M${line("low").concat(line("high").reverse()).join("L")}Z` }),
-    make("path", { class: "line", d: `M${line("value").join("L")}` }));
-  const ends = [t("answer_n", { n: first.n_answers }), t("interval", { low: percent(bottom), high: percent(1) }), t("answer_n", { n: last.n_answers })];
-  return make("div", {}, picture, make("p", { class: "scale" }, ...ends.map((text) => make("span", {}, text))));
+  return [make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${interval(accuracy)})`), soft(t("by_random", { n: accuracy.n_random }))];
 }
 
 const classLabel = (one, k) => one.name || t("class_n", { n: k + 1 });

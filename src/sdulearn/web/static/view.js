@@ -25,7 +25,7 @@ export function t(key, values = {}) {
 
 // An element with attributes (on... are listeners) and children: texts or elements.
 export function make(tag, attributes = {}, ...children) {
-  const drawn = ["svg", "rect", "path", "line"].includes(tag);
+  const drawn = ["svg", "rect"].includes(tag);
   const element = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
