@@ -313,25 +313,6 @@ def test_match_answers_are_positions_in_the_choices(iris):
     assert again.answers == answers
 
 
-def test_two_who_open_a_class_at_the_same_time_are_asked_whether_it_is_one(matcher):
-    rows, y = load_iris(return_X_y=True)
-    asker = Asker(rows, n_classes="auto", seeds=[0], random_state=0)
-    oracle = matcher(y)
-    both = [asker.next(name) for name in ("ann", "bob")]
-    while any(y[question.left] == 0 for question in both):
-        for name, question in zip(("ann", "bob"), both, strict=True):
-            asker.tell(question, oracle(question.left, question.choices), name)
-        both = [asker.next(name) for name in ("ann", "bob")]
-    for name, question in zip(("ann", "bob"), both, strict=True):
-        asker.tell(question, "none", name)
-    assert len(asker.classes()) == 2
-    question = asker.next("ann")
-    assert (question.left, question.choices) == (both[1].left, (both[0].left,))
-    asker.tell(question, 0, "ann")
-    assert len(asker.classes()) == 2
-    assert asker._now.classes.label[question.left] == asker._now.classes.label[both[0].left]
-
-
 def test_classes_are_merged_and_split_by_changing_answers(iris):
     asker, _, _ = iris
     a, b, c = (one.examples[0] for one in asker.classes())

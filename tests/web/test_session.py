@@ -85,24 +85,6 @@ def test_a_question_that_is_put_off_comes_back_after_ten_or_when_nothing_else_is
         session.question("")
 
 
-def test_a_later_session_goes_on(open_session):
-    session = open_session()
-    for word in ("same", "different", "unsure"):
-        answer(session, word, "ann")
-    session.undo("ann")
-    before = standing(session)
-    session.close()
-    again = open_session()
-    assert standing(again) == before
-    again.undo("ann")
-    assert standing(again) == before[:1]
-    answer(again, "same", "bob")
-    assert len(standing(again)) == 2
-    again.close()
-    with pytest.raises(InputError, match="Is it the log of another table"):
-        open_session(n_points=2)
-
-
 def test_undo_leaves_no_trace_in_what_is_asked(open_session):
     """The log counts on; questions are those that they would have been."""
     options = {"n_points": 40, "design": "linked", "repeat_share": 0.3, "random_share": 0.5}
@@ -263,6 +245,9 @@ def test_match_questions_with_classes_merged_and_split_are_gone_on_with(open_ses
     assert len(again.asker.classes()) == 3
     # An example that was changed is chosen anew.
     assert again.question("ann")[1].left == asked.left
+    again.close()
+    with pytest.raises(InputError, match="Is it the log of another table"):
+        open_session(n_points=2)
 
 
 def test_examples_that_a_log_names_open_the_first_classes(open_session):

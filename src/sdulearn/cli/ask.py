@@ -321,7 +321,6 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
     require("starlette", "ask")
     from sdulearn.web.app import Page
 
-
     def ready(address: str) -> None:
         say(f"The page: {address}")
         if session.for_team:
