@@ -23,7 +23,9 @@ from sdulearn import (
 from sdulearn.errors import InputError, OrientationWarning
 
 
-@pytest.mark.parametrize("model", [SDUClassifier(), PairLogisticRegression()], ids=str)
+@pytest.mark.parametrize(
+    "model", [SDUClassifier(), PairLogisticRegression(), PairBoostingClassifier(max_iter=5, cv=2)], ids=str
+)
 def test_a_model_turned_round_is_the_model_of_the_other_names(waveform, model):
     rows, codes = waveform
     model.fit(rows, codes)

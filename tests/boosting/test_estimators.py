@@ -89,11 +89,17 @@ def test_held_out_likelihood_of_the_start_is_cross_validated_by_hand(model, data
     assert model.held_out_log_likelihood_[0] == pytest.approx(total / 400, abs=1e-6)
 
 
-def test_same_seed_same_model(model, data, test_points):
-    assert clone(model).fit(data[0], data[1]).trees_ == model.trees_
-    other = clone(model).set_params(random_state=1).fit(data[0], data[1])
-    assert other.trees_ != model.trees_
-    assert accuracy(other, test_points) == pytest.approx(accuracy(model, test_points), abs=0.04)
+def test_what_the_trees_depend_on(data):
+    """The seed, but neither names nor, but for the centre of the start, sparse rows."""
+    X, codes, _ = data
+    model = PairBoostingClassifier(max_iter=5, cv=3).fit(X, codes)
+    assert clone(model).fit(X, codes).trees_ == model.trees_
+    assert clone(model).set_params(random_state=1).fit(X, codes).trees_ != model.trees_
+    framed = clone(model).fit(pd.DataFrame(X, columns=["a", "b", "c"]), codes)
+    assert framed.trees_ == model.trees_
+    assert list(framed.feature_names_in_) == ["a", "b", "c"]
+    scattered = clone(model).fit(sparse.csr_matrix(X), codes)
+    assert np.mean(scattered.predict(X) == model.predict(X)) > 0.95
 
 
 def test_rows_that_show_one_point_are_one_point():
@@ -118,15 +124,6 @@ def test_labels_name_the_classes():
     assert np.mean(model.predict(X) == -y) > 0.8
 
 
-def test_orient_flips_all_of_it(data, test_points):
-    model = PairBoostingClassifier(max_iter=5).fit(data[0], data[1])
-    before = model.decision_function(test_points[0])
-    prior = model.prior_.value
-    model.orient(test_points[0][:20], -test_points[1][:20])
-    np.testing.assert_allclose(model.decision_function(test_points[0]), -before)
-    assert model.prior_.value == pytest.approx(1 - prior)
-
-
 def test_missing_values_and_categories():
     X, codes, y = loose_pairs(400, seed=7)
     rng = np.random.default_rng(0)
@@ -142,42 +139,6 @@ def test_missing_values_and_categories():
     unseen = frame.head(3).assign(kind="neither")
     missing = frame.head(3).assign(kind=None)
     np.testing.assert_allclose(model.decision_function(unseen), model.decision_function(missing))
-
-
-def test_frames_arrays_and_sparse_rows_agree(data, model, test_points):
-    X, codes, _ = data
-    framed = PairBoostingClassifier().fit(pd.DataFrame(X, columns=["a", "b", "c"]), codes)
-    assert framed.trees_ == model.trees_
-    assert list(framed.feature_names_in_) == ["a", "b", "c"]
-    scattered = PairBoostingClassifier().fit(sparse.csr_matrix(X), codes)
-    assert accuracy(scattered, test_points) == pytest.approx(accuracy(model, test_points), abs=0.05)
-
-
-def test_weights_of_zero_leave_rows_out(data):
-    X, codes, _ = data
-    weight = np.random.default_rng(0).uniform(0.3, 3, len(codes))[np.abs(codes)]
-    weight[np.abs(codes) > 300] = 0
-    weight[-50:] = 0
-    kept = weight > 0
-    some = PairBoostingClassifier(max_iter=5).fit(X, codes, sample_weight=weight)
-    fewer = PairBoostingClassifier(max_iter=5).fit(X[kept], codes[kept], weight[kept])
-    assert some.n_rounds_ > 0
-    assert some.trees_ == fewer.trees_
-    np.testing.assert_array_equal(some.decision_function(X), fewer.decision_function(X))
-    with pytest.raises(InputError, match="one weight"):
-        PairBoostingClassifier().fit(X, codes, sample_weight=np.arange(len(codes)))
-
-
-@pytest.mark.parametrize("unit", [0.01, 7.3])
-def test_the_unit_of_weights_does_not_change_the_trees(data, unit):
-    """Beside ``min_hessian`` and ``l2_regularization``, and beside unlabeled rows of little weight."""
-    X, codes, _ = data
-    weight = np.where(codes == 0, 0.1, np.where(np.abs(codes) % 2, 1.5, 0.5))
-    one = PairBoostingClassifier(max_iter=5, min_hessian=3).fit(X, codes, weight)
-    other = PairBoostingClassifier(max_iter=5, min_hessian=3).fit(X, codes, unit * weight)
-    assert one.n_rounds_ == other.n_rounds_ > 0
-    np.testing.assert_allclose(other.decision_function(X), one.decision_function(X), rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(other.held_out_log_likelihood_, one.held_out_log_likelihood_, rtol=1e-7)
 
 
 def test_few_answers_are_refused():

@@ -174,6 +174,7 @@ def test_every_index_of_a_tree_has_its_limits(name, allowed, refused):
         ("feature_names_in_", ["a"]),
         ("categories_", {"9": ["a"]}),
         ("categories_", {"0": ["a", "a"]}),
+        ("categories_", {"0": [None]}),
         ("trees_", ["tree"]),
         ("trees_", [1]),
         ("coef_", 1),

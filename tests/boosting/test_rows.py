@@ -10,7 +10,7 @@ from scipy import sparse
 
 from sdulearn import PairBoostingClassifier, PairModelCV, stack_pairs
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.boosting.rows import checked_categories, encode, find_categories, implied_labels, with_labels
+from sdulearn.boosting.rows import encode, find_categories, implied_labels, with_labels
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 
@@ -48,13 +48,6 @@ def test_sparse_rows_and_plain_arrays_stay_as_they_are():
     assert encode(X, find_categories(X, "from_dtype")) is X
     plain = np.eye(3)
     assert encode(plain, find_categories(plain, "from_dtype")) is plain
-
-
-def test_categories_of_a_file_are_checked():
-    assert checked_categories({"1": ["a", 2]}, 2) == {1: ["a", 2.0]}
-    for wrong in ({"2": ["a"]}, {"0": ["a", "a"]}, {"0": [None]}):
-        with pytest.raises(InputError):
-            checked_categories(wrong, 2)
 
 
 def consistent(graph, n_classes):

@@ -37,7 +37,7 @@ def ball(X):
 @pytest.mark.parametrize(("classify", "expected"), [(step, "boosted"), (ball, "nystroem")])
 def test_the_right_kind_is_chosen(classify, expected):
     X, codes, y = pairs_of(classify)
-    model = PairModelCV(prior=float(np.mean(y > 0))).fit(X, codes)
+    model = PairModelCV(prior=float(np.mean(y > 0)), max_iter=60, cv=3).fit(X, codes)
     assert model.model_ == expected
     results = model.cv_results_
     best = results["model"].index(expected)
@@ -82,11 +82,11 @@ def test_unknown_candidates_are_refused():
 
 def test_without_lightgbm_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    X, codes, _ = pairs_of(line, n_pairs=50)
+    X, codes, _ = pairs_of(line, n_pairs=20)
     for model in (PairBoostingClassifier(), PairModelCV()):
         with pytest.raises(MissingExtraError, match=r"sdulearn\[boosting\]"):
             model.fit(X, codes)
-    assert PairModelCV(["linear", "nystroem"], prior=0.6).fit(X, codes).boosters_ == []
+    assert PairModelCV(["linear", "nystroem"], prior=0.6, cv=2).fit(X, codes).boosters_ == []
 
 
 def test_of_candidates_that_are_hardly_worse_the_first_is_kept():
@@ -133,9 +133,9 @@ def test_trees_begin_at_a_kernel_map_where_a_line_says_nothing():
     """Centred and with classes of one size, so that every line is as good as a coin."""
     X, codes, y = pairs_of(lambda X: 3.4 - (X**2).sum(axis=1), n_pairs=400)
     with pytest.warns(OrientationWarning):
-        model = PairBoostingClassifier(random_state=0).fit(X, codes)
+        model = PairBoostingClassifier(max_iter=60, cv=3).fit(X, codes)
     assert model.start_.has_kernel
     right = np.mean(model.predict(X) == y)
     assert max(right, 1 - right) > 0.85
     X, codes, _ = pairs_of(line)
-    assert PairBoostingClassifier(random_state=0).fit(X, codes).start_.has_kernel is False
+    assert PairBoostingClassifier(max_iter=5, cv=2).fit(X, codes).start_.has_kernel is False
