@@ -3,7 +3,7 @@
 import io
 import re
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -110,35 +110,6 @@ def counting(method, passes):
         return method(self, task, *arguments)
 
     return counted
-
-
-def test_weights_and_labels_and_a_given_prior(files, folders, tmp_path):
-    pairs = pd.read_csv(files / "pairs.csv")
-    pairs.assign(weight=np.arange(len(pairs)) % 3 + 0.5).to_csv(tmp_path / "w.csv", index=False)
-    given = ["--features", folders / "plain", "--pairs", tmp_path / "w.csv", "--labels", files / "few.csv"]
-    given += ["--method", "sddu", "--prior", 0.7]
-    memory, stream = (fitted(tmp_path, *given, "--engine", engine) for engine in ("memory", "stream"))
-    assert_same(stream, memory)
-    assert stream.classes == ("cat", "dog")
-    assert stream.estimator.prior_.value < 0.5
-
-
-@pytest.mark.parametrize("ids", ["fractions", "texts with blanks", "none"])
-def test_ids_of_any_kind(files, tmp_path, write_parquet, ids):
-    table = pa.csv.read_csv(files / "table.csv")
-    numbers = np.arange(1500)
-    columns = {
-        "fractions": pa.array(numbers.astype(float)),
-        "texts with blanks": pa.array([f" {k}  " for k in numbers]),
-    }
-    table = table.drop_columns("id") if ids == "none" else table.set_column(0, "id", columns[ids])
-    write_parquet(tmp_path / "folder", table)
-    text = (files / "pairs.csv").read_text()
-    (tmp_path / "p.csv").write_text(re.sub(r"\br(\d)", r"\1", text))
-    given = ["--features", tmp_path / "folder", "--pairs", tmp_path / "p.csv", "--method", "sd"]
-    memory, stream = (fitted(tmp_path, *given, "--engine", engine) for engine in ("memory", "stream"))
-    assert_same(stream, memory)
-    assert stream.report.n_similar > 100
 
 
 @pytest.mark.parametrize(("method", "loss", "unlabeled"), [("joint", "squared", FEW), ("sudu", "logistic", ALL)])
@@ -297,19 +268,6 @@ def test_wrong_calls(files, folders, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty holds no .parquet files"):
         fitted(tmp_path, "--features", tmp_path / "empty", *pairs, "--engine", "stream")
-
-
-@pytest.mark.parametrize("name", ["csv", "jsonl"])
-def test_every_format_streams(files, folders, tmp_path, name):
-    path = files / "table.csv"
-    if name == "jsonl":
-        path = tmp_path / "t.jsonl"
-        pd.read_csv(files / "table.csv").to_json(path, orient="records", lines=True, double_precision=15)
-    given = ["--pairs", files / "pairs.csv", "--method", "sd", "--features"]
-    stream = fitted(tmp_path, *given, path, "--engine", "stream")
-    assert_same(
-        replace(stream, report=replace(stream.report, table="plain")), fitted(tmp_path, *given, folders / "plain")
-    )
 
 
 class Terminal(io.StringIO):

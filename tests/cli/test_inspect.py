@@ -1,11 +1,9 @@
 import json
 
 import numpy as np
-import pytest
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.columns import Column, Columns
-from sdulearn.io import container
 
 COLUMNS = (*(Column(f"x{k}", "number", fill=1.5) for k in range(19)), Column("c", "category", ("a", "b"), "a"))
 
@@ -56,30 +54,3 @@ def test_an_estimator_saved_from_python(call, waveform, tmp_path, capsys):
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["parameters"]["loss"]) == ("estimator", "double_hinge")
-
-
-@pytest.mark.parametrize("value", [None, [], {}, "x", 10**400])
-def test_settings_that_make_no_sense(refused, waveform, tmp_path, fit_report, value):
-    path = tmp_path / "m.sdu"
-    for part in ("fitted", "report"):
-        saved(waveform, path, Columns.unscaled(COLUMNS), fit_report)
-        header, arrays = container.read(path)
-        prior = header["report"]["prior"] if part == "report" else header["estimator"]["fitted"]["prior_"]
-        prior["low"] = value
-        container.write(path, header, arrays)
-        assert "does not describe an sdulearn model" in refused("inspect", path)
-
-
-def test_a_finding_of_an_untrusted_file(call, waveform, tmp_path, capsys, fit_report):
-    path = tmp_path / "m.sdu"
-    saved(waveform, path, Columns.unscaled(COLUMNS), fit_report)
-    header, arrays = container.read(path)
-    header["report"]["findings"] = [
-        {"code": "unheard_of", "severity": "info", "details": {}},
-        {"code": "other_population", "severity": "info", "details": {"features": 7}},
-    ]
-    container.write(path, header, arrays)
-    assert call("inspect", path) == 0
-    out = capsys.readouterr().out
-    assert "note: unheard_of: {}" in out
-    assert "note: other_population: {'features': 7}" in out

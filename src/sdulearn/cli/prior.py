@@ -126,48 +126,46 @@ def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
 
 
 def meaning(estimate: PriorEstimate, found: list[str] | None = None) -> list[str]:
-    """What the estimate means for the choice of a method; ``found`` is what a test of connected answers says."""
+    """What the estimate means for the choice of a method; ``found``: what a test of connected answers says."""
     if not estimate.has_value:
         if found is not None:
             return [_EVEN, *found, _UNKNOWN]
         chance = estimate.p_value is None or estimate.p_value >= _SUSPICIOUS
-        return [_TOO_FEW_SIMILAR, _CHANCE if chance else _NO_CHANCE.format(estimate.p_value), _UNKNOWN]
+        return [_TOO_FEW_SIMILAR + (_CHANCE if chance else _NO_CHANCE.format(estimate.p_value)), _UNKNOWN]
     if not estimate.n_dissimilar:
-        return [
-            "There is no dissimilar pair: one class is rare. The interval says how rare it may be; no model can learn "
-            "a class from pairs that contain (nearly) none of it. Ask about more random pairs."
-        ]
+        return [_ONE_CLASS]
     least, most = estimate.noise_range
     if not estimate.identified:
-        return [
-            "The interval includes 1/2: the counts do not show whether one class is larger at all. The marginal risks "
-            "(su, du, sd and their mixtures) divide by p - q, which may be anything from zero to "
-            f"{1 / least:.2f}: with this prior their result may be far off.",
-            _UNKNOWN,
-        ]
+        return [_INCLUDES_HALF.format(1 / least), _UNKNOWN]
     larger = "positive" if estimate.value > 0.5 else "negative"
-    return [
-        "The interval excludes 1/2, so either method works: the joint one (PairLogisticRegression), which uses the "
-        "prior as a hint, or a marginal risk such as sddu (SDUClassifier), which divides by p - q and so multiplies "
-        f"the noise of the data by 1 / (p - q) = {estimate.noise_factor:.1f}; within the interval, {least:.1f} to "
-        f"{most:.1f}.",
-        f"Counts do not show which class is which: the larger one is taken as the {larger} one. If that may be wrong, "
-        "label a few points and call orient(X, y_true) on the fitted model.",
-    ]
+    return [_EITHER.format(estimate.noise_factor, least, most), _NAMES.format(larger)]
 
 
 _EVEN = "The answers put about as many points on one side as on the other: neither class is shown to be larger."
-_TOO_FEW_SIMILAR = (
-    "There are no more similar than dissimilar pairs. At p = 1/2 the two are equally frequent; with any other prior "
-    "similar pairs are more frequent."
-)
-_CHANCE = "With a prior near 1/2 or few pairs this happens by chance; it does not indicate a mistake."
+_TOO_FEW_SIMILAR = "There are no more similar than dissimilar pairs; with any prior but 1/2 there should be. "
+_CHANCE = "With few pairs this happens by chance; it does not indicate a mistake."
 _NO_CHANCE = (
-    "Chance does not explain it (probability at most {:.1g}): these pairs were not drawn at random, or there are more "
-    "than two classes. A prior from their counts would be wrong, whatever the method."
+    "Chance does not explain it (probability at most {:.1g}): these pairs were not drawn at random, "
+    "or there are more than two classes, and their counts give no prior."
 )
 _UNKNOWN = (
-    "Use the joint method (PairLogisticRegression): it needs no prior and works at 1/2. Then label a few points and "
-    "call orient(X, y_true) to name the classes. Or ask about more random pairs; 'sdulearn plan' shows how fast the "
-    "interval shrinks."
+    "Use the joint method (PairLogisticRegression), which needs no prior, and label a few points to "
+    "name the classes: orient(X, y_true). Or ask about more random pairs; see 'sdulearn plan'."
+)
+_ONE_CLASS = (
+    "There is no dissimilar pair: one class is rare, and the interval says how rare it may be. No "
+    "model learns a class from pairs without it. Ask about more random pairs."
+)
+_INCLUDES_HALF = (
+    "The interval includes 1/2: neither class is shown to be larger. The marginal risks (su, du, sd "
+    "and mixtures) divide by p - q, at most {:.2f} here: their result may be far off."
+)
+_EITHER = (
+    "The interval excludes 1/2, so either method works: the joint one (PairLogisticRegression), or a "
+    "marginal risk such as sddu (SDUClassifier), which divides by p - q and so multiplies the noise "
+    "of the data by {:.1f}; within the interval, {:.1f} to {:.1f}."
+)
+_NAMES = (
+    "Counts do not show which class is which: the larger one is taken as the {} one. If that may be "
+    "wrong, label a few points and call orient(X, y_true) on the fitted model."
 )

@@ -30,7 +30,7 @@ class PairBoundaryDisplay(Display):
     A solid line joins the ends of a similar pair, a dashed one those of a dissimilar pair. A good
     model has few solid lines that cross its boundary, and few dashed ones that do not.
 
-    Parameters
+    Attributes
     ----------
     xx0, xx1, response : array of shape (resolution, resolution)
         The grid, and there the probability of +1 or the decision; with K > 2 classes the
@@ -41,9 +41,6 @@ class PairBoundaryDisplay(Display):
         Ends of the pairs that are drawn, whether these are similar, and unlabeled rows.
     names : tuple of two str
         Names of the features.
-
-    Attributes
-    ----------
     %(axes)s
     surface_, boundaries_, lines_ : matplotlib objects
         The coloured response or classes, the boundaries, similar and dissimilar pairs.

@@ -32,13 +32,10 @@ class AnswerMatrixDisplay(Display):
     predictions make a dark diagonal. A dark cell off the diagonal: two classes that are one, or are
     confused with each other. A light one on it: a class that is several.
 
-    Parameters
+    Attributes
     ----------
     counts, names : AnswerCounts and tuple of K str
         What is drawn, and the names of the classes.
-
-    Attributes
-    ----------
     %(axes)s
     image_, texts_ : matplotlib AxesImage, and list of matplotlib Text
         The coloured cells, and the counts of those on the diagonal or below that have answers.
@@ -130,15 +127,12 @@ class AnswerMatrixDisplay(Display):
 class AnnotatorDisplay(Display):
     """A forest plot of annotators: the share of wrong answers of each with its interval, the highest first.
 
-    Parameters
+    Attributes
     ----------
     names, rates : tuple of str, and tuple of Rate
         The annotators that are drawn.
     mean : float
         Share of wrong answers of all annotators.
-
-    Attributes
-    ----------
     %(axes)s
     points_ : matplotlib ErrorbarContainer
         The rates and their intervals.
@@ -197,16 +191,13 @@ class ClassProbabilityDisplay(Display):
     A bar for each class: the share of rows that it is the likeliest class of, in parts by its
     probability there. A mark: the mean probability of the class over all rows.
 
-    Parameters
+    Attributes
     ----------
     names : tuple of K str
         Names of the classes.
     shares, means : arrays of shape (K, 4) and (K,)
         Share of all rows by likeliest class and its probability, to 0.5, 0.7, 0.9 and 1; mean
         probability of each class.
-
-    Attributes
-    ----------
     %(axes)s
     bars_, marks_ : list of matplotlib BarContainer, and matplotlib PathCollection
         One for each part of the bars, and the means.
@@ -286,13 +277,10 @@ class ReliabilityDisplay(Display):
     that of as many answers as the points make loose pairs. Wrong answers pull the shares towards
     1/2. With labels use :class:`sklearn.calibration.CalibrationDisplay`.
 
-    Parameters
+    Attributes
     ----------
     table, low, high : Calibration, and arrays of shape (n_bins,)
         The bins and the expected calibration error; 95% interval of the share "same" in each.
-
-    Attributes
-    ----------
     %(axes)s
     line_ : matplotlib ErrorbarContainer
         The bins with their intervals.

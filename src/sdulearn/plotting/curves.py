@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -37,22 +38,15 @@ _COLOURS = {"joint": "black", "sddu": "tab:blue"}
 class PairLearningCurveDisplay(Display):
     """How good a model gets as pairs are added.
 
-    Parameters
+    Attributes
     ----------
     n_pairs, scores : arrays of shape (n_sizes,) and (n_sizes, n_repeats)
         Numbers of training pairs, and the score of every fit.
     score_name, name : str
         What the score is, for the axis, and the entry in the legend.
-
-    Attributes
-    ----------
     %(axes)s
     line_ : matplotlib ErrorbarContainer
         Means with their standard errors.
-
-    See Also
-    --------
-    PlanDisplay : The curve to expect, before any answer is there.
 
     Examples
     --------
@@ -66,8 +60,7 @@ class PairLearningCurveDisplay(Display):
     >>> display = PairLearningCurveDisplay.from_estimator(
     ...     PairLogisticRegression(), rows, codes, n_pairs=[20, 200], test=test, random_state=0
     ... )
-    >>> fewest, most = display.scores.mean(axis=1)
-    >>> bool(fewest < most)
+    >>> bool(display.scores[0].mean() < display.scores[1].mean())
     True
     """
 
@@ -204,15 +197,12 @@ class PriorIntervalDisplay(Display):
     Where the band reaches 1/2, the counts do not show which class is the larger. It is for two
     classes; :class:`ClassProbabilityDisplay` draws the shares of more.
 
-    Parameters
+    Attributes
     ----------
     n_pairs, value, low, high : array of shape (n_points,)
         Numbers of pairs, the estimate and the ends of its interval at each of them.
     confidence, name : float, and str or None
         Level of the interval, and the entry in the legend.
-
-    Attributes
-    ----------
     %(axes)s
     line_, band_ : matplotlib Line2D and FillBetweenPolyCollection
         The estimate and its interval.
@@ -327,18 +317,16 @@ class PriorIntervalDisplay(Display):
         ax.legend(loc="best")
 
 
+@dataclass(eq=False)
 class PlanDisplay:
     """What a simulated plan expects: accuracy on the left, the prior's interval on the right.
 
-    Parameters
+    Attributes
     ----------
     plan : Plan
         The plan, as of :func:`sdulearn.planning.simulate_plan`.
     target_accuracy : float, optional
         An accuracy to mark.
-
-    Attributes
-    ----------
     axes_, figure_ : tuple of two matplotlib Axes, and matplotlib Figure
         Where accuracy and prior were drawn.
 
@@ -352,9 +340,8 @@ class PlanDisplay:
     'accuracy, %'
     """
 
-    def __init__(self, plan: Plan, *, target_accuracy: float | None = None) -> None:
-        self.plan = plan
-        self.target_accuracy = target_accuracy
+    plan: Plan
+    target_accuracy: float | None = field(default=None, kw_only=True)
 
     def plot(self, axes: Sequence[Axes] | None = None) -> Self:
         """Draw.
@@ -402,16 +389,13 @@ class PlanDisplay:
 class RiskGridDisplay(Display):
     """What cross-validation on pairs found: the held-out risk against ``alpha`` and ``gamma``.
 
-    Parameters
+    Attributes
     ----------
     alphas, gammas, risk, error : array of shape (n_settings,)
         Penalty and mixture weight (or None) of each setting; the mean risk over the folds and its
         standard error.
     best, risk_name : int and str
         The setting that was chosen, and what the risk is, for the axis.
-
-    Attributes
-    ----------
     %(axes)s
     lines_ : list of matplotlib ErrorbarContainer
         One for each alpha, or a single one without gamma.
