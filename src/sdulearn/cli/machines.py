@@ -21,29 +21,16 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 def add_machine_options(machine: argparse._ArgumentGroup) -> None:
     """Options of ``sdulearn ask`` for a process that answers."""
-    machine.add_argument(
-        "--command",
-        metavar="COMMAND",
-        help="a process that answers instead of people: it reads a line of JSON a question, and writes one a reply",
-    )
-    machine.add_argument(
-        "--budget",
-        type=_budget,
-        metavar="AMOUNT",
-        help='stop it there: 500 answers, 90s, 30m or 2h, or money as in 5usd, by the "cost" in its replies (200)',
-    )
-    machine.add_argument(
-        "--batch-size", type=positive, default=1, metavar="N", help="questions at a time (%(default)s)"
-    )
-    machine.add_argument(
-        "--timeout", type=positive, default=120, metavar="SECONDS", help="longest wait for a reply (%(default)s)"
-    )
-    machine.add_argument(
-        "--audit",
-        type=positive,
-        metavar="N",
-        help="ask a person so many of the answered questions again, drawn at random: how often is the machine wrong?",
-    )
+    add = machine.add_argument
+    text = "a process that answers instead of people: it reads a line of JSON a question, and writes one a reply"
+    add("--command", metavar="COMMAND", help=text)
+    text = 'stop it there: 500 answers, 90s, 30m or 2h, or money as in 5usd, by the "cost" in its replies (200)'
+    add("--budget", type=_budget, metavar="AMOUNT", help=text)
+    add("--batch-size", type=positive, default=1, metavar="N", help="questions at a time (%(default)s)")
+    text = "longest wait for a reply (%(default)s)"
+    add("--timeout", type=positive, default=120, metavar="SECONDS", help=text)
+    text = "ask a person so many of the answered questions again, drawn at random: how often is the machine wrong?"
+    add("--audit", type=positive, metavar="N", help=text)
 
 
 def _budget(text: str) -> tuple[str, float]:

@@ -327,10 +327,8 @@ def write_predictions(
     opened = nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine)
     with opened as where, written_whole(Path(folder).absolute(), folder=True) as draft:
         if answers is not None:
-            given = read_answers(answers)
-            asked = sorted(set(given.ids.ravel().tolist()))
-            found = where.blocks(parts, table.n_rows).sum(asked_in_part, reader, asked)
-            reader = replace(reader, answered=_posterior(reader, table, found or (), given, skip_bad))
+            rows = _in_turn(reader, table, where.progress)
+            reader = replace(reader, answered=_posterior(reader, table, rows, read_answers(answers), skip_bad))
         counts: Sums | None = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
@@ -355,19 +353,6 @@ def _stretches(parts: Sequence[Part]) -> list[list[Part]]:
 def _one_block(number: int, stretch: list[Part]) -> Iterator[tuple[tuple[int, list[Part]], range, None]]:
     """A stretch of rows as :class:`sdulearn.blocks.Blocks` takes them: whole, as it is written by one task."""
     yield (number, stretch), range(sum(getattr(part, "rows", 0) for part in stretch)), None
-
-
-def asked_in_part(
-    block: tuple[int, list[Part]], _rows: range, _weight: None, reader: Reader, asked: list[str]
-) -> list[Predictions]:
-    """Predictions for the rows that answers are about."""
-    pa = require("pyarrow", "files")
-    found = []
-    for one in chain.from_iterable(map(reader, block[1])):
-        there = find_ids(one.ids, pa.array(asked, "string")) >= 0
-        p = None if one.probability is None else one.probability[there]
-        found.append(Predictions(one.ids.filter(pa.array(there)), one.place[there], p, Counter()))
-    return found
 
 
 def write_part(
