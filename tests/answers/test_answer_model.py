@@ -124,20 +124,6 @@ def test_wrong_answers_of_two_who_disagree_tell_less_than_their_number():
             assert rate.high - rate.low > 1.2 * (high - low)
 
 
-def test_logits_of_a_model_tell_people_apart():
-    rng = np.random.default_rng(2)
-    logits = 4 * rng.normal(size=800)
-    classes = np.where(rng.random(800) < 1 / (1 + np.exp(-logits)), 1, -1)
-    ends = np.arange(800).reshape(-1, 2)
-    annotators = np.repeat([1, 2], 200)
-    wrong = (annotators == 2) & (rng.random(400) < 0.4)
-    same = classes[ends[:, 0]] * classes[ends[:, 1]] * np.where(wrong, -1, 1)
-    graph = AnswerGraph.from_answers(ends, same, annotators=annotators)
-    rates = AnswerModel.estimate(graph, logits=logits).rates
-    assert rates[1] < 0.08
-    assert rates[2] == pytest.approx(0.4, abs=0.08)
-
-
 def test_a_model_that_knows_nothing_asserts_no_rate():
     """Answers against its predictions may be its own mistakes: loose pairs of one annotator still tell nothing."""
     rng = np.random.default_rng(0)
