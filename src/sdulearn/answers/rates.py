@@ -44,6 +44,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ from scipy.special import betaln, expit, log_expit, logit, softmax
 from scipy.stats import beta
 
 from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions, restrict
-from sdulearn.answers.propagate import FactorGraph, sum_by
+from sdulearn.answers.propagate import FactorGraph, Propagation, sum_by
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -333,10 +334,14 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     unexplained = (rates[annotator] == 0) | (unknown[annotator] & once)
     involved = annotators_in_contradictions(graph, annotator, unexplained)
     if involved.any():
-        cycles = _CycleRates(graph, annotator, n_classes)
-        rates = cycles.maximise(rates, involved)
+        used = on_cycles(graph)
+        cycles = replace(restrict(graph, used, graph.labels != 0), weights=np.ones(used.sum()))
+        who = annotator[used]
+        rates = _cycle_rates(cycles, who, rates, involved, n_classes)
         for k in np.flatnonzero(involved & unknown).tolist()[:_MOST_PROFILED]:
-            low[k], high[k] = cycles.interval(rates, k)
+            trials = np.where(np.arange(n_rates) == k, _CYCLE_GRID[:, None], rates)
+            values = [_propagated(cycles, trial[who], n_classes).value for trial in trials]
+            low[k], high[k] = profile_ends(_CYCLE_GRID, np.array(values))
     return rates, low, high
 
 
@@ -424,41 +429,23 @@ class RepeatedQuestions:
         return rates, np.full(len(_FIRST_RATES), np.clip(share, 0.02, 0.98))
 
 
-class _CycleRates:
-    """Rates by the likelihood of all answers on cycles, all classes equally likely."""
+def _cycle_rates(graph: AnswerGraph, annotator: Codes, rates: Array, involved: Mask, n_classes: int) -> Array:
+    """EM for the rates of those ``involved``, by the likelihood of answers on cycles; the others stay as they are."""
+    counts = np.bincount(annotator, minlength=len(rates)).astype(np.float64)
+    rates = np.where(involved, PRIOR_RATE, rates)
+    chances = _WEAKEST
+    for _ in range(2):
+        for _ in range(_CYCLE_ITER):
+            wrong = sum_by(annotator, 1 - _propagated(graph, rates[annotator], n_classes).right, len(rates))
+            rates = np.where(involved, shrink(wrong, counts, chances), rates)
+        chances = chances_of_strengths(wrong, counts)
+    return rates
 
-    def __init__(self, graph: AnswerGraph, annotator: Codes, n_classes: int) -> None:
-        used = on_cycles(graph)
-        self.part = AnswerGraph.from_answers(
-            graph.ends[used], graph.same[used], labels=graph.labels, n_points=graph.n_points
-        )
-        self.annotator = annotator[used]
-        self.n_classes = n_classes
 
-    def maximise(self, rates: Array, involved: Mask) -> Array:
-        """EM for the rates of those ``involved``; the others stay as they are."""
-        counts = np.bincount(self.annotator, minlength=len(rates)).astype(np.float64)
-        rates = np.where(involved, PRIOR_RATE, rates)
-        chances = _WEAKEST
-        for _ in range(2):
-            for _ in range(_CYCLE_ITER):
-                right, _ = self._propagated(rates)
-                wrong = sum_by(self.annotator, 1 - right, len(rates))
-                rates = np.where(involved, shrink(wrong, counts, chances), rates)
-            chances = chances_of_strengths(wrong, counts)
-        return rates
-
-    def interval(self, rates: Array, k: int) -> tuple[float, float]:
-        """Rates within 1.92 of the largest log likelihood, the other rates as they are."""
-        values = [self._propagated(np.where(np.arange(len(rates)) == k, rate, rates))[1] for rate in _CYCLE_GRID]
-        return profile_ends(_CYCLE_GRID, np.array(values))
-
-    def _propagated(self, rates: Array) -> tuple[Array, float]:
-        """Probability that each answer on a cycle is right, and the log likelihood of these."""
-        factors = log_factors(self.part.same, rates[self.annotator], self.part.weights)
-        equal = np.full(self.n_classes, -np.log(self.n_classes))
-        found = FactorGraph.from_answers(self.part, self.n_classes, factors).propagate(equal, tol=1e-4, max_iter=60)
-        return found.right, found.value
+def _propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:
+    """What answers that are wrong at these rates say, all classes equally likely before."""
+    factors = FactorGraph.from_answers(graph, n_classes, log_factors(graph.same, errors, graph.weights))
+    return factors.propagate(np.full(n_classes, -np.log(n_classes)), tol=1e-4, max_iter=60)
 
 
 def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
@@ -487,11 +474,9 @@ def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes
     part = checked.annotators - 1
     z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, logit(stated))
     prior = -(_ALPHA**2) / 2 - 2 * (_BETA - 1) ** 2
-    equal = np.full(n_classes, -np.log(n_classes))
     errors = 1 - stated
     for _ in range(_SOFT_ITER):
-        factors = log_factors(checked.same, errors[part], checked.weights)
-        right = FactorGraph.from_answers(checked, n_classes, factors).propagate(equal, tol=1e-4, max_iter=60).right
+        right = _propagated(checked, errors[part], n_classes).right
         n_right, n_wrong = (sum_by(part, share, len(stated)) for share in (right, 1 - right))
         of_part = (n_right * log_expit(z) + n_wrong * log_expit(-z)).T
         chance = softmax(sum_by(person, of_part, int(person.max()) + 1) + prior, axis=1)
