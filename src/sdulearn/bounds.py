@@ -54,8 +54,8 @@ def estimation_error_bound(
     prior : float
         P(y = +1), not 1/2.
     lipschitz, complexity, loss_bound : float
-        Lipschitz constant rho of the loss; C_F of Eq. assumption, of a linear model :func:`rademacher_linear`; C_l,
-        the largest value of the loss over the model class.
+        Lipschitz constant rho of the loss; C_F of Eq. assumption, of a linear model
+        :func:`rademacher_linear`; C_l, the largest value of the loss over the model class.
     delta : float
         Chance of failure that is allowed.
     gamma : float, default=0.5
@@ -186,8 +186,8 @@ def recommended_gamma(
 
     ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``, ``B = pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
 
-    where t is ``(1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU and ``1 - gamma`` in SUDU. It is least at
-    ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach.
+    where t is ``(1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU and ``1 - gamma`` in SUDU.
+    It is least at ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of
 dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` stands on exactly two rows, with one
 sign. Further columns say which point the row shows, who answered, and the label where it is known.
-A 1-D ``y`` is the first column alone, and every row is a point of its own. :func:`stack_pairs` makes
-it from a table, a list of pairs and answers.
+A 1-D ``y`` is the first column alone, and every row is a point of its own. :func:`stack_pairs`
+makes it from a table, a list of pairs and answers.
 """
 
 from __future__ import annotations

@@ -131,8 +131,8 @@ class PairsNeeded:
     Attributes
     ----------
     n_pairs, low, high : float
-        The estimate: at least the smallest size simulated, infinite where the largest is not enough;
-        and the same with the curve two standard errors higher and lower.
+        The estimate: at least the smallest size simulated, infinite where the largest is not
+        enough; and the same with the curve two standard errors higher and lower.
     target_accuracy, method, plan : float, str and Plan
         The target, the estimator and the simulation.
     """

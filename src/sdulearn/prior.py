@@ -203,10 +203,10 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Estimate the class prior from pair counts (Eq. cpe) or from answers that share points.
 
-    Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the paper's estimate
-    with an exact interval. Where answers share points, k of the m points of a component are on one side with the
-    probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of Clopper and Pearson [1]_ for as many points as would
-    make this likelihood fall as fast.
+    Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the
+    paper's estimate with an exact interval. Where answers share points, k of the m points of a
+    component are on one side with the probability p^k q^(m-k) + p^(m-k) q^k; the interval is that
+    of Clopper and Pearson [1]_ for as many points as would make this likelihood fall as fast.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """How answers go wrong: the one object that likelihood, accuracy, prior and asking use.
 
-Rates of annotators are given, or estimated by :mod:`sdulearn.answers.rates`. Where most points are in several
-questions and answers contradict each other, there is a *crowd*, of which :mod:`sdulearn.answers.crowd` finds, with
-more than two classes, the classes of the points, careless people and confused classes. What it says of each point
-then stands for the answers about it.
+Rates of annotators are given, or estimated by :mod:`sdulearn.answers.rates`. Where most points are
+in several questions and answers contradict each other, there is a *crowd*, of which
+:mod:`sdulearn.answers.crowd` finds, with more than two classes, the classes of the points, careless
+people and confused classes. What it says of each point then stands for the answers about it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Rate:
     Attributes
     ----------
     value, low, high : float
-        Probability that an answer is wrong, drawn to a small one where few answers tell, and its 95%
-        interval; from 0 to 1/2 where nothing is known. A given rate is its own interval.
+        Probability that an answer is wrong, drawn to a small one where few answers tell, and its
+        95% interval; from 0 to 1/2 where nothing is known. A given rate is its own interval.
     n_answers : int
         Number of answers.
     careless, same_when_careless : float
@@ -161,8 +161,8 @@ class AnswerModel:
         n_classes : int, default=2
             With more than two, cycles tell only where nothing else explains a contradiction.
         logits : array of shape (n_points,) or (n_points, n_classes), optional
-            What a model that has not seen the answers about a point says of it. With two classes it tells
-            annotators apart, but not a rate that all have in common.
+            What a model that has not seen the answers about a point says of it. With two classes it
+            tells annotators apart, but not a rate that all have in common.
         answer_table : {"auto", True, False}, default="auto"
             With more than two classes: whether errors may depend on the two classes. "auto" decides by answers
             left out, where most points are in several questions and answers contradict each other.

@@ -1,7 +1,7 @@
 """What a set of answers says by itself: contradictions, doubtful answers, classes without any features.
 
-A dissimilar pair within a group that similar pairs tie together is a contradiction for any number of
-classes; with two classes so is a cycle with an odd number of dissimilar pairs.
+A dissimilar pair within a group that similar pairs tie together is a contradiction for any number
+of classes; with two classes so is a cycle with an odd number of dissimilar pairs.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class AnswerChecks:
     disagreements : list of Contradiction
         Questions that were answered both ways.
     closure : list of Contradiction
-        Dissimilar pairs within a group of similar ones, not disagreements; the first, of those who are seldom
-        wrong, with chains.
+        Dissimilar pairs within a group of similar ones, not disagreements; the first, of those who
+        are seldom wrong, with chains.
     odd_cycles : list of Contradiction
         One cycle for each set of groups that two classes cannot explain.
     """
@@ -396,8 +396,8 @@ def count_classes(graph: AnswerGraph) -> int:
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:
     """Probabilities of the classes of each point, (n_points, n_classes), all classes equally likely before.
 
-    Answers do not name classes: in each component the point in most answers is the first of its class, then, as long
-    as there is one, the point most likely of a class that has none yet.
+    Answers do not name classes: in each component the point in most answers is the first of its
+    class, then, as long as there is one, the point most likely of a class that has none yet.
     """
     if model.certain and n_classes < (least := least_classes(graph, graph.same != 0)):
         raise InputError(f"`n_classes={n_classes}`: the answers are about {least} classes or more. Give that many.")

@@ -13,8 +13,8 @@ in turn given all the rest [1]_: the classes of points that no answer joins, whe
 The mean mu and the strength m of each prior are drawn too, given the counts: a person with few answers is near
 the mean of all people, and a table with few answers near one rate. Without a table T is 1 - e and e.
 
-What everybody does at times, T and g_a explain alike: the share of careless answers of the most careful tenth is
-part of T as it is reported.
+What everybody does at times, T and g_a explain alike: the share of careless answers of the most
+careful tenth is part of T as it is reported.
 
 No model of people is right, and a wrong one is too sure of the classes: on real answers of 95% of them where 76%
 were right. So most chains see a Bayesian bootstrap of the people, and the draws of all chains are one sample, the

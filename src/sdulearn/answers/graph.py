@@ -97,8 +97,8 @@ class AnswerGraph:
         y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
             As in :func:`~sdulearn.pairs.read_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, the same for both ends of an answer, in any unit. Weight 0 leaves answers and
-            labels out; their points stay.
+            Weights of the rows, the same for both ends of an answer, in any unit. Weight 0 leaves
+            answers and labels out; their points stay.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """Likelihood of all answers and posterior of every point, by belief propagation.
 
-Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points that
-knows only whether their classes agree (:func:`~sdulearn.answers.rates.log_factors`):
+Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points
+that knows only whether their classes agree (:func:`~sdulearn.answers.rates.log_factors`):
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
@@ -16,9 +16,9 @@ and edges whose factor is a where the classes of the two ends agree and b where 
     belief   q(c) = t(c) * product of all messages into the group / Z                       (4)
     log Z = sum_groups log Z_g + sum_edges log sum_{c, c'} f(c, c') h(c) h'(c') / (Z_g Z_g')    (5)
 
-(5) is the Bethe free energy [1]_: exact on trees, where two sweeps send every message once. In components
-with cycles all messages are sent at once, again and again, damped. Such a component is taken once for each
-class k of one group, the *pivot*, with the most edges on its cycles [2]_:
+(5) is the Bethe free energy [1]_: exact on trees, where two sweeps send every message once. In
+components with cycles all messages are sent at once, again and again, damped. Such a component is
+taken once for each class k of one group, the *pivot*, with the most edges on its cycles [2]_:
 
     P = sum_k P_k,  where P_k is the likelihood with the pivot in class k                   (6)
     posterior = sum_k P_k / P * posterior_k                                                 (7)
@@ -88,8 +88,8 @@ class FactorGraph:
     def from_answers(cls, graph: AnswerGraph, n_classes: int, factors: Array) -> FactorGraph:
         """Contract what answers without errors tie together, or refuse what contradicts.
 
-        ``factors`` (2, n_answers) are the log factors of the answers, where the classes of their points agree and
-        where they differ.
+        ``factors`` (2, n_answers) are the log factors of the answers, where the classes of their
+        points agree and where they differ.
         """
         if n_classes < 2:
             raise InputError(f"There are two classes or more, got {n_classes}.")
@@ -194,8 +194,8 @@ class Beliefs(NamedTuple):
 class Network:
     """Groups and edges, in the order in which messages are sent; potentials come later.
 
-    ``ends`` (n_edges, 2) are the two groups of each edge, of which no two join the same groups; ``agree`` and
-    ``differ`` (n_edges,) its log factors.
+    ``ends`` (n_edges, 2) are the two groups of each edge, of which no two join the same groups;
+    ``agree`` and ``differ`` (n_edges,) its log factors.
     """
 
     def __init__(self, ends: Indices, agree: Array, differ: Array, n_groups: int) -> None:

@@ -4,8 +4,8 @@ An answer of annotator a says what is true with probability 1 - e_a, whatever th
 
     P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong,  w its weight      (1)
 
-Rates are estimated from answers that contradict each other, by EM for the likelihood of all answers as a function
-of the rates under a Beta prior:
+Rates are estimated from answers that contradict each other, by EM for the likelihood of all answers
+as a function of the rates under a Beta prior:
 
     e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
 
@@ -24,9 +24,9 @@ With more classes the truth of a question is "same" with some probability s, and
     P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
                              + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                               (4)
 
-the latent class model of Dawid and Skene [1]_ with two classes of questions: those with several answers, or about two
-labelled points. Contradictions round a cycle are used where nothing else explains them, by the likelihood of all
-answers on cycles with all classes equally likely.
+the latent class model of Dawid and Skene [1]_ with two classes of questions: those with several
+answers, or about two labelled points. Contradictions round a cycle are used where nothing else
+explains them, by the likelihood of all answers on cycles with all classes equally likely.
 
 Person a who says to be right with probability c is right with
 

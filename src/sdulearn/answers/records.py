@@ -108,8 +108,8 @@ class Answer(NamedTuple, Generic[Point]):
 def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Point, int]]:
     """Pairs of points that answers tell something of: number of the answer, both points and the code.
 
-    A pick is one "same", and "different" of choices that are not known to differ from the picked one: so a wrong
-    pick is one wrong pair.
+    A pick is one "same", and "different" of choices that are not known to differ from the picked
+    one: so a wrong pick is one wrong pair.
     """
     pairs = [(k, *pair) for k, one in enumerate(answers) for pair in one.pairs()]
     picks = [(k, one) for k, one in enumerate(answers) if one.picked is not None and len(one.choices) > 1]
@@ -217,8 +217,8 @@ class Answers:
     kinds : object array of shape (n_answers,) or None
         Of a log: why each question was asked, "random" or as the design says; empty where that is not known.
     drawn : bool array of shape (n_answers,) or None
-        With ``kinds``: whether each question is about a point of a random sample: drawn at random, or chosen and
-        before the last random one in the random order.
+        With ``kinds``: whether each question is about a point of a random sample: drawn at random,
+        or chosen and before the last random one in the random order.
     n_unranked : int
         Number of chosen questions whose points have no known place in that order.
     epsilon : float or None

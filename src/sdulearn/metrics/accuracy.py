@@ -98,11 +98,11 @@ def pair_accuracy(
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
-        P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random pairs
-        come: each kind then counts with the share that the prior gives it.
+        P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random
+        pairs come: each kind then counts with the share that the prior gives it.
     random_points : array-like of bool, shape (n_rows,), optional
-        Which rows show a point that was drawn at random to be asked about, by default all. Points that a
-        design chose connect the random ones, and do not count.
+        Which rows show a point that was drawn at random to be asked about, by default all. Points
+        that a design chose connect the random ones, and do not count.
     confidence : float, default=0.95
         Level of the interval.
     spread : float, default=1.0

@@ -56,8 +56,8 @@ class AnswerCounts:
     classes : tuple of int
         The K predicted classes that occur.
     same, different : tuple of K tuples of K floats
-        Weight of the answers of each kind about a point of one class and one of the other, in units of the mean
-        answer, in either order: an answer off the diagonal is in two places.
+        Weight of the answers of each kind about a point of one class and one of the other, in units
+        of the mean answer, in either order: an answer off the diagonal is in two places.
     """
 
     classes: tuple[int, ...]
@@ -77,8 +77,8 @@ class ClassAgreement:
     Attributes
     ----------
     agreement, same, different : Share
-        Share of all answers, of the "same" and of the "different" ones, that the predicted classes of the two
-        points agree with.
+        Share of all answers, of the "same" and of the "different" ones, that the predicted classes
+        of the two points agree with.
     accuracy : Share or None
         Share of right predictions where labels or answers tell it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}

@@ -60,8 +60,8 @@ def cross_val_accuracy(
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows.
     y, error_rate, sample_weight, prior, random_points
-        As in :func:`pair_accuracy`. Weights are passed on to ``fit``; answers about points that are not
-        random train the models, and do not count.
+        As in :func:`pair_accuracy`. Weights are passed on to ``fit``; answers about points that are
+        not random train the models, and do not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered where there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`.
@@ -178,8 +178,8 @@ def cross_val_agreement(
     Parameters
     ----------
     estimator : estimator or pipeline
-        With ``fit``, ``predict`` and ``orient``, or with such a last step; a copy is fitted for each
-        fold, with the number of classes that "auto" finds by all answers.
+        With ``fit``, ``predict`` and ``orient``, or with such a last step; a copy is fitted for
+        each fold, with the number of classes that "auto" finds by all answers.
     X, y, error_rate, sample_weight, random_points, cv, confidence
         As in :func:`cross_val_accuracy`.
 
@@ -363,8 +363,8 @@ def held_out(
     estimator, X, y
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
-        By a model of all rows: decision values of two classes, or classes as integers, which name the classes of
-        each fold. A hub, which cannot be held out, keeps the value that it has here.
+        By a model of all rows: decision values of two classes, or classes as integers, which name
+        the classes of each fold. A hub, which cannot be held out, keeps the value that it has here.
     sample_weight, cv
         As in :func:`cross_val_accuracy`.
 

@@ -67,8 +67,8 @@ def pair_importance(
     n_repeats : int, default=5
         Shuffles of each column.
     scoring : {"accuracy", "agreement"}, optional
-        By default accuracy (:func:`pair_accuracy`) with two classes, the share of answers that predictions
-        agree with where there are more.
+        By default accuracy (:func:`pair_accuracy`) with two classes, the share of answers that
+        predictions agree with where there are more.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles.
 

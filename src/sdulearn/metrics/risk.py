@@ -146,8 +146,8 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
 def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) -> Calibration:
     """Reliability of the chance of "same" that a classifier gives to answers it has not seen.
 
-    A classifier whose class probabilities are calibrated has calibrated chances of "same" for random pairs. The
-    reverse need not hold.
+    A classifier whose class probabilities are calibrated has calibrated chances of "same" for
+    random pairs. The reverse need not hold.
 
     Parameters
     ----------
