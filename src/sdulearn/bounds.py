@@ -1,4 +1,4 @@
-"""The theory section of the paper (see :class:`sdulearn.SDUClassifier`): error bounds and their order.
+"""The theory of the paper (see :class:`sdulearn.SDUClassifier`): error bounds and their order.
 
 Bounds are worst cases; :func:`sdulearn.planning.simulate_plan` simulates.
 """

@@ -1,4 +1,4 @@
-"""Where the data disagree with what the methods assume: random pairs of two classes from one population.
+"""Where the data disagree with what the methods assume: random pairs of two classes.
 
 Each finding is an object with numbers and a severity; the command line puts it into words.
 """
@@ -119,7 +119,7 @@ def check_assumptions(
 
 
 def check_answers_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
-    """Whether similar and dissimilar answers stand in the ratio of random pairs, or random points where they share."""
+    """Whether similar and dissimilar answers stand in the ratio of random pairs or points."""
     if graph.degree.max(initial=0) > 1:
         return check_component_ratio(graph, prior)
     n_similar = int(np.sum(graph.same > 0))
@@ -127,7 +127,7 @@ def check_answers_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding
 
 
 def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
-    """Random pairs of two classes are similar at least half the time; with a known prior, ps of the time."""
+    """Random pairs are similar at least half the time; with a known prior, ps of the time."""
     n = n_similar + n_dissimilar
     if n == 0:
         return []
@@ -146,7 +146,7 @@ def _ratio_finding(counts: Mapping[str, float], prior: float | None) -> list[Fin
 
 
 def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
-    """The same where answers share points: by all pairs of points that answers put on one side or on two.
+    """The same where answers share points: by all pairs of points on one side or on two.
 
     The answers of a component are one draw of its points' classes. With k of m points on one side
 
@@ -219,7 +219,7 @@ def off_mode(X: Array) -> Array:
 def check_population(
     X: Rows, ends: Indices, names: Sequence[str], population: Population | None = None
 ) -> list[Finding]:
-    """Compare feature means of the points in pairs, rows of ``X``, with the table's, ``X`` if none is given."""
+    """Compare feature means of the points in pairs with the table's, by default ``X``."""
     points = np.unique(ends)
     population = Population.of(X) if population is None else population
     if len(points) < _ENOUGH_OFF_MODE or len(points) == population.n_rows:
@@ -246,7 +246,7 @@ def check_population(
 
 
 def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> list[Finding]:
-    """Where answers share points: how many of them are independent, and how many folds over points cut (``n_cut``)."""
+    """Where answers share points: how many are independent, and how many folds cut."""
     if not pairs.shares_points:
         return []
     graph = AnswerGraph.from_y(pairs)
@@ -284,7 +284,7 @@ def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
 
 
 def audited_rates(answers: Answers) -> AnswerModel | None:
-    """Error rates by an audit; None without one, or where somebody answered who had no part in it."""
+    """Error rates by an audit; None without one, or where somebody had no part in it."""
     if not answers.audits or answers.kinds is None:
         return None
     names = ("", *answers.annotator_names)
@@ -310,7 +310,7 @@ def check_source(answers: Answers) -> list[Finding]:
 
 
 def check_entities(answers: Answers) -> list[Finding]:
-    """Answers about entities, thousands of classes of a row or two each, which no classifier of classes learns.
+    """Answers about entities, thousands of classes of a row or two each: not to be learned.
 
     Known by the groups that similar answers tie, or by the share of similar answers, at least 1/K for K classes.
     """
@@ -325,7 +325,7 @@ def check_entities(answers: Answers) -> list[Finding]:
 
 
 def _entity_groups(answers: Answers) -> dict[str, float]:
-    """How many groups similar answers tie, and their sizes, where these are of entities; empty where they are not.
+    """Number and sizes of the groups that similar answers tie, where they are of entities.
 
     Few answers a point tie small groups whatever they are about; in random order so would these.
     """
@@ -421,7 +421,7 @@ def _confused(same: Array) -> Details:
 
 
 def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
-    """Questions whose n answers disagree more than errors explain, by an exact test; the most telling first."""
+    """Questions whose n answers disagree more than errors explain, the most telling first."""
     # If X of n answers are wrong, the smaller side has min(X, n - X), whatever the truth is.
     fewer = np.minimum(same, n - same)
     p_value = binom.cdf(n - fewer, n, errors) - binom.cdf(fewer - 1, n, errors)
@@ -430,7 +430,7 @@ def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
 
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
-    """What a fit leaves open: whether it beats always naming the larger class, and which class is which."""
+    """What a fit leaves open: whether it beats the larger class, and which class is which."""
     found = []
     # Where nothing judged it, another finding says so.
     judged = accuracy.n_answers > 0

@@ -38,7 +38,7 @@ _LARGEST_BLOCK = 2**40
 
 @dataclass(frozen=True)
 class Pairs:
-    """What ``y`` says, as row numbers; made by :func:`read_pairs`, which checks it, and taken wherever ``y`` is.
+    """What ``y`` says, as row numbers; made by :func:`read_pairs`, and taken wherever ``y`` is.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Pairs:
 
     @cached_property
     def table(self) -> Codes:
-        """All that was given, as an array: the codes alone, or the columns up to the last known one."""
+        """All that was given: the codes alone, or the columns up to the last known one."""
         columns = zip(COLUMNS[1:], (self.points, self.annotators, self.labels), strict=True)
         return _stacked(self.codes, {name: column for name, column in columns if column is not None})
 
@@ -141,7 +141,7 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
 
 
 def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
-    """What is known of the rows that weigh something, their weights, and their numbers (None for all rows).
+    """What is known of rows that weigh something, their weights, and numbers (None for all).
 
     Only the ratios of weights matter, so they are divided by their mean; equal weights are none at all (None).
     """
@@ -165,7 +165,7 @@ def rows_of(values: Any, kept: Indices | None) -> Any:
 
 
 def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
-    """Finite numbers of zero or more, one each, whose squares neither overflow nor vanish, or an InputError."""
+    """Finite numbers of zero or more, whose squares do not overflow, or an InputError."""
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (size,):
         raise InputError(f"`{name}` must have shape ({size},), got {values.shape}.")
@@ -312,7 +312,7 @@ def _check_two_ends(by_code: Codes) -> None:
 
 
 def _renumbered(by_code: Codes) -> str:
-    """A hint where the codes look like the numbers 0, 1, 2, ... of classes that they were taken for."""
+    """A hint where the codes look like the numbers 0, 1, 2, ... of classes."""
     if len(np.unique(by_code)) < 3 or (by_code < 0).any():
         return ""
     return (
@@ -341,7 +341,7 @@ def scramble(keys: NDArray[np.integer]) -> NDArray[np.uint64]:
 
 
 def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
-    """Zero where every code stands on an even number of rows, with one sign and one weight; hardly ever elsewhere.
+    """Zero, hardly ever by chance, where codes stand on two rows with one sign and weight.
 
     Checksums of parts are joined with ``^`` in any order.
     """
@@ -384,7 +384,7 @@ def known_of_rows(y: ArrayLike, number: int = 0) -> Codes:
 
 
 def _stacked(codes: Codes, known: dict[str, Codes], first_point: int = 0) -> Codes:
-    """The codes alone, or all columns up to the last known one; rows are points of their own where none is said."""
+    """The codes alone, or all columns up to the last known one."""
     if not known:
         return codes
     points = {"point": first_point + np.arange(len(codes))}
@@ -412,7 +412,7 @@ def stack_pairs(
     annotators: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> tuple[Rows, Codes]:
-    """Turn a table, a list of index pairs and same/different answers into rows and what is known of each.
+    """Turn a table, index pairs and same/different answers into rows and what is known of each.
 
     Parameters
     ----------

@@ -331,7 +331,7 @@ def _accuracy(draw: Draw, n_pairs: int, method: str, prior: float | None, orient
 
 
 def _estimator(method: str, n_similar: int, n_dissimilar: int, prior: float | None) -> Estimator | None:
-    """The estimator with its defaults, in fewer folds where a kind of pair is rare; None where nothing can be fit."""
+    """The estimator, in fewer folds where a kind of pair is rare; None where none can be fit."""
     kinds = [n for n in (n_similar, n_dissimilar) if n > 0]
     folds = min(_FOLDS, sum(kinds), *kinds)
     if folds < 2:

@@ -1,4 +1,4 @@
-"""The class prior p = P(y = +1) from the numbers of similar and dissimilar pairs, or from what is known of points."""
+"""The class prior p = P(y = +1), from counts of pairs or from what is known of points."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ class PriorEstimate:
 
     @property
     def has_value(self) -> bool:
-        """Whether the answers tell the classes' sizes apart: more similar than dissimilar loose pairs."""
+        """Whether the answers tell the classes' sizes apart."""
         return self.n_similar is None or self.value != 0.5
 
     @property
     def pull(self) -> float | None:
-        """What mean predictions may be pulled to: the value, not 0 or 1; None where the answers imply none."""
+        """What mean predictions may be pulled to: not 0 or 1; None where there is no value."""
         if self.n_similar is None:
             return self.value
         # A few more answers would have brought a different one even if all were similar.
@@ -106,7 +106,7 @@ class PriorEstimate:
 
     @property
     def p_value(self) -> float | None:
-        """Largest chance of so few similar pairs at any prior, which is that at 1/2; None where the prior was given.
+        """Largest chance of so few similar pairs at any prior, that at 1/2; None of a given prior.
 
         Where it is tiny the pairs were not drawn at random, or there are more than two classes.
         """
@@ -339,7 +339,7 @@ def resolve_prior(
     majority: str = "positive",
     needed: bool = False,
 ) -> tuple[PriorEstimate, float | None]:
-    """The prior as reported, and what mean predictions may be pulled to: the one given, or that of the answers.
+    """The prior as reported, and what mean predictions may be pulled to.
 
     With ``needed``, by the risks, pairs must be drawn at random, and an UndeterminedError says where there is none.
     """
@@ -373,7 +373,7 @@ def resolve_prior(
 
 
 def answer_counts(pairs: Pairs, weight: Array | None, asked: Mask | None = None) -> Counts:
-    """Weights of the similar and of the dissimilar pairs, or of some of them, and the sum of all squares."""
+    """Weights of the similar and of the dissimilar pairs, and the sum of all squares."""
     by_pair = pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
     by_pair = by_pair if asked is None else by_pair * asked
     return float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
@@ -382,7 +382,7 @@ def answer_counts(pairs: Pairs, weight: Array | None, asked: Mask | None = None)
 def prior_of_weights(
     similar: float, dissimilar: float, squares: float, majority: str = "positive", confidence: float = 0.95
 ) -> PriorEstimate:
-    """By the total weights of similar and of dissimilar pairs and the sum of their squares, whatever their unit."""
+    """By the total weights of similar and dissimilar pairs and the sum of their squares."""
     total = similar + dissimilar
     unit = effective_number(total, squares) / (total or 1.0)
     return estimate_prior(similar * unit, dissimilar * unit, majority=majority, confidence=confidence)

@@ -195,7 +195,7 @@ class AnswerModel:
 
     @classmethod
     def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
-        """Rates by an audit, by Jeffreys' prior; nearly 0 for those who are in no audit, who are taken to be right.
+        """Rates by an audit, by Jeffreys' prior; nearly 0 for those who are in no audit.
 
         ``audits`` say of each annotator how many answers were asked again, and how many of these were wrong.
         """
@@ -207,7 +207,7 @@ class AnswerModel:
 
     @property
     def of_crowd(self) -> bool:
-        """Whether the rates were estimated together with the classes of the points, and these are still known."""
+        """Whether rates and classes of the points were estimated together, and are known."""
         return self._crowd is not None
 
     @property
@@ -221,7 +221,7 @@ class AnswerModel:
         return {a: rate.value for a, rate in self.by_annotator.items()}
 
     def errors(self, annotators: Codes) -> Array:
-        """Probability that each answer of these annotators is wrong; of one who is not known the rate of all.
+        """Probability that each answer is wrong; an unknown annotator has the rate of all.
 
         At most 1/2: who is wrong more often says nothing by their answers.
         """
@@ -230,7 +230,7 @@ class AnswerModel:
         return np.minimum(np.array(rates, dtype=np.float64), HIGHEST)[place]
 
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
-        """What answers that are never wrong tie together, and the others between, for any node probabilities.
+        """What answers that are never wrong tie together, and the others between.
 
         Of answers of the crowd that the rates come from: what these say of each point, and no edges.
         """
@@ -251,7 +251,7 @@ class Crowd:
     alone: bool  # whether the answers say it alone, or beside a model
 
     def evidence(self, graph: AnswerGraph) -> Array:
-        """Log likelihood of the answers by the class of each point, (n_points, n_classes); 0 for points in none."""
+        """Log likelihood (n_points, n_classes) of the answers by the class of each point."""
         found = np.zeros((graph.n_points, len(self.log_shares)))
         asked = np.flatnonzero(graph.degree)
         found[asked] = self.log_posteriors[np.searchsorted(self.points, graph.points[asked])] - self.log_shares
@@ -266,19 +266,19 @@ def _rows_of(graph: AnswerGraph) -> NDArray[np.void]:
 
 
 def crowd_of(model: AnswerModel, graph: AnswerGraph) -> Crowd | None:
-    """The crowd that the rates come from, where these answers are of it: they have numbered the classes already."""
+    """The crowd that the rates come from, where these answers are of it; None of others."""
     crowd = model._crowd
     return crowd if crowd is not None and np.isin(_rows_of(graph), crowd.answers).all() else None
 
 
 def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
-    """Class probabilities of points by answers of a crowd alone, all classes equally likely before; None of others."""
+    """Class probabilities of points by answers of a crowd alone; None of other answers."""
     crowd = crowd_of(model, graph)
     return None if crowd is None or not crowd.alone else np.asarray(softmax(crowd.evidence(graph), axis=1))
 
 
 def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
-    """Class probabilities of the points by some answers and by what is known of the points before, in logarithms.
+    """Class probabilities by some answers and the logarithms of what is known before.
 
     Where the answers are all those of a crowd, by these alone: what a model says has been learned from them.
     """
@@ -302,7 +302,7 @@ def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
 
 
 def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array, *careless: Array) -> AnswerModel:
-    """The model of annotators in ascending order; ``careless`` are shares of such answers, and of "same" among them."""
+    """The model of annotators in ascending order; ``careless`` is in the order of :class:`Rate`."""
     columns = (value, low, high, counts, *careless)
     rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     total = int(counts.sum())
@@ -313,7 +313,7 @@ def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: 
 
 
 def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:
-    """Rates of 0, from 0 to 1/2, where nothing tells them, as of the answers of one annotator that share no point."""
+    """Rates of 0, from 0 to 1/2, where nothing tells them, as of loose pairs of one annotator."""
     nothing = np.zeros(len(numbers))
     return from_columns(numbers, counts, nothing, nothing, nothing + HIGHEST)
 
@@ -344,7 +344,7 @@ def answer_model_of(
 
 
 def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
-    """Whether answers contradict each other and most points are in several questions: more than rates can be told."""
+    """Whether answers contradict each other and most points are in several questions."""
     asked = int(np.count_nonzero(graph.degree))
     questions, _ = number_questions(graph.ends, graph.n_points)
     enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= _POINTS_A_CLASS * n_classes
@@ -353,7 +353,7 @@ def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
 
 
 def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, log_p: Array | None) -> AnswerModel:
-    """By draws of all that is not known; a table and what a model says count where they explain answers left out."""
+    """By draws; a table and a model count where they explain answers left out."""
     by_pair = answer_table is True
     values = _left_out_values(graph, n_classes, by_pair)
     if answer_table == "auto":
@@ -377,7 +377,7 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
 
 
 def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
-    """Share of wrong answers with its 95% interval: the wider of quantiles and deviations, of both kinds of chains."""
+    """Share of wrong answers and its 95% interval, the wider of quantiles and deviations."""
     parts = [draws.wrong[draws.alike], draws.wrong[~draws.alike]]
     ends = [[one.mean() - _DEVIATIONS * one.std(), one.mean() + _DEVIATIONS * one.std()] for one in parts]
     ends += [np.quantile(one, [0.025, 0.975]).tolist() for one in parts]
@@ -393,7 +393,7 @@ def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: A
 
 
 def larger_share(graph: AnswerGraph, confidence: float) -> Array:
-    """Ends of the interval of the share of the larger of two classes, where errors may depend on the two classes."""
+    """Ends of the share of the larger of two classes, where errors may depend on the classes."""
     draws = CrowdSampler(graph, 2, n_chains=_QUICK_CHAINS).run(*_QUICK_DRAWS)
     return np.quantile(draws.largest, [(1 - confidence) / 2, (1 + confidence) / 2])
 
@@ -401,7 +401,7 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 # The rounds of one fit ask again.
 @lru_cache(maxsize=1)
 def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
-    """The number of classes that explains answers left out best, and their log chances for each number tried.
+    """The number of classes that explains answers left out best, and log chances of all tried.
 
     The fewest within one standard error, or 1.92, of the best; two more in a row that bring nothing end the search.
     """
@@ -418,7 +418,7 @@ def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLA
 
 
 def _is_behind(values: Array, best: Array, n_errors: float, least: float = DROP) -> bool:
-    """Whether the sum of some log chances is below another by so many standard errors, and by more than the least."""
+    """Whether the sum of log chances is below another by standard errors, and the least."""
     apart = best - values
     return bool(apart.sum() > max(n_errors * apart.std() * np.sqrt(len(apart)), least))
 
@@ -436,7 +436,7 @@ def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_
 
 
 def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
-    """An InputError where more than two classes explain the answers far better than many errors do."""
+    """An InputError where more than two classes explain the answers far better than errors."""
     best, values = number_by_answers(graph)
     if _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
         raise InputError(
@@ -447,7 +447,7 @@ def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
 
 
 def log_node_probabilities(probability: Array, graph: AnswerGraph) -> Array:
-    """Logarithms (n_points, n_classes) of what a model says of each point, from its probabilities of the rows."""
+    """Logarithms (n_points, n_classes) of what a model says, from probabilities of the rows."""
     probability = np.asarray(probability, dtype=np.float64)
     if len(probability) != len(graph.row_point):
         raise InputError(f"`X` has {len(probability)} rows, but `y` has {len(graph.row_point)}.")

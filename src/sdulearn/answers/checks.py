@@ -1,4 +1,4 @@
-"""What a set of answers says by itself: contradictions, doubtful answers, classes without any features.
+"""What a set of answers says: contradictions, doubtful answers, classes without features.
 
 A dissimilar pair within a group that similar pairs tie together is a contradiction for any number
 of classes; with two classes so is a cycle with an odd number of dissimilar pairs.
@@ -45,7 +45,7 @@ _SAME_OF_TWO = 5 / 12
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Answers (positions in the file) that cannot all be right, in the order of the cycle they form."""
+    """Answers (positions in the file) that cannot all be right, in the order of their cycle."""
 
     answers: tuple[int, ...]
 
@@ -214,7 +214,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
 
 
 def _errors_above_zero(model: AnswerModel, graph: AnswerGraph) -> Array:
-    """Rates of the answers: one who was never found wrong may be, once, and one of whom nothing is known at times."""
+    """Rates of the answers: one who was never found wrong may be, once."""
     errors = model.errors(graph.annotators)
     for a, rate in model.by_annotator.items():
         if rate.value == 0:
@@ -224,7 +224,7 @@ def _errors_above_zero(model: AnswerModel, graph: AnswerGraph) -> Array:
 
 
 def _right_of_loose(graph: AnswerGraph, probability: Array, factors: Array) -> Array:
-    """Probability that each answer is right, where no point is in two of them: Bayes' rule, with nothing to send."""
+    """Probability that each answer is right, of loose pairs: Bayes' rule."""
     first, second = probability[graph.ends].swapaxes(0, 1)
     agree = np.sum(first * second, axis=1)
     same, different = np.exp(factors) * [agree, 1 - agree]
@@ -232,7 +232,7 @@ def _right_of_loose(graph: AnswerGraph, probability: Array, factors: Array) -> A
 
 
 def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
-    """The answers that say same or different of two ids, which are numbered, and the positions of these answers."""
+    """The answers that say same or different of two ids, numbered, and their positions."""
     ends = number_ids(answers.ids)
     used = np.flatnonzero((ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE) & (answers.weights > 0))
     details = {"annotators": answers.annotator_numbers[used], "weights": answers.weights[used]}
@@ -307,7 +307,7 @@ def _trace(came: dict[int, tuple[int, int]], point: int) -> list[int]:
 
 
 def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradiction]:
-    """Put points on two sides by breadth-first search; of each component the first answer that does not fit."""
+    """Points on two sides, by breadth; of each component the first answer that does not fit."""
     graph = _neighbours(ends, answers)
     side: dict[int, int] = {}
     cycles = []
@@ -383,7 +383,7 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
 
 
 def count_classes(graph: AnswerGraph) -> int:
-    """The number that explains answers of a crowd that are left out best; else the fewest that explain all answers.
+    """The number that explains left-out answers of a crowd best, or the fewest that explain all.
 
     Where none explains all, two, if more answers are "same" than of random pairs of three classes.
     """
@@ -394,7 +394,7 @@ def count_classes(graph: AnswerGraph) -> int:
 
 
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:
-    """Probabilities of the classes of each point, (n_points, n_classes), all classes equally likely before.
+    """Probabilities (n_points, n_classes) of the classes, all equally likely before.
 
     Answers do not name classes: in each component the point in most answers is the first of its
     class, then, as long as there is one, the point most likely of a class that has none yet.

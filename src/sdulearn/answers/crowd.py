@@ -1,4 +1,4 @@
-"""How a crowd answers: classes of the points, a table of errors and careless people, by a Gibbs sampler.
+"""How a crowd answers: classes of points, a table of errors, careless people, by Gibbs sampling.
 
 An answer of annotator a about points of the classes k and l is "same" with probability
 
@@ -96,7 +96,7 @@ class _State(NamedTuple):
 
 
 class CrowdSampler:
-    """Chains of draws for the answers that are ``used``, beside ``log_p`` (n_points, n_classes) of a model."""
+    """Chains of draws for the answers ``used``, beside ``log_p`` (n_points, K) of a model."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class CrowdSampler:
         self._row = (self.said * n_chains + self._chain) * self.n_people + self.who
 
     def _bootstrap(self) -> Array:
-        """Weights (C, n_answers) of the people in each chain, 1 in the first; of questions where people are few."""
+        """Weights (C, n_answers) of the people in each chain; of questions where people are few."""
         unit = self.who
         if self.n_people < _FEWEST_PEOPLE:
             _, unit = number_questions(self.ends, self.n_points)
@@ -201,7 +201,7 @@ class CrowdSampler:
         )
 
     def _first(self) -> _State:
-        """Clusters of the answers, others for each chain, or in every other one the classes by a model."""
+        """Clusters of the answers, others for each chain; of every other one classes by a model."""
         C, K = self.n_chains, self.n_classes
         classes = _clusters(self.ends, self.said, self.n_points, K, C)
         names = self.labels if self.log_p is None else np.argmax(self.log_p, axis=1)
@@ -214,7 +214,7 @@ class CrowdSampler:
         return _State(classes, np.tile(table, (C, 1, 1)), careless, np.full_like(careless, 0.5), np.full((C, K), 1 / K))
 
     def draw_classes(self, classes: Indices, log_chance: Array, log_p: Array) -> Array:
-        """Draw all classes in place; gives the probabilities (C, n_points, K) that they were drawn with.
+        """Draw all classes in place; gives the probabilities (C, n_points, K) of the draws.
 
         ``log_p`` (C or 1, n_points or 1, K) is what is known of each point before the answers.
         """
@@ -298,7 +298,7 @@ class CrowdSampler:
         return (agree != (self.graph.same > 0)) @ self.graph.weights / self.graph.weights.sum()
 
     def _rates(self, state: _State) -> Array:
-        """Probability (C, n_annotators) that an answer of each person to a question like these is wrong."""
+        """Probability (C, n_annotators) that an answer of each person is wrong."""
         agree = state.classes[:, self.ends[:, 0]] == state.classes[:, self.ends[:, 1]]
         chance = state.table[self._chain, state.classes[:, self.ends[:, 0]], state.classes[:, self.ends[:, 1]]]
         careful = np.where(agree, 1 - chance, chance).mean(axis=1, keepdims=True)
@@ -317,7 +317,7 @@ class CrowdSampler:
 
 
 def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
-    """Class probabilities of the points, given equation (1) and the logarithms of what is known of them before.
+    """Class probabilities of the points, given equation (1) and what is known before.
 
     ``careless`` and ``same`` are of the annotators in ascending order of their numbers.
     """
@@ -360,7 +360,7 @@ def _histogram(counts: Array, size: int) -> Array:
 
 
 def _colour(ends: Indices, n_points: int) -> Indices:
-    """Colours such that no answer joins two points of one colour, greedily: points in most answers first."""
+    """Colours such that no answer joins two points of one, greedily: most answers first."""
     ones = np.ones(2 * len(ends))
     joined = csr_matrix((ones, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
     colour = np.full(n_points, -1)
@@ -372,7 +372,7 @@ def _colour(ends: Indices, n_points: int) -> Indices:
 
 
 def _clusters(ends: Indices, said: Codes, n_points: int, n_classes: int, n_starts: int) -> Indices:
-    """K-means (n_starts, n_points) of the top eigenvectors of the answers, less their mean, each with its own seed."""
+    """K-means (n_starts, n_points) of the top eigenvectors of the answers, less their mean."""
     if n_points <= n_classes + 1:
         return np.tile(np.arange(n_points) % n_classes, (n_starts, 1))
     weight = np.tile(said - said.mean(), 2)

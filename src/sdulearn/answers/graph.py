@@ -226,12 +226,12 @@ class AnswerGraph:
 
     @cached_property
     def sides(self) -> Codes:
-        """Side of each point with two classes, equation (3): +1 of the first of a component, 0 in contradictions."""
+        """Side of each point with two classes, equation (3); 0 in contradictory components."""
         return find_sides(self.ends, self.same, self.n_points)
 
     @cached_property
     def contradictory(self) -> Mask:
-        """Whether the answers of each component contradict each other with two classes, equation (2)."""
+        """Whether the answers of each component contradict each other, equation (2)."""
         return np.bincount(self.component, weights=self.sides == 0, minlength=self.n_components) > 0
 
     @cached_property
@@ -241,7 +241,7 @@ class AnswerGraph:
 
     @cached_property
     def refuted(self) -> Mask:
-        """Whether each answer is "different" within a group of "same" answers: wrong, or one of those is."""
+        """Whether each answer is "different" within a group of "same" answers."""
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 
     def by_point(self, values: Rows, weight: Array | None = None) -> Rows:
@@ -285,12 +285,12 @@ def restrict(graph: AnswerGraph, answers: Mask, labels: Mask) -> AnswerGraph:
 
 
 def leave_out(graph: AnswerGraph, points: Mask) -> AnswerGraph:
-    """The same points without the answers and labels that touch some of them: of these nothing is known."""
+    """The same points without the answers and labels that touch some of them."""
     return restrict(graph, ~(points[graph.ends[:, 0]] | points[graph.ends[:, 1]]), ~points)
 
 
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
-    """The graph with the weights of answers by the mean of their component, labels included, and these means."""
+    """Weights of answers by the mean of their component, labels included, and these means."""
     size = graph.n_components
     of_answer = graph.component[graph.ends[:, 0]]
     known = np.flatnonzero(graph.labels)
@@ -302,7 +302,7 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
 
 
 def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
-    """Groups of so many points or more that all differ, as a greedy search finds; none where an answer is refuted."""
+    """Groups of so many points that all differ, found greedily; none where one is refuted."""
     if graph.refuted.any():
         return np.empty(0, dtype=np.intp)
     ends = graph.group[graph.ends[graph.same < 0]]
@@ -311,7 +311,7 @@ def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
 
 
 def least_classes(graph: AnswerGraph, certain: Mask) -> int:
-    """Number of classes that some answers, never wrong, and labels force: a lower bound, 2 or more."""
+    """Number of classes that certain answers and labels force: a lower bound, 2 or more."""
     group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
     ends = group[graph.ends[certain & (graph.same < 0)]]
     # An odd number of "different" around a cycle needs a third class.
@@ -342,7 +342,7 @@ def find_sides(ends: Indices, same: Codes, n_points: int) -> Codes:
 
 
 def find_core(ends: Indices, n_points: int) -> Indices:
-    """Which edges are left when those that end at a point without others are taken off, again and again."""
+    """Which edges are left when those that end at a point without others are taken off."""
     left = np.arange(len(ends))
     while True:
         degree = np.bincount(ends[left].ravel(), minlength=n_points)
@@ -353,7 +353,7 @@ def find_core(ends: Indices, n_points: int) -> Indices:
 
 
 def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
-    """The two points of each question, the smaller first, and which question each answer answers."""
+    """The two points of each question, the smaller first, and the question of each answer."""
     keys = ends.min(axis=1) * np.int64(n_points) + ends.max(axis=1)
     asked, question = np.unique(keys, return_inverse=True)
     return np.column_stack(np.divmod(asked, max(n_points, 1))), question
@@ -383,7 +383,7 @@ def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]
 
 
 def _in_units(weights: Array, by_row: Array, row_point: Indices, n_points: int) -> tuple[Array, Array]:
-    """Weights of answers, and of the rows of each point, in units of the mean answer, or row where there is none."""
+    """Weights of answers, and of the rows of each point, in units of the mean answer or row."""
     positive = weights[weights > 0]
     if not len(positive):
         positive = by_row[by_row > 0]

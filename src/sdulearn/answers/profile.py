@@ -102,7 +102,7 @@ def _drop(graph: AnswerGraph, grid: Array, model: AnswerModel | None, counted: M
 
 
 def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
-    """The graph with a label in each large component: which side is which, by a model of two classes."""
+    """The graph with a label in each large component: which side is which, by a model."""
     sign = np.sign(decision)
     first, second = graph.ends.T
     # Where answers contradict each other there are no sides, and what was compared with a point speaks for it.
@@ -120,7 +120,7 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
 
 
 def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
-    """Probabilities of the classes of each point by labels and answers alone: before these, all are equally likely.
+    """Probabilities of the classes by labels and answers alone, all equally likely before.
 
     Answers that are said to be right, and contradict each other, are taken for seldom wrong.
     """
@@ -144,7 +144,7 @@ def one_way(graph: AnswerGraph, points: Mask) -> bool:
 def log_likelihood(
     graph: AnswerGraph, grid: Array, model: AnswerModel | None = None, counted: Mask | None = None
 ) -> Array:
-    """Logarithm of the probability of all answers and labels, at each probability of class +1 in the grid."""
+    """Log probability of all answers and labels, at each probability of class +1 in the grid."""
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     if model is not None and not model.certain:
         return _at_rates(graph, grid, counted, model)
@@ -201,7 +201,7 @@ def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 
 def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel, others: Array | None = None) -> Array:
-    """Answers that are wrong at a known rate, or a column for each of ``others``; cycles by belief propagation."""
+    """Answers that are wrong at a known rate, or a column for each of ``others``."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative, weights = _component_weights(graph)
@@ -223,7 +223,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
 
 
 def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
-    """At most so many answers, at random, and their points: leaving the others out takes nothing from these."""
+    """At most so many answers, at random, and their points."""
     kept = np.arange(graph.n_answers)
     if graph.n_answers > _MOST_WITH_ERRORS:
         kept = np.sort(np.random.default_rng(0).choice(graph.n_answers, _MOST_WITH_ERRORS, replace=False))

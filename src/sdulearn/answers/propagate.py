@@ -208,7 +208,7 @@ class Network:
         self._order_trees(np.flatnonzero(on_tree))
 
     def _order_trees(self, edges: Indices) -> None:
-        """Root every tree at its first group and order its edges by a breadth-first search, level by level."""
+        """Root every tree at its first group and order its edges by breadth, level by level."""
         groups, local = np.unique(self.ends[edges], return_inverse=True)
         place, n_roots = _search(local.reshape(-1, 2), len(groups))
         places = place[local].reshape(-1, 2)
@@ -317,7 +317,7 @@ class ConditionedNetwork:
         self.potentials[:, self.pivots] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[:, None, :]
 
     def mixture(self, log_t: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
-        """Log likelihoods of the components, and beliefs of groups and edges, by the log potentials of all groups."""
+        """Log likelihoods of the components, and beliefs of groups and edges, by log potentials."""
         n_classes, n_groups, _ = self.potentials.shape
         copies = self.potentials + log_t[self.groups]
         found = self.network.beliefs(copies.reshape(-1, n_classes), max_iter, tol)
@@ -449,7 +449,7 @@ def edges_on_trees(ends: Indices, component: Indices) -> Mask:
 
 
 def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
-    """Potentials that stand for factors within a group, and for those with a group of known class."""
+    """Potentials that stand for factors within a group, or with one of known class."""
     agree, differ = factors
     first, second = ends.T
     inner = first == second
@@ -530,7 +530,7 @@ def _zero_for_none(log_z: Array) -> Array:
 
 
 def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:
-    """Place of each group in one breadth-first search from the first groups of all trees, and how many these are."""
+    """Place of each group in one breadth-first search of all trees, and their number."""
     roots = np.unique(connect(ends, n_groups), return_index=True)[1]
     # One node more, joined to the root of every tree, makes the forest a tree.
     start = np.r_[ends[:, 0], np.full(len(roots), n_groups)]
@@ -543,7 +543,7 @@ def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:
 
 
 def _levels(parent_place: Indices, n_roots: int) -> list[tuple[slice, Indices]]:
-    """Edges of each level, given the ascending places of their parents, and where a new parent begins."""
+    """Edges of each level, given the places of their parents, and where a new parent begins."""
     levels = []
     start = 0
     # Places below ``reached`` are of groups found so far; their children make the next level.
@@ -558,7 +558,7 @@ def _levels(parent_place: Indices, n_roots: int) -> list[tuple[slice, Indices]]:
 
 
 def find_pivots(ends: Indices) -> tuple[Indices, Indices, Indices, Indices]:
-    """Groups of some edges; and with these numbered from 0 the edges, the component of each group, and the pivots."""
+    """Groups of some edges; the edges, components and pivots with these numbered from 0."""
     groups, local = np.unique(ends, return_inverse=True)
     ends = local.reshape(-1, 2)
     component = connect(ends, len(groups))

@@ -103,7 +103,7 @@ _ALPHA, _BETA = (grid.ravel() for grid in np.meshgrid(np.linspace(-3, 3, 25), np
 
 
 def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
-    """Logarithms of equation (1), where the classes of the two points agree (row 0) and where they differ (row 1)."""
+    """Logarithms of equation (1), where the classes agree (row 0) and where they differ."""
     with np.errstate(divide="ignore"):
         wrong = weights * np.log(errors)
     right = weights * np.log1p(-errors)
@@ -111,7 +111,7 @@ def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
 
 
 def shrink(wrong: Array, counts: Array, chances: Array | None) -> Array:
-    """Equation (2), the mean over all m with these chances, or without a prior; annotators are the last axis."""
+    """Equation (2), the mean over all m, or without a prior; annotators are the last axis."""
     if chances is None:
         return np.clip(wrong / np.maximum(counts, 1e-12), LOWEST, HIGHEST)
     a, m = _prior_answers(wrong, counts)
@@ -120,7 +120,7 @@ def shrink(wrong: Array, counts: Array, chances: Array | None) -> Array:
 
 
 def chances_of_strengths(wrong: Array, counts: Array) -> Array:
-    """Chances of all m given how many answers of each annotator are wrong, by the beta-binomial likelihood."""
+    """Chances of all m given the wrong answers of each annotator, beta-binomial."""
     a, m = _prior_answers(wrong, counts)
     right = np.maximum(counts - wrong, 0.0)
     return softmax((betaln(a + wrong, m - a + right) - betaln(a, m - a)).sum(axis=-1) + np.log(_CHANCES))
@@ -150,7 +150,7 @@ def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
 def two_class_rates(
     graph: AnswerGraph, annotator: Codes, n_rates: int, logits: Array | None
 ) -> tuple[Array, Array, Array]:
-    """Rates and the ends of their intervals, by the likelihood of all answers on cycles, or of all beside a model."""
+    """Rates and their intervals, by the answers on cycles, or by all beside a model."""
     used = on_cycles(graph) if logits is None else np.ones(graph.n_answers, dtype=bool)
     if not used.any():
         nothing = np.zeros(n_rates)
@@ -201,7 +201,7 @@ class _TwoClassRates:
         return bool(self._step(best).values[0] - values.max() > DROP)
 
     def intervals(self, best: _Trial) -> tuple[Array, Array]:
-        """95% intervals of all rates: by profiles, or of many annotators by Louis' identity for the information."""
+        """95% intervals of all rates: by profiles, or of many annotators by Louis' identity."""
         n_rates = self.n_rates
         if n_rates > _MOST_PROFILED:
             rates = best.rates[0]
@@ -278,7 +278,7 @@ class _TwoClassRates:
 
 
 def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
-    """Where EM is going: it is slow where b and a rate explain the same answers (squared extrapolation [2]_)."""
+    """Where EM is going, by squared extrapolation [2]_: it is slow where b explains a rate."""
     odds = [logit(np.clip(np.column_stack([t.rates, t.blind]), LOWEST, 1 - LOWEST)) for t in (at, first, second)]
     step = odds[1] - odds[0]
     bend = odds[2] - odds[1] - step
@@ -303,7 +303,7 @@ def contradicts(graph: AnswerGraph) -> bool:
 
 
 def on_cycles(graph: AnswerGraph) -> Mask:
-    """Whether each answer can be checked by others, or by labels, which are answers about one more point."""
+    """Whether each answer can be checked by others, or by labels."""
     ends, _ = _with_labels(graph)
     return np.isin(np.arange(graph.n_answers), find_core(ends, graph.n_points + 1))
 
@@ -367,7 +367,7 @@ class RepeatedQuestions:
         self.counts = self.times @ (self.same + self.different)
 
     def maximise(self) -> Array:
-        """The rates (n_annotators,), drawn to a small one; 0 where answers that are never wrong do as well."""
+        """The rates (n_annotators,), drawn to a small one; 0 where no errors do as well."""
         start, shares = self._first()
         first = self.climb(start, shares, _WEAKEST)
         best = np.argmax(self.values(*first))
@@ -378,7 +378,7 @@ class RepeatedQuestions:
         return rates[np.argmax(values)] * (values.max() - self.values(*none).max() > DROP)
 
     def interval(self, k: int) -> tuple[float, float]:
-        """Rates of annotator ``k`` within 1.92 of the largest log likelihood, all else where it is largest."""
+        """Rates of annotator ``k`` within 1.92 of the largest log likelihood."""
         profile = np.full(len(_QUESTION_GRID), -np.inf)
         fixed = np.arange(self.same.shape[1]) == k
         for rates, share in zip(*self._first(), strict=True):
@@ -394,7 +394,7 @@ class RepeatedQuestions:
     def climb(
         self, rates: Array, shares: Array, chances: Array | None, fixed: Mask | np.bool = np.False_
     ) -> tuple[Array, Array]:
-        """EM from several places at once, with chances of all strengths of the prior or without one."""
+        """EM from several places at once, with chances of the prior's strengths or without."""
         free = np.isnan(self.truth)
         for _ in range(_QUESTION_ITER):
             wrong, posterior = self._wrong(rates, shares)
@@ -430,7 +430,7 @@ class RepeatedQuestions:
 
 
 def _cycle_rates(graph: AnswerGraph, annotator: Codes, rates: Array, involved: Mask, n_classes: int) -> Array:
-    """EM for the rates of those ``involved``, by the likelihood of answers on cycles; the others stay as they are."""
+    """EM for the rates of those ``involved``, by answers on cycles; the others stay."""
     counts = np.bincount(annotator, minlength=len(rates)).astype(np.float64)
     rates = np.where(involved, PRIOR_RATE, rates)
     chances = _WEAKEST
@@ -462,7 +462,7 @@ def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: 
 
 
 def split_by_certainty(annotators: Codes, certainty: Array) -> tuple[Codes, Codes, Array]:
-    """Answers of one person with one certainty are a part, numbered from 1: that of each answer; whose; how sure."""
+    """Part of each answer, of one person with one certainty, from 1; whose parts; how sure."""
     stated = np.round(np.minimum(certainty, _SUREST), 2)
     parts, part = np.unique(np.column_stack([annotators, stated]), axis=0, return_inverse=True)
     return part.ravel() + 1, parts[:, 0].astype(np.int64), parts[:, 1]

@@ -93,13 +93,13 @@ class Answer(NamedTuple, Generic[Point]):
 
     @property
     def asked(self) -> tuple[Point, ...]:
-        """What was asked, whatever the order of the choices; of a pair also whatever that of its points."""
+        """What was asked, whatever the order of the choices, or of the points of a pair."""
         if len(self.choices) > 1:
             return self.left, *sorted(self.choices)
         return tuple(sorted((self.left, self.right)))
 
     def pairs(self) -> list[tuple[Point, Point, int]]:
-        """What it says of pairs, as codes: "same" of a pick, "different" of each choice where it is none of them."""
+        """What it says of pairs: "same" of a pick, "different" of each choice where it is none."""
         if self.picked is not None:
             return [(self.left, self.picked, SIMILAR)]
         return [(self.left, one, DISSIMILAR) for one in self.choices if self.said == "none"]
@@ -282,7 +282,7 @@ class Answers:
 
     @property
     def annotator_numbers(self) -> Codes:
-        """Who gave each answer: k for the k-th of ``annotator_names``, 0 where that is not known."""
+        """Who gave each answer: k for the k-th of ``annotator_names``, 0 for nobody known."""
         if self.annotators is None:
             return np.zeros(len(self.answers), dtype=np.int64)
         numbers = {name: k for k, name in enumerate(self.annotator_names, 1)}
@@ -319,7 +319,7 @@ def some_answers(answers: Answers, kept: Mask) -> Answers:
 
 
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:
-    """Which ends of some answers are points of a random sample; None where all questions are random pairs.
+    """Which ends of answers are of a random sample; None where all are random pairs.
 
     A linked design compares the first point with a chosen example; points of a random pair are in no other.
     """

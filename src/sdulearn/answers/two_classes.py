@@ -87,7 +87,7 @@ class TwoClassNetwork:
         return other
 
     def solve(self, Z: Array, max_iter: int = 60, tol: float = 1e-6, start: Array | None = None) -> TwoClassBeliefs:
-        """Send messages until they rest, from zero or those of similar problems, and read the beliefs."""
+        """Send messages until they rest, from zero or those of similar problems."""
         factors = self.factors
         signs = np.where(factors.swapped, -1.0, 1.0)[:, None]
         odds, level = self._potentials(self._by_group @ (signs * Z), self._by_group @ -log_cosh(Z))
@@ -141,7 +141,7 @@ class TwoClassNetwork:
     def _beliefs(
         self, odds: Array, agree: Array, differ: Array, max_iter: int, tol: float, start: Array | None
     ) -> tuple[Array, Array, Array, Array]:
-        """Messages until they rest; then equation (3) by part, and the probabilities of groups and edges."""
+        """Messages until they rest; equation (3) by part; probabilities of groups and edges."""
         n_edges = len(self.ends)
         messages = np.zeros((2 * n_edges, odds.shape[1])) if start is None else start.copy()
         self._send(messages, odds, agree - differ, max_iter, tol)

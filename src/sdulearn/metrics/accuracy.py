@@ -84,7 +84,7 @@ def pair_accuracy(
     confidence: float = 0.95,
     spread: float = 1.0,
 ) -> AccuracyEstimate:
-    """Accuracy of a classifier from answers that it has not seen: no class label and no prior is needed.
+    """Accuracy of a classifier from answers that it has not seen, without labels or a prior.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _accuracy_of_random_points(
     spread: float,
     counted: Mask,
 ) -> AccuracyEstimate:
-    """By what the answers say of each random point; by components where some are small, and may be flipped."""
+    """By what the answers say of each random point; by components where some are small."""
     empty = replace(empty, basis="random questions")
     if not counted.any():
         return empty
@@ -236,7 +236,7 @@ def _accuracy_of_random_points(
 def _accuracy_of_one_kind(
     empty: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None, spread: float
 ) -> AccuracyEstimate:
-    """Equation (1) needs both kinds of answer; one alone tells the accuracy only by the risk, with U and the prior."""
+    """With one kind of answer alone: by the risk, with U and the prior."""
     if prior is None or prior == 0.5 or not len(pairs.unlabeled):
         return empty
     g = mixture("su" if pairs.similar.any() else "du")
@@ -255,7 +255,7 @@ def _accuracy_of_one_kind(
 def rows_to_judge(
     predicted: ArrayLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None, name: str
 ) -> tuple[Array, Pairs, Array | None, Indices | None]:
-    """Predictions and what is known of the rows that weigh something, their weights, and which rows these are."""
+    """Predictions, what is known and weights of rows that weigh something; which these are."""
     pairs = read_pairs(y)
     values = np.asarray(predicted, dtype=np.float64)
     if values.shape != (len(pairs),):

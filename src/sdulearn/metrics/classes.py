@@ -185,7 +185,7 @@ def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
 
 
 def design_effect(deviations: Array, ends: Indices) -> float:
-    """Variance of a sum over pairs of points, as a multiple of what independent terms would have; at least 1.
+    """Variance of a sum over pairs of points, by that of independent terms; at least 1.
 
     Terms that share a point are correlated: ``sum of r_a r_b`` over these is ``sum_points (sum of r)^2`` less what
     that counts twice. Where no term deviates, n terms over few points are worth a term for each two.
@@ -209,7 +209,7 @@ def _accuracy(
     confidence: float,
     spread: float,
 ) -> tuple[Share | None, Basis | None]:
-    """By a crowd; else where labels name the classes, or groups of answers are large enough to be classes."""
+    """By a crowd, or where labels or large groups name the classes."""
     if counted is None and isinstance(error_rate, AnswerModel):
         by_crowd = crowd_probabilities(error_rate, graph)
         if by_crowd is not None:
@@ -237,7 +237,7 @@ def _counted_share(chances: Array, column: Indices, counted: Mask, confidence: f
 
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
-    """The predicted class that the large group of each point is matched with best, 0 for points in none.
+    """The class that the large group of each point is matched with best, 0 for points in none.
 
     Groups beyond the classes have the numbers after these. None where there are fewer groups than classes.
     """
@@ -260,7 +260,7 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
 
 
 def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
-    """Intervals as of so many times fewer counts, and of no more answers than the points make loose pairs."""
+    """Intervals as of fewer counts, and of no more answers than the points make loose pairs."""
 
     def of_answers(share: Share) -> Share:
         return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)

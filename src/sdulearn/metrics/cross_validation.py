@@ -100,7 +100,7 @@ def cross_val_accuracy(
 def _cross_validated(
     method: str, estimator: Estimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Splitter
 ) -> tuple[list[FoldModel], Pairs, Array | Codes]:
-    """Models of folds, what is known of the rows, and what the model of its fold predicts for each row."""
+    """Models of folds, what is known of the rows, and the predictions for them."""
     pairs = read_pairs(y)
     if not len(weighted_rows(pairs, sample_weight)[0].ends):
         raise no_answers("Cross-validation")
@@ -230,7 +230,7 @@ def held_out_agreement(
     random_points: Mask | None = None,
     confidence: float = 0.95,
 ) -> ClassAgreement:
-    """Agreement of classes by fold models with the answers, but those between hubs, which are in all training parts."""
+    """Agreement of classes by fold models with the answers, but those between hubs."""
     spread = fold_spread(len(parts), share_of_points(pairs, random_points, sample_weight))
     asked = of_folds(parts, pairs)
     known = np.array(pairs)
@@ -256,7 +256,7 @@ def of_folds(parts: Iterable[FoldModel], pairs: Pairs) -> Mask:
 
 
 def fold_spread(n_splits: int, share: float = 1.0) -> float:
-    """Variance of an estimate from K folds, of which a share of the points counts: with half the excess of (1)."""
+    """Variance of an estimate from K folds, with half the excess of (1)."""
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
@@ -293,7 +293,7 @@ def fold_models(
     sample_weight: ArrayLike | None = None,
     cv: Splitter = 10,
 ) -> Iterator[FoldModel]:
-    """Models of folds, with the rows that each is for and the names of the reference; see :func:`held_out`."""
+    """Models of folds, with their rows and the names of the reference; see :func:`held_out`."""
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -337,7 +337,7 @@ def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
 
 
 def predictions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array | Codes) -> Array | Codes:
-    """Decision value, or class, of every row by the model of its fold; that of the reference where it is in none."""
+    """Decision value, or class, of every row by the model of its fold, or the reference."""
     found = reference.copy()
     by_name = np.issubdtype(reference.dtype, np.integer)
     for part in parts:
@@ -378,7 +378,7 @@ def held_out(
 
 
 def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -> Mask | None:
-    """Rows that count: of random points, but for hubs, which no model does without; None where all do."""
+    """Rows that count: of random points, but for hubs; None where all do."""
     if random_points is None:
         return None
     random = np.asarray(random_points, dtype=bool)
@@ -386,7 +386,7 @@ def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -
 
 
 def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv: Splitter) -> tuple[Array, Mask]:
-    """Chance of "same" by models that saw no answer about both points of an answer, and whether it came."""
+    """Chance of "same" by models that saw neither point of an answer, and whether it came."""
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     chances = []
@@ -402,7 +402,7 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv:
 def _weighted_parts(
     cv: Splitter, X: MatrixLike, pairs: Pairs, sample_weight: ArrayLike | None
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Training rows and the rows whose decisions they are for: all rows of a fold's points, but those of weight 0."""
+    """Training rows and all rows of a fold's points, but those of weight 0."""
     shown, _, kept = weighted_rows(pairs, sample_weight)
     if kept is None:
         kept = np.arange(len(pairs))

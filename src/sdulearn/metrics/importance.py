@@ -145,7 +145,7 @@ def _judge(
 
 
 def _error(losses: Array, lost: Array, n_points: int) -> Array:
-    """Standard error of the lost agreement, times the slope of the accuracy in it, as these shuffles have it."""
+    """Standard error of the lost agreement, times the slope of the accuracy in it."""
     by_answer = lost.mean(axis=1)
     by_shuffle = lost.mean(axis=2)
     # No more answers count than their points make loose pairs.
