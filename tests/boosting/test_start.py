@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn.boosting.score_classifier import held_out_scores
+from sdulearn.boosting.estimators import held_out_scores
 from sdulearn.boosting.start import MOST_LOGIT, Features, LinearScore
 
 

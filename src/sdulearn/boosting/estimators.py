@@ -1,25 +1,49 @@
-"""PairBoostingClassifier, and PairModelCV: linear, linear after a kernel map, or trees, as held-out answers say."""
+"""PairBoostingClassifier, and PairModelCV: linear, linear after a kernel map, or trees, as held-out answers say.
+
+The fitted form of all models here is a linear score plus the mean of some boosters, one a fold. All folds go forward
+together, one tree each a round. After every round each point has a score by the booster that saw no answer about it,
+and the likelihood of *all* answers at these scores is the held-out likelihood: components that are too large for a
+fold need no other treatment. The model is the mean of the boosters at the best round, so no further fit is needed.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import partial
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
+from scipy import sparse
 from scipy.stats import rankdata
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.boosting.objective import PointLoss
-from sdulearn.boosting.rows import TrainingRows
-from sdulearn.boosting.score_classifier import ScoreClassifier, held_out_scores
-from sdulearn.boosting.start import LinearFits, LinearScore, fit_linear, fit_other
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
+from sdulearn.answers.graph import leave_out
+from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers
+from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
+from sdulearn.boosting.objective import PointLoss, make_pull
+from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
+from sdulearn.boosting.start import LinearFits, LinearScore, ModelScore, constant_start, fit_linear, fit_other
 from sdulearn.errors import InputError, require
-from sdulearn.progress import long_work
-from sdulearn.sklearn_private import fit_context, safe_indexing
-from sdulearn.types import Array, Estimator, MatrixLike
+from sdulearn.io.typed import finite, read
+from sdulearn.pairs import read_pairs, weighted_rows
+from sdulearn.progress import long_work, steps
+from sdulearn.sklearn_private import Interval, StrOptions, fit_context, safe_indexing
+from sdulearn.types import Array, Count, Estimator, Indices, MatrixLike, RandomState, Rows
 
+_ROWS_PER_THREAD = 10_000
+# Contributions of columns are means over so many rows.
+_ROWS = 500
+# A start says something where an answer is likelier by so much, in logarithms, than by one probability for all points,
+# of these logits.
+_TELLS = 0.01
+_CONSTANTS = np.linspace(0, 4, 17)
 MODELS = ("linear", "nystroem", "boosted")
 _FEWEST_COMPONENTS = 10
 _ROUNDING = 1e-12
@@ -32,6 +56,292 @@ _TIE = 0.25
 _TIE_IN_ALL = 1.0
 # Of a candidate: linear part, boosters, held-out likelihood by round, held-out scores of the points.
 Candidate = tuple[LinearFits, list[Any], Array, Array]
+
+
+class ScoreClassifier(OrderedClassifier):
+    """A linear score plus the mean of some boosters: the fitted form of all models here."""
+
+    FITTED: Mapping[str, Any] = {
+        **OrderedClassifier.FITTED,
+        "trees_": list[str],
+        "start_parts_": dict[str, Any],
+        "categories_": dict[str, list[Any]],
+        "n_rounds_": Count,
+        "feature_importances_": Any,
+    }
+
+    start_: LinearScore | ModelScore
+    boosters_: list[Any]
+    categories_: Categories
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left")],
+        "l2_regularization": [Interval(Real, 0, None, closed="left")],
+        "min_hessian": [Interval(Real, 0, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        **ANSWER_CONSTRAINTS,
+        "prior_strength": [Interval(Real, 0, None, closed="left")],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 0.1,
+        max_iter: int = 500,
+        max_leaf_nodes: int = 8,
+        l2_regularization: float = 1.0,
+        min_hessian: float = 1.0,
+        n_iter_no_change: int = 30,
+        n_classes: int = 2,
+        prior: float | None = None,
+        prior_strength: float = 3.0,
+        orientation: str = "majority",
+        error_rate: ErrorRateParameter = "auto",
+        answer_table: str | bool = "auto",
+        categorical_features: str | ArrayLike | None = "from_dtype",
+        cv: int = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_leaf_nodes = max_leaf_nodes
+        self.l2_regularization = l2_regularization
+        self.min_hessian = min_hessian
+        self.n_iter_no_change = n_iter_no_change
+        self.n_classes = n_classes
+        self.prior = prior
+        self.prior_strength = prior_strength
+        self.orientation = orientation
+        self.error_rate = error_rate
+        self.answer_table = answer_table
+        self.categorical_features = categorical_features
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "start_")
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        check_is_fitted(self)
+        rows = self._encoded(X, reset=False)
+        scores = self.start_.decide(rows)
+        if self.boosters_:
+            threads = self._threads(rows.shape[0])
+            scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
+        return self._ordered(scores)
+
+    def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
+        """Rows as a float matrix with NaN in the gaps."""
+        checks: dict[str, Any] = {
+            "accept_sparse": "csr",
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan",
+            "ensure_min_samples": 2 if reset else 1,
+        }
+        if not is_frame(X) and not self.categories_:
+            rows = validate_data(self, X, reset=reset, **checks)
+            # LightGBM knows scipy's matrices, not yet its arrays.
+            return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
+        # Names and their number first: encoding goes by them.
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return check_array(encode(X, self.categories_), estimator=self, input_name="X", **checks)
+
+    def _training_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TrainingRows, int]:
+        """Rows with their folds, and the seed of the whole fit."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        self.categories_ = find_categories(X, self.categorical_features)
+        rows = self._encoded(X, reset=True)
+        check_consistent_length(rows, y)
+        pairs, weight, kept = weighted_rows(read_pairs(y), sample_weight)
+        rows = rows if kept is None else rows[kept]
+        self._remember(pairs)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        layout = TrainingRows(
+            rows,
+            pairs,
+            weight,
+            n_values=self._n_values(),
+            n_folds=self.cv,
+            seed=seed,
+            n_classes=self.n_classes,
+            error_rate=self.error_rate,
+        )
+        if kept is not None:
+            layout.all_rows = kept[layout.all_rows]
+        return layout, seed
+
+    def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
+        """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.
+
+        What a linear model has wrong far from other rows, trees would have to take back. And where it says next to
+        nothing of held-out answers, trees leave it by chance alone: there they begin at a kernel map.
+        """
+        if self.n_classes > 2 and rows.leads_from_zero(self.n_classes):
+            answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes, self.answer_table)
+            return constant_start(rows, self.n_classes, answer_model)
+        start = fit_linear(self, rows, seed) if linear is None else linear
+        if self.n_classes > 2 or self._tells(rows, start):
+            return start
+        kernel = fit_linear(self, rows, seed, with_kernel=True)
+        return kernel if self._tells(rows, kernel) else start
+
+    def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
+        """Whether held-out answers are likelier by a start than by one probability for all points."""
+        loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
+        scores = held_out_scores(start.by_fold, rows.fold)
+        constant = max(loss.value(np.full_like(scores, z)) for z in _CONSTANTS)
+        return loss.value(scores) - constant > _TELLS * loss.n_known
+
+    def _threads(self, n_rows: int) -> int:
+        """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
+        return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
+
+    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Any], Array, Array]:
+        """Boost without each fold in turn; see the module's docstring.
+
+        Gives the boosters, with all rounds that were tried; the held-out log likelihood of an answer after each round,
+        first that of the start; and the held-out scores at the best round.
+        """
+        lightgbm = require("lightgbm", "boosting")
+        pull = make_pull(rows.graph, start.pull, self.prior_strength)
+        whole = PointLoss(rows.graph, self.n_classes, start.answer_model)
+        losses = [
+            PointLoss(leave_out(rows.graph, rows.fold == k), self.n_classes, start.answer_model)
+            for k in range(len(start.by_fold))
+        ]
+        parameters = self._tree_parameters(rows.graph.n_points, seed)
+        data = lightgbm.Dataset(rows.points, categorical_feature=sorted(self.categories_), params=parameters)
+        boosters = [lightgbm.Booster(parameters, data) for _ in losses]
+        scores = start.by_fold.copy()
+
+        def slopes(k: int, trees: Array, _: object) -> tuple[Array, Array]:
+            scores[k] = start.by_fold[k] + trees
+            return losses[k].slopes(scores[k], pull)
+
+        curve: list[float] = []
+        # They end when more bring nothing.
+        for round_ in steps(iter(range(self.max_iter + 1)), "rounds of trees"):
+            for k, booster in enumerate(boosters):
+                # LightGBM asks for the slopes at what the trees before this round say.
+                booster.update(fobj=partial(slopes, k))
+            held_out = held_out_scores(scores, rows.fold)
+            curve.append(whole.value(held_out) / whole.n_known)
+            best = int(np.argmax(curve))
+            if best == round_:
+                best_scores = held_out
+            elif round_ - best >= self.n_iter_no_change:
+                break
+        return boosters, np.array(curve), best_scores
+
+    def _tree_parameters(self, n_points: int, seed: int) -> dict[str, Any]:
+        """What LightGBM is asked for."""
+        return {
+            "objective": "none",
+            "num_class": self.n_classes if self.n_classes > 2 else 1,
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.max_leaf_nodes,
+            "lambda_l2": self.l2_regularization,
+            "min_sum_hessian_in_leaf": self.min_hessian,
+            # Held-out and unlabeled points count as rows but have (nearly) no curvature.
+            "min_data_in_leaf": 1,
+            "feature_pre_filter": False,
+            "deterministic": True,
+            "force_col_wise": True,
+            "num_threads": self._threads(n_points),
+            "seed": seed,
+            "verbosity": -1,
+        }
+
+    def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Any], curve: Array) -> Self:
+        """Keep what was found, the boosters up to the best round of the curve: none where no tree helps."""
+        self.n_classes_ = self.n_classes
+        self.classes_ = class_numbers(self.n_classes)
+        self.order_ = np.arange(self.n_classes)
+        self.prior_ = start.prior
+        self.answer_model_ = start.answer_model
+        self.start_ = start.score
+        self.n_rounds_ = int(np.argmax(curve))
+        self.n_iter_ = max(1, len(curve) - 1)
+        self.boosters_ = boosters if self.n_rounds_ else []
+        for booster in self.boosters_:
+            for _ in range(booster.current_iteration() - self.n_rounds_):
+                booster.rollback_one_iter()
+            booster.free_dataset()
+        self.trees_ = [trees_text(booster) for booster in self.boosters_]
+        self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
+        fold_models = []
+        for k, score in enumerate(start.folds):
+            fold = copy(self)
+            fold.start_ = score
+            fold.boosters_ = self.boosters_[k : k + 1]
+            fold_models.append((rows.all_rows[rows.fold[rows.all_points] == k], fold))
+        self.fold_models_ = fold_models
+        return self
+
+    @property
+    def start_parts_(self) -> dict[str, Array]:
+        """The linear score as arrays, for the model file."""
+        return self.start_.parts()
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        """Take over what a model file holds, every part checked."""
+        parts = read(dict[str, Any], fitted.pop("start_parts_"))
+        super()._restore(fitted)
+        # Before anything is built of that many features.
+        if finite(self.feature_importances_).shape != (self.n_features_in_,):
+            raise InputError("importances and number of features do not fit together")
+        self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
+        self.start_ = LinearScore.from_parts(parts, self._n_values(), self.n_classes_)
+        shape = (self.n_features_in_, self.n_classes_)
+        texts = [write_trees(read_trees(text, *shape), *shape) for text in self.trees_]
+        self.boosters_ = [require("lightgbm", "boosting").Booster(model_str=text) for text in texts]
+
+    def _n_values(self) -> Indices:
+        """Number of values of each column, 0 for numbers."""
+        return np.array([len(self.categories_.get(j, ())) for j in range(self.n_features_in_)], dtype=np.intp)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
+    """The score of each point by the model without its fold; that of a hub, which is in none, by the mean."""
+    stacked = np.asarray(scores)
+    chosen = stacked[np.maximum(fold, 0), np.arange(len(fold))]
+    chosen[fold < 0] = stacked[:, fold < 0].mean(axis=0)
+    return chosen
+
+
+def mean_contributions(start: LinearScore | ModelScore, boosters: list[Any], X: Rows) -> Array:
+    """Mean absolute contribution of each column to the score, of sum 1.
+
+    The contribution of a column to the trees is its Shapley value, as LightGBM computes it; to the linear start it is
+    ``coef (x - mean)``. Both are in units of the score, so they add up. Of a kernel map it is the change of the
+    score where the column is set to its mean.
+    """
+    some = X[: _ROWS * max(1, X.shape[0] // _ROWS) : max(1, X.shape[0] // _ROWS)]
+    total = start.contributions(some)
+    n_rows, n_features, n_scores = total.shape
+    some = some.toarray() if sparse.issparse(some) else some
+    for booster in boosters:
+        found = booster.predict(some, pred_contrib=True, num_threads=1).reshape(n_rows, n_scores, n_features + 1)
+        # The last column is the mean of the score.
+        total = total + found[:, :, :-1].transpose(0, 2, 1) / len(boosters)
+    size = np.abs(total).mean(axis=(0, 2))
+    return np.asarray(size / size.sum()) if size.sum() > 0 else size
 
 
 def with_parameters_of(parent: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -33,7 +33,7 @@ from sdulearn.types import Array, Estimator, Indices, Rows
 if TYPE_CHECKING:
     from sdulearn.answers.answer_model import AnswerModel
     from sdulearn.base import LinearClassifier
-    from sdulearn.boosting.score_classifier import ScoreClassifier
+    from sdulearn.boosting.estimators import ScoreClassifier
     from sdulearn.prior import PriorEstimate
 
 # One-hot columns of a category with more values would outweigh all others; the trees still see it.
