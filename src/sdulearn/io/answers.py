@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ _WORDS = {
 }
 # A column called so asks the other way round: there yes and 1 mean that two are different.
 _ASKS_DIFFERENT = re.compile("differ|distinct|dissimilar|versch|unterschied|ungleich|divers|distint|ongelijk")
+_PLAIN_WORDS = {"yes", "y", "ja", "oui", "si", "no", "n", "nein", "non", "nee", "1", "0", "-1", "true", "false"}
 _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words.split()}
 # How often those who say so take themselves to be right.
 _STATED = {"definitely": 0.95, "surely": 0.95, "sure": 0.95, "probably": 0.75, "rather": 0.75, "unsure": 0.5}
@@ -141,22 +142,11 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     decided = {role: column for role, column in sheet.columns.items() if column in sheet.header}
     roles = _find_columns(name, sheet.header, {**decided, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
     places = {role: sheet.header.index(column) for role, column in roles.items()}
-    rows: list[dict[str, Any]] = []
-    bad: list[BadRow] = []
-    for line, cells in sheet.rows:
-        row = _parse(cells, places)
-        if isinstance(row, str):
-            bad.append(BadRow(line, row))
-        else:
-            rows.append({**row, "line": line})
+    parsed = [(line, _parse(cells, places)) for line, cells in sheet.rows]
+    rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
+    bad = [BadRow(line, row) for line, row in parsed if isinstance(row, str)]
     meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
-    plainly = {"yes", "y", "ja", "oui", "si", "no", "n", "nein", "non", "nee", "1", "0", "-1", "true", "false"}
-    if _ASKS_DIFFERENT.search(_label_text(roles["label"])) and (unclear := plainly & meaning.keys() - words.keys()):
-        raise InputError(
-            f"{name}: column {quoted(roles['label'])} seems to ask whether two are different. Say what "
-            f"{listed(sorted(map(quoted, unclear)))} mean there, for example: `words={{'yes': 'dissimilar', 'no': "
-            "'similar'}`."
-        )
+    _refuse_reversed(name, roles["label"], meaning.keys() - words.keys())
     for row in rows:
         if row["label"] not in meaning:
             wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
@@ -186,6 +176,16 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         seconds=_seconds(texts["seconds"], roles["seconds"]) if "seconds" in roles else None,
         certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
+
+
+def _refuse_reversed(name: str, column: str, guessed: Set[str]) -> None:
+    """Refuse to guess what yes and 1 mean where a column asks whether two are different."""
+    if _ASKS_DIFFERENT.search(_label_text(column)) and (unclear := _PLAIN_WORDS & guessed):
+        raise InputError(
+            f"{name}: column {quoted(column)} seems to ask whether two are different. Say what "
+            f"{listed(sorted(map(quoted, unclear)))} mean there, for example: `words={{'yes': 'dissimilar', 'no': "
+            "'similar'}`."
+        )
 
 
 def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
