@@ -36,7 +36,7 @@ FLOORS = [
         (
             "text_columns", "image_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
             "io.tables", "io.rows", "io.survey", "io.embeddings", "io.labels", "streaming", "io.answer_log",
-            "io.importers", "io.answers", "report", "table_model", "io.model_file", "io.onnx", "workflow",
+            "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
         ),
         ("asking",),
         ("planning",),

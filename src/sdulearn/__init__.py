@@ -7,14 +7,13 @@ from sdulearn.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sdulearn.boosting import PairBoostingClassifier, PairModelCV
-    from sdulearn.io.model_file import load_model
     from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
     from sdulearn.linear import SDUClassifier, SDUClassifierCV
     from sdulearn.model_selection import PairKFold
     from sdulearn.pairs import stack_pairs
     from sdulearn.prior import PriorEstimate, estimate_prior
     from sdulearn.report.records import FitReport
-    from sdulearn.table_model import TableModel
+    from sdulearn.table_model import TableModel, load_model
     from sdulearn.torch import PairNetworkClassifier
     from sdulearn.workflow.fit import fit_table
 
@@ -33,7 +32,7 @@ _HOMES = {
     "TableModel": "table_model",
     "estimate_prior": "prior",
     "fit_table": "workflow.fit",
-    "load_model": "io.model_file",
+    "load_model": "table_model",
     "stack_pairs": "pairs",
 }
 

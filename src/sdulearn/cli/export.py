@@ -11,8 +11,8 @@ import argparse
 from pathlib import Path
 
 from sdulearn.cli import options as cli
-from sdulearn.io.model_file import load_model
 from sdulearn.io.onnx import as_table_model, export_onnx, onnx_columns
+from sdulearn.table_model import load_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,9 +15,8 @@ from sdulearn.cli import options as cli
 from sdulearn.columns import CATEGORY, Column
 from sdulearn.errors import quoted, shortened
 from sdulearn.io import container
-from sdulearn.io.model_file import load_model
 from sdulearn.report.facts import as_data, facts, facts_of_estimator, lines
-from sdulearn.table_model import TableModel
+from sdulearn.table_model import TableModel, load_model
 from sdulearn.types import Estimator
 
 

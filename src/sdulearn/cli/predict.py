@@ -33,9 +33,8 @@ from sdulearn.cli import options as cli
 from sdulearn.errors import InputError, ModelFileError, shortened
 from sdulearn.io.files import as_cell, file_format, written_whole
 from sdulearn.io.ids import id_texts
-from sdulearn.io.model_file import load_model
 from sdulearn.progress import RowProgress
-from sdulearn.table_model import TableModel
+from sdulearn.table_model import TableModel, load_model
 from sdulearn.workflow.predict import (
     Predictions,
     asked_rows,
