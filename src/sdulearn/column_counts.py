@@ -22,7 +22,6 @@ from sdulearn.columns import (
     FALSE,
     IMAGE,
     NUMBER,
-    TEXT,
     TRUE,
     Column,
     Columns,
@@ -303,10 +302,9 @@ def decide(
 
 def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missing: str) -> tuple[Column, Array]:
     """A column of texts or pictures, and its moments: one deviation for all, so that components keep their weight."""
-    kind = TEXT if isinstance(maker, TextFeatures) else IMAGE
     deviation = np.full(maker.width, np.sqrt(X.var(axis=0).mean()))
-    fill = 0.0 if missing == "mean" and kind == IMAGE else None
-    return Column(name, kind, fill=fill), np.array([X.mean(axis=0), deviation])
+    fill = 0.0 if missing == "mean" and maker.kind == IMAGE else None
+    return Column(name, maker.kind, fill=fill), np.array([X.mean(axis=0), deviation])
 
 
 def _decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:

@@ -179,11 +179,8 @@ class Columns:
         """Features of texts or pictures, and how many texts are unknown or pictures unreadable."""
         maker = self.makers[column.name]
         cells = values.cast(require("pyarrow", "files").string()).to_pylist()
-        if isinstance(maker, TextFeatures):
-            X, n_unknown = maker.transform(cells)
-        else:
-            where = f"{name}: column {quoted(column.name)}"
-            X, n_unknown = maker.transform(where, cells, self.image_root, column.fill is None)
+        where = f"{name}: column {quoted(column.name)}"
+        X, n_unknown = maker.transform(cells, where, self.image_root, column.fill is None)
         return X.T, n_unknown
 
     def _expand(self, column: Column, part: slice, block: Array, where: Where = in_row) -> int:
@@ -246,10 +243,8 @@ class Columns:
         maker = self.makers.get(name)
         if not name:
             return f"{count:,} rows have no value in the columns that are read, and were left out"
-        if isinstance(maker, ImageFeatures):
-            what = "pictures in column {} cannot be read and count as the mean picture"
-        elif maker is not None:
-            what = "texts in column {} have no word in common with those of training"
+        if maker is not None:
+            what = maker.unseen
         elif any(column.name == name and column.kind == CATEGORY for column in self.columns):
             what = "texts in column {} did not occur in training and count as none of its categories"
         else:
@@ -268,8 +263,8 @@ def check_layout(layout: Columns) -> None:
         raise InputError("Two columns have one name.")
     for column in layout.columns:
         is_text = column.kind == CATEGORY
-        kind = {TextFeatures: TEXT, ImageFeatures: IMAGE}.get(type(layout.makers.get(column.name)))
-        if kind != (column.kind if column.kind in (TEXT, IMAGE) else None):
+        made = layout.makers[column.name].kind if column.name in layout.makers else None
+        if made != (column.kind if column.kind in (TEXT, IMAGE) else None):
             raise InputError(f"Column {quoted(column.name)} is not described as its kind needs it.")
         if bool(column.categories) != is_text or len(set(column.categories)) != len(column.categories):
             raise InputError(f"The categories of column {quoted(column.name)} are none, or two are alike.")

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -40,6 +41,9 @@ class ImageFeatures:
     centre: Array  # (n_descriptors,)
     components: Array  # (n_descriptors, width)
 
+    kind: ClassVar[Literal["image"]] = "image"
+    unseen: ClassVar[str] = "pictures in column {} cannot be read and count as the mean picture"
+
     def __post_init__(self) -> None:
         if self.centre.shape != (N_DESCRIPTORS,) or self.components.ndim != 2 or len(self.components) != N_DESCRIPTORS:
             raise InputError("Descriptors of pictures and their components do not fit together.")
@@ -65,7 +69,7 @@ class ImageFeatures:
         """A name for each feature."""
         return [f"{column} {k}" for k in range(1, self.width + 1)]
 
-    def transform(self, where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> tuple[Array, int]:
+    def transform(self, cells: Sequence[str | None], where: str, root: Path, refuse: bool) -> tuple[Array, int]:
         """Features of pictures, 0 as of the mean picture where one cannot be read, and how many those are."""
         found = (descriptors(where, cells, root, refuse) - self.centre) @ self.components
         unread = np.isnan(found).any(axis=1)

@@ -369,8 +369,7 @@ def _columns(found: container.Header, mean: Array, scale: Array, arrays: contain
     columns = read(tuple[Column, ...], found["columns"])
     makers: dict[str, TextFeatures | ImageFeatures] = {}
     for one in columns:
-        if one.kind in (TEXT, IMAGE):
-            kind: Any = TextFeatures if one.kind == TEXT else ImageFeatures
+        if kind := {TEXT: TextFeatures, IMAGE: ImageFeatures}.get(one.kind):
             terms = read(dict[str, tuple[str, ...]], found["makers"][one.name])
             names = [field.name for field in fields(kind) if field.name not in terms]
             makers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})

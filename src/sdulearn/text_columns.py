@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -41,6 +42,9 @@ class TextFeatures:
     pieces: tuple[str, ...]  # three and four characters within a word
     weights: Array  # (n_terms,), inverse document frequencies
     components: Array  # (n_terms, width)
+
+    kind: ClassVar[Literal["text"]] = "text"
+    unseen: ClassVar[str] = "texts in column {} have no word in common with those of training"
 
     def __post_init__(self) -> None:
         terms = len(self.words) + len(self.pieces)
@@ -74,7 +78,9 @@ class TextFeatures:
         top = np.argsort(-np.abs(self.components[: len(self.words) or None]), axis=0, kind="stable")[:3]
         return [f"{column} {k} ({', '.join(words[top[:, k - 1]])})" for k in range(1, self.width + 1)]
 
-    def transform(self, texts: Sequence[str | None]) -> tuple[Array, int]:
+    def transform(
+        self, texts: Sequence[str | None], _where: str = "", _root: Path | None = None, _refuse: bool = False
+    ) -> tuple[Array, int]:
         """Features of texts, and how many of these have no known term; a missing text is an empty one."""
         pieces = [np.empty((0, self.width))]
         n_unknown = 0

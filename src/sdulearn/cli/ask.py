@@ -16,6 +16,7 @@ import secrets
 import shlex
 import threading
 import webbrowser
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -46,6 +47,7 @@ from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, SdulearnError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
+from sdulearn.io.ids import repeated_id
 from sdulearn.io.labels import read_labels
 from sdulearn.io.typed import plain
 from sdulearn.report.facts import ITEMS_SHOWN, lines, sentence, unreadable
@@ -232,8 +234,9 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
             id_column=arguments.id,
             **table_options(arguments),
         )
-    if len(set(ids)) < len(ids):
-        raise InputError(f"{arguments.table}: an id stands on two rows. Name another column with `id_column`.")
+    name, times = Counter(ids).most_common(1)[0]
+    if times > 1:
+        raise repeated_id(name, times)
     if len(ids) < n_rows:
         say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
     arguments.grown_from = [size for size in sizes[:-1] if size < n_rows]

@@ -133,6 +133,14 @@ def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
     return list(map(str, rows.tolist())) if id_column is None else id_texts(batch[id_column]).to_pylist()
 
 
+def repeated_id(name: str, times: int) -> InputError:
+    """The error of an id that several rows have."""
+    return InputError(
+        f"The table's ids must tell rows apart, but {quoted(name)} occurs {times:,} times. Name another column with "
+        "`id_column`, or make them unique."
+    )
+
+
 # How ids may be spelled otherwise in the table.
 _ALIKE: dict[str, Callable[[str], str]] = {
     "leading zeros": lambda text: text.lstrip("0"),

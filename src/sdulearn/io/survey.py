@@ -236,9 +236,7 @@ def decided(
             made[name] = ImageFeatures.fit(where, cells, image_root, missing != "mean")
     how = chosen, missing, max_categories, made, table.where, table.mark != ";"
     columns = decide(table.name, table.types, counts, wanted.guessed, *how)
-    vectors = [
-        part.start for one, part in zip(columns.columns, columns.features, strict=True) if one.name in table.together
-    ]
+    vectors = [part.start for one, part in columns.parts if one.name in table.together]
     columns.scale[vectors] = np.sqrt(np.mean(columns.scale[vectors] ** 2)) if vectors else 1.0
     return replace(columns, image_root=image_root)
 

@@ -21,10 +21,10 @@ from sdulearn.answers.checks import check_answers, majority_votes
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
-from sdulearn.errors import InputError, quoted, require
+from sdulearn.errors import InputError, require
 from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, TableFile, folder_of, is_location
-from sdulearn.io.ids import ids_of, is_row_number, unknown_ids
+from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import (
     MOST_TEXTS,
@@ -302,7 +302,7 @@ def _decoded(column: ArrowColumn) -> ArrowColumn:
 def _population(table: Table, columns: Columns, n_rows: int, X: Rows) -> Population:
     """The whole table; features that share a scale have a variance of their own in the rows that are kept."""
     variance = columns.scale**2
-    for column, part in zip(columns.columns, columns.features, strict=True):
+    for column, part in columns.parts:
         if column.name in columns.makers or column.name in table.together:
             variance[part] = X[:, part].var(axis=0)
     return Population(n_rows, columns.mean, variance, off_mode(X))
@@ -319,9 +319,7 @@ def _places(id_column: str | None, wanted: Wanted, found: Survey) -> dict[str, i
         return {}
     if not hits.unique:
         often = int(np.argmax(hits.times))
-        raise InputError(
-            f"The table's ids must tell rows apart, but {quoted(wanted.ids[often])} occurs {hits.times[often]:,} times."
-        )
+        raise repeated_id(wanted.ids[often], int(hits.times[often]))
     return {name: row for name, row in zip(wanted.ids, hits.rows.tolist(), strict=True) if row >= 0}
 
 

@@ -22,11 +22,11 @@ from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.base import posterior_of
 from sdulearn.blocks import Sums, add_all
 from sdulearn.columns import Where, in_row
-from sdulearn.errors import FileError, InputError, quoted, require
+from sdulearn.errors import FileError, InputError, require
 from sdulearn.io.answers import read_answers
 from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, TableFile, folder_of, is_location, written_whole
-from sdulearn.io.ids import find_ids, named_id_column
+from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import stack_pairs
@@ -229,8 +229,7 @@ def _posterior(
         p[place[place >= 0]] = found.probability[place >= 0]
         times += np.bincount(place[place >= 0], minlength=len(names))
     if (times > 1).any():
-        often = quoted(names[int(np.argmax(times))])
-        raise InputError(f"The table's ids must tell rows apart, but {often} occurs {times.max():,} times.")
+        raise repeated_id(names[int(np.argmax(times))], int(times.max()))
     there = {name: k for k, name in enumerate(names) if times[k]}
     used = usable_answers(answers, there, skip_bad, False, partial(why_unknown, table, reader.id_column))
     ends = used["ends"]
