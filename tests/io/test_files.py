@@ -2,6 +2,7 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -39,6 +40,24 @@ def test_a_write_that_fails_leaves_everything_as_it_was(tmp_path, there):
     assert [one.name for one in tmp_path.iterdir()] == ["out.csv"] * there
     if there:
         assert path.read_text() == "old"
+
+
+def test_two_threads_may_write_one_file(tmp_path):
+    """Whoever reads meanwhile sees one of the two, whole; nothing is left behind."""
+    path = tmp_path / "model.sdu"
+    texts = [letter * 100_000 for letter in "ab"]
+
+    def write(text):
+        for _ in range(20):
+            with written_whole(path) as draft:
+                draft.write_text(text)
+
+    with ThreadPoolExecutor(2) as pool:
+        writing = [pool.submit(write, text) for text in texts]
+        while not all(one.done() for one in writing):
+            assert not path.exists() or path.read_text() in texts
+    assert [one.result() for one in writing] == [None, None]
+    assert [file.name for file in tmp_path.iterdir()] == ["model.sdu"]
 
 
 def test_old_drafts_of_killed_processes_are_cleared_away(tmp_path):
