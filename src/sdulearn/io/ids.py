@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdulearn.errors import InputError, listed, quoted, require, shortened
+from sdulearn.errors import InputError, listed, quoted, require
 from sdulearn.io.files import as_text
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes
 
@@ -78,16 +78,10 @@ def may_hold_ids(name: str, dtype: ArrowType) -> bool:
     return types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype)
 
 
-def named_id_column(
-    table: str, names: Sequence[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS
-) -> str | None:
+def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS) -> str | None:
     """The wanted column of ids (None for ""), else the first usual one that is there."""
     if wanted is None:
         return next((name for name in usual if name in names), None)
-    if wanted and wanted not in names:
-        raise InputError(
-            f"{table} has no column {quoted(wanted)} to take ids from. Its columns: {listed(map(shortened, names))}."
-        )
     return wanted or None
 
 

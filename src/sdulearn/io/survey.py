@@ -183,7 +183,8 @@ def look_for(
     """All columns but those left out; without a name the ids of answers tell which column holds them."""
     table.check_columns({"leave out": left_out, "read as categories": categories})
     table.check_columns({"read as texts": text, "take pictures from": images})
-    named = named_id_column(table.name, list(table.types), id_column)
+    table.check_columns({"take ids from": [id_column or None]})
+    named = named_id_column(table.types, id_column)
     made = {*text, *images}
     free = [name for name in table.types if name not in left_out]
     asked = answer_ids if id_column is None else ()

@@ -199,7 +199,8 @@ def _opened(
         return Reader(model, str(path), (), None), Table(str(path), "svm", {}, parts)
     table = with_embedding(open_table(path), embedding)
     names = list(table.types)
-    id_column = named_id_column(table.name, names, id_column, (columns.id_column,))
+    table.check_columns({"take ids from": [id_column or None]})
+    id_column = named_id_column(names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
     return Reader(model, table.name, needed, id_column, table.where), table
 
