@@ -69,6 +69,16 @@ def by_code(found):
     return {fact.code: fact for fact in found}
 
 
+def changed(model, **change):
+    return replace(model, report=replace(model.report, **change))
+
+
+def said(model, code, **change):
+    """What a model says under a code where its report is another one; None where it says nothing."""
+    found = by_code(facts(changed(model, **change)))
+    return sentence(found[code]) if code in found else None
+
+
 def numbers(text):
     """The numbers of a sentence, as digits without commas, in per cent or not."""
     return {float(one.replace(",", "").rstrip(".")) for one in re.findall(r"(?<![\w.])\d[\d,]*\.?\d*", text)}
@@ -96,7 +106,7 @@ def test_facts_come_in_the_order_to_be_read(table_model, many_classes):
         "understood", "table_read", "columns_read", "settings", "answer_counts", "doubtful", "strengths", "importances",
     ]  # fmt: skip
     noted = (Finding("repeated_questions", "info", {"count": 2}), *table_model.report.findings)
-    found = facts(replace(table_model, report=replace(table_model.report, findings=noted)))
+    found = facts(changed(table_model, findings=noted))
     assert [fact.severity for fact in found[2:7]] == ["result", "warning", "warning", "info", "result"]
 
 
@@ -149,8 +159,7 @@ def test_charts_show_the_numbers(table_model, many_classes):
     assert "&lt;50&gt;" not in text
     assert "60 rows were asked about. By features and answers together, the mean probability of their" in text
     assert "classes is 75.0%. See" in text
-    poor = replace(table_model.report, accuracy=replace(table_model.report.accuracy, low=0.4))
-    text = page(replace(table_model, report=poor), "m")
+    text = page(changed(table_model, accuracy=replace(table_model.report.accuracy, low=0.4)), "m")
     assert "left:40.0%;width:55.0%" in text
     assert "<span>0%</span>" in text
     text = page(many_classes, "m")
@@ -163,7 +172,7 @@ def test_charts_show_the_numbers(table_model, many_classes):
 
 
 def test_a_model_without_findings_and_a_report_of_a_file(table_model, tmp_path):
-    model = replace(table_model, report=replace(table_model.report, findings=()))
+    model = changed(table_model, findings=())
     model.write_report(tmp_path / "r.html", model_path="model.sdu")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Nothing in the data disagrees" in text
@@ -178,65 +187,60 @@ def test_a_model_without_findings_and_a_report_of_a_file(table_model, tmp_path):
     assert "<h1>r.html</h1>" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-def accuracy_with(model, **change):
-    report = replace(model.report, accuracy=replace(model.report.accuracy, **change))
-    return sentence(by_code(facts(replace(model, report=report)))["headline"])
-
-
 def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
-    assert accuracy_with(table_model) == (
-        "Estimated accuracy: 90.0% (95% interval 80.0% to 95.0%), by 60 held-out answers."
-    )
-    assert "by 60 random questions" in accuracy_with(table_model, basis="random questions")
+    accuracy = table_model.report.accuracy
+    for change, words in (
+        ({}, "90.0% (95% interval 80.0% to 95.0%), by 60 held-out answers."),
+        ({"basis": "random questions"}, "90.0% (95% interval 80.0% to 95.0%), by 60 random questions."),
+        ({"basis": "random questions", "n_answers": 9}, "unknown by 9 random questions. It takes 10; ask more."),
+        ({"n_answers": 0}, "unknown. No question"),
+    ):
+        text = said(table_model, "headline", accuracy=replace(accuracy, **change))
+        assert text.startswith(f"Estimated accuracy: {words}")
     agrees = "The model agrees with 82.0% of the held-out answers."
-    assert sentence(by_code(facts(table_model))["agreement_of_two"]) == agrees
-    unchecked = replace(table_model, report=replace(table_model.report, annotators=()))
-    assert sentence(by_code(facts(unchecked))["agreement_of_two"]) == (
+    assert said(table_model, "agreement_of_two") == agrees
+    assert said(table_model, "agreement_of_two", annotators=()) == (
         f"{agrees} All are taken to be right; wrong ones make the accuracy too low."
     )
-    few = accuracy_with(table_model, basis="random questions", n_answers=9)
-    assert few == "Estimated accuracy: unknown by 9 random questions. It takes 10; ask more."
-    assert accuracy_with(table_model, n_answers=0).startswith("Estimated accuracy: unknown. No question")
     agreement = many_classes.report.agreement
-    assert sentence(by_code(facts(many_classes))["headline"]) == (
+    assert said(many_classes, "headline") == (
         'Agreement with held-out answers: 91.0% (95% interval 85.0% to 95.0%); 80.0% of "same" and 95.0% of '
         '"different" answers; the accuracy of more than two classes is unknown without `labels`.'
     )
     for basis, words in (("labels", "labelled rows"), ("groups", "slightly too high"), ("random questions", "follow")):
         known = replace(agreement, accuracy=Share(0.7, 0.6, 0.8, 12.4), basis=basis)
-        found = by_code(facts(replace(many_classes, report=replace(many_classes.report, agreement=known))))
-        text = sentence(found["headline"])
+        text = said(many_classes, "headline", agreement=known)
         assert text.startswith("Estimated accuracy: 70.0% (95% interval 60.0% to 80.0%), by ")
         assert words in text
         assert "effective number of rows: 12" in text
-        assert sentence(found["agreement"]).startswith("Agreement with held-out answers: 91.0%")
+        assert said(many_classes, "agreement", agreement=known).startswith("Agreement with held-out answers: 91.0%")
     none = replace(agreement, agreement=Share(np.nan, 0.0, 1.0, 0))
-    found = by_code(facts(replace(many_classes, report=replace(many_classes.report, agreement=none))))
-    assert "unknown" in sentence(found["headline"])
+    assert "unknown" in said(many_classes, "headline", agreement=none)
 
 
 def test_it_begins_with_what_was_learned_and_what_to_do(table_model, many_classes):
-    def said(model=table_model, **change):
-        found = by_code(facts(replace(model, report=replace(model.report, **change))))
-        return sentence(found["learned"]), sentence(found["next"])
+    def opening(model=table_model, **change):
+        return said(model, "learned", **change), said(model, "next", **change)
 
-    learned, then = said()
+    learned, then = opening()
     assert learned == "Learned 2 classes with a linear model from 60 answers (p.csv) and 1,000 rows (t.csv)."
     assert then == "Next: look at 2 warnings below, then predict the classes of other rows (`predict`)."
-    learned, then = said(findings=(), n_labels=1, table="the table", model_choice=ModelChoice("boosted"))
+    learned, then = opening(findings=(), n_labels=1, table="the table", model_choice=ModelChoice("boosted"))
     assert learned == "Learned 2 classes (no, yes) with boosted trees from 60 answers (p.csv), 1 label and 1,000 rows."
     assert then == "Next: predict the classes of other rows (`predict`), or ask more: the interval is wide."
     narrow = replace(table_model.report.accuracy, low=0.88)
-    assert said(findings=(), n_labels=1, accuracy=narrow)[1] == "Next: predict the classes of other rows (`predict`)."
+    assert (
+        opening(findings=(), n_labels=1, accuracy=narrow)[1] == "Next: predict the classes of other rows (`predict`)."
+    )
     named = Finding("names_uncertain", "warning", {})
-    assert said(findings=(named,))[1].startswith(
+    assert opening(findings=(named,))[1].startswith(
         "Next: name the classes by a few labelled rows (`labels`), and predict"
     )
     useless = Finding("no_better_than_guessing", "warning", {"low": 0.4})
-    assert said(findings=(useless,))[1].startswith("Next: ask about more pairs, or look for features")
+    assert opening(findings=(useless,))[1].startswith("Next: ask about more pairs, or look for features")
     unknown = replace(table_model.report.accuracy, n_answers=0)
-    assert said(accuracy=unknown)[1].startswith("Next: ask about random rows too")
-    assert said(many_classes)[0].startswith("Learned 3 classes (a, b, c) with a linear model from 60 answers")
+    assert opening(accuracy=unknown)[1].startswith("Next: ask about random rows too")
+    assert opening(many_classes)[0].startswith("Learned 3 classes (a, b, c) with a linear model from 60 answers")
 
 
 def test_a_report_prints_as_its_model_does(table_model, many_classes):
@@ -249,23 +253,21 @@ def test_a_report_prints_as_its_model_does(table_model, many_classes):
 
 
 def test_annotators_are_named_where_there_is_something_to_say(table_model):
-    def said(*annotators):
-        report = replace(table_model.report, annotators=annotators)
-        found = by_code(facts(replace(table_model, report=report)))
-        return sentence(found["annotators"]) if "annotators" in found else None
+    def told(*annotators):
+        return said(table_model, "annotators", annotators=annotators)
 
     sure = AnnotatorReport("Ann", 0.1, 0.05, 0.2, True, 60)
-    assert said(sure) == "Wrong answers: Ann, 10.0% of 60 (95% interval 5.0% to 20.0%)."
-    assert said(AnnotatorReport("", 0.0, 0.0, 0.1, True, 60)) is None
-    assert said() is None
+    assert told(sure) == "Wrong answers: Ann, 10.0% of 60 (95% interval 5.0% to 20.0%)."
+    assert told(AnnotatorReport("", 0.0, 0.0, 0.1, True, 60)) is None
+    assert told() is None
     unknown = AnnotatorReport("Bob", 0.0, 0.0, 1.0, False, 7)
-    assert said(sure, unknown).endswith("; Bob, 7 answers, assumed right, as there is nothing to compare them with.")
-    assert said(AnnotatorReport("", 0.02, 0.02, 0.02, True, 9)) == "Wrong answers: 2.0% of 9."
-    assert "close to the usual 2%" in said(AnnotatorReport("", 0.02, 0.0, 0.07, True, 9))
-    assert "close to" not in said(AnnotatorReport("", 0.02, 0.0, 0.06, True, 9))
+    assert told(sure, unknown).endswith("; Bob, 7 answers, assumed right, as there is nothing to compare them with.")
+    assert told(AnnotatorReport("", 0.02, 0.02, 0.02, True, 9)) == "Wrong answers: 2.0% of 9."
+    assert "close to the usual 2%" in told(AnnotatorReport("", 0.02, 0.0, 0.07, True, 9))
+    assert "close to" not in told(AnnotatorReport("", 0.02, 0.0, 0.06, True, 9))
     many = [AnnotatorReport(f"w{k}", k / 100, 0.0, 0.2, True, 60) for k in range(9)]
-    assert re.match(r"Wrong answers: .*\. Of 9 people, most often wrong: w8, 8.0% of 60 .*; w7.*; w6", said(*many))
-    assert "w5" not in said(*many)
+    assert re.match(r"Wrong answers: .*\. Of 9 people, most often wrong: w8, 8.0% of 60 .*; w7.*; w6", told(*many))
+    assert "w5" not in told(*many)
 
 
 def test_what_was_read(table_model, waveform):
@@ -280,10 +282,8 @@ def test_what_was_read(table_model, waveform):
     assert "about 110 points; 58 of the 60 are independent, the rest follow from them; 3 unsure." in sentence(
         found["answers_used"]
     )
-    loose = replace(table_model, report=replace(table_model.report, n_points=120))
-    assert "about 120 points, each in one answer; 3 unsure." in sentence(by_code(facts(loose))["answers_used"])
-    chain = replace(table_model, report=replace(table_model.report, n_independent=60))
-    assert "all are independent" in sentence(by_code(facts(chain))["answers_used"])
+    assert "about 120 points, each in one answer; 3 unsure." in said(table_model, "answers_used", n_points=120)
+    assert "all are independent" in said(table_model, "answers_used", n_independent=60)
     sparse = by_code(facts(replace(table_model, columns=Columns.sparse(1, np.ones(21)))))
     assert sentence(sparse["table_read"]).startswith("t.csv: 1,000 rows, 21 features, rows numbered from 0")
     assert "columns_read" not in sparse
