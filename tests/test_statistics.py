@@ -64,19 +64,6 @@ def test_weights_and_a_large_mean(waveform):
     assert astuple(parts.prior_) == pytest.approx(astuple(whole.prior_))
 
 
-def test_merge_in_any_order(waveform):
-    rows, codes = waveform
-    parts = [PairStatistics().update(rows[some], codes[some]) for some in shuffled(len(codes), 5)]
-    forth, back = sum(parts, PairStatistics()), sum(reversed(parts), PairStatistics())
-    np.testing.assert_allclose(forth.moments.gram, back.moments.shifted(back.origin - forth.origin).gram, atol=1e-9)
-    assert forth.checksum == back.checksum == 0
-    before = parts[1].moments.gram.copy()
-    for both in (parts[0] + parts[1], PairStatistics() + parts[1], parts[1] + PairStatistics()):
-        both.update(rows, codes)
-        np.testing.assert_array_equal(parts[1].moments.gram, before)
-    assert (PairStatistics() + PairStatistics()).n_features == 0
-
-
 def test_the_checksum_waits_for_the_other_end(waveform):
     rows, codes = waveform
     first = np.unique(np.abs(codes), return_index=True)[1]

@@ -1,48 +1,10 @@
-"""A sum over blocks is a sum over rows, however they are dealt out; hashed folds are the same for every dealing."""
-
-from functools import partial
+"""Hashed folds are the same for every dealing."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from sdulearn.blocks import LocalBlocks, Sums, fold_of_rows
-
-
-def held(*blocks):
-    return list(blocks)
-
-
-def total(X, y, weight, factor):
-    return Sums(rows=len(y), columns=factor * X.sum(axis=0), codes=[y])
-
-
-def blocks_of(n, **options):
-    rows = np.arange(24.0).reshape(12, 2)
-    return LocalBlocks([partial(held, (rows[k::n], np.arange(12)[k::n], None)) for k in range(n)], **options)
-
-
-def test_sums_add_up_whatever_the_threads():
-    for n in (1, 3, 12):
-        for n_jobs in (1, 3):
-            found = blocks_of(n, n_jobs=n_jobs).sum(total, 2.0)
-            assert found["rows"] == 12
-            np.testing.assert_array_equal(found["columns"], [264.0, 288.0])
-            np.testing.assert_array_equal(
-                np.concatenate(found["codes"]), np.concatenate([np.arange(12)[k::n] for k in range(n)])
-            )
-
-
-def test_watch_hears_of_every_block_and_of_the_end():
-    heard = []
-    blocks = blocks_of(3, watch=heard.append)
-    blocks.sum(total, 1.0)
-    assert heard == [4, 4, 4, None]
-    assert [len(y) for _, y, _ in blocks] == [4, 4, 4]
-    part = partial(held)
-    part.n_blocks = 5
-    assert LocalBlocks([part, held]).n_blocks == 6
-    assert LocalBlocks([held]).sum(total, 1.0) is None
+from sdulearn.blocks import fold_of_rows
 
 
 @pytest.fixture

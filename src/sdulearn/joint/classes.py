@@ -58,7 +58,7 @@ from sdulearn.answers.propagate import (
 )
 from sdulearn.joint.data import TrainingData, axis_penalty
 from sdulearn.joint.likelihood import PriorPull, bordered_sum
-from sdulearn.solvers.descent import Batch
+from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Below this chance of an edge's answers, one minus a sum loses digits.

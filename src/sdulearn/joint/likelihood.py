@@ -38,7 +38,7 @@ from sdulearn.answers.propagate import log_cosh, sum_matrix
 from sdulearn.answers.rates import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import Axes, Moments, labelled_components, loose_pairs, subgraph
-from sdulearn.solvers.descent import Batch
+from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Indices, Mask, Rows
 
 Columns = Indices | Sequence[int]

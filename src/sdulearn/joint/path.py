@@ -33,7 +33,7 @@ from sdulearn.joint.likelihood import (
 from sdulearn.model_selection import grid_results
 from sdulearn.prior import PriorEstimate
 from sdulearn.progress import steps
-from sdulearn.solvers.descent import gradient_norm, lbfgs_many, newton
+from sdulearn.solvers.smooth import gradient_norm, lbfgs_many, newton
 from sdulearn.types import Array, Indices, Mask
 
 if TYPE_CHECKING:

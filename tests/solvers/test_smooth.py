@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sdulearn.solvers.descent import (
+from sdulearn.solvers.smooth import (
     _newton_direction,
     backtrack_many,
     gradient_norm,
     is_enough,
-    lbfgs,
     lbfgs_many,
     rounding_of,
 )
@@ -46,7 +45,10 @@ def test_many_problems_are_solved_as_one_by_one():
 
 
 def test_one_problem_takes_about_as_many_evaluations_as_scipy():
+    calls = []
+
     def rosenbrock(w):
+        calls.append(w)
         value = np.sum(100 * (w[1:] - w[:-1] ** 2) ** 2 + (1 - w[:-1]) ** 2)
         gradient = np.zeros_like(w)
         gradient[:-1] = -400 * w[:-1] * (w[1:] - w[:-1] ** 2) - 2 * (1 - w[:-1])
@@ -54,8 +56,14 @@ def test_one_problem_takes_about_as_many_evaluations_as_scipy():
         return value, gradient
 
     start = np.zeros(10)
-    w, n_calls = lbfgs(rosenbrock, start, np.full(10, 200.0), 1e-9, 1000)
-    np.testing.assert_allclose(w, 1, atol=1e-7)
+
+    def batch(W, _):
+        value, gradient = rosenbrock(W[:, 0])
+        return np.array([value]), gradient[:, None]
+
+    W, _ = lbfgs_many(batch, start[:, None], np.full((10, 1), 1 / 200), 1e-9, 1000, memory=20)
+    np.testing.assert_allclose(W, 1, atol=1e-7)
+    n_calls = len(calls)
     theirs = minimize(rosenbrock, start, jac=True, method="L-BFGS-B", options={"maxcor": 20, "gtol": 1e-8})
     # Fewer steps in memory, or the scale of an older one, take more than these 74.
     assert n_calls <= 75 < 2 * theirs.nfev
