@@ -198,3 +198,13 @@ def test_the_version_needs_no_scikit_learn():
     program = "import sys; import sdulearn.cli.main; print('sklearn' in sys.modules, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [("--showed", "Did you mean --show? "), ("--pairs", "")],
+)
+def test_an_option_that_a_command_does_not_take(option, hint, capsys):
+    assert main(["check", "answers.csv", option]) == 2
+    expected = f"sdulearn: sdulearn check does not take {option}. {hint}sdulearn check --help lists what it takes.\n"
+    assert capsys.readouterr().err == expected

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from sdulearn.cli.options import in_options, say
 from sdulearn.errors import SdulearnError, reason
@@ -71,8 +72,16 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
         command = found.add_parser(name, help=text, description=inspect.getdoc(module), formatter_class=_Paragraphs)
         module.add_arguments(command)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, parser=command)
     return parser
+
+
+def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
+    """What to say of an argument that a command does not take."""
+    options = [name for action in parser._actions for name in action.option_strings]
+    near = get_close_matches(argument.split("=")[0], options, 1, 0.75)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    return f"{parser.prog} does not take {argument}. {hint}{parser.prog} --help lists what it takes."
 
 
 class _Groups(argparse.HelpFormatter):
@@ -119,7 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         named = [argument for argument in given if argument in COMMANDS][:1]
-        arguments = build_parser(named).parse_args(given)
+        arguments, unknown = build_parser(named).parse_known_args(given)
+        if unknown:
+            return _stop(_unknown(unknown[0], arguments.parser), 2)
         return arguments.run(arguments)
     except KeyboardInterrupt:
         _stop("stopped", 130)

@@ -685,12 +685,12 @@ def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[in
 
 
 def _warn_of_empty_classes(X: Rows, problem: ClassProblem, fit: Fit) -> None:
-    """A warning where the answers do not support as many classes as were asked for; of a crowd others are given."""
+    """A warning where the answers do not support as many classes as were asked for."""
     graph = problem.graph
-    if problem.likelihood.by_answers is not None:
-        return
     n_classes = len(fit.coef)
     enough, said = _ties(graph, n_classes)
+    # Of a crowd the answer model says whether another number explains the answers better.
+    enough = enough or problem.likelihood.by_answers is not None
     empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
     if _of_one_kind(graph) or (enough and not len(empty)):
         return
