@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -309,7 +310,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         container.write(path, *container.describe_estimator(self))
 
-    def _restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: container.Header) -> None:
         """Take over what a model file holds, every part checked."""
         if unexpected := set(fitted) - set(self.FITTED):
             raise InputError(f"unexpected attributes {sorted(unexpected)!r}")
@@ -342,7 +343,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         check_places(getattr(self, "cv", None))
         return X[kept], pairs, weight
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
@@ -393,7 +394,7 @@ class OrderedClassifier(PairClassifier):
         if self.prior_ is not None:
             self.prior_ = self.prior_.mirrored()
 
-    def _restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: container.Header) -> None:
         super()._restore(fitted)
         self.classes_ = class_numbers(self.n_classes_)
         if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)):
@@ -426,7 +427,7 @@ class LinearClassifier(PairClassifier):
             return np.asarray(X @ self.coef_[0] + self.intercept_[0])
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
-    def _restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: container.Header) -> None:
         """Take over what a model file holds, every part checked."""
         super()._restore(fitted)
         # Models of two classes alone do not count them.

@@ -20,17 +20,18 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.answers.graph import leave_out
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers
-from sdulearn.boosting.model_text import read_trees, trees_text, write_trees
+from sdulearn.boosting.model_text import Booster, read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
 from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
 from sdulearn.boosting.start import LinearFits, LinearScore, ModelScore, constant_start, fit_linear, fit_other
 from sdulearn.errors import InputError, require
+from sdulearn.io.container import Header
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.progress import long_work, steps
@@ -55,7 +56,7 @@ _TIE = 0.25
 # standard error.
 _TIE_IN_ALL = 1.0
 # Of a candidate: linear part, boosters, held-out likelihood by round, held-out scores of the points.
-Candidate = tuple[LinearFits, list[Any], Array, Array]
+Candidate = tuple[LinearFits, list[Booster], Array, Array]
 
 
 class ScoreClassifier(OrderedClassifier):
@@ -71,7 +72,7 @@ class ScoreClassifier(OrderedClassifier):
     }
 
     start_: LinearScore | ModelScore
-    boosters_: list[Any]
+    boosters_: list[Booster]
     categories_: Categories
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -206,7 +207,7 @@ class ScoreClassifier(OrderedClassifier):
         """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
-    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Any], Array, Array]:
+    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Booster], Array, Array]:
         """Boost without each fold in turn; see the module's docstring.
 
         Gives the boosters, with all rounds that were tried; the held-out log likelihood of an answer after each round,
@@ -243,7 +244,7 @@ class ScoreClassifier(OrderedClassifier):
                 break
         return boosters, np.array(curve), best_scores
 
-    def _tree_parameters(self, n_points: int, seed: int) -> dict[str, Any]:
+    def _tree_parameters(self, n_points: int, seed: int) -> dict[str, object]:
         """What LightGBM is asked for."""
         return {
             "objective": "none",
@@ -262,7 +263,7 @@ class ScoreClassifier(OrderedClassifier):
             "verbosity": -1,
         }
 
-    def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Any], curve: Array) -> Self:
+    def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Booster], curve: Array) -> Self:
         """Keep what was found, the boosters up to the best round of the curve: none where no tree helps."""
         self.n_classes_ = self.n_classes
         self.classes_ = class_numbers(self.n_classes)
@@ -293,7 +294,7 @@ class ScoreClassifier(OrderedClassifier):
         """The linear score as arrays, for the model file."""
         return self.start_.parts()
 
-    def _restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: Header) -> None:
         """Take over what a model file holds, every part checked."""
         parts = read(dict[str, Any], fitted.pop("start_parts_"))
         super()._restore(fitted)
@@ -310,7 +311,7 @@ class ScoreClassifier(OrderedClassifier):
         """Number of values of each column, 0 for numbers."""
         return np.array([len(self.categories_.get(j, ())) for j in range(self.n_features_in_)], dtype=np.intp)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
@@ -325,7 +326,7 @@ def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
     return chosen
 
 
-def mean_contributions(start: LinearScore | ModelScore, boosters: list[Any], X: Rows) -> Array:
+def mean_contributions(start: LinearScore | ModelScore, boosters: list[Booster], X: Rows) -> Array:
     """Mean absolute contribution of each column to the score, of sum 1.
 
     The contribution of a column to the trees is its Shapley value, as LightGBM computes it; to the linear start it is

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,9 @@ DEFAULT_LEFT = 2
 # Where missing values go: with 0, by the default direction, not at all (NaN counts as 0).
 MISSING_ZERO = 1
 MISSING_NAN = 2
+
+Booster: TypeAlias = Any
+"""A lightgbm.Booster: LightGBM is imported only where it is used."""
 
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|-?inf", re.ASCII)
 _MOST_LEAVES = 2**16
@@ -44,7 +47,7 @@ class Tree:
     lines: tuple[str, ...]  # the text of the tree
 
 
-def trees_text(booster: Any) -> str:
+def trees_text(booster: Booster) -> str:
     """The text of the trees of a LightGBM booster, without the parameters of the fit."""
     text = booster.model_to_string(num_iteration=-1)
     return str(text.partition("end of trees")[0]) + "end of trees\n"

@@ -13,7 +13,6 @@ may have either sign.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,7 +118,7 @@ class PairObjective:
         self.share = np.where(there, 1 / np.maximum(rows_of, 1)[graph.row_point], 0.0)
         self.named = bool(graph.labels.any())
 
-    def __call__(self, scores: ArrayLike, data: Any = None) -> tuple[Array, Array]:
+    def __call__(self, scores: ArrayLike, data: object = None) -> tuple[Array, Array]:
         """Gradient and curvature of the rows, as LightGBM and XGBoost ask for them."""
         z = np.asarray(scores, dtype=np.float64)
         if len(z) != len(self.row_point):

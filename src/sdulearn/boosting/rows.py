@@ -26,7 +26,8 @@ from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
-Categories = dict[int, list[Any]]
+Value = str | float | None
+Categories = dict[int, list[Value]]
 """Values of each categorical column, by its number; a value is coded by its place."""
 
 _CATEGORY_TYPES = ("category", "Categorical", "Enum", "str", "String", "object", "large_string")
@@ -186,7 +187,7 @@ def encode(X: MatrixLike, categories: Categories) -> Rows:
     return np.column_stack(coded)
 
 
-def checked_categories(found: dict[str, list[Any]], n_features: int) -> Categories:
+def checked_categories(found: dict[str, list[Value]], n_features: int) -> Categories:
     """Categories from an untrusted model file."""
     categories: Categories = {}
     for place, values in found.items():
@@ -203,7 +204,7 @@ def is_frame(X: MatrixLike) -> bool:
     return hasattr(X, "columns") and hasattr(X, "__getitem__")
 
 
-def _places(X: MatrixLike, given: Sequence[Any]) -> list[int]:
+def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
     names = [str(name) for name in X.columns] if is_frame(X) else []
     places = [names.index(item) if item in names else item for item in given]
     width = len(names) or np.shape(X)[1]
@@ -211,10 +212,10 @@ def _places(X: MatrixLike, given: Sequence[Any]) -> list[int]:
         raise InputError(
             f"`categorical_features` names {wrong[0]!r}, which is no column of `X`. Give names or numbers of columns."
         )
-    return sorted(places)
+    return sorted(int(place) for place in places)
 
 
-def _column(X: MatrixLike, place: int) -> NDArray[Any]:
+def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
     """A column as an array; None where a value is missing."""
     if not is_frame(X):
         return np.asarray(X, dtype=object)[:, place]
@@ -228,25 +229,25 @@ def _column(X: MatrixLike, place: int) -> NDArray[Any]:
     return values
 
 
-def _values(column: NDArray[Any]) -> list[Any]:
+def _values(column: NDArray[np.generic]) -> list[Value]:
     """Different values in order; numbers before texts."""
     present = {_plain(value) for value in column.tolist()}
     return sorted((value for value in present if value is not None), key=lambda value: (isinstance(value, str), value))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Value) -> Value:
     """A value as JSON has it; None for a missing one."""
     if value is None or value != value:
         return None
     return value if isinstance(value, str) else float(value)
 
 
-def _codes(column: NDArray[Any], values: list[Any]) -> Array:
+def _codes(column: NDArray[np.generic], values: list[Value]) -> Array:
     code = {value: float(place) for place, value in enumerate(values)}
     return np.array([code.get(_plain(value), np.nan) for value in column.tolist()])
 
 
-def _numbers(column: NDArray[Any], place: int) -> Array:
+def _numbers(column: NDArray[np.generic], place: int) -> Array:
     try:
         return column.astype(np.float64)
     except (TypeError, ValueError):

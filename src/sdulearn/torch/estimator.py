@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -31,9 +31,9 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import resolve_prior
 from sdulearn.sklearn_private import Interval, fit_context
 from sdulearn.torch.batches import distort_images
-from sdulearn.torch.loss import Tensor, log_probabilities, torch
-from sdulearn.torch.training import ROWS, KnownPoints, Module, Starts, Training
-from sdulearn.types import Array, Count, Indices, Mask, MatrixLike, RandomState, Rows
+from sdulearn.torch.loss import Device, Tensor, log_probabilities, torch
+from sdulearn.torch.training import ROWS, Generator, KnownPoints, Module, Starts, Training
+from sdulearn.types import Array, Codes, Count, Indices, Mask, MatrixLike, RandomState, Rows
 
 # Share of a column's standard deviation that is the noise of distorted rows.
 _NOISE = 0.3
@@ -161,12 +161,12 @@ class PairNetworkClassifier(OrderedClassifier):
 
     def __init__(
         self,
-        module: Any = None,
+        module: Module = None,
         n_classes: int = 2,
         *,
         hidden_layer_sizes: Sequence[int] = (512, 512),
         image_shape: Sequence[int] | None = None,
-        distortion: Callable[[Tensor, Any], Tensor] | None = None,
+        distortion: Callable[[Tensor, Generator], Tensor] | None = None,
         agreement: float = 0.5,
         use: float = 1.0,
         temperature: float = 0.5,
@@ -181,7 +181,7 @@ class PairNetworkClassifier(OrderedClassifier):
         validation_fraction: float = 0.1,
         n_iter_no_change: int | None = None,
         device: str = "auto",
-        progress: Callable[[Any], Any] | None = None,
+        progress: Callable[[Iterable[int]], Iterable[int]] | None = None,
         random_state: RandomState = 0,
     ) -> None:
         self.module = module
@@ -281,12 +281,12 @@ class PairNetworkClassifier(OrderedClassifier):
         self.prior_, pull = resolve_prior(prior, pairs, weight, model=self.answer_model_, majority=majority)
         return None if pull is None else np.array([1 - pull, pull])
 
-    def _device(self) -> Any:
+    def _device(self) -> Device:
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _tensor(self, rows: Rows, device: Any = None) -> Tensor:
+    def _tensor(self, rows: Rows, device: Device = None) -> Tensor:
         """Rows as the network takes them: images where their shape is given."""
         dense = rows.toarray() if sparse.issparse(rows) else rows
         found = torch.as_tensor(dense, dtype=torch.float32, device=device)
@@ -297,7 +297,7 @@ class PairNetworkClassifier(OrderedClassifier):
             raise InputError(f"`image_shape` has {np.prod(shape)} pixels, but `X` has {found.shape[1]} columns.")
         return found.reshape(-1, *shape)
 
-    def _default_distortion(self, rows: Tensor) -> Callable[[Tensor, Any], Tensor]:
+    def _default_distortion(self, rows: Tensor) -> Callable[[Tensor, Generator], Tensor]:
         if self.image_shape is not None:
             return distort_images
         scale = _NOISE * rows.std(0)
@@ -368,7 +368,7 @@ class PairNetworkClassifier(OrderedClassifier):
         self.class_shares_ = self.class_shares_[order]
 
     @property
-    def weights_(self) -> Any:
+    def weights_(self) -> Codes:
         """All weights in the format of safetensors, as whole numbers of 8 bytes, for the model file."""
         data = require("safetensors.torch", "torch").save(
             {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
@@ -382,7 +382,7 @@ class PairNetworkClassifier(OrderedClassifier):
         return None if self.module is None else type(self.module_).__name__
 
     @classmethod
-    def load(cls, path: str | PathLike[str], module: Any = None) -> Self:
+    def load(cls, path: str | PathLike[str], module: Module = None) -> Self:
         """Read a model with a network of your own from a file that ``save`` wrote.
 
         Parameters
@@ -405,7 +405,7 @@ class PairNetworkClassifier(OrderedClassifier):
         model._restore(container.join_fitted(header["fitted"], arrays))
         return model
 
-    def _restore(self, fitted: dict[str, Any]) -> None:
+    def _restore(self, fitted: container.Header) -> None:
         """Take over what a model file holds, every part checked."""
         data = fitted.pop("weights_")
         name = fitted.pop("module_name_")

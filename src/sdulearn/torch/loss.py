@@ -38,6 +38,8 @@ _LOWEST = -1e4
 torch = OptionalModule("torch", "torch")
 Tensor: TypeAlias = Any
 """A torch.Tensor: torch is imported only where it is used."""
+Device: TypeAlias = Any
+"""A torch.device, or its name."""
 
 
 def pair_nll(
@@ -97,9 +99,10 @@ def pair_nll(
         answer_table = model.table
     known = TorchLikelihood(graph, n_classes, model, answer_table, device=logits.device)
     place, count = known.tensors(graph.row_point, np.bincount(graph.row_point, minlength=graph.n_points)[:, None])
-    total = torch.zeros((graph.n_points, logits.shape[1]), device=logits.device, dtype=_wide(logits.dtype))
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    total = torch.zeros((graph.n_points, logits.shape[1]), device=logits.device, dtype=wide)
     # A point has the mean of its rows.
-    mean = total.index_add(0, place, logits.to(total.dtype)) / count
+    mean = total.index_add(0, place, logits.to(wide)) / count
     return -known.mean(log_probabilities(mean))
 
 
@@ -164,16 +167,11 @@ def unlabeled_terms(
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """Logarithms of the class probabilities (..., n_rows, K); of one logit, those of -1 and +1."""
-    logits = (logits if logits.ndim > 1 else logits[:, None]).to(_wide(logits.dtype))
+    """Logarithms of the class probabilities (..., n_rows, K), at least float32; of one logit, of -1 and +1."""
+    logits = (logits if logits.ndim > 1 else logits[:, None]).to(torch.promote_types(logits.dtype, torch.float32))
     if logits.shape[-1] == 1:
         return torch.nn.functional.logsigmoid(torch.cat([-logits, logits], -1))
     return torch.log_softmax(logits, -1)
-
-
-def _wide(dtype: Any) -> Any:
-    """Half precision is taken as float32."""
-    return torch.promote_types(dtype, torch.float32)
 
 
 class TorchLikelihood:
@@ -185,7 +183,7 @@ class TorchLikelihood:
         n_classes: int,
         model: AnswerModel,
         table: ArrayLike | None = None,
-        device: Any = None,
+        device: Device = None,
         *,
         exact: bool = True,
     ) -> None:
@@ -238,7 +236,7 @@ class TorchLikelihood:
         small.others = [one[:0] for one in self.others]
         return torch.cat([*ends[:, pairs], points[singles]]), small
 
-    def tensors(self, *arrays: Any) -> list[Tensor]:
+    def tensors(self, *arrays: ArrayLike) -> list[Tensor]:
         """On the device, without waiting for it."""
         found = [torch.as_tensor(np.ascontiguousarray(array)) for array in arrays]
         if self.device is not None and torch.device(self.device).type == "cuda":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from sdulearn.answers.answer_model import AnswerModel, crowd_of
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.joint.data import loose_pairs, subgraph
 from sdulearn.torch.batches import by_unit, pack
-from sdulearn.torch.loss import Tensor, TorchLikelihood, log_probabilities, torch, unlabeled_terms
-from sdulearn.types import Array, Indices
+from sdulearn.torch.loss import Device, Tensor, TorchLikelihood, log_probabilities, torch, unlabeled_terms
+from sdulearn.types import Array, Estimator, Indices
 
 # Rows of one forward pass without a gradient.
 ROWS = 8192
@@ -25,14 +25,15 @@ RAMP = 0.4
 LAST_USE = 0.3
 # Steps before one is recorded on a GPU.
 _WARM = 3
-Module = Any
+Module: TypeAlias = Any
+Generator: TypeAlias = Any
 State = dict[str, Tensor]
 
 
 class Starts:
     """Networks of one form with different weights, as one function of rows."""
 
-    def __init__(self, modules: list[Module], device: Any) -> None:
+    def __init__(self, modules: list[Module], device: Device) -> None:
         self.base = deepcopy(modules[0]).to(device)
         self.parameters, self.buffers = torch.func.stack_module_state([one.to(device) for one in modules])
         self.size = len(modules)
@@ -72,7 +73,13 @@ class KnownPoints:
     """What is known of the points, in batches: loose pairs and labels by number, other components in fixed groups."""
 
     def __init__(
-        self, graph: AnswerGraph, n_classes: int, model: AnswerModel, size: int, device: Any, generator: Any
+        self,
+        graph: AnswerGraph,
+        n_classes: int,
+        model: AnswerModel,
+        size: int,
+        device: Device,
+        generator: Generator,
     ) -> None:
         """``size`` points a batch; components of more points are cut into their answers."""
         self.generator = generator
@@ -147,7 +154,13 @@ class Training:
     """The objective of all starts and its descent."""
 
     def __init__(
-        self, parameters: Any, rows: Tensor, starts: Starts, distort: Callable[..., Tensor], shares: Any, generator: Any
+        self,
+        parameters: Estimator,
+        rows: Tensor,
+        starts: Starts,
+        distort: Callable[[Tensor, Generator], Tensor],
+        shares: Array | None,
+        generator: Generator,
     ) -> None:
         self.parameters = parameters
         self.rows = rows
