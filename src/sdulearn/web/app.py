@@ -23,7 +23,7 @@ from sdulearn.answers.records import Answer, flip_rate
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.files import as_cell
 from sdulearn.io.typed import plain, read
-from sdulearn.web.security import Guard
+from sdulearn.web.security import Guard, whole_body
 
 if TYPE_CHECKING:
     from sdulearn.web.session import Session
@@ -276,8 +276,9 @@ def make_app(page: Page, key: str, host: str) -> Guard:
         Route("/report", report),
         Route("/answered", answered),
         Route("/answers", answers),
-        *(Route(path, _file(image)) for path in ("/image/{row}", "/image/{row}/{place}")),
-        Route("/audio/{row}", _file(audio)),
+        Route("/image/{row}", image),
+        Route("/image/{row}/{place}", image),
+        Route("/audio/{row}", audio),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name))) for name in page.READS),
         *(Route(f"/api/{name}", _endpoint(getattr(page, name)), methods=["POST"]) for name in page.WRITES),
         *(Route(f"/api/{name}", _endpoint(partial(page.act, name)), methods=["POST"]) for name in page.ACTIONS),
@@ -286,37 +287,30 @@ def make_app(page: Page, key: str, host: str) -> Guard:
     return Guard(Starlette(routes=routes, exception_handlers={SdulearnError: _refused}), key, host)
 
 
-def _file(find: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """A file of a row, or in words why there is none."""
-
-    def respond(request: Request) -> Response:
-        try:
-            return find(request)
-        except MissingFileError:
-            return JSONResponse({"error": "There is no such file."}, 404)
-        except FileError as error:
-            return JSONResponse({"error": str(error)}, 415)
-
-    return respond
-
-
 def _endpoint(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
     """In a thread: an answer waits for the disk, and others need not wait with it."""
 
     async def respond(request: Request) -> Response:
-        given: Json = dict(request.query_params)
         if request.method == "POST":
+            body = await whole_body(request)
             try:
-                given = read(dict[str, Any], json.loads(await request.body()))
+                given: Json = read(dict[str, Any], json.loads(body))
             except (ValueError, TypeError, RecursionError):
                 raise InputError("The request must be a JSON object.") from None
+        else:
+            given = dict(request.query_params)
         return JSONResponse(await run_in_threadpool(function, given))
 
     return respond
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 507 if isinstance(error, FileError) else 400)
+    """In words why something cannot be done, or shown of a row."""
+    if not request.url.path.startswith(("/image/", "/audio/")):
+        return JSONResponse({"error": str(error)}, 507 if isinstance(error, FileError) else 400)
+    if isinstance(error, MissingFileError):
+        return JSONResponse({"error": "There is no such file."}, 404)
+    return JSONResponse({"error": str(error)}, 415)
 
 
 def _field(given: Json, name: str, kind: Any) -> Any:

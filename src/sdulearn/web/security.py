@@ -11,6 +11,8 @@ import re
 import socket
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -55,20 +57,12 @@ class Guard:
         if scope["type"] != "http":
             # There are no sockets here, and nothing to start or stop.
             return
-        body = b""
-        refusal = self._refusal(scope)
-        if refusal is None:
-            try:
-                body = await asyncio.wait_for(_whole_body(receive), _BODY_SECONDS)
-            except TimeoutError:
-                refusal = 408, "The request took too long."
-            except OverflowError:
-                refusal = 413, "The request is too large."
-        if refusal is not None:
-            await PlainTextResponse(refusal[1], refusal[0], HEADERS)(scope, receive, send)
+        if refusal := self._refusal(scope):
+            status, reason = refusal
+            await PlainTextResponse(reason, status, HEADERS)(scope, receive, send)
             return
         inner = {**scope, "path": "/" + scope["path"].split("/", 2)[2], "raw_path": None}
-        await self.app(inner, _replayed(body, receive), _with_headers(send))
+        await self.app(inner, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Status and reason, where a request may not come in."""
@@ -117,26 +111,18 @@ def _headers(scope: Scope) -> dict[str, str]:
     return found
 
 
-async def _whole_body(receive: Receive) -> bytes:
-    """The body of a request; an OverflowError beyond what is allowed, whatever length it claims."""
+async def whole_body(request: Request) -> bytes:
+    """The body of a request, if it comes soon and is small, whatever length it claims."""
     body = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY_BYTES:
-            raise OverflowError
-        if not message.get("more_body", False):
-            return body
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body at once, and then what comes after it, such as that nobody waits any more."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replayed() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return replayed
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > MAX_BODY_BYTES:
+                    raise HTTPException(413, "The request is too large.")
+    except TimeoutError:
+        raise HTTPException(408, "The request took too long.") from None
+    return body
 
 
 def _with_headers(send: Send) -> Send:
