@@ -17,8 +17,9 @@ import shlex
 import threading
 import webbrowser
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -340,7 +341,7 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
         things,
         "digits" if arguments.demo else arguments.table.name,
         arguments.annotator,
-        None if arguments.demo else _fitter(arguments, session, id_column),
+        None if arguments.demo else partial(_fit, arguments, session, id_column),
         question=arguments.question.strip(),
         instructions=_instructions(arguments.instructions),
         language=arguments.language,
@@ -353,52 +354,48 @@ def _instructions(path: Path | None) -> str:
     return "" if path is None else decoded(path, read_bytes(path)).strip()
 
 
-def _fitter(
-    arguments: argparse.Namespace, session: Session, id_column: str | None
-) -> Callable[[Mapping[str, str]], dict[str, Any]]:
-    """What the page's last button does: a model and its report beside the log, and the commands to use them."""
+def _fit(
+    arguments: argparse.Namespace, session: Session, id_column: str | None, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """What the page's last button does: a model and its report beside the log, and commands."""
+    from sdulearn.cli.predict import write_answered
+    from sdulearn.report.facts import least_certain
+    from sdulearn.workflow.fit import fit_table
+
     log_path = session.log.path
     ends = (".sdu", ".html", ".labels.csv", ".answered.csv")
     model_path, report, labels_path, answered = (log_path.with_suffix(end) for end in ends)
-
-    def fit(labels: Mapping[str, str]) -> dict[str, Any]:
-        from sdulearn.cli.predict import write_answered
-        from sdulearn.report.facts import least_certain
-        from sdulearn.workflow.fit import fit_table
-
-        n_classes = len(session.numbers(wait=True)["classes"])
-        options = {
-            **table_options(arguments),
-            "classes": n_classes if n_classes > 2 else None,
-            "skip_bad": bool(session.log.contents.bad_rows),
-        }
-        answers = log_answers(str(log_path), session.log.contents)
-        with opened_engine(arguments) as engine:
-            given = {"labels": dict(labels) or None, "id_column": id_column or "", "engine": engine, **options}
-            model = fit_table(arguments.table, answers, **given)
-        model.save(model_path)
-        model.write_report(report, model_path=model_path)
-        write_answered(answered, model)
-        if labels:
-            with written_whole(labels_path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-                rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
-                csv.writer(file).writerows([("id", "label"), *rows])
-        same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
-        named = {"labels": labels_path if labels else None, "id_column": arguments.id}
-        return {
-            "accuracy": _headline(model, session),
-            "classes": _classes_found(model),
-            "n_asked": len(model.asked[0]) if model.asked else 0,
-            "lines": in_options(model.summary()).split("\n"),
-            "model": str(model_path),
-            "report": str(report),
-            "answered": str(answered),
-            "asked": least_certain(model, _ASKED_SHOWN),
-            "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
-            "fit": shlex.join(map(str, [*same, *_as_options({**options, **named})])),
-        }
-
-    return fit
+    n_classes = len(session.numbers(wait=True)["classes"])
+    options = {
+        **table_options(arguments),
+        "classes": n_classes if n_classes > 2 else None,
+        "skip_bad": bool(session.log.contents.bad_rows),
+    }
+    answers = log_answers(str(log_path), session.log.contents)
+    with opened_engine(arguments) as engine:
+        given = {"labels": dict(labels) or None, "id_column": id_column or "", "engine": engine, **options}
+        model = fit_table(arguments.table, answers, **given)
+    model.save(model_path)
+    model.write_report(report, model_path=model_path)
+    write_answered(answered, model)
+    if labels:
+        with written_whole(labels_path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+            rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
+            csv.writer(file).writerows([("id", "label"), *rows])
+    same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
+    named = {"labels": labels_path if labels else None, "id_column": arguments.id}
+    return {
+        "accuracy": _headline(model, session),
+        "classes": _classes_found(model),
+        "n_asked": len(model.asked[0]) if model.asked else 0,
+        "lines": in_options(model.summary()).split("\n"),
+        "model": str(model_path),
+        "report": str(report),
+        "answered": str(answered),
+        "asked": least_certain(model, _ASKED_SHOWN),
+        "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
+        "fit": shlex.join(map(str, [*same, *_as_options({**options, **named})])),
+    }
 
 
 def _headline(model: TableModel, session: Session) -> dict[str, Any] | None:
