@@ -310,10 +310,7 @@ def check_source(answers: Answers) -> list[Finding]:
 
 
 def check_entities(answers: Answers) -> list[Finding]:
-    """Answers about entities, thousands of classes of a row or two each: not to be learned.
-
-    Known by the groups that similar answers tie, or by the share of similar answers, at least 1/K for K classes.
-    """
+    """Answers about entities, by the groups that similar answers tie or by the share of these."""
     n = answers.n_similar + answers.n_dissimilar
     counts = {"n_similar": answers.n_similar, "n_answers": n}
     if groups := _entity_groups(answers):

@@ -341,10 +341,7 @@ def scramble(keys: NDArray[np.integer]) -> NDArray[np.uint64]:
 
 
 def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
-    """Zero, hardly ever by chance, where codes stand on two rows with one sign and weight.
-
-    Checksums of parts are joined with ``^`` in any order.
-    """
+    """Zero, hardly ever by chance, where codes stand on two rows with one sign; parts join with ``^``."""
     named = np.flatnonzero(codes)
     keys = scramble(codes[named])
     if weight is not None:
@@ -373,10 +370,7 @@ def integer_codes(y: ArrayLike) -> Codes:
 
 
 def known_of_rows(y: ArrayLike, number: int = 0) -> Codes:
-    """Pair codes of a block's rows, or all columns of ``y`` up to the last one that is there.
-
-    Where no column says which points the rows show, the number of the block keeps them apart from all others.
-    """
+    """Pair codes of a block's rows, or all columns; the number of a block keeps its points apart."""
     columns = read_columns(y)
     codes = integer_codes(columns.pop("answer"))
     known = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}

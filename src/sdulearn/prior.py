@@ -339,10 +339,7 @@ def resolve_prior(
     majority: str = "positive",
     needed: bool = False,
 ) -> tuple[PriorEstimate, float | None]:
-    """The prior as reported, and what mean predictions may be pulled to.
-
-    With ``needed``, by the risks, pairs must be drawn at random, and an UndeterminedError says where there is none.
-    """
+    """The prior as reported, and what to pull mean predictions to; an error where it is ``needed``."""
     if needed and isinstance(answers, Pairs) and answers.shares_points:
         assert answers.points is not None
         questions = np.unique(np.sort(answers.points[answers.ends], axis=1), axis=0)

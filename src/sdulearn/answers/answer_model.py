@@ -401,10 +401,7 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 # The rounds of one fit ask again.
 @lru_cache(maxsize=1)
 def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
-    """The number of classes that explains answers left out best, and log chances of all tried.
-
-    The fewest within one standard error, or 1.92, of the best; two more in a row that bring nothing end the search.
-    """
+    """The fewest classes within one standard error of the best for answers left out; log chances of all."""
     values: dict[int, Array] = {}
     best = fewest
     for n_classes in range(fewest, most + 1):

@@ -257,10 +257,7 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
 
 
 def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> tuple[Indices, int, int]:
-    """Let the weightier answer stand for a question that was asked again.
-
-    Gives an answer for each question, how many were decided so, and how many are tied and left out.
-    """
+    """The weightier answer of each question; how many were decided so, and how many are tied and left out."""
     chosen = []
     n_asked_again = 0
     n_tied = 0
@@ -394,14 +391,11 @@ def count_classes(graph: AnswerGraph) -> int:
 
 
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:
-    """Probabilities (n_points, n_classes) of the classes, all equally likely before.
-
-    Answers do not name classes: in each component the point in most answers is the first of its
-    class, then, as long as there is one, the point most likely of a class that has none yet.
-    """
+    """Probabilities (n_points, n_classes) of the classes, by first points that are given one in turn."""
     if model.certain and n_classes < (least := least_classes(graph, graph.same != 0)):
         raise InputError(f"`n_classes={n_classes}`: the answers are about {least} classes or more. Give that many.")
     found = np.full((graph.n_points, n_classes), 1 / n_classes)
+    # In each component the point in most answers, then the likeliest of a class that has none yet.
     for k, code in enumerate([-1] if n_classes == 2 else range(1, n_classes)):
         new = found[:, k:].sum(axis=1)
         order = np.lexsort((-graph.degree, -new.round(3), graph.component))

@@ -214,10 +214,7 @@ class CrowdSampler:
         return _State(classes, np.tile(table, (C, 1, 1)), careless, np.full_like(careless, 0.5), np.full((C, K), 1 / K))
 
     def draw_classes(self, classes: Indices, log_chance: Array, log_p: Array) -> Array:
-        """Draw all classes in place; gives the probabilities (C, n_points, K) of the draws.
-
-        ``log_p`` (C or 1, n_points or 1, K) is what is known of each point before the answers.
-        """
+        """Draw all classes in place; gives the probabilities (C, n_points, K) of the draws."""
         K = self.n_classes
         rows = log_chance.reshape(-1, K)
         log_p = np.broadcast_to(log_p, (self.n_chains, self.n_points, K))
@@ -317,10 +314,7 @@ class CrowdSampler:
 
 
 def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
-    """Class probabilities of the points, given equation (1) and what is known before.
-
-    ``careless`` and ``same`` are of the annotators in ascending order of their numbers.
-    """
+    """Class probabilities of the points, given equation (1) of the annotators and what is known before."""
     sampler = CrowdSampler(graph, len(table), log_p=log_p)
     assert sampler.log_p is not None
     classes = np.tile(np.argmax(sampler.log_p, axis=1), (_N_CHAINS, 1))

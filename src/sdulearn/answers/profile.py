@@ -62,10 +62,7 @@ def profile(
     spread: float = 1.0,
     counted: Mask | None = None,
 ) -> tuple[float, float, float]:
-    """Maximum and interval, by equation (4), of the constant probability of class +1.
-
-    Without labels the classes can be exchanged, and the result lies between 1/2 and 1.
-    """
+    """Maximum and interval, by equation (4), of the constant probability of class +1, or of the larger."""
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
     grid = np.linspace(start, 1, _N_GRID)
@@ -120,10 +117,7 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
 
 
 def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
-    """Probabilities of the classes by labels and answers alone, all equally likely before.
-
-    Answers that are said to be right, and contradict each other, are taken for seldom wrong.
-    """
+    """Probabilities of the classes by labels and answers alone; contradictory ones are seldom wrong."""
 
     def by(known: AnswerModel) -> Array:
         equal = np.full(n_classes, -np.log(n_classes))
@@ -177,10 +171,7 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 
 def _component_weights(graph: AnswerGraph) -> tuple[Array, Array]:
-    """Weights of answers by the mean of those of their component, and what each component counts: this mean.
-
-    The means are in units that keep their precision; labels do not count.
-    """
+    """Weights of answers by the mean of their component, and what each component counts: this mean."""
     relative, mean = weights_by_component(replace(graph, labels=np.zeros_like(graph.labels)))
     asked = graph.component_sizes > 1
     squares = mean[asked] @ mean[asked]

@@ -67,10 +67,7 @@ class Propagation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FactorGraph:
-    """The groups of points that answers without errors leave, and the edges between them.
-
-    It depends on the answers, the labels and the answer model alone, and serves any number of node probabilities.
-    """
+    """The groups of points that answers without errors leave, and edges, for any node probabilities."""
 
     graph: AnswerGraph
     group: Indices  # (n_points,), group of each point
@@ -86,11 +83,7 @@ class FactorGraph:
 
     @classmethod
     def from_answers(cls, graph: AnswerGraph, n_classes: int, factors: Array) -> FactorGraph:
-        """Contract what answers without errors tie together, or refuse what contradicts.
-
-        ``factors`` (2, n_answers) are the log factors of the answers, where the classes of their
-        points agree and where they differ.
-        """
+        """Contract what answers without errors tie together, by the log factors (2, n_answers) of all."""
         if n_classes < 2:
             raise InputError(f"There are two classes or more, got {n_classes}.")
         group, swapped = _contract(graph, np.isneginf(factors.min(axis=0)), n_classes)

@@ -135,10 +135,7 @@ def _prior_answers(wrong: Array, counts: Array) -> tuple[Array, Array]:
 
 
 def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
-    """95% interval of a rate by its profile log likelihood on a grid.
-
-    The wider of where it is within 1.92 of its maximum, and the quantiles of its posterior by Jeffreys' prior.
-    """
+    """95% interval of a rate: the wider of where its profile is within 1.92, and Jeffreys' quantiles."""
     fine = np.linspace(grid[0], grid[-1], 2001)
     value = PchipInterpolator(grid, values - values.max())(fine)
     inside = fine[value >= value.max() - DROP]

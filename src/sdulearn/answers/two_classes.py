@@ -76,10 +76,7 @@ class TwoClassNetwork:
         self._damping = np.tile(np.where(cyclic, _DAMPING, 0.0), 2)[:, None]
 
     def with_factors(self, agree: Array, differ: Array) -> TwoClassNetwork:
-        """The same answers with other log factors (n_answers, n_problems): none certain before or now, and no labels.
-
-        The edges then do not depend on the factors.
-        """
+        """The same answers, none certain, with other log factors (n_answers, n_problems), and no labels."""
         other = copy(self)
         to_edges = sum_matrix(self.factors.edge, len(self.ends))
         other.agree = to_edges @ agree
@@ -97,10 +94,7 @@ class TwoClassNetwork:
         return TwoClassBeliefs(total, np.where(signs < 0, 1 - positive, positive), agree, messages)
 
     def _potentials(self, odds: Array, level: Array) -> tuple[Array, Array]:
-        """Log odds of the groups and half the sum of their log potentials, with what labels say.
-
-        A labelled group has the log odds of a certain one, and its level makes up for them.
-        """
+        """Log odds of the groups and half the sum of their log potentials; a labelled group is certain."""
         potentials = self.factors.potentials
         label = self.factors.label
         free = label < 0

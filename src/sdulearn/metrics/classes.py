@@ -237,10 +237,7 @@ def _counted_share(chances: Array, column: Indices, counted: Mask, confidence: f
 
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
-    """The class that the large group of each point is matched with best, 0 for points in none.
-
-    Groups beyond the classes have the numbers after these. None where there are fewer groups than classes.
-    """
+    """The class that the large group of each point matches best, else 0; None where groups are too few."""
     groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None
