@@ -205,8 +205,11 @@ def test_gaps_are_marked_where_there_are_many():
     assert found.encode("t", pa.table({**table.to_pydict(), "d": [None] * 200}))[1] == {"d": 200}
 
 
-@pytest.mark.parametrize("spread", [10, 300, 3000, 30_000])
-@pytest.mark.parametrize("form", [None, "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y %H:%M", "%Y-%m-%dT%H:%M:%SZ"])
+@pytest.mark.parametrize(
+    ("spread", "form"),
+    [(10, "%Y-%m-%d"), (300, None), (3000, None), (30_000, "%d.%m.%Y"), (3000, "%m/%d/%Y"), (300, "%d-%m-%Y %H:%M"),
+     (3000, "%Y-%m-%dT%H:%M:%SZ")],
+)  # fmt: skip
 def test_dates_are_days_and_their_place_in_year_and_week(spread, form):
     days = np.r_[13, np.random.default_rng(0).integers(0, spread, 50), spread].astype("datetime64[D]")
     texts = [day.item() if form is None else day.item().strftime(form) for day in days]
@@ -292,7 +295,7 @@ def test_numbers_of_any_type(dtype, chunked):
 
 def test_texts_are_not_counted_without_end(monkeypatch):
     monkeypatch.setattr(column_counts, "MANY_TEXTS", 10)
-    pieces = [pa.table({"c": [f"{k}-{j}" for j in range(4)]}) for k in range(100)]
+    pieces = [pa.table({"c": [f"{k}-{j}" for j in range(4)]}) for k in range(9)]
     with pytest.raises(ValueError, match=r"more than 5 different texts in 'c' \(more than 10\)"):
         decided(pieces, most=5)
     with pytest.raises(ValueError, match=r"more than 5 different texts in 'c' \(8\)"):
