@@ -195,12 +195,6 @@ class TableModel:
         loss = getattr(self.estimator, "loss", "logistic")
         return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
 
-    @property
-    def raw_coefficients(self) -> tuple[Array, Array]:
-        """Coefficients, a row each decision value, and intercepts, in the units of the table."""
-        coef = self.estimator.coef_ / self.columns.scale
-        return coef, self.estimator.intercept_ - coef @ self.columns.mean
-
     def summary(self) -> str:
         """What the fit was given and found, one sentence per line.
 
