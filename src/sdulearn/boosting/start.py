@@ -242,11 +242,15 @@ class ModelScore:
         dense = X.toarray() if sparse.issparse(X) else X
         return column_changes(lambda A: self.decide(A).reshape(len(A), -1), dense, dense.mean(axis=0))
 
-    def parts(self) -> dict[str, Array]:
-        """Not for the file of another model."""
+    @property
+    def features(self) -> Features:
+        """Nothing that a file of linear scores and trees could hold."""
         raise InputError(
             f"The model that was chosen is a {type(self.model).__name__}. Save it alone: `best_estimator_.save(path)`."
         )
+
+    def parts(self) -> dict[str, Array]:
+        return {"mean": self.features.mean}
 
 
 def order_like(scores: Array, reference: Array) -> Indices:

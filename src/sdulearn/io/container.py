@@ -89,11 +89,12 @@ _NOT_KEPT = object()
 
 
 def _jsonable(name: str, value: object) -> object:
-    """A parameter as JSON has it; a splitter or a random state is not kept."""
+    """A parameter as JSON has it; a splitter, a random state or a list with an estimator is not kept."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list | np.ndarray):
-        return [_jsonable(name, item) for item in value]
+        items = [_jsonable(name, item) for item in value]
+        return _NOT_KEPT if _NOT_KEPT in items else items
     if isinstance(value, Mapping):
         # JSON has texts for keys only.
         return [[_jsonable(name, key), _jsonable(name, item)] for key, item in value.items()]
