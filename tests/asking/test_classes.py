@@ -15,7 +15,8 @@ def one(a, b, sign, kind="linked"):
 
 
 def records_of(answers, kind="linked"):
-    return [one(*answer, kind) for answer in answers]
+    """Pairs with a sign, or match answers with choices and what was said."""
+    return [Answer(*answer) if isinstance(answer[1], tuple) else one(*answer, kind) for answer in answers]
 
 
 def true_answers(ends, y):
@@ -57,6 +58,13 @@ def test_two_classes_are_the_sides_of_the_graph(seed):
         ([(0, 1, 1), (2, 3, 1), (3, 4, -1), (0, 2, -1)], 2, [[0, 1, 4], [2, 3]], {}),
         # A contradiction changes nothing.
         ([(0, 1, 1), (1, 2, 1), (0, 2, -1)], 2, [[0, 1, 2]], {}),
+        # Match answers: none opens a class, a pick joins one.
+        ([(0, (1,), "none"), (2, (1, 0), "none"), (3, (0, 2, 1), 1)], None, [[0], [1], [2, 3]], {}),
+        # A class that was not shown may be that of a point which is like none: two people at the same time.
+        ([(0, (1,), "none"), (2, (1, 0), "none"), (3, (1, 0), "none")], None, [[0], [1], [2]], {3: {0, 1}}),
+        # Where all classes are found, nothing follows from "none of them".
+        ([(0, (1,), "none"), (2, (1, 0), "none")], 2, [[0], [1]], {2: {0, 1}}),
+        ([(0, (1,), "none"), (2, (1, 0), "unsure")], None, [[0], [1]], {}),
     ],
 )
 def test_what_follows_from_answers(answers, limit, classes, excluded):
@@ -65,35 +73,8 @@ def test_what_follows_from_answers(answers, limit, classes, excluded):
     assert found.excluded == excluded
 
 
-def match(left, choices, said):
-    return Answer(left, choices, said)
-
-
-@pytest.mark.parametrize(
-    ("answers", "limit", "classes", "excluded"),
-    [
-        # None opens a class, a pick joins one.
-        ([match(0, (1,), "none"), match(2, (1, 0), "none"), match(3, (0, 2, 1), 1)], None, [[0], [1], [2, 3]], {}),
-        # A class that was not shown may be that of a point which is like none: two people at the same time.
-        (
-            [match(0, (1,), "none"), match(2, (1, 0), "none"), match(3, (1, 0), "none")],
-            None,
-            [[0], [1], [2]],
-            {3: {0, 1}},
-        ),
-        # Where all classes are found, nothing follows from "none of them".
-        ([match(0, (1,), "none"), match(2, (1, 0), "none")], 2, [[0], [1]], {2: {0, 1}}),
-        ([match(0, (1,), "none"), match(2, (1, 0), "unsure")], None, [[0], [1]], {}),
-    ],
-)
-def test_what_follows_from_match_answers(answers, limit, classes, excluded):
-    found = read_classes(answers, limit)
-    assert partition(found.label) == classes
-    assert found.excluded == excluded
-
-
 def test_examples_open_the_first_classes():
-    found = read_classes([match(4, (0, 2), 1), match(5, (2, 0), "none")], None, [(0, 1), (2,)])
+    found = read_classes([Answer(4, (0, 2), 1), Answer(5, (2, 0), "none")], None, [(0, 1), (2,)])
     assert partition(found.label) == [[0, 1], [2, 4], [5]]
 
 
@@ -102,7 +83,7 @@ def test_the_majority_of_answers_to_a_question_stands():
     again = [one(1, 0, 1, "repeat"), one(0, 1, 1, "doubtful")]
     assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
     assert read_classes(first + again, 2).label == {0: 0, 1: 0}
-    first = [match(0, (1,), "none"), match(2, (0, 1), 0)]
-    again = [match(2, (1, 0), 0), match(2, (1, 0), 0)]
+    first = [Answer(0, (1,), "none"), Answer(2, (0, 1), 0)]
+    again = [Answer(2, (1, 0), 0), Answer(2, (1, 0), 0)]
     assert read_classes(first + again[:1], None).label[2] == 1
     assert read_classes(first + again, None).label[2] == 0
