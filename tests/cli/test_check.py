@@ -138,8 +138,7 @@ def test_a_crowd_at_a_glance(crowd, call, capsys):
     assert call("check", crowd, "--classes", 2) == 1
     out = capsys.readouterr().out
     assert re.search(
-        r"Wrong answers: 1\d\.\d% \(95% interval .*\)\. By .* with 2 classes\. 12 people gave 62 answers each",
-        out,
+        r"Wrong answers: 1\d\.\d% \(95% interval .*\)\. By .* with 2 classes\. 12 people gave 62 answers each", out
     )
     doubted = re.search(r"warning: Doubtful people: 3 of 12\. .* --exclude-annotators\.\n((  .*\n)+)", out)[1]
     assert {line.split(":")[0].strip() for line in doubted.splitlines()} == {"w3", "w5", "w7"}

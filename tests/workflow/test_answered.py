@@ -176,8 +176,7 @@ def test_an_svmlight_file_and_three_classes(tmp_path):
 def test_answers_that_cannot_be_used(model, table, answers):
     frame, _ = table
     with pytest.raises(
-        InputError,
-        match=r"192 pairs with an id not in the table .* leaves them out. The table has no row with the ids",
+        InputError, match=r"192 pairs with an id not in the table .* leaves them out. The table has no row with the ids"
     ):
         predicted(model, frame, answers=answers, id_column="")
     some = predicted(model, frame[:30], answers=answers, skip_bad=True)

@@ -7,14 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, make_circles
 
-from sdulearn import (
-    PairLogisticRegression,
-    PairLogisticRegressionCV,
-    PairModelCV,
-    fit_table,
-    load_model,
-    stack_pairs,
-)
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, PairModelCV, fit_table, load_model, stack_pairs
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, UnseenCategoryWarning
 from sdulearn.pairs import read_pairs

@@ -224,12 +224,7 @@ class PriorIntervalDisplay(Display):
 
     @classmethod
     def from_estimates(
-        cls,
-        estimates: Sequence[PriorEstimate],
-        *,
-        name: str | None = None,
-        ax: Axes | None = None,
-        **line_kw: Any,
+        cls, estimates: Sequence[PriorEstimate], *, name: str | None = None, ax: Axes | None = None, **line_kw: Any
     ) -> Self:
         """Draw given estimates.
 
@@ -277,12 +272,7 @@ class PriorIntervalDisplay(Display):
 
     @classmethod
     def from_prior(
-        cls,
-        prior: float,
-        *,
-        n_pairs: ArrayLike | None = None,
-        confidence: float = 0.95,
-        **options: Any,
+        cls, prior: float, *, n_pairs: ArrayLike | None = None, confidence: float = 0.95, **options: Any
     ) -> Self:
         """Draw the interval to expect before a single question is asked.
 

@@ -26,15 +26,7 @@ from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, TableFile, folder_of, is_location
 from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
 from sdulearn.io.labels import Labels, class_numbers
-from sdulearn.io.survey import (
-    MOST_TEXTS,
-    Survey,
-    Wanted,
-    decided,
-    look_for,
-    surveyed,
-    why_unknown,
-)
+from sdulearn.io.survey import MOST_TEXTS, Survey, Wanted, decided, look_for, surveyed, why_unknown
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
 from sdulearn.types import Array, ArrowColumn, ArrowTable, Codes, Frame, Indices, Mask, Rows
@@ -88,12 +80,7 @@ class TrainingData:
             labels = np.full(self.X.shape[0], np.nan)
             labels[self.label_rows] = self.label_codes
         rows, y = stack_pairs(
-            self.X,
-            self.ends,
-            self.similar,
-            unlabeled=self.unlabeled,
-            annotators=self.annotators,
-            labels=labels,
+            self.X, self.ends, self.similar, unlabeled=self.unlabeled, annotators=self.annotators, labels=labels
         )
         weights = None
         if len(np.unique(self.weights)) > 1:
