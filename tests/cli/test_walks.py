@@ -58,7 +58,7 @@ def test_a_wide_sparse_svmlight_file(tmp_path, in_process, no_importances):
     assert np.mean(found["label"] == y) > 0.85
 
 
-def test_text_categories_and_a_pairs_file_full_of_mistakes(tmp_path, in_process):
+def test_text_categories_and_a_pairs_file_full_of_mistakes(tmp_path, in_process, no_importances):
     rng = np.random.default_rng(1)
     y = np.where(rng.random(800) < 0.7, 1, -1)
     frame = pd.DataFrame(

@@ -165,12 +165,12 @@ def test_an_svmlight_file_and_three_classes(tmp_path):
     y = rng.integers(0, 3, 150)
     X = np.eye(3)[y] + rng.normal(size=(150, 3))
     dump_svmlight_file(sparse.csr_matrix(X), np.zeros(150), str(tmp_path / "t.svm"))
-    ends = np.array([rng.choice(100, 2, replace=False) for _ in range(250)])
+    ends = np.array([rng.choice(100, 2, replace=False) for _ in range(120)])
     answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})
     model = fit_table(tmp_path / "t.svm", answers, classes=3, error_rate=0.05)
     _, _, probability, n_answers = predicted(model, tmp_path / "t.svm", answers=answers)
     np.testing.assert_allclose(probability[n_answers > 0], model.answered["probabilities"], atol=1e-4)
-    assert n_answers.sum() == 500
+    assert n_answers.sum() == 240
 
 
 def test_answers_that_cannot_be_used(model, table, answers):
