@@ -401,7 +401,7 @@ def test_a_network_of_ones_own(two, tmp_path):
             torch.nn.Dropout(0.1), torch.nn.Linear(144, 2),
         )  # fmt: skip
 
-    model = small(module=make(), image_shape=(8, 8)).fit(rows, y)
+    model = small(module=make(), image_shape=(8, 8), error_rate={0: 0.1}).fit(rows, y)
     path = tmp_path / "own.sdu"
     model.save(path)
     with pytest.raises(ModelFileError, match=r"load\(path, Sequential\(\)\)"):

@@ -22,7 +22,7 @@ from sdulearn.io.files import Location, written_whole
 from sdulearn.io.typed import finite, plain, read
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.text_columns import TextFeatures
-from sdulearn.types import Array, Codes, Count, Estimator, Frame, Indices, Probability, Rows
+from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Rows
 
 if TYPE_CHECKING:
     from sdulearn.report.records import FitReport
@@ -315,14 +315,7 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
     """An estimator that has checked what the file says of it."""
     if header["model"] not in MODELS:
         raise ValueError(f"unknown model {header['model']!r}")
-    params = header["params"]
-    if isinstance(params.get("error_rate"), list):
-        # Rates by annotator are pairs in the file.
-        params["error_rate"] = dict(read(list[tuple[Count, Probability]], params["error_rate"]))
-    model = getattr(import_module("sdulearn"), header["model"])(**params)
-    model._validate_params()
-    model._restore(container.join_fitted(header["fitted"], arrays))
-    return model
+    return container.restored(getattr(import_module("sdulearn"), header["model"]), header, arrays)
 
 
 def _table_model(header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from sdulearn.errors import InputError, ModelFileError
 from sdulearn.io.files import Location, cannot_open, written_whole
 from sdulearn.io.typed import plain
-from sdulearn.types import Estimator
+from sdulearn.io.typed import read as read_typed
+from sdulearn.types import Count, Estimator, Probability
 from sdulearn.version import __version__
 
 Header = dict[str, Any]
@@ -76,13 +77,22 @@ def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
     return {"model": type(estimator).__name__, "params": kept, "fitted": fitted}, arrays
 
 
-def join_fitted(fitted: Header, arrays: Arrays) -> Header:
-    """The fitted attributes again; ``a/b`` is the array b of a mapping a."""
+def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Estimator:
+    """An estimator that has checked what the file says of it; ``given`` are parameters that no file holds."""
+    params = header["params"] | given
+    if isinstance(params.get("error_rate"), list):
+        # Rates by annotator are pairs in the file.
+        params["error_rate"] = dict(read_typed(list[tuple[Count, Probability]], params["error_rate"]))
+    model: Estimator = kind(**params)
+    model._validate_params()
+    fitted = header["fitted"]
     for name, array in arrays.items():
+        # ``a/b`` is the array b of a mapping a.
         outer, _, key = name.partition("/")
         inner = fitted[outer] if key else fitted
         inner[key or name] = array
-    return fitted
+    model._restore(fitted)
+    return model
 
 
 _NOT_KEPT = object()

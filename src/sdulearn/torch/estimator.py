@@ -400,10 +400,7 @@ class PairNetworkClassifier(OrderedClassifier):
         header, arrays = container.read(path)
         if header.get("model") != cls.__name__:
             raise InputError(f"{path} holds a {header.get('model')}. Read it with sdulearn.load_model.")
-        model = cls(module, **{name: value for name, value in header["params"].items() if name != "module"})
-        model._validate_params()
-        model._restore(container.join_fitted(header["fitted"], arrays))
-        return model
+        return container.restored(cls, header, arrays, module=module)
 
     def _restore(self, fitted: container.Header) -> None:
         """Take over what a model file holds, every part checked."""
