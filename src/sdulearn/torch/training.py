@@ -21,8 +21,9 @@ ROWS = 8192
 # Share of all steps in which the weight of agreement rises from 0: before the answers have said anything, agreement
 # makes all rows alike.
 RAMP = 0.4
-# What is left of the weight of the use of all classes after 0.6 of the steps, where their shares are not known.
-LAST_USE = 0.3
+# Between these shares of the steps the weight of the use of all classes falls to 0, where their shares are not known:
+# the classes are found by then, and may be of different sizes.
+FADE = (0.3, 0.6)
 # Steps before one is recorded on a GPU.
 _WARM = 3
 Module: TypeAlias = Any
@@ -190,9 +191,9 @@ class Training:
         plain, distorted, *answered = log_p.split([len(free), len(free), *map(len, parts)], 1)
         agrees, used = unlabeled_terms(plain, distorted, self.shares, p.temperature)
         done = self.step / p.max_iter
-        agreement = p.agreement * ((done / RAMP).clamp(max=1.0) if RAMP else 1.0)
-        fallen = ((done - 0.3) / 0.3).clamp(0.0, 1.0) if self.shares is None else 0.0
-        value = agreement * agrees + p.use * (1 - (1 - LAST_USE) * fallen) * used
+        agreement = p.agreement * (done / RAMP).clamp(max=1.0)
+        left = ((FADE[1] - done) / (FADE[1] - FADE[0])).clamp(0.0, 1.0) if self.shares is None else 1.0
+        value = agreement * agrees + p.use * left * used
         for part, (_, likelihood, share) in zip(answered, drawn, strict=True):
             value = value - share * likelihood.mean(part)
         return value
