@@ -202,7 +202,8 @@ class CrowdSampler:
 
     def _first(self) -> _State:
         """Clusters of the answers, others for each chain; of every other one classes by a model."""
-        C, K = self.n_chains, self.n_classes
+        C = self.n_chains
+        K = self.n_classes
         classes = _clusters(self.ends, self.said, self.n_points, K, C)
         names = self.labels if self.log_p is None else np.argmax(self.log_p, axis=1)
         for one in classes:
@@ -234,7 +235,8 @@ class CrowdSampler:
 
     def _draw_parameters(self, state: _State, log_chance: Array) -> _State:
         """Careless answers, and equations (2) and (3)."""
-        C, K = self.n_chains, self.n_classes
+        C = self.n_chains
+        K = self.n_classes
         first, second = (state.classes.take(end, axis=1) for end in self.ends.T)
         said = self.said
         chance = np.exp(log_chance.reshape(-1).take((self._row * K + first) * K + second))

@@ -137,7 +137,8 @@ def read(path: Location) -> tuple[Header, Arrays]:
     if not OLDEST_READ <= version <= FORMAT_VERSION:
         advice = "Upgrade sdulearn." if version > FORMAT_VERSION else "Fit the model again."
         raise ModelFileError(f"{path} has format version {version}. {readable()} {advice}")
-    body, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
+    body = data[:-_DIGEST_SIZE]
+    digest = data[-_DIGEST_SIZE:]
     if hashlib.sha256(body).digest() != digest:
         raise ModelFileError(f"{path} is truncated or altered: its checksum does not fit. Copy or save it again.")
     return _parse(path, body, header_size)

@@ -136,7 +136,7 @@ def _headline(d: Details) -> str:
     """The number itself, and a bar with its interval; it stands in notebooks too, which have other style sheets."""
     if is_unknown(d):
         return ""
-    value, low, high = d["value"], d["low"], d["high"]
+    value, low, high = (d[name] for name in ("value", "low", "high"))
     least = 0.5 if low >= 0.5 else 0.0
     left, right, at = (100 * (share - least) / (1 - least) for share in (low, high, value))
     bar = "position:relative;height:1.2em;background:color-mix(in srgb, currentColor 15%, transparent);max-width:46em"

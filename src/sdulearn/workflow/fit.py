@@ -276,16 +276,7 @@ def _fit(
 ) -> tuple[TableModel, FitReport]:
     """Choose settings, judge them on held-out answers, fit, name the classes, and report."""
     started = time.perf_counter()
-    data = gather(table, answers, labels, options, engine)
-    check_enough(data, options)
-    if data.random is not None and options.prior is None:
-        # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
-        options = replace(options, prior_strength=0.0)
-    people: Codes | None = None
-    if options.error_rate == "auto" and data.answers is not None and (audited := audited_rates(data.answers)):
-        options = replace(options, error_rate=audited)
-    if data.certainty is not None and options.error_rate == "auto":
-        data, people, options = _calibrated(data, options)
+    data, people, options = _prepared(gather(table, answers, labels, options, engine), options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -300,20 +291,17 @@ def _fit(
         chosen, kind, _ = choice
         if data.columns.keep_gaps and hasattr(chosen, "coef_"):
             # A gap is the mean, which is 0.
-            data, rows = data.without_gaps(), np.nan_to_num(rows)
+            data = data.without_gaps()
+            rows = np.nan_to_num(rows)
         random_points = data.random_points(len(y))
         if random_points is not None and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = prior_of_random_points(chosen, rows, pairs, weights, random_points)
         parts, accuracy, agreement, doubts = judge(choice, options, rows, pairs, weights, random_points)
         importances = column_importances(chosen, parts, rows, pairs, data.columns)
         estimator = chosen if not data.parts else fit_on_all(chosen, options, data, engine)
-    n_right = 0
-    if data.labels:
-        points = data.columns.scaled(data.X[data.label_rows])
-        n_right = int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
-    names = labels.names(data.classes) if labels and data.classes else tuple(estimator.classes_.tolist())
-    asked = _asked(estimator, data, rows, y, weights) if options.is_joint else None
-    model = TableModel(estimator, data.columns, names, asked=asked)
+    model, n_right = _named(estimator, data, labels)
+    if options.is_joint:
+        model = replace(model, asked=_asked(estimator, data, rows, y, weights))
     checks = _checks(options, data, pairs, estimator.prior_, accuracy, n_right)
     report = FitReport(
         sdulearn=__version__,
@@ -326,7 +314,7 @@ def _fit(
         findings=(*_noted(caught, estimator, data), *checks, *doubts, *reasons),
         agreement=agreement,
         class_shares=_class_shares(model, data),
-        classes=names,
+        classes=model.classes,
         n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
         model_choice=kind,
         importances=importances,
@@ -334,6 +322,32 @@ def _fit(
         seconds={"reading": began - started, "fitting": time.perf_counter() - began},
     )
     return model, report
+
+
+def _prepared(data: TrainingData, options: FitOptions) -> tuple[TrainingData, Codes | None, FitOptions]:
+    """What the answers themselves decide: no pull to a prior of chosen questions, and rates that are known.
+
+    Soft answers have an annotator for each certainty of a person, and whose each is.
+    """
+    check_enough(data, options)
+    if data.random is not None and options.prior is None:
+        # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
+        options = replace(options, prior_strength=0.0)
+    if options.error_rate == "auto" and data.answers is not None and (audited := audited_rates(data.answers)):
+        options = replace(options, error_rate=audited)
+    if data.certainty is not None and options.error_rate == "auto":
+        return _calibrated(data, options)
+    return data, None, options
+
+
+def _named(estimator: Estimator, data: TrainingData, labels: Labels | None) -> tuple[TableModel, int]:
+    """The model with the names that labels give its classes, and how many of them it predicts."""
+    n_right = 0
+    if data.labels:
+        points = data.columns.scaled(data.X[data.label_rows])
+        n_right = int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
+    names = labels.names(data.classes) if labels and data.classes else tuple(estimator.classes_.tolist())
+    return TableModel(estimator, data.columns, names), n_right
 
 
 def _asked(
