@@ -20,7 +20,7 @@ from scipy import sparse
 
 from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.image_columns import ImageFeatures
-from sdulearn.io.files import Location
+from sdulearn.io.files import Location, is_location
 from sdulearn.spelling import Cycle, Spelling, read_texts, trimmed, with_cycles
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Count, Frame, Mask, Rows
@@ -283,6 +283,11 @@ def as_arrow(frame: Frame) -> ArrowTable:
     try:
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
+        if is_location(frame):
+            raise InputError(
+                f"{frame} is a file, and a frame is needed here: read it first, or call "
+                "sdulearn.workflow.predict_table(model, path), which reads files of any size."
+            ) from None
         raise InputError(
             f"A table is a path or a pandas, polars or pyarrow frame; {type(frame).__name__} cannot be used as one "
             f"({error})."

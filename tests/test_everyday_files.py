@@ -1,0 +1,79 @@
+"""Files as people have them (tests/files, written by its write.py): read as the plain one, or refused with a remedy."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sdulearn import fit_table
+from sdulearn.errors import InputError
+from sdulearn.io.answers import read_answers
+from sdulearn.workflow.predict import predict_table
+
+FILES = Path(__file__).parent / "files"
+spec = importlib.util.spec_from_file_location("write", FILES / "write.py")
+write = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(write)
+
+REFUSED = {
+    "utf-16.csv": "is not text in UTF-8: .* convert it: iconv -f UTF-16 -t UTF-8",
+    "windows-1252.csv": "is not text in UTF-8: .* save it as 'CSV UTF-8'; else convert it: iconv -f WINDOWS-1252",
+    "packed.zip": "the name must end in .csv, .tsv, .parquet, .jsonl, .svm, .xlsx",
+    "header-twice.csv": "has two columns named 'height'. Rename one of them",
+    "cell-too-many.csv": "Row #2: Expected 6 columns, got 7: .* put cells that hold the delimiter into quotes",
+    "id-twice.csv": "'0101' occurs 2 times. Name another column with `id_column`, or make them unique",
+    "empty.csv": "is empty. Its first line must name the columns",
+    "answers-without-zeros.csv": "It has '0213', and the answers '213': ids have lost their",
+    "answers-scale.csv": r"the labels 1 \(8 times\), .*, 5 \(8 times\), which may be a scale. Say what each step means",
+}
+SHEETS = {"second-sheet.xlsx": "people"}
+ANSWERS = [name for name in write.FILES if name.startswith("answers")]
+TABLES = [name for name in write.FILES if name not in ANSWERS]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return probabilities("plain.csv")
+
+
+def probabilities(name):
+    """Of all people by id, by a model of the file."""
+    sheet = SHEETS.get(name)
+    model = fit_table(FILES / name, FILES / "answers.csv", model="linear", sheet=sheet)
+    found = list(predict_table(model, FILES / name, sheet=sheet))
+    ids = np.concatenate([np.array(one.ids, dtype=object) for one in found])
+    return ids, np.concatenate([one.probability for one in found])
+
+
+def test_the_files_are_those_of_the_script(tmp_path):
+    assert len(write.FILES) >= 40
+    write.write(tmp_path)
+    for name in write.FILES:
+        # A workbook says when it was made, and a packed file by which zlib.
+        if not name.endswith((".xlsx", ".gz", ".zip")):
+            assert (tmp_path / name).read_bytes() == (FILES / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in REFUSED])
+def test_a_table_is_read_as_the_plain_one(name, plain, no_importances):
+    ids, found = probabilities(name)
+    assert [one.strip() for one in ids] == plain[0].tolist()
+    # True and false are one number, and other words two categories: the penalty sees a difference.
+    np.testing.assert_allclose(found, plain[1], atol=0.1 if name == "true-false.csv" else 1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if name not in REFUSED])
+def test_answers_are_read_as_the_plain_ones(name):
+    found = read_answers(FILES / name)
+    expected = read_answers(FILES / "answers.csv")
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_array_equal(found.answers, expected.answers)
+    assert expected.n_similar == write.answers().label.sum()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_is_refused_with_the_remedy(name):
+    table, answers = ("plain.csv", name) if name in ANSWERS else (name, "answers.csv")
+    with pytest.raises(InputError, match=REFUSED[name]):
+        fit_table(FILES / table, FILES / answers, model="linear")
