@@ -347,3 +347,11 @@ def test_without_one_source_the_solution_is_stationary(waveform, kept):
     gradient = [(J(v + step) - J(v - step)) / 2e-5 for step in steps]
     np.testing.assert_allclose(gradient, 0, atol=1e-5)
     assert all(J(v + 1e3 * sign * step) > J(v) for step in steps for sign in (-1, 1))
+
+
+def test_a_rate_of_zero_that_is_given_is_known():
+    X, y = make_waveform(300, random_state=0)
+    rows, codes = sample_sdu(X, y, n_pairs=40, n_unlabeled=0, prior=0.7, random_state=0)
+    for rate, high in ((0.0, 0.0), ("auto", 0.5)):
+        found = PairLogisticRegression(error_rate=rate).fit(rows, codes).answer_model_.error_rate
+        assert (found.value, found.high) == (0.0, high)

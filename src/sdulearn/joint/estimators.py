@@ -159,7 +159,7 @@ class PairLogisticBase(LinearClassifier):
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
         """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
-        if not _asks_for_rates(self.error_rate, pairs):
+        if self.error_rate == "auto" and not _may_tell_rates(pairs):
             return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
         found = answer_model_of(self.error_rate, data.graph, 2)
         if not isinstance(self.error_rate, str):
@@ -613,15 +613,10 @@ def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> N
     warn(f"All answers are {found}. {remedy}.", OneKindWarning)
 
 
-def _asks_for_rates(error_rate: ErrorRateParameter, pairs: Pairs) -> bool:
-    """Whether there are shared points, labels, or rates that are or may be above 0."""
-    if pairs.shares_points or (pairs.labels is not None and pairs.labels.any()):
-        return True
-    if isinstance(error_rate, Mapping | AnswerModel):
-        return any((error_rate.rates if isinstance(error_rate, AnswerModel) else error_rate).values())
-    if error_rate != "auto":
-        return error_rate != 0
-    return len(np.unique(pairs.answer_annotators)) > 1
+def _may_tell_rates(pairs: Pairs) -> bool:
+    """Whether there are shared points, labels or several annotators."""
+    labelled = pairs.labels is not None and bool(pairs.labels.any())
+    return pairs.shares_points or labelled or len(np.unique(pairs.answer_annotators)) > 1
 
 
 def _rate_folds(graph: AnswerGraph) -> int:
