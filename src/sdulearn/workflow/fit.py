@@ -280,11 +280,7 @@ def _fit(
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        n_classes, interval = number_of_classes(options, data)
-        if data.labels:
-            if int(n_classes) > 2:
-                options.check_many_classes(f"{n_classes} classes, as `labels` names them,")
-            data = data.numbered(int(n_classes))
+        data, n_classes, interval = _numbered(options, data)
         rows, y, weights = data.stacked()
         pairs = read_pairs(y)
         choice, reasons = choose(options, data, n_classes, rows, pairs, weights)
@@ -304,8 +300,6 @@ def _fit(
         model = replace(model, asked=_asked(estimator, data, rows, y, weights))
     checks = _checks(options, data, pairs, estimator.prior_, accuracy, n_right)
     report = FitReport(
-        sdulearn=__version__,
-        settings=chosen_settings(chosen),
         table=Path(str(table)).name if is_location(table) else "the table",
         **_given(data, options, chosen, rows, pairs, people),
         accuracy=accuracy,
@@ -338,6 +332,16 @@ def _prepared(data: TrainingData, options: FitOptions) -> tuple[TrainingData, Co
     if data.certainty is not None and options.error_rate == "auto":
         return _calibrated(data, options)
     return data, None, options
+
+
+def _numbered(options: FitOptions, data: TrainingData) -> tuple[TrainingData, int | str, tuple[int, int] | None]:
+    """The number of classes with its interval, and labels as numbers of these."""
+    n_classes, interval = number_of_classes(options, data)
+    if not data.labels:
+        return data, n_classes, interval
+    if int(n_classes) > 2:
+        options.check_many_classes(f"{n_classes} classes, as `labels` names them,")
+    return data.numbered(int(n_classes)), n_classes, interval
 
 
 def _named(estimator: Estimator, data: TrainingData, labels: Labels | None) -> tuple[TableModel, int]:
@@ -385,6 +389,8 @@ def _given(
         n_points, n_independent = _worth(pairs, len(chosen.classes_))
     answers = data.answers
     found: dict[str, Any] = {
+        "sdulearn": __version__,
+        "settings": chosen_settings(chosen),
         "method": "joint" if options.is_joint else options.method,
         "n_rows": data.n_rows,
         "n_unlabeled": data.n_unlabeled,
