@@ -4,9 +4,11 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sdulearn import fit_table
+from sdulearn.cli.main import main
 from sdulearn.errors import InputError
 from sdulearn.io.answers import read_answers
 from sdulearn.workflow.predict import predict_table
@@ -77,3 +79,19 @@ def test_a_file_is_refused_with_the_remedy(name):
     table, answers = ("plain.csv", name) if name in ANSWERS else (name, "answers.csv")
     with pytest.raises(InputError, match=REFUSED[name]):
         fit_table(FILES / table, FILES / answers, model="linear")
+
+
+def test_a_survey_researcher_with_german_spreadsheets(tmp_path, capsys, no_importances):
+    """Commands alone, from two files with semicolons, decimal commas, dates, ids with zeros and German words."""
+    model, classes = str(tmp_path / "model.sdu"), tmp_path / "classes.csv"
+    table, answers = str(FILES / "german.csv"), str(FILES / "answers-german.csv")
+    assert main(["check", answers, "--features", table]) in (0, 1)
+    assert "'gleich' = similar" in capsys.readouterr().out
+    assert main(["fit", "--features", table, "--pairs", answers, "-o", model]) == 0
+    assert "36 rows, 5 columns" in capsys.readouterr().out
+    assert main(["predict", model, table, "-o", str(classes)]) == 0
+    found = pd.read_csv(classes, dtype={"id": str})
+    assert found["id"].tolist() == write.people().id.tolist()
+    # The classes are the tall and the others, up to their names.
+    right = np.mean((found["label"] > 0) == (write.people().height > 169))
+    assert max(right, 1 - right) > 0.8
