@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
-from sdulearn.answers.answer_model import is_crowd, posteriors
+from sdulearn.answers.answer_model import crowd_of, is_crowd, posteriors
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
 
@@ -154,6 +154,8 @@ def test_a_model_of_a_crowd(crowd, tmp_path):
     X = blobs(classes)
     rows, y = stack_pairs(X, graph.ends, graph.same > 0, annotators=graph.annotators)
     model = PairLogisticRegression(n_classes=3, answer_table=True).fit(rows, y)
+    # The largest class is the first, by features and answers together.
+    assert (np.diff(crowd_of(model.answer_model_, AnswerGraph.from_y(y)).log_shares) <= 0).all()
     posterior = model.posterior(rows, y)
     truth = classes[y[:, 1] - y[:, 1].min()]
     order = order_of(posterior, truth)

@@ -14,8 +14,10 @@ from sdulearn.answers.answer_model import (
     AnswerModel,
     ErrorRateParameter,
     answer_model_of,
+    crowd_of,
     is_crowd,
     number_by_answers,
+    renamed,
     unknown_answer_model,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
@@ -184,6 +186,10 @@ class PairLogisticBase(LinearClassifier):
             splits = PairKFold(number_of_folds(_FOLDS, data.graph.same > 0), random_state=0).split(X, pairs)
             logits = held_out_classes(trial, data.known_to_folds(splits))
             model = AnswerModel.estimate(data.graph, n_classes, logits, self.answer_table)
+            crowd = crowd_of(model, data.graph)
+            if crowd is not None and pull is None and not data.graph.labels.any():
+                # The largest class is the first.
+                model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
         else:
             model = answer_model_of(self.error_rate, data.graph, n_classes, self.answer_table)
         return ClassProblem(data, model, n_classes, pull)
