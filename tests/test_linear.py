@@ -1,5 +1,4 @@
 import warnings
-from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
@@ -69,22 +68,16 @@ def test_integer_weights_are_repeated_rows(waveform, loss):
     "estimator", [SDUClassifier(), SDUClassifierCV(), PairLogisticRegression(), PairLogisticRegressionCV()], ids=str
 )
 def test_the_unit_of_the_weights_does_not_matter(waveform, estimator):
-    """An interval of the prior that narrows with the unit calls a class identified that is not."""
+    """Nor do weights as large as numbers allow; units of different weights are in test_base.py."""
     rows, codes = waveform
-    weight = 1.0 + np.abs(codes) % 3
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OrientationWarning)
         plain = clone(estimator).fit(rows, codes)
         same = clone(estimator).fit(rows, codes, np.full(len(codes), 1e16))
-        one = clone(estimator).fit(rows, codes, weight)
-        other = clone(estimator).fit(rows, codes, 64 * weight)
         # One pair outweighs everything, in its fold too.
         clone(estimator).set_params(prior=0.7).fit(rows, codes, np.where(np.abs(codes) == 1, 1e16, 1.0))
     assert same.prior_ == plain.prior_
     assert_same_model(same, plain, 1e-9)
-    assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-12)
-    assert_same_model(one, other)
-    np.testing.assert_allclose(getattr(other, "evidence_", 0), getattr(one, "evidence_", 0))
     for bad in (1e160, 1e-160):
         with pytest.raises(InputError, match=r"`sample_weight` holds weights from .*divide all by the largest"):
             clone(estimator).fit(rows, codes, np.full(len(codes), bad))

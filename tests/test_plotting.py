@@ -380,20 +380,6 @@ def test_answers_that_share_points_have_wider_intervals():
     assert interval[0] < as_loose.low[0] < as_loose.high[0] < interval[1]
 
 
-def test_held_out_answers_show_a_model_that_is_too_sure():
-    rng = np.random.default_rng(0)
-    truth = rng.random(240) < 0.6
-    X = np.column_stack([truth + rng.normal(size=240), rng.normal(size=(240, 60))])
-    pairs = np.arange(240).reshape(-1, 2)
-    rows, y = stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]], unlabeled=None)
-    model = PairLogisticRegression(1e-3, covariance_power=0, prior=0.6).fit(rows, y)
-    by_heart, held_out = (ReliabilityDisplay.from_estimator(model, rows, y, cv=cv) for cv in (None, 3))
-    assert by_heart.table.count.sum() == held_out.table.count.sum() == 120
-    assert by_heart.table.error < 0.1 < 0.25 < held_out.table.error
-    with pytest.raises(ValueError, match="no predict_proba"):
-        ReliabilityDisplay.from_estimator(SDUClassifier(loss="double_hinge"), rows, y)
-
-
 def crowd_model(n_people, table=None):
     rates = {k: Rate(k / 100, k / 200, k / 50, 9) for k in range(n_people)}
     return AnswerModel(Rate(0.2, 0.1, 0.3, 9 * n_people), rates, table)

@@ -94,16 +94,6 @@ def test_pair_risk_is_the_paper_s_formula(loss):
     assert pair_risk([5, 5, 5, -5], [1, 1, -2, -2], prior=0.6) < 0
 
 
-def test_integer_weights_are_repeated_pairs():
-    z, codes = np.array([0.3, -1.0, 2.0, 0.1, 0.4]), np.array([1, 1, -2, -2, 0])
-    weighted = pair_risk(z, codes, prior=0.7, loss="logistic", risk=(0.2, 0.3, 0.5), sample_weight=[2, 2, 3, 3, 1])
-    rows = [0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 4]
-    repeated_codes = [1, 1, 2, 2, -3, -3, -4, -4, -5, -5, 0]
-    assert weighted == pytest.approx(
-        pair_risk(z[rows], repeated_codes, prior=0.7, loss="logistic", risk=(0.2, 0.3, 0.5))
-    )
-
-
 def test_zero_weight_leaves_a_source_out():
     source = np.array([0, 0, 1, 1, 2])
     P, _ = row_weights(mixture("su"), 0.7, source, np.array([1.0, 1, 0, 0, 1]))

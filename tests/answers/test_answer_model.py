@@ -176,21 +176,6 @@ def test_what_is_on_a_cycle_and_what_contradicts():
     assert contradicts(labelled)
 
 
-def test_the_unit_of_weights_changes_no_rate():
-    rng = np.random.default_rng(0)
-    first = rng.integers(0, 20, 80)
-    ends = np.column_stack([first, (first + rng.integers(1, 20, 80)) % 20])
-    same = (ends[:, 0] % 2 == ends[:, 1] % 2) ^ (rng.random(80) < 0.1)
-    codes = np.where(same, 1, -1) * np.arange(1, 81)
-    y = np.column_stack([np.repeat(codes, 2), ends.ravel(), np.repeat(rng.integers(1, 3, 80), 2)])
-    weight = np.repeat(rng.uniform(0.3, 3, 80), 2)
-    found = AnswerModel.estimate(AnswerGraph.from_y(y, 100 * weight)).by_annotator
-    expected = AnswerModel.estimate(AnswerGraph.from_y(y, weight))
-    for a, rate in expected.by_annotator.items():
-        assert astuple(found[a]) == pytest.approx(astuple(rate), rel=1e-8)
-    assert expected.error_rate.value > 0.02
-
-
 def test_where_both_truths_are_equally_frequent_two_people_cannot_be_told_apart():
     """All of the errors may be the first's, or all the other's."""
     rng = np.random.default_rng(3)

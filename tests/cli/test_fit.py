@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import astuple
 
 import numpy as np
 import pandas as pd
@@ -79,13 +78,6 @@ def test_labels_that_cannot_be_used(refused, options, tmp_path, rows, message):
     assert message in refused(*options(labels=tmp_path / "few.csv"))
 
 
-def test_a_given_prior(fitted, capsys):
-    fitted(method="sd", prior=0.7)
-    assert "Prior: 0.7 of the rows are of class 1, as given" in capsys.readouterr().out
-    fitted(method="sd", prior=0.95)
-    assert re.search("warning: .*the prior is different", capsys.readouterr().out)
-
-
 def test_mistakes_in_the_answers_stop_the_fit_unless_they_are_skipped(
     fitted, refused, options, files, tmp_path, capsys
 ):
@@ -122,21 +114,6 @@ def test_weights_count_like_further_answers_of_their_kind(fitted, files, tmp_pat
     assert found.prior_.n_similar / found.prior_.n_dissimilar == pytest.approx(ratio)
 
 
-def test_the_unit_of_the_weights_in_a_file_changes_nothing(fitted, files, tmp_path):
-    """Beside rows in no answer, whose weight the file does not say, and where answers may be wrong."""
-    pairs = pd.read_csv(files / "pairs.csv").drop_duplicates(["id_a", "id_b"])[:40]
-    weight = np.arange(len(pairs)) % 3 + 0.5
-    models = []
-    for unit in (1, 0.01):
-        pairs.assign(weight=unit * weight).to_csv(tmp_path / "w.csv", index=False)
-        models.append(fitted(pairs=tmp_path / "w.csv", error_rate=0.05, unlabeled=100))
-    one, other = (model.estimator for model in models)
-    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-8)
-    assert astuple(other.prior_) == pytest.approx(astuple(one.prior_))
-    first, second = (model.report.accuracy for model in models)
-    assert astuple(second) == pytest.approx(astuple(first))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -151,11 +128,6 @@ def test_wrong_calls(refused, options, tmp_path, monkeypatch, change, message):
     monkeypatch.chdir(tmp_path)
     assert re.search(message, refused(*options(**change)))
     assert not list(tmp_path.iterdir())
-
-
-def test_too_few_answers(refused, options, tmp_path):
-    (tmp_path / "p.csv").write_text("id_a,id_b,label\nr1,r2,similar\nr3,r4,dissimilar\nr5,r6,unsure\n")
-    assert "1 similar and 1 dissimilar pairs to use; at least 2 of each" in refused(*options(pairs=tmp_path / "p.csv"))
 
 
 def test_an_input_is_never_overwritten(refused, options, files, tmp_path):
@@ -225,16 +197,6 @@ def test_long_cells_are_cut_in_messages(refused, options, tmp_path, kind):
     told = refused(*options(**given))
     assert re.search(message, told)
     assert len(told.replace(str(tmp_path), "")) < 700
-
-
-def test_people_who_are_left_out(files, tmp_path, call, capsys, refused):
-    answers = pd.read_csv(files / "pairs.csv")[:80]
-    answers.assign(annotator=np.where(np.arange(80) < 20, "Ann", "Bob")).to_csv(tmp_path / "p.csv")
-    given = ["fit", "--features", files / "table.csv", "--pairs", tmp_path / "p.csv", "--model", "linear"]
-    given += ["-o", tmp_path / "m.sdu", "--unlabeled", 100, "--exclude-annotators"]
-    assert call(*given, "Ann, ") == 0
-    assert "note: Left out: 20 answers of Ann. Accuracy" in capsys.readouterr().out
-    assert "--exclude-annotators: nobody is called 'Cem'; there are Ann, Bob." in refused(*given, "Ann,Cem")
 
 
 def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, files, tmp_path, capsys):

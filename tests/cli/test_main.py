@@ -122,11 +122,12 @@ def test_a_shell_completes_commands_options_choices_and_files(tmp_path, capsys):
 
 def test_values_that_options_take():
     given = ["fit", "--features", "t", "--codes", "c", "-o", "m", "--drop", "a, b,", "--classes", "2"]
-    given += ["--error-rate", "0.5"]
+    given += ["--error-rate", "0.5", "--exclude-annotators", "Ann, "]
     given += ["--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"]
     found = vars(build_parser(["fit"]).parse_args(given))
     assert found.items() >= {"classes": 2, "error_rate": 0.5, "drop": ("a", "b"), "prior": 0.25}.items()
     assert (found["max_unlabeled"], found["answer_words"]) == (7, {"ja": "similar"})
+    assert found["exclude_annotators"] == ("Ann",)
     found = build_parser(["fit"]).parse_args([*given, "--classes", "auto", "--columns", "l, r, said"])
     assert (found.classes, found.answer_columns) == ("auto", {"id_a": "l", "id_b": "r", "label": "said"})
 

@@ -215,13 +215,6 @@ def test_a_failure_in_the_last_file_leaves_no_file(refused, model, frame, tmp_pa
     assert "folder lacks the column 'x7' that the model needs" in told
 
 
-def test_a_table_without_rows(refused, model, frame, tmp_path):
-    frame[:0].astype({"id": str}).to_parquet(tmp_path / "t.parquet")
-    told = refused("predict", tmp_path / "model.sdu", tmp_path / "t.parquet", "-o", tmp_path / "out.parquet")
-    assert "no rows" in told
-    assert not (tmp_path / "out.parquet").exists()
-
-
 def test_zipped_as_json_and_never_over_an_input(call, refused, model, frame, waveform, tmp_path, capsys):
     frame.to_csv(tmp_path / "t.csv", index=False)
     before = (tmp_path / "t.csv").read_bytes()

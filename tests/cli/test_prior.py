@@ -1,12 +1,10 @@
 import argparse
 import json
 
-import numpy as np
 import pytest
 
 from sdulearn import estimate_prior
 from sdulearn.cli import prior
-from sdulearn.errors import InputError
 
 
 def run(*arguments):
@@ -135,14 +133,3 @@ def test_a_log_tells_the_prior_by_its_random_questions(tmp_path, capsys):
     assert found["value"] == pytest.approx(0.75, abs=0.01)
     with pytest.raises(ValueError, match="holds no random question"):
         run(write_star(tmp_path / "log.jsonl", [""] * 60))
-
-
-def test_answers_about_more_than_two_classes_are_refused(tmp_path):
-    rng = np.random.default_rng(0)
-    pairs = rng.permuted(np.tile(np.arange(48), (600, 1)), axis=1)[:, :2]
-    same = (pairs[:, 0] % 4 == pairs[:, 1] % 4) ^ (rng.random(600) < 0.1)
-    file = tmp_path / "crowd.csv"
-    rows = (f"{a},{b},{int(says)},w{k % 12}\n" for k, ((a, b), says) in enumerate(zip(pairs, same, strict=True)))
-    file.write_text("id_a,id_b,same,annotator\n" + "".join(rows))
-    with pytest.raises(InputError, match=r"Two classes do not explain the answers.*Fit with `n_classes=4` or 'auto'"):
-        run(file)

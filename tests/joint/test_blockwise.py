@@ -79,11 +79,9 @@ def widened(rows):
 
 FORMS = {
     "dense": np.asarray,
-    "columns": np.asfortranarray,
     "csr": thinned,
     "csr with a large mean": lambda rows: sparse.csr_matrix(rows + 20),
     "float32": np.float32,
-    "csr of float32": lambda rows: thinned(np.float32(rows)),
     "a large mean and units of all sizes": lambda rows: rows * 10.0 ** np.linspace(-2, 2, 21) + 1e4,
     "more columns than rows": widened,
     "columns that say nothing": lambda rows: np.hstack([rows, rows[:, :2], np.ones((len(rows), 1))]),

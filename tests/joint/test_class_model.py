@@ -74,15 +74,6 @@ def test_names_are_matched_all_at_once():
     assert match_names(log_p[:1], np.array([3])).tolist() == [1, 2, 0]
 
 
-def test_order_of_rows_and_ends_does_not_matter(fitted):
-    X, y = iris()
-    ends, same = questions(y)
-    order = np.random.default_rng(1).permutation(len(ends))
-    rows, table = stack_pairs(X, ends[order][:, ::-1], same[order])
-    other = PairLogisticRegression(n_classes=3).fit(rows, table)
-    assert np.sort(other.coef_, axis=0) == pytest.approx(np.sort(fitted.coef_, axis=0), abs=1e-4)
-
-
 def test_labels_alone_are_logistic_regression():
     X, y = iris()
     table = np.column_stack([np.zeros(150), np.arange(150), np.zeros(150), y]).astype(int)
@@ -115,28 +106,6 @@ def test_given_shares_pull_the_mean_prediction():
     assert model.class_shares_ == pytest.approx([0.2, 0.5, 0.3], abs=0.05)
 
 
-def test_wrong_answers_are_survived_with_an_error_rate():
-    X, y = iris()
-    ends, same = questions(y, 200)
-    same[:20] = ~same[:20]
-    rows, table = stack_pairs(X, ends, same)
-    model = PairLogisticRegression(n_classes=3, error_rate=0.1).fit(rows, table)
-    model.orient(X, y)
-    assert np.mean(model.predict(X) == y) > 0.85
-
-
-def test_number_of_classes_is_found():
-    X, y = iris()
-    rows, table = stack_pairs(X, *questions(y))
-    model = PairLogisticRegressionCV(alphas=2, covariance_powers=[0], n_classes="auto", cv=2).fit(rows, table)
-    assert model.n_classes_ == 3
-    assert model.n_classes_interval_ == (3, 3)
-    assert model.alpha_ in model.alphas_
-    assert len(model.cv_results_["mean_test_score"]) == 2
-    model.orient(X, y)
-    assert np.mean(model.predict(X) == y) > 0.9
-
-
 def test_numbers_beyond_what_the_answers_force_are_tried():
     """Loose pairs of five classes force two: the likelihood rises up to five, and is followed two further."""
     rng = np.random.default_rng(0)
@@ -145,6 +114,8 @@ def test_numbers_beyond_what_the_answers_force_are_tried():
     rows, table = stack_pairs(4 * np.eye(5)[y] + rng.normal(size=(500, 5)), ends, y[ends[:, 0]] == y[ends[:, 1]])
     model = PairLogisticRegressionCV(2, covariance_powers=[0], n_classes="auto", cv=3).fit(rows, table)
     assert (model.n_classes_, model.n_classes_interval_) == (5, (5, 5))
+    assert model.alpha_ in model.alphas_
+    assert len(model.cv_results_["mean_test_score"]) == 2
 
 
 def test_few_answers_leave_the_number_of_classes_open(tmp_path):

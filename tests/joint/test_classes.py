@@ -131,29 +131,6 @@ def test_objective_is_the_mean_loss_the_penalty_and_the_pull():
     assert value[0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_components_count_by_their_weight():
-    """Two loose pairs: three times the weight is three times the loss and three of four answers."""
-    graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [True, False], weights=[3.0, 1.0])
-    X = np.random.default_rng(0).normal(size=(4, 2))
-    problem = problem_of(X, graph, 3)
-    assert problem.likelihood.n_answers == pytest.approx(4)
-    W = np.random.default_rng(4).normal(size=(3, 3))
-    log_p = log_softmax(problem.data.known @ W[:-1] + W[-1], axis=1)
-    same = np.einsum("ij,ij->i", np.exp(log_p[::2]), np.exp(log_p[1::2]))
-    expected = -(3 * np.log(same[0]) + np.log(1 - same[1])) / 4
-    value, _ = problem.value_and_gradient(W.reshape(-1, 1))
-    assert value[0] == pytest.approx(expected, rel=1e-12)
-
-
-def test_objective_does_not_know_the_names_of_the_classes():
-    objective = random_problem(labels=False, pull=False).objective(np.array([[0.1], [0.3]]))
-    W = np.random.default_rng(5).normal(size=(3, 3))
-    value, gradient = objective(W.reshape(-1, 1), [0])
-    permuted, turned = objective(W[:, [2, 0, 1]].reshape(-1, 1), [0])
-    assert permuted == pytest.approx(value)
-    assert turned.reshape(3, 3) == pytest.approx(gradient.reshape(3, 3)[:, [2, 0, 1]])
-
-
 def random_answers(y, n, seed):
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, len(y), (2 * n, 2))

@@ -8,10 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import PredefinedSplit
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.datasets import make_waveform, sample_sdu
@@ -55,18 +52,6 @@ def objective_of(rows, codes, alpha, prior):
         return value
 
     return J
-
-
-@pytest.mark.parametrize("intercept", [0.0, 1.2])
-def test_it_recovers_a_logistic_model_as_pairs_grow(intercept):
-    errors = []
-    for n_pairs in (500, 20_000):
-        X, codes, y, w = logistic_data(n_pairs, 1000, intercept)
-        model = quiet(PairLogisticRegression(1e-6, covariance_power=0, prior_strength=0), X, codes)
-        model.orient(X[:200], y[:200])
-        errors.append(np.abs(np.r_[model.coef_[0] - w, model.intercept_ - intercept]).max())
-    assert errors[1] < 0.12
-    assert errors[1] < errors[0]
 
 
 def test_the_optimum_is_scipy_s(waveform):
@@ -115,19 +100,6 @@ def test_deterministic(waveform):
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
 
 
-def test_it_beats_the_marginal_risks_and_works_at_one_half():
-    X, y = make_waveform(9000, random_state=0)
-    X = StandardScaler().fit_transform(X)
-    for prior, least in ((0.7, 0.87), (0.5, 0.82)):
-        accuracies = []
-        for seed in range(3):
-            sizes = {"n_pairs": 100, "n_unlabeled": 500, "n_test": 500}
-            rows, codes, X_test, y_test = sample_sdu(X, y, prior=prior, random_state=seed, **sizes)
-            model = quiet(PairLogisticRegressionCV(), rows, codes).orient(X_test[::50], y_test[::50])
-            accuracies.append((model.predict(X_test) == y_test).mean())
-        assert np.mean(accuracies) > least
-
-
 def test_names_of_the_classes(waveform):
     rows, codes = waveform
     larger = PairLogisticRegression(0.05).fit(rows, codes)
@@ -171,17 +143,6 @@ def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
     np.testing.assert_allclose(results["mean_test_score"], np.mean(others, axis=0))
     assert model.alpha_ == results["params"][int(np.argmax(np.mean(others, axis=0)))]["alpha"]
     assert np.isfinite(model.coef_).all()
-
-
-@pytest.mark.parametrize("transformer", [Nystroem(n_components=20, random_state=0), PolynomialFeatures(2)])
-def test_curved_boundaries_in_a_pipeline(transformer):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(900, 2))
-    y = np.where(np.hypot(*X.T) < 0.9, 1, -1)
-    codes = np.repeat(np.where(y[:300:2] == y[1:300:2], 1, -1) * np.arange(1, 151), 2)
-    model = make_pipeline(transformer, StandardScaler(), PairLogisticRegressionCV())
-    model.fit(X[:600], np.r_[codes, np.zeros(300, dtype=int)])
-    assert (model.predict(X[600:]) == y[600:]).mean() > 0.85
 
 
 def test_separable_duplicate_and_constant_columns_behave():

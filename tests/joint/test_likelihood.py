@@ -101,22 +101,6 @@ def test_the_likelihood_is_the_sum_over_all_classes(rates, labels):
         assert chance == pytest.approx(expit(odds[point, 0]), abs=1e-6)
 
 
-@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
-def test_the_order_of_points_is_only_an_order(rates):
-    """Slices of pairs, or pairs in any places."""
-    graph = make_graph()
-    order = np.random.default_rng(2).permutation(N_POINTS)
-    place = np.argsort(order)
-    moved = AnswerGraph.from_answers(
-        place[graph.ends], graph.same, annotators=graph.annotators, labels=graph.labels[order], n_points=N_POINTS
-    )
-    Z = np.random.default_rng(3).normal(size=(N_POINTS, 3))
-    losses, slopes = likelihood_of(graph, rates).terms(Z)
-    other_losses, other_slopes = likelihood_of(moved, rates).terms(Z[order])
-    np.testing.assert_allclose(other_slopes, slopes[order], atol=1e-6)
-    np.testing.assert_allclose(other_losses[moved.component[place]], losses[graph.component], atol=1e-6)
-
-
 @pytest.mark.parametrize("prior", [None, 0.3, 0.7])
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
 def test_derivatives(rates, prior):

@@ -75,13 +75,12 @@ def test_asked_rows_are_known_better_than_by_their_features(model, table, answer
 def test_labels_and_new_names_name_them(table, answers, tmp_path):
     frame, y = table
     few = {f"r{k}": "yes" if y[k] else "no" for k in range(12)}
-    for names in (few, {row: {"yes": "a", "no": "b"}[name] for row, name in few.items()}):
-        model = fit_table(frame, answers, labels=names, error_rate=0.1, model="linear")
-        rows = [int(name[1:]) for name in model.answered["id"]]
-        assert np.mean((model.answered["class"] == names["r0"]) == (y[rows] == y[0])) > 0.95
-        assert {model.answered["class"][rows.index(k)] == names[f"r{k}"] for k in range(12)} == {True}
+    model = fit_table(frame, answers, labels=few, error_rate=0.1, model="linear")
+    rows = [int(name[1:]) for name in model.answered["id"]]
+    assert np.mean((model.answered["class"] == "yes") == y[rows]) > 0.95
+    assert {model.answered["class"][rows.index(k)] == few[f"r{k}"] for k in range(12)} == {True}
     renamed = replace(model, classes=("left", "right"))
-    np.testing.assert_array_equal(renamed.answered["class"] == "left", model.answered["class"] == "a")
+    np.testing.assert_array_equal(renamed.answered["class"] == "left", model.answered["class"] == "no")
     renamed.save(tmp_path / "m.sdu")
     np.testing.assert_array_equal(load_model(tmp_path / "m.sdu").answered["class"], renamed.answered["class"])
 
@@ -162,15 +161,15 @@ def test_annotators_go_by_their_names(model, table):
 
 def test_an_svmlight_file_and_three_classes(tmp_path):
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 150)
-    X = np.eye(3)[y] + rng.normal(size=(150, 3))
-    dump_svmlight_file(sparse.csr_matrix(X), np.zeros(150), str(tmp_path / "t.svm"))
-    ends = np.array([rng.choice(100, 2, replace=False) for _ in range(120)])
+    y = rng.integers(0, 3, 80)
+    X = np.eye(3)[y] + rng.normal(size=(80, 3))
+    dump_svmlight_file(sparse.csr_matrix(X), np.zeros(80), str(tmp_path / "t.svm"))
+    ends = rng.permutation(80)[:60].reshape(-1, 2)
     answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})
     model = fit_table(tmp_path / "t.svm", answers, classes=3, error_rate=0.05)
     _, _, probability, n_answers = predicted(model, tmp_path / "t.svm", answers=answers)
     np.testing.assert_allclose(probability[n_answers > 0], model.answered["probabilities"], atol=1e-4)
-    assert n_answers.sum() == 240
+    assert n_answers.sum() == 60
 
 
 def test_answers_that_cannot_be_used(model, table, answers):

@@ -38,7 +38,7 @@ def blobs(answers_about):
 @pytest.fixture(scope="module")
 def three(blobs):
     table, answers, _ = blobs
-    return fit_table(table, answers[:110], classes=3)
+    return fit_table(table, answers[:70], classes=3)
 
 
 def test_three_classes_by_size(three, blobs, tmp_path):
@@ -69,30 +69,21 @@ def test_what_answers_tell_of_three_classes(three):
     assert found.agreement.low < found.agreement.value
     assert found.agreement.value > 0.9
     # Points in several answers do not make as many loose pairs.
-    assert found.agreement.n <= report.n_points / 2 < 110
+    assert found.agreement.n <= report.n_points / 2 < 70
     assert "too_few_similar" not in [one.code for one in report.findings]
-    assert report.n_independent <= 110
+    assert report.n_independent <= 70
 
 
-def test_labels_name_more_than_two_classes_whose_number_is_found(blobs):
+def test_labels_name_more_than_two_classes(blobs):
     table, answers, y = blobs
     few = {f"r{k}": NAMES[y[k]] for k in range(20)}
-    model = fit_table(table, answers, labels=few, classes="auto")
+    model = fit_table(table, answers[:80], labels=few)
     assert model.classes == ("blue", "green", "red")
     assert np.mean(model.predict(table) == NAMES[y]) > 0.95
     report = model.report
     assert (report.n_labels, report.agreement.basis) == (20, "labels")
-    assert report.n_classes_interval == (3, 3)
     assert report.n_labels_right >= 19
     assert report.agreement.accuracy.low < 0.95 <= report.agreement.accuracy.high
-
-
-def test_trees_of_three_classes(blobs):
-    pytest.importorskip("lightgbm")
-    table, answers, y = blobs
-    model = fit_table(table, answers, labels={f"r{k}": NAMES[y[k]] for k in range(20)}, model="boosted")
-    assert np.mean(model.predict(table) == NAMES[y]) > 0.9
-    assert set(model.report.model_choice.scores) == {"linear", "boosted"}
 
 
 @pytest.mark.parametrize(
@@ -138,11 +129,11 @@ def test_two_annotators_who_disagree(answers_about):
 @pytest.fixture(scope="module")
 def three_people(answers_about):
     """Waveforms, and the answers of three people to the same questions; Bob answers at random."""
-    X, y = make_waveform(300, random_state=3)
+    X, y = make_waveform(150, random_state=3)
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(X).add_prefix("x").assign(id=ids_of(np.arange(300)))
-    truth = answers_about(y, rng.permutation(300)[:160].reshape(-1, 2))
-    bob = truth.assign(label=rng.random(80) < 0.5, annotator="Bob")
+    table = pd.DataFrame(X).add_prefix("x").assign(id=ids_of(np.arange(150)))
+    truth = answers_about(y, rng.permutation(150)[:100].reshape(-1, 2))
+    bob = truth.assign(label=rng.random(50) < 0.5, annotator="Bob")
     return table, pd.concat([truth.assign(annotator="Ann"), bob, truth.assign(annotator="Cem")], ignore_index=True)
 
 
@@ -150,9 +141,9 @@ def test_the_worst_annotators_are_left_out(three_people):
     table, answers = three_people
     report = fit_table(table, answers, model="linear", exclude_annotators="worst").report
     first = report.findings[0]
-    assert (first.code, first.details["names"], first.details["n_answers"]) == ("annotators_excluded", ["Bob"], 80)
+    assert (first.code, first.details["names"], first.details["n_answers"]) == ("annotators_excluded", ["Bob"], 50)
     assert [one.name for one in report.annotators] == ["Ann", "Cem"]
-    assert report.n_similar + report.n_dissimilar == 160
+    assert report.n_similar + report.n_dissimilar == 100
     (_, wrong), (accuracy, wrong_after) = first.details["before"], first.details["after"]
     assert wrong > 0.1 > wrong_after
     assert accuracy == report.accuracy.value
@@ -198,7 +189,7 @@ def rings(answers_about):
 
 
 def test_trees_where_held_out_answers_are_for_them(rings, tmp_path):
-    table, _, _, model = rings
+    table, _, y, model = rings
     choice = model.report.model_choice
     assert choice.name == "boosted"
     assert isinstance(model.estimator, PairModelCV)
@@ -211,11 +202,7 @@ def test_trees_where_held_out_answers_are_for_them(rings, tmp_path):
     back = load_model(tmp_path / "m.sdu")
     assert back.report == model.report
     np.testing.assert_array_equal(back.predict_proba(table), model.predict_proba(table))
-
-
-def test_trees_are_judged_by_trees_of_the_same_kind(rings):
-    """Trees that begin at a kernel map find the rings, and without it they do not."""
-    table, _, y, model = rings
+    # Trees that begin at a kernel map find the rings, without it they do not: folds have trees of the same kind.
     right = np.mean(model.predict(table[400:]).astype(int) == y[400:])
     found = model.report.accuracy
     assert found.low <= max(right, 1 - right) <= found.high
