@@ -67,7 +67,7 @@ def test_a_table_is_read_as_the_plain_one(name, plain, no_importances):
 
 @pytest.mark.parametrize("name", [name for name in ANSWERS if name not in REFUSED])
 def test_answers_are_read_as_the_plain_ones(name):
-    found = read_answers(FILES / name)
+    found = read_answers(FILES / name, columns={"sheet": "answers"} if "second-sheet" in name else None)
     expected = read_answers(FILES / "answers.csv")
     np.testing.assert_array_equal(found.ids, expected.ids)
     np.testing.assert_array_equal(found.answers, expected.answers)
@@ -79,6 +79,29 @@ def test_a_file_is_refused_with_the_remedy(name):
     table, answers = ("plain.csv", name) if name in ANSWERS else (name, "answers.csv")
     with pytest.raises(InputError, match=REFUSED[name]):
         fit_table(FILES / table, FILES / answers, model="linear")
+
+
+@pytest.mark.parametrize(
+    ("spelled", "hint"),
+    [
+        (lambda name: name.lstrip("0"), "ids have lost their leading zeros"),
+        (lambda name: f"{name}.0", "they differ in decimals"),
+        (lambda name: f"{int(name)}.0", "they differ in decimals"),
+        (lambda name: f"{name[:2]}-{name[2:]}", "they differ in blanks, signs or capital letters"),
+    ],
+)
+def test_ids_that_are_spelled_otherwise_are_said_to_be_so_in_any_column(tmp_path, capsys, spelled, hint):
+    """By every command that looks for ids; the name of the column tells nothing."""
+    table, answers = FILES / "ids-called-kennung.csv", tmp_path / "answers.csv"
+    frame = write.answers().astype({"label": int})
+    frame.assign(id_a=frame.id_a.map(spelled), id_b=frame.id_b.map(spelled)).to_csv(answers, index=False)
+    with pytest.raises(InputError, match=hint):
+        fit_table(table, answers)
+    assert main(["check", str(answers), "--features", str(table)]) == 1
+    assert hint in capsys.readouterr().out
+    labels = {spelled(name): k % 2 for k, name in enumerate(write.people().id[:4])}
+    with pytest.raises(InputError, match=f"and the labels .*{hint}"):
+        fit_table(table, FILES / "answers.csv", labels=labels)
 
 
 def test_a_survey_researcher_with_german_spreadsheets(tmp_path, capsys, no_importances):

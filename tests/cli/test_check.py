@@ -31,9 +31,11 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
         "Unreadable rows: 2",
         "line 9: label 'perhaps'",
         "line 10: id_b is empty",
-        "not in the table: 1\n  line 11: q",
+        "not in the table: 1. The table has no row with the id 'q'. Its ids are in 'name'",
+        "(--skip-bad).\n  line 11: q",
         "line 5: a and a similar",
-        "same answer: 1\n  line 6: a and b similar",
+        "same answer: 1. Answers of several people are worth having",
+        "each would count.\n  line 6: a and b similar",
         "line 7: c and d similar; line 8: d and c dissimilar",
         "line 4: a and c dissimilar; line 3: b and c similar; line 2: a and b similar",
     ):
@@ -221,9 +223,8 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     assert "warning: look: --classes\n" in out
     assert "  <w49>: 50% of 9 wrong (0% to 60%); 60% careless\n" in out
     confused = ['classes 1 and 2: called "same" 69%', 'class 2: called "different" 40%']
-    assert (
-        "note: Classes that people confuse most often; the answers do not name them.\n  " + "\n  ".join(confused) in out
-    )
+    assert "note: Classes that people confuse most often; the answers do not name them. Look at rows" in out
+    assert "tells them apart.\n  " + "\n  ".join(confused) in out
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     page = Parser()
     page.feed(text)

@@ -106,6 +106,8 @@ FILES |= {
     "title-above.csv": lambda: "Members of the club\n\n" + lines(texts()),
     "blank-rows.csv": lambda: lines(texts()).replace("\n", "\n,,,,,\n", 9) + "\n\n",
     "blanks-around-cells.csv": lambda: lines(texts()).replace(",", " , "),
+    # Ids under a name that says nothing: the answers tell which column holds them.
+    "ids-called-kennung.csv": lambda: lines(texts().rename(columns={"id": "Kennung"})),
     # Packed, and other formats.
     "packed.csv.gz": lambda: gzip.compress(lines(texts()).encode(), mtime=0),
     "packed.zip": lambda: zipped(lines(texts())),
@@ -126,6 +128,12 @@ FILES |= {
     "answers-italian.csv": lambda: words_of("uguale", "diverso"),
     "answers-dutch.csv": lambda: words_of("hetzelfde", "verschillend"),
     "answers-yes-no.csv": lambda: words_of("Yes", "No"),
+    "answers-crowd.csv": lambda: lines(
+        pd.DataFrame({"question": answers().id_a + "|" + answers().id_b, "worker": "ann", "answer": answers().label})
+    ),
+    "answers-second-sheet.xlsx": lambda: workbook(
+        {"notes": pd.DataFrame({"note": ["see answers"]}), "answers": answers().astype({"label": int})}
+    ),
     "answers-sheet.xlsx": lambda: workbook({"answers": answers().astype({"label": int})}),
     # Spreadsheets drop zeros in front: refused, with the remedy.
     "answers-without-zeros.csv": lambda: lines(

@@ -84,7 +84,9 @@ def test_columns_and_labels_as_told(tmp_path):
     ("labels", "message", "words", "expected"),
     [
         ((1, 0, -1), r"0 \(1 times\) and -1 \(1 times\).*`words=\{'0': 'unsure'\}`", {"0": "unsure"}, [1, 0, -1]),
-        ((1, 2, 1), r"1 \(2 times\), 2 \(1 times\).*`words=\{'1': 'dissimilar', '2': 'sim", {"2": "similar"}, [1] * 3),
+        ((1, 2, 1), r"1 \(2 times\), 2 \(1 times\).*`words=\{'>=2': 'similar'", {">=2": "similar", "1": "0"}, [-1, 1, -1]),
+        ((5, 3, 1), r"`words=\{'>=5': 'similar', '3': 'unsure', '<=1': 'dis", {">3": "similar", "<=3": "0.2"}, [1, -1, -1]),
+        ((5, 5, 5), r"5 \(3 times\)", {">4": "similar"}, [1, 1, 1]),
     ],
 )
 def test_numbers_that_are_never_guessed(tmp_path, labels, message, words, expected):
@@ -108,7 +110,7 @@ def test_bad_rows_come_with_line_numbers(tmp_path):
     reasons = " ".join(row.reason for row in pairs.bad_rows)
     for word in ("id_b is empty", "'perhaps'", "2 cells", "'-1'", "'nan'", "'1.5' is not a probability from 0 to 1"):
         assert word in reasons
-    assert sentence(facts_of_answers(pairs)[-1]) == "Unreadable rows: 6"
+    assert sentence(facts_of_answers(pairs)[-1]).startswith("Unreadable rows: 6. Correct these lines")
 
 
 @pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "folder"])
@@ -233,7 +235,7 @@ def test_what_is_no_certainty(tmp_path):
 def test_a_scale_is_shown_whole_and_never_begins_with_similar(tmp_path):
     frame = pd.DataFrame({"question": [f"a{k}|b{k}" for k in range(5)], "worker": "ann", "answer": [1, 3, 4, 5, 7]})
     with pytest.raises(
-        ValueError, match=r"1 \(1 times\), 3 .*, 7 \(1 times\).*'1': 'dissimilar'.*'4': 'unsure'.*'1': '0.05'"
+        ValueError, match=r"1 \(1 times\), 3 .*, 7 \(1 times\).*'>=5': 'similar', '4': 'unsure', '<=3'.*'1': '0.05'"
     ):
         read_answers(frame)
     answers = read_answers(frame, words={"1": "0.05", "3": "0.3", "4": "unsure", "5": "0.75", "7": "0.95"})

@@ -7,6 +7,10 @@ from sdulearn.errors import InputError
 from sdulearn.io.labels import class_names, class_numbers, read_labels
 
 
+def why(unknown, whose):
+    return f"{', '.join(unknown)} of the {whose}"
+
+
 @pytest.mark.parametrize("source", ["csv", "tsv", "jsonl", "frame", "mapping"])
 def test_labels_by_row(tmp_path, source):
     frame = pd.DataFrame({"id": ["x", "y", "z"], "label": ["yes", "no", "yes"]})
@@ -17,9 +21,9 @@ def test_labels_by_row(tmp_path, source):
         frame.to_csv(labels, index=False, sep="," if source == "csv" else "\t")
     found = read_labels(labels)
     assert found.ids == {"x", "y", "z"} | ({"id"} if source.endswith(("sv", "jsonl")) else set())
-    assert found.of_rows({"x": 5, "y": 7, "z": 9, "w": 1}) == {5: "yes", 7: "no", 9: "yes"}
-    with pytest.raises(InputError, match="no row with the ids 'y', 'z'"):
-        found.of_rows({"x": 5})
+    assert found.of_rows({"x": 5, "y": 7, "z": 9, "w": 1}, why) == {5: "yes", 7: "no", 9: "yes"}
+    with pytest.raises(InputError, match="`labels`: y, z of the labels"):
+        found.of_rows({"x": 5}, why)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +46,7 @@ def test_a_first_line_that_is_a_row(tmp_path):
     labels = read_labels(tmp_path / "few.csv")
     assert labels.by_id == {"r1": "dog", "=1+1": "dog"}
     with pytest.raises(InputError, match="begin with the label of 'r0'"):
-        labels.of_rows({"r0": 0, "r1": 1})
+        labels.of_rows({"r0": 0, "r1": 1}, why)
     # Called as ids are, it is a header, whatever its second cell.
     (tmp_path / "few.csv").write_text("id,cat\nr1,cat\n")
     assert read_labels(tmp_path / "few.csv").by_id == {"r1": "cat"}

@@ -277,8 +277,6 @@ REFUSED = [
     # A column that would fit as well as row numbers, and is not called as ids are: it must be said.
     ("csv", "x,y\n1,0.5\n2,1\n3,2\n", {"answer_ids": {"1", "2"}},
      "'x' could be the column of ids.*row numbers from 0.*`id_column=''`"),
-    # Ids that have lost their zeros are not row numbers.
-    ("csv", "code,y\n002,0.5\n001,1\n003,2\n", {"answer_ids": {"1", "2"}}, "no row with the ids '1', '2'.*zeros"),
     ("jsonl", "\n\n", {}, "It needs a JSON object a line"),
     ("jsonl", '{"a": 1}\n[1]', {}, "line 2: .* is no JSON object"),
     ("jsonl", '{"a": 1}\n"a"', {}, "is no JSON object"),

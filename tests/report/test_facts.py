@@ -296,7 +296,7 @@ def test_files_of_answers(tmp_path):
     assert sentence(found[0]).endswith("p.csv, read as csv: 1 similar, 1 dissimilar, 0 unsure.")
     assert sentence(found[1]).endswith("Labels: '1' = similar (1), '0' = dissimilar (1).")
     title, first, *_, more = lines(found[2:], 5)
-    assert title == "warning: Unreadable rows: 6"
+    assert title.startswith("warning: Unreadable rows: 6. Correct these lines")
     assert first.startswith("  line 4: ")
     assert more == "  ... and 1 more (sdulearn check --show 6)"
     details = {**found[0].details, "n_unanswered": 2, "epsilon": 1.0, "flip_rate": 0.269}
@@ -328,8 +328,8 @@ SAMPLES = [
     ("settings", {"method": "su", "loss": "double_hinge", "settings": {"alpha": 0.25}, "estimator": "E"},
      r"^Method: risk su, loss double_hinge \(E\): alpha 0\.25\.$"),
     ("labels_used", {"classes": ["a", "b", "c"], "n_labels": 20, "n_right": 19}, "^The model predicts 19 of the 20"),
-    ("too_few_similar", COUNTS, "40 of 100 pairs are similar, but with two classes.*give it as `prior`"),
-    ("too_few_similar", SHARED, "among the 30 points in answers.*40% are similar, but with two classes.*classes\\.$"),
+    ("too_few_similar", COUNTS, "40 of 100 pairs are similar, but with two classes.*Give `classes='auto'`; or, of two classes, the `prior`"),
+    ("too_few_similar", SHARED, "among the 30 points in answers.*40% are similar, but with two classes.*`classes='auto'`"),
     ("ratio_against_prior", {**COUNTS, "prior": 0.7, "expected_share": 0.58}, "prior 0.7 about 58% of random pairs"),
     ("ratio_against_prior", {**SHARED, "prior": 0.7, "expected_share": 0.58}, "among the 30 points.*about 58%"),
     ("contradictions", {"both_ways": 2, "closure": 0, "odd_cycles": 1}, "2 questions.*, 1 group.*`check_answers`"),
@@ -343,7 +343,7 @@ SAMPLES = [
     ("people", {"count": 0, "people": [{}] * 7}, "^None of the 7 people stands out"),
     ("people", {"count": 2, "people": [{}] * 7}, "^Doubtful people: 2 of 7.*`exclude_annotators`"),
     ("disputed", {"count": 3, "level": 0.01}, r"level 0.01 over all questions\): 3\."),
-    ("listed", {"title": "Odd rows", "count": 1234}, "^Odd rows: 1,234$"),
+    ("listed", {"title": "Odd rows", "count": 1234, "remedy": "Go."}, r"^Odd rows: 1,234\. Go\.$"),
     ("left_out", {"what": "self_pairs", "count": 7, "lines": [3, 5]}, r"7 pairs of a point.*\(lines 3, 5, \.\.\.\)"),
     ("left_out", {"what": "unknown_ids", "count": 2, "lines": [3, 5]}, r"\(lines 3, 5\)"),
     ("passed_over", {"above": 2, "sheet": "Data", "n_blank": 1, "columns": ["Unnamed: 0"]},

@@ -63,9 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     answers = cli.answers_of(arguments, arguments.pairs)
     unknown, why = _unknown_ids(answers, arguments)
     about, checks = _findings(answers, arguments)
-    found = [*facts_of_answers(answers), *about, *_faults(answers, checks, unknown)]
-    if unknown:
-        found.append(Finding("fit_warning", "warning", {"message": why}))
+    found = [*facts_of_answers(answers), *about, *_faults(answers, checks, unknown, why)]
     wrong = any(one.severity == "warning" for one in found)
     if arguments.html:
         with written_whole(arguments.html) as draft:
@@ -108,14 +106,13 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     return [*check_crowd(answers, model, n_classes), *structure, *about], checks
 
 
-def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> list[Finding]:
+def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]], why: str) -> list[Finding]:
     """What is wrong with single answers, by kind."""
-    kinds = {
-        "unknown_ids": [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown],
-        "self_pairs": [_answer(answers, k) for k in checks.self_pairs.tolist()],
-        "repeats": [_answer(answers, k) for k in checks.repeats.tolist()],
-    }
-    return [one for what, items in kinds.items() for one in faults(what, items)]
+    return [
+        *faults("unknown_ids", [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown], why),
+        *faults("self_pairs", [_answer(answers, k) for k in checks.self_pairs.tolist()]),
+        *faults("repeats", [_answer(answers, k) for k in checks.repeats.tolist()]),
+    ]
 
 
 def _answer(answers: Answers, k: int) -> str:

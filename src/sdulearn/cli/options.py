@@ -12,6 +12,7 @@ import inspect
 import json
 import math
 import re
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -84,10 +85,10 @@ def _as_typed(literal: str) -> str:
     if value is True:
         return ""
     if isinstance(value, dict):
-        return ",".join(f"{key}={meaning}" for key, meaning in value.items())
+        return shlex.quote(",".join(f"{key}={meaning}" for key, meaning in value.items()))
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return str(value) or "''"
+        return shlex.quote(",".join(map(str, value)))
+    return shlex.quote(str(value))
 
 
 def number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
@@ -135,10 +136,10 @@ def names(text: str) -> tuple[str, ...]:
 def add_answer_options(parser: argparse._ActionsContainer) -> None:
     """``--columns`` and ``--answers``, by which every command reads a file of answers."""
     add = parser.add_argument
-    text = "columns of the file of answers, where their names are unusual"
+    text = "columns of the file of answers, where their names are unusual, or label=NAME,sheet=NAME and the like"
     roles = "A,B,LABEL[,WEIGHT[,ANNOTATOR]]"
     add("--columns", dest="answer_columns", type=_columns, metavar=roles, help=text)
-    text = "what unusual words mean, for example yes=similar,no=dissimilar,maybe=unsure"
+    text = "what unusual words mean: yes=similar,no=dissimilar,maybe=unsure, or '>=4=similar,3=unsure,<=2=dissimilar'"
     add("--answers", dest="answer_words", type=_words, metavar="WORD=MEANING,...", help=text)
 
 
@@ -227,7 +228,7 @@ def waiting(what: str) -> Iterator[None]:
 
 def _columns(text: str) -> dict[str, str]:
     columns = [name.strip() for name in text.split(",")]
-    if all(name.partition("=")[0] in _ROLES for name in columns):
+    if all(name.partition("=")[0] in (*_ROLES, "sheet") for name in columns):
         return dict(name.split("=", 1) for name in columns if "=" in name)
     if not 3 <= len(columns) <= len(_ROLES) or not all(columns):
         raise argparse.ArgumentTypeError(f"{text!r} does not name three to five columns, with commas between them")
@@ -235,7 +236,7 @@ def _columns(text: str) -> dict[str, str]:
 
 
 def _words(text: str) -> dict[str, str]:
-    parts = [part.partition("=") for part in text.split(",")]
+    parts = [part.rpartition("=") for part in text.split(",")]
     if not all(word and mark and meaning for word, mark, meaning in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form yes=similar,no=dissimilar")
     return {word.strip(): meaning.strip() for word, _, meaning in parts}

@@ -9,6 +9,7 @@ part of the result: no guess is silent.
 from __future__ import annotations
 
 import math
+import operator
 import re
 import unicodedata
 from collections import Counter
@@ -39,6 +40,9 @@ _WORDS = {
     UNSURE: "unsure ignore not-sure uncertain dont-know do-not-know unknown weiss-nicht unsicher keine-angabe "
     "ne-sait-pas je-ne-sais-pas incertain no-se no-sabe inseguro non-so incerto weet-niet weet-ik-niet onzeker",
 }
+# Steps of a scale together, such as >=4.
+_THRESHOLD = re.compile(r"([<>]=?)(-?\d+(?:\.\d+)?)")
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 # A column called so asks the other way round: there yes and 1 mean that two are different.
 _ASKS_DIFFERENT = re.compile("differ|distinct|dissimilar|versch|unterschied|ungleich|divers|distint|ongelijk")
 _PLAIN_WORDS = {"yes", "y", "ja", "oui", "si", "no", "n", "nein", "non", "nee", "1", "0", "-1", "true", "false"}
@@ -78,9 +82,11 @@ def read_answers(
         interactive-clustering or a crowd. Answers that were read before are given back.
     columns : mapping, optional
         Names of the columns where they are unusual, for example
-        ``{"id_a": "from", "id_b": "to", "label": "verdict"}``.
+        ``{"id_a": "from", "id_b": "to", "label": "verdict"}``; under "sheet" that of a workbook's sheet, or its number,
+        by default the first.
     words : mapping, optional
-        What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``.
+        What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``, and steps of a
+        scale, ``{">=4": "similar", "3": "unsure", "<=2": "dissimilar"}``; a number is a probability of "similar".
 
     Returns
     -------
@@ -113,10 +119,10 @@ def read_answers(
     """
     if isinstance(source, Answers):
         return source
-    sheet = read_sheet(source, "the answers")
+    columns = dict(columns or {})
+    sheet = read_sheet(source, "the answers", columns.pop("sheet", None))
     if "event" in sheet.header and any(isinstance(one, dict) and is_log_record(one) for _, one in sheet.records()):
         return _read_log(source, sheet.format)
-    columns = columns or {}
     return _read_answers(recognise(sheet, columns), columns, words or {})
 
 
@@ -251,35 +257,52 @@ def _meanings(
 
     ``decided`` are the words that a tool's format gives a meaning.
     """
-    said = {_label_text(text): MEANINGS.get(name, _soft(name)) for text, name in words.items()}
-    if bad := [text for text in words if said[_label_text(text)] is None]:
+    said = {text: MEANINGS.get(name, _soft(name)) for text, name in words.items()}
+    if bad := [text for text in words if said[text] is None]:
         meant = f"{bad[0]!r} was said to mean {words[bad[0]]!r}"
         raise InputError(f"A label means similar, dissimilar, unsure or a probability of similar; {meant}.")
-    given = {**decided, **said}
+    plain = {_label_text(text): value for text, value in said.items() if not _THRESHOLD.fullmatch(text)}
+    given = {**decided, **_steps(counts, said), **plain}
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
             f"{path} has the labels 0 ({counts['0']:,} times) and -1 ({counts['-1']:,} times): 0 may mean unsure or "
             "dissimilar. Say which: `words={'0': 'unsure'}`."
         )
-    whole = sorted((text for text in counts.keys() - given.keys() if re.fullmatch(r"-?\d+", text)), key=int)
-    if set(whole) - numbers.keys():
-        steps = sorted({*whole, *(text for text in given if re.fullmatch(r"-?\d+", text))}, key=int)
+    steps = sorted((text for text in counts if re.fullmatch(r"-?\d+", text)), key=int)
+    if set(steps) - given.keys() and set(steps) - numbers.keys():
+        # Of a scale, 1 is not "similar" either.
         raise InputError(_scale(path, {text: counts[text] for text in steps}))
     known = {**{text: _soft(text) for text in counts}, **_SPELLINGS, **numbers, **given}
     return {text: value for text in counts if (value := known[text]) is not None}
 
 
+def _steps(labels: Iterable[str], said: Mapping[str, Any]) -> dict[str, float]:
+    """What numbers mean by thresholds such as >=4."""
+    found: dict[str, float] = {}
+    for text, value in said.items():
+        if limit := _THRESHOLD.fullmatch(text):
+            numbers = {label: number for label in labels if (number := _number(label)) is not None}
+            within = [label for label, one in numbers.items() if _COMPARE[limit[1]](one, float(limit[2]))]
+            if both := [label for label in within if found.get(label, value) != value]:
+                raise InputError(f"By `words`, {both[0]} means two things. Give limits that do not overlap.")
+            found |= dict.fromkeys(within, value)
+    return found
+
+
 def _scale(path: str, counts: Mapping[str, int]) -> str:
     """What is asked of a scale: all its steps, by a threshold or as probabilities."""
     shown = ", ".join(f"{text} ({n:,} times)" for text, n in counts.items())
-    middle = (len(counts) - 1) / 2
-    kinds = {-1: "dissimilar", 0: "unsure", 1: "similar"}
-    hard = {text: kinds[int(np.sign(k - middle))] for k, text in enumerate(counts)}
+    steps = list(counts)
+    half = len(steps) // 2
+    hard = dict.fromkeys(steps[half : len(steps) - half], "unsure")
+    if half:
+        hard = {f">={steps[-half]}": "similar", **hard, f"<={steps[half - 1]}": "dissimilar"}
     soft = {text: f"{0.05 + 0.9 * k / max(len(counts) - 1, 1):.2g}" for k, text in enumerate(counts)}
     return (
-        f"{path} has the labels {shown}, which may be a scale. Say what each step means: if the highest means similar, "
-        f"`words={hard!r}`, or, as probabilities of similar, `words={soft!r}`; else the other way round."
+        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest means similar: "
+        f"`words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If it means dissimilar, exchange the "
+        "two words, or take 1 minus each probability."
     )
 
 
@@ -320,8 +343,9 @@ def _find_columns(
 def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
     if len(header) >= 3 and _label_text(header[2]) in {*_SPELLINGS, "1", "0", "-1"} - {"same", "similar", "match"}:
         return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
+    sheet = " Another sheet: `columns={'sheet': 'NAME'}`." if ", sheet " in path else ""
     return (
         f"{path}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. Name them "
         "id_a, id_b and label, or say which they are, for example: "
-        f"`columns={dict(zip(ROLES, [*map(shortened, header), 'B', 'LABEL'][:3], strict=False))!r}`."
+        f"`columns={dict(zip(ROLES, [*map(shortened, header), 'B', 'LABEL'][:3], strict=False))!r}`.{sheet}"
     )

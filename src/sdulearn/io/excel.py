@@ -51,7 +51,7 @@ def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | Non
         rows = rows[max(skip_rows - above, 0) :]
         above = max(skip_rows, above)
     if not rows:
-        raise InputError(f"{path}: its sheet {quoted(found.name)} is empty. Name another with `sheet`.")
+        raise InputError(f"{path}: its sheet {quoted(found.name)} is empty. Its sheets: {listed(map(quoted, sheets))}.")
     header = header_place(rows) if skip_rows is None else 0
     name = found.name if len(sheets) > 1 else ""
     return SheetCells(column_names(rows[header]), rows[header + 1 :], above + header + 1, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -138,9 +139,18 @@ def repeated_id(name: str, times: int) -> InputError:
 # How ids may be spelled otherwise in the table.
 _ALIKE: dict[str, Callable[[str], str]] = {
     "leading zeros": lambda text: text.lstrip("0"),
-    "decimals": lambda text: re.sub(r"[.,]0+$", "", text),
+    "decimals": lambda text: re.sub(r"[.,]0+$", "", text).lstrip("0"),
     "blanks, signs or capital letters": lambda text: re.sub(r"[\W_]+", "", text).casefold(),
 }
+
+
+def spelled_alike(asked: Collection[str], ids: Collection[str], share: float = _ENOUGH) -> bool:
+    """Whether a column has this share of the ids, each on one row, if these are spelled otherwise."""
+    for plain in _ALIKE.values():
+        times = Counter(map(plain, ids))
+        if sum(times[plain(name)] == 1 for name in asked) >= share * len(asked):
+            return True
+    return False
 
 
 def unknown_ids(unknown: Iterable[str], known: Collection[str], id_column: str | None, whose: str = "answers") -> str:

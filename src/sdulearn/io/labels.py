@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sdulearn.errors import InputError, quoted, shortened
 from sdulearn.io.files import Location, as_text, from_cell
-from sdulearn.io.ids import looks_like_id, unknown_ids
+from sdulearn.io.ids import looks_like_id
 from sdulearn.io.rows import read_sheet
 from sdulearn.types import Codes, Frame
 
@@ -34,12 +34,12 @@ class Labels:
         """All ids, and what may turn out to be one."""
         return {self.header, *self.by_id} - {""}
 
-    def of_rows(self, place: Mapping[str, int]) -> dict[int, str]:
-        """The same by row; ``place`` gives the row of an id."""
+    def of_rows(self, place: Mapping[str, int], why: Callable[..., str]) -> dict[int, str]:
+        """The same by row; ``place`` gives the row of an id, and ``why`` says more of ids that have none."""
         if self.header and self.header in place:
             raise _no_header(self.name, self.header)
         if unknown := [name for name in self.by_id if name not in place]:
-            raise InputError(f"`labels`: {unknown_ids(unknown, place, '', 'labels')}")
+            raise InputError(f"`labels`: {why(unknown, whose='labels')}")
         return {place[name]: label for name, label in self.by_id.items()}
 
     def names(self, found: tuple[str, ...]) -> tuple[str, ...] | tuple[int, ...]:

@@ -76,8 +76,10 @@ def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
     return next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None)
 
 
-def read_sheet(source: Location | Frame, what: str) -> Sheet:
+def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) -> Sheet:
     """Read a file or frame; ``what`` stands for the name of a frame."""
+    if sheet is not None and not (is_location(source) and file_format(source, FORMATS) == "xlsx"):
+        raise InputError(f"{what} have no sheets: these are in workbooks (.xlsx). Leave the sheet out.")
     if not is_location(source):
         return Sheet(what, "frame", *frame_rows(source))
     path = Path(source)
@@ -85,10 +87,11 @@ def read_sheet(source: Location | Frame, what: str) -> Sheet:
     if name == "parquet":
         return Sheet(str(source), name, *frame_rows(read_whole(path)))
     if name == "xlsx":
-        found = read_workbook(path)
+        found = read_workbook(path, sheet)
         numbered = enumerate(found.rows, found.place + 1)
         rows = [one for one in numbered if any(cell is not None for cell in one[1])]
-        return Sheet(str(source), name, found.names, list(rows))
+        file = f"{source}, sheet {quoted(found.sheet)}" if found.sheet else str(source)
+        return Sheet(file, name, found.names, list(rows))
     text = decoded(path, read_bytes(path))
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")

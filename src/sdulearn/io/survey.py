@@ -21,9 +21,11 @@ from sdulearn.io.ids import (
     choose_id_column,
     count_ids,
     ids_of,
+    is_row_number,
     looks_like_id,
     may_hold_ids,
     named_id_column,
+    spelled_alike,
     unknown_ids,
 )
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
@@ -268,9 +270,9 @@ def all_ids(table: Table, id_column: str | None) -> list[str]:
     return found
 
 
-def why_unknown(table: Table, id_column: str | None, names: Iterable[str]) -> str:
+def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose: str = "answers") -> str:
     """What is said of ids that a table does not have; it is read once more for those that it has."""
-    return unknown_ids(names, all_ids(table, id_column), id_column)
+    return unknown_ids(names, all_ids(table, id_column), id_column, whose)
 
 
 def read_ids(
@@ -289,13 +291,17 @@ def read_ids(
 def _id_column(table: Table, wanted: Wanted, found: Survey) -> str | None:
     if not wanted.asked:
         return next(iter(wanted.id_columns), None)
-    chosen = choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, found.n_rows + found.n_blank)
-    for name in filter(looks_like_id, wanted.id_columns if chosen is None else ()):
-        # Answers 1 and 2 to rows 001 and 002 must not be taken for row numbers.
-        ids = all_ids(table, name)
-        if wanted.asked <= {one.lstrip("0") for one in ids}:
-            raise InputError(f"{table.name}: {unknown_ids(sorted(wanted.asked - set(ids)), ids, name)}")
-    return chosen
+    n_rows = found.n_rows + found.n_blank
+    chosen = choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, n_rows)
+    if chosen is not None:
+        return chosen
+    # The column that was meant: the ids are then unknown, and why is said of them. Answers 1 and 2 to rows 001 and 002
+    # must not be taken for row numbers, nor the numbers of rows for ages.
+    if all(is_row_number(name, n_rows) for name in wanted.asked):
+        likely = {name: 1.0 for name in wanted.id_columns if looks_like_id(name)}
+    else:
+        likely = dict.fromkeys(wanted.id_columns, 0.5)
+    return next((name for name, n in likely.items() if spelled_alike(wanted.asked, all_ids(table, name), n)), None)
 
 
 def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = None) -> Survey:

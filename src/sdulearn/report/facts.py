@@ -47,6 +47,13 @@ _FAULTS = {
     "unknown_ids": "pairs with an id not in the table",
     "repeats": "repeated questions with the same answer",
 }
+# What is to be done about them.
+_REMEDIES = {
+    "unreadable": "Correct these lines, say what unusual words mean (`words`), or fit without them (`skip_bad=True`).",
+    "self_pairs": "They say nothing: remove them, or fit without them (`skip_bad=True`).",
+    "unknown_ids": "Correct them, or fit without them (`skip_bad=True`).",
+    "repeats": "Answers of several people are worth having. Remove copies of one answer: each would count.",
+}
 # More answers are worth their while where the interval of the accuracy is wider.
 _WIDE = 0.1
 
@@ -116,9 +123,10 @@ def unreadable(rows: Sequence[BadRow]) -> list[Finding]:
     return faults("unreadable", [f"line {row.line}: {row.reason}" for row in rows])
 
 
-def faults(what: str, items: Sequence[str]) -> list[Finding]:
-    """Answers that have something wrong with them, one by one."""
+def faults(what: str, items: Sequence[str], why: str = "") -> list[Finding]:
+    """Answers that have something wrong with them, one by one, and what to do; ``why`` says more of the cause."""
     details = {"title": _FAULTS[what].capitalize(), "count": len(items), "items": items}
+    details["remedy"] = f"{why} {_REMEDIES[what]}".strip()
     return [Finding("listed", "warning", details)] if items else []
 
 
@@ -515,18 +523,16 @@ def _annotators_excluded(d: Details) -> str:
 
 def _ratio(d: Details) -> str:
     """A share of similar pairs that cannot be: at the prior that is given, or at any."""
-    advice = ""
     if "share" in d:
         found = f"Of the pairs among the {d['n_points']:,} points in answers, as these connect them, {d['share']:.0%}"
     else:
         found = f"{d['n_similar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs"
-        advice = " These counts do not give the prior; give it as `prior`."
     if "prior" in d:
         expected = f"with the prior {d['prior']:g} about {d['expected_share']:.0%} of random pairs would be"
-        other = "the prior is different."
+        other = "the prior is different. Leave `prior` out."
     else:
         expected = "with two classes at least half of random pairs are"
-        other = f"there are more than two classes.{advice}"
+        other = "there are more than two classes. Give `classes='auto'`; or, of two classes, the `prior`, if it is known."
     return f"{found} are similar, but {expected} (level {d['level']:g}): they were not drawn at random, or {other}"
 
 
@@ -718,8 +724,9 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
         if d["count"]
         else f"None of the {len(d['people']):,} people stands out."
     ),
-    "answer_table": "Classes that people confuse most often; the answers do not name them.",
+    "answer_table": "Classes that people confuse most often; the answers do not name them. Look at rows of two such "
+    "classes, and say in the instructions what tells them apart.",
     "disputed": "Questions about which people disagree more than the estimated rates explain (level {level:g} over all "
     "questions): {count:,}. These are hard or unclear: let more people answer them, or leave them out.",
-    "listed": "{title}: {count:,}",
+    "listed": "{title}: {count:,}. {remedy}",
 }

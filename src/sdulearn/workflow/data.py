@@ -209,7 +209,8 @@ def _kept(
     rows = found.rows[order]
     X, ids, unseen = _encoded(table, columns, found, order)
     local = np.searchsorted(rows, unlabeled)
-    labelled = {} if labels is None else labels.of_rows(place)
+    why = partial(why_unknown, table, columns.id_column)
+    labelled = {} if labels is None else labels.of_rows(place, why)
     data = TrainingData(
         columns=columns,
         n_rows=found.n_rows,
@@ -321,6 +322,7 @@ def _gather_sparse(
     columns, X = read_svmlight(path)
     n_rows = X.shape[0]
     place = {str(k): k for k in range(n_rows)}
+    why = partial(unknown_ids, known=place, id_column=None)
     marks = np.argsort(scramble(np.arange(n_rows)), kind="stable")
     unlabeled = np.sort(marks[: options.most_unlabeled(columns.width)])
     return TrainingData(
@@ -328,12 +330,10 @@ def _gather_sparse(
         n_rows=n_rows,
         X=X,
         ids=list(place),
-        **usable_answers(
-            answers, place, options.skip_bad, not options.is_joint, partial(unknown_ids, known=place, id_column=None)
-        ),
+        **usable_answers(answers, place, options.skip_bad, not options.is_joint, why),
         unlabeled=unlabeled,
         n_unlabeled=len(unlabeled),
-        labels={} if labels is None else labels.of_rows(place),
+        labels={} if labels is None else labels.of_rows(place, why),
     )
 
 
