@@ -251,11 +251,14 @@ def _fit_without(
     named = [] if worst else np.atleast_1d(options.exclude_annotators).tolist()
     if unknown := [name for name in named if name not in people]:
         raise InputError(f"`exclude_annotators`: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
+    nobody = InputError(f"`exclude_annotators` leaves nobody of {listed(people)}. Ask others, or name fewer.")
+    if len(set(named)) == len(people):
+        raise nobody
     model, report = _fit(table, answers, labels, options, engine)
     if worst:
         named = [one.name for one in report.annotators if one.name and one.low > _WORST_RATE]
     if len(set(named)) == len(people):
-        raise InputError(f"`exclude_annotators` leaves nobody of {listed(people)}. Ask others, or name fewer.")
+        raise nobody
     left_out = np.isin(answers.annotators, named)
     before = _quality(model, report)
     details = {"names": named, "limit": _WORST_RATE, "n_answers": int(left_out.sum()), "before": before}
