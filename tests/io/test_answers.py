@@ -84,8 +84,18 @@ def test_columns_and_labels_as_told(tmp_path):
     ("labels", "message", "words", "expected"),
     [
         ((1, 0, -1), r"0 \(1 times\) and -1 \(1 times\).*`words=\{'0': 'unsure'\}`", {"0": "unsure"}, [1, 0, -1]),
-        ((1, 2, 1), r"1 \(2 times\), 2 \(1 times\).*`words=\{'>=2': 'similar'", {">=2": "similar", "1": "0"}, [-1, 1, -1]),
-        ((5, 3, 1), r"`words=\{'>=5': 'similar', '3': 'unsure', '<=1': 'dis", {">3": "similar", "<=3": "0.2"}, [1, -1, -1]),
+        (
+            (1, 2, 1),
+            r"1 \(2 times\), 2 \(1 times\).*`words=\{'>=2': 'similar'",
+            {">=2": "similar", "1": "0"},
+            [-1, 1, -1],
+        ),
+        (
+            (5, 3, 1),
+            r"`words=\{'>=5': 'similar', '3': 'unsure', '<=1': 'dis",
+            {">3": "similar", "<=3": "0.2"},
+            [1, -1, -1],
+        ),
         ((5, 5, 5), r"5 \(3 times\)", {">4": "similar"}, [1, 1, 1]),
     ],
 )

@@ -48,7 +48,7 @@ from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, SdulearnError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
-from sdulearn.io.ids import repeated_id
+from sdulearn.io.ids import repeated_id, unknown_ids
 from sdulearn.io.labels import read_labels
 from sdulearn.io.typed import plain
 from sdulearn.report.facts import ITEMS_SHOWN, lines, sentence, unreadable
@@ -303,7 +303,7 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
 def _add_seeds(path: Path, ids: Sequence[str], log: AnswerLog) -> None:
     """Write examples of classes to the log, which has them ever after."""
     found = read_labels(path)
-    found.of_rows({name: row for row, name in enumerate(ids)})
+    found.of_rows({name: row for row, name in enumerate(ids)}, partial(unknown_ids, known=ids, id_column=""))
     for row_id, label in found.by_id.items():
         if log.contents.examples.get(row_id) != label:
             log.label(row_id, label, seed=True)

@@ -532,7 +532,9 @@ def _ratio(d: Details) -> str:
         other = "the prior is different. Leave `prior` out."
     else:
         expected = "with two classes at least half of random pairs are"
-        other = "there are more than two classes. Give `classes='auto'`; or, of two classes, the `prior`, if it is known."
+        other = (
+            "there are more than two classes. Give `classes='auto'`; or, of two classes, the `prior`, if it is known."
+        )
     return f"{found} are similar, but {expected} (level {d['level']:g}): they were not drawn at random, or {other}"
 
 
