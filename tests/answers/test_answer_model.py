@@ -227,10 +227,7 @@ def test_who_contradicts(ends, same, labels, involved):
 
 @pytest.mark.parametrize("n_repeats", [0, 2])
 def test_triangles_that_cannot_be_tell_a_rate_of_three_classes(n_repeats):
-    """150 answers about 50 triangles of three classes, one in ten wrong: two "same" and a "different" round a cycle.
-
-    One question that was answered both ways does not take their place.
-    """
+    """One in ten answers is wrong; a question that was answered both ways does not take the place of triangles."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 150)
     corners = rng.permutation(150).reshape(-1, 3)

@@ -95,10 +95,7 @@ def points_for(n_classes):
 @pytest.mark.parametrize("with_labels", [False, True])
 @pytest.mark.parametrize("kind", ["trees with errors", "trees", "cycles"])
 def test_answers_are_exact(n_classes, with_labels, kind):
-    """Trees with annotators, repeats and weights; trees of certain answers; cycles of certain ones with two classes.
-
-    With three classes certain "different" answers and labels send messages of log 0.
-    """
+    """Trees with annotators, repeats and weights; trees of certain answers; cycles of certain ones with two classes."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         n = points_for(n_classes)

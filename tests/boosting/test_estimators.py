@@ -8,9 +8,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, stack_pairs
 from sdulearn.boosting.rows import TrainingRows
@@ -146,10 +143,6 @@ def test_few_answers_are_refused():
         PairBoostingClassifier().fit(np.random.default_rng(0).normal(size=(4, 2)), [1, 1, -2, -2])
 
 
-def test_in_pipelines_and_copies(data, model):
-    X, codes, _ = data
+def test_copies(data, model):
     for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
-    pipeline = make_pipeline(StandardScaler(), PairBoostingClassifier(max_iter=5))
-    scores = cross_val_score(pipeline, X, codes, cv=PairKFold(2, random_state=0))
-    assert (scores > 0.7).all()
+        np.testing.assert_array_equal(twin.decision_function(data[0]), model.decision_function(data[0]))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from sdulearn import PairLogisticRegressionCV
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.boosting.objective import PointLoss, make_pull, pair_objective, pull_slopes
 from sdulearn.errors import InputError
@@ -163,17 +162,6 @@ def test_a_constant_score_is_refused():
     assert np.abs(gradient).max() > 0
     with pytest.raises(InputError, match="3 rows"):
         pair_objective(LOOSE)(np.zeros(3))
-
-
-def test_two_classes_from_a_linear_start(waveform):
-    lightgbm = pytest.importorskip("lightgbm")
-    rows, codes = waveform
-    start = PairLogisticRegressionCV().fit(rows, codes).decision_function(rows)
-    parameters = {"objective": pair_objective(codes), "num_leaves": 8, "verbosity": -1, "num_threads": 1}
-    booster = lightgbm.train(parameters, lightgbm.Dataset(rows, init_score=start), num_boost_round=20)
-    graph = AnswerGraph.from_y(codes)
-    loss = PointLoss(graph, 2, AnswerModel.given(0.0, graph))
-    assert loss.value(start + booster.predict(rows)) > loss.value(start) + 10
 
 
 def test_three_classes_in_both_boosters():

@@ -145,18 +145,6 @@ def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
     assert np.isfinite(model.coef_).all()
 
 
-def test_separable_duplicate_and_constant_columns_behave():
-    rng = np.random.default_rng(0)
-    y = np.where(np.arange(400) < 280, 1, -1)
-    x = y + 0.1 * rng.normal(size=400)
-    rows = np.column_stack([x, x, np.ones(400), np.zeros(400)])
-    rows, codes, X_test, y_test = sample_sdu(rows, y, n_pairs=60, n_unlabeled=60, prior=0.7, n_test=60, random_state=0)
-    model = PairLogisticRegressionCV().fit(rows, codes)
-    assert (model.predict(X_test) == y_test).all()
-    assert model.coef_[0, 0] == pytest.approx(model.coef_[0, 1])
-    assert model.coef_[0, 2:].tolist() == [0, 0]
-
-
 @pytest.mark.parametrize("make", [PairLogisticRegression, lambda **p: PairLogisticRegressionCV(cv=2, **p)])
 @pytest.mark.parametrize(
     ("kind", "prior", "message"),

@@ -184,8 +184,8 @@ def test_folds_have_as_many_classes_as_all_answers_tell(three_classes, monkeypat
     monkeypatch.setattr(
         PairLogisticRegressionCV, "fit", lambda self, *given: seen.append(self.n_classes) or fit(self, *given)
     )
-    model = make_pipeline("passthrough", PairLogisticRegressionCV(2, n_classes="auto", cv=2))
-    found = cross_val_agreement(model, rows[:300], y[:300], cv=2)
+    model = make_pipeline("passthrough", PairLogisticRegressionCV(1, n_classes="auto", cv=2))
+    found = cross_val_agreement(model, rows[:160], y[:160], cv=2)
     assert seen == ["auto", 3, 3]
     assert found.agreement.value > 0.85
 
