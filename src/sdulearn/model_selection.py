@@ -69,9 +69,7 @@ class PairFolds:
         """
         pairs = read_pairs(y)
         fold = self.fold_of_rows(X, pairs)
-        # A row in no answer has no other end; its own fold stands in.
-        other = fold.copy()
-        other[pairs.ends] = fold[pairs.ends[:, ::-1]]
+        other = _other_fold(fold, pairs)
         for k in range(self.n_splits):
             touched = (fold == k) | (other == k)
             whole = np.isin(fold, (k, NO_FOLD)) & np.isin(other, (k, NO_FOLD))
@@ -252,6 +250,25 @@ def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
         best = int(np.argmax(np.where(movable, worst, -1)))
         if worst[best] > 0:
             fold[ends[best]] = empty
+
+
+def _other_fold(fold: Indices, pairs: Pairs) -> Indices:
+    """The fold of the other end of each row's answer; its own of a row in no answer."""
+    other = fold.copy()
+    other[pairs.ends] = fold[pairs.ends[:, ::-1]]
+    return other
+
+
+def fold_parts(cv: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:
+    """The training rows of each fold, and all rows of its points, of which these tell nothing."""
+    splitter = splitter_of(cv)
+    if not isinstance(splitter, PairFolds):
+        # Only our own splitters know what was read already.
+        return list(splitter.split(X, np.asarray(pairs)))
+    fold = splitter.fold_of_rows(X, pairs)
+    other = _other_fold(fold, pairs)
+    folds = range(splitter.n_splits)
+    return [(np.flatnonzero((fold != k) & (other != k)), np.flatnonzero(fold == k)) for k in folds]
 
 
 def splitter_of(cv: Splitter) -> Splitter:

@@ -7,6 +7,7 @@ import pytest
 
 from sdulearn import (
     PairBoostingClassifier,
+    PairKFold,
     PairLogisticRegression,
     PairLogisticRegressionCV,
     PairModelCV,
@@ -64,7 +65,8 @@ def test_candidates_are_those_that_stand_alone():
     assert chosen.cv_results_["mean_test_score"][place] == pytest.approx(alone.held_out_log_likelihood_.max())
     np.testing.assert_array_equal(chosen.decision_function(X), alone.decision_function(X))
     line = PairModelCV(["linear"], prior=prior).fit(X, codes)
-    plain = PairLogisticRegressionCV(prior=prior).fit((X - X.mean(axis=0)) / X.std(axis=0), codes)
+    folds = PairKFold(5, random_state=int(np.random.RandomState(0).randint(2**31 - 1)))
+    plain = PairLogisticRegressionCV(prior=prior, cv=folds).fit((X - X.mean(axis=0)) / X.std(axis=0), codes)
     np.testing.assert_allclose(
         line.decision_function(X), plain.decision_function((X - X.mean(axis=0)) / X.std(axis=0)), atol=1e-6
     )
@@ -121,7 +123,9 @@ def test_the_models_of_folds_decide_about_points_that_they_saw_no_answer_about(m
         assert set(np.flatnonzero(inside)) <= set(its_rows)
         np.testing.assert_allclose(fold.decision_function(X[its_rows]), model.held_out_decisions_[its_rows], atol=1e-9)
     left_out = np.flatnonzero(weight == 0)
-    np.testing.assert_allclose(model.held_out_decisions_[left_out], model.decision_function(X[left_out]))
+    np.testing.assert_allclose(
+        model.held_out_decisions_[left_out], model.fold_models_[0][1].decision_function(X[left_out])
+    )
     if models == ["boosted"]:
         assert model.best_estimator_ is model
         mean = np.mean([fold.decision_function(X) for _, fold in model.fold_models_], axis=0)

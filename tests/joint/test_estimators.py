@@ -1,4 +1,5 @@
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -129,6 +130,22 @@ def test_cv_chooses_on_held_out_answers(waveform):
     assert not [name for name in results if "time" in name]
     same = PairLogisticRegression(model.alpha_, covariance_power=1).fit(rows, codes)
     np.testing.assert_allclose(same.coef_, model.coef_, atol=1e-5)
+
+
+def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
+    """Other answers about the points of a fold leave its model as it is, but for the names."""
+    rows, codes = waveform
+    splits = list(PairKFold(3, random_state=0).split(rows, codes))
+    folds = SimpleNamespace(split=lambda X, y: splits)
+    model = PairLogisticRegressionCV([0.1], covariance_powers=[1], prior=0.7, cv=folds).fit(rows, codes)
+    held_out, fold = model.fold_models_[0]
+    np.testing.assert_array_equal(held_out, splits[0][1])
+    other = np.where(np.isin(np.arange(len(codes)), held_out) & (np.abs(codes) % 2 == 0), -codes, codes)
+    again = clone(model).fit(rows, other)
+    np.testing.assert_allclose(np.abs(again.fold_models_[0][1].coef_), np.abs(fold.coef_), atol=1e-6)
+    assert np.abs(again.coef_ - model.coef_).max() > 0.01
+    alone = PairLogisticRegression(0.1, prior=0.7).fit(rows[splits[0][0]], codes[splits[0][0]])
+    assert np.mean(alone.predict(rows) == fold.predict(rows)) > 0.95
 
 
 def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):

@@ -22,19 +22,19 @@ def random_ends(rng, n_rows, count):
 
 @pytest.fixture(scope="module")
 def mixed(answers_about):
-    """A number, a column of noise, a category and yes or no, with answers about 450 rows."""
+    """A number, a column of noise, a category and yes or no, with answers about 300 rows."""
     rng = np.random.default_rng(0)
-    truth = rng.random(450) < 0.65
+    truth = rng.random(300) < 0.65
     frame = pd.DataFrame(
         {
-            "id": [f"r{k}" for k in range(450)],
-            "noise": rng.normal(size=450),
-            "city": np.where(rng.random(450) < 0.6, np.where(truth, "Bonn", "Kiel"), "Oslo"),
-            "age": 40 + 20 * truth + rng.normal(0, 10, 450),
-            "member": rng.random(450) < np.where(truth, 0.7, 0.3),
+            "id": [f"r{k}" for k in range(300)],
+            "noise": rng.normal(size=300),
+            "city": np.where(rng.random(300) < 0.6, np.where(truth, "Bonn", "Kiel"), "Oslo"),
+            "age": 40 + 20 * truth + rng.normal(0, 10, 300),
+            "member": rng.random(300) < np.where(truth, 0.7, 0.3),
         }
     )
-    return frame, answers_about(truth, random_ends(rng, 450, 300))
+    return frame, answers_about(truth, random_ends(rng, 300, 300))
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_sparse_tables_are_explained_by_their_numbers(tmp_path):
 def test_a_column_with_one_value_nearly_everywhere_is_drawn_along_all_it_has(mixed):
     frame, answers = mixed
     rng = np.random.default_rng(4)
-    spikes = np.where(rng.random(450) < 0.04, rng.normal(size=450), 0.0)
+    spikes = np.where(rng.random(300) < 0.04, rng.normal(size=300), 0.0)
     model = fit_table(frame.assign(spikes=spikes), answers, method="sd", loss="logistic")
     found = judge.column_dependences(model, model.features(frame.assign(spikes=spikes)), (
         judge.ColumnImportance("spikes", 1.0, 0.0),

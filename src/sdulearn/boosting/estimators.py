@@ -40,7 +40,7 @@ from sdulearn.types import Array, Count, Estimator, Indices, MatrixLike, RandomS
 
 _ROWS_PER_THREAD = 10_000
 # Contributions of columns are means over so many rows.
-_ROWS = 500
+_ROWS = 200
 # A start says something where an answer is likelier by so much, in logarithms, than by one probability for all points,
 # of these logits.
 _TELLS = 0.01
@@ -424,7 +424,7 @@ class PairBoostingClassifier(ScoreClassifier):
     Notes
     -----
     A component of the answers counts by the mean ``sample_weight`` of its answers and labels, in units of the mean
-    answer: ``min_hessian`` and ``l2_regularization`` do not know the unit of the weights. Of more than 5,000
+    answer: ``min_hessian`` and ``l2_regularization`` do not know the unit of the weights. Of more than 2,500
     unlabeled rows a random sample is used, and the start is fitted to at most 20,000 answers.
 
     Examples
@@ -557,7 +557,8 @@ class PairModelCV(ScoreClassifier):
         self.held_out_decisions_ = np.empty((n_rows, *scores.shape[1:]))
         self.held_out_decisions_[rows.all_rows] = scores[rows.all_points]
         if (unused := np.setdiff1d(np.arange(n_rows), rows.all_rows)).size:
-            self.held_out_decisions_[unused] = self.decision_function(safe_indexing(X, unused))
+            # Any fold will do for rows in no answer.
+            self.held_out_decisions_[unused] = self.fold_models_[0][1].decision_function(safe_indexing(X, unused))
         self.best_estimator_ = self._linear_estimator(start) if self.model_ == "linear" else self
         if self.model_ in others:
             self.best_estimator_ = start.model

@@ -22,7 +22,7 @@ from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, i
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.errors import InputError
 from sdulearn.io.typed import read
-from sdulearn.model_selection import PairKFold, number_of_folds
+from sdulearn.model_selection import NO_FOLD, PairKFold, fold_parts, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
@@ -31,8 +31,8 @@ Categories = dict[int, list[Value]]
 """Values of each categorical column, by its number; a value is coded by its place."""
 
 _CATEGORY_TYPES = ("category", "Categorical", "Enum", "str", "String", "object", "large_string")
-# Unlabeled rows give the mean prediction and no more: so many give it to within 0.7%.
-_MOST_UNLABELED = 5_000
+# Unlabeled rows give the mean prediction and no more: so many give it to within 1%.
+_MOST_UNLABELED = 2_500
 # The start need not be the best linear model of all answers: the trees go on from it.
 _MOST_START_ANSWERS = 20_000
 
@@ -79,11 +79,13 @@ class TrainingRows:
         self.graph = AnswerGraph.from_y(pairs, self.weight)
         self.first_row = np.unique(self.graph.row_point, return_index=True)[1]
         self.points = self.X[self.first_row]
-        splitter = PairKFold(n_folds, random_state=seed)
+        self.splitter = PairKFold(n_folds, random_state=seed)
         # Of each point, -1 for hubs; and for each fold the rows that touch none of its points.
-        self.fold = np.empty(self.graph.n_points, dtype=np.intp)
-        self.fold[self.graph.row_point] = splitter.fold_of_rows(None, pairs)
-        self.trains = [train for train, _ in splitter.split(None, pairs)]
+        self.fold = np.full(self.graph.n_points, NO_FOLD)
+        self.trains = []
+        for k, (train, held_out) in enumerate(fold_parts(self.splitter, None, pairs)):
+            self.fold[self.graph.row_point[held_out]] = k
+            self.trains.append(train)
 
     def leads_from_zero(self, n_classes: int) -> bool:
         """Whether trees of more than two classes need no linear start: labels of all classes, as many as answers."""

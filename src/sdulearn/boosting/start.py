@@ -310,16 +310,20 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
         "error_rate": parameters.error_rate,
         "answer_table": parameters.answer_table,
     }
-    model = PairLogisticRegressionCV(cv=len(rows.trains), **options)
+    model = PairLogisticRegressionCV(cv=rows.splitter, **options)
     model.fit(A[some], y[some], sample_weight=rows_of(rows.weight, some))
     score = LinearScore.of(features, model)
-    reference = score.of_columns(A)
-    options["error_rate"] = model.answer_model_
-    single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
     folds = []
-    for train in steps(rows.trains, "folds"):
-        fold = _fit_quietly(single, A, rows, np.intersect1d(train, some))
-        folds.append(LinearScore.of(features, fold, 1 / getattr(model, "temperature_", 1.0)).named_like(A, reference))
+    if model.fold_models_ and len(some) == len(y):
+        folds = [LinearScore.of(features, fold) for _, fold in model.fold_models_]
+    else:
+        reference = score.of_columns(A)
+        options["error_rate"] = model.answer_model_
+        single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
+        scale = 1 / getattr(model, "temperature_", 1.0)
+        for train in steps(rows.trains, "folds"):
+            fold = _fit_quietly(single, A, rows, np.intersect1d(train, some))
+            folds.append(LinearScore.of(features, fold, scale).named_like(A, reference))
     scores = np.array([fold.of_columns(A)[rows.first_row] for fold in folds])
     pull = _pull(model, rows)
     return LinearFits(score, model.prior_, model.answer_model_, pull, folds, scores, model)

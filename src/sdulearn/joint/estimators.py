@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -38,7 +39,7 @@ from sdulearn.joint.path import (
     held_out_classes,
     polish,
 )
-from sdulearn.model_selection import PairKFold, grid_results, number_of_folds, positive_grid
+from sdulearn.model_selection import fold_parts, grid_results, number_of_folds, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, answer_counts, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
@@ -169,7 +170,7 @@ class PairLogisticBase(LinearClassifier):
         n_folds = _rate_folds(data.graph)
         if n_folds < 2:
             return found
-        known = data.known_to_folds(PairKFold(n_folds, random_state=0).split(X, pairs))
+        known = data.known_to_folds(fold_parts(n_folds, X, pairs))
         for _ in range(_ROUNDS):
             found = AnswerModel.estimate(data.graph, logits=_held_out_logits(data, found, known))
         return found
@@ -183,8 +184,8 @@ class PairLogisticBase(LinearClassifier):
         pull = self._shares_pull(n_classes, len(data.share))
         if self.error_rate == "auto" and is_crowd(data.graph, n_classes):
             trial = ClassProblem(data, AnswerModel.given(_CROWD_RATE, data.graph), n_classes, pull)
-            splits = PairKFold(number_of_folds(_FOLDS, data.graph.same > 0), random_state=0).split(X, pairs)
-            logits = held_out_classes(trial, data.known_to_folds(splits))
+            parts = fold_parts(number_of_folds(_FOLDS, data.graph.same > 0), X, pairs)
+            logits = held_out_classes(trial, data.known_to_folds(parts))
             model = AnswerModel.estimate(data.graph, n_classes, logits, self.answer_table)
             crowd = crowd_of(model, data.graph)
             if crowd is not None and pull is None and not data.graph.labels.any():
@@ -387,6 +388,9 @@ class PairLogisticRegressionCV(PairLogisticBase):
         With more than two classes what coefficients were divided by to suit held-out answers best.
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
+    fold_models_ : list of (rows, model)
+        With two classes the rows of each fold's points, and the model, with the penalty that was chosen, that saw no
+        answer about them. Not kept in files.
     n_classes_interval_ : tuple of two int, or None
         With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within two standard errors of
         the best held-out likelihood. With fewer than five "same" answers and labels a class, the most is at least the
@@ -485,6 +489,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self.n_classes_interval_ = None
+        self.fold_models_ = []
         self._remember(pairs)
         if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
             return self
@@ -500,8 +505,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
         if not empty.all():
             evidence[empty] = -np.inf
         row, best = np.unravel_index(np.argmax(evidence), evidence.shape)
-        known = problem.data.known_to_folds(self._splits(X, pairs))
-        scores, _ = fit_folds(problem, alphas[:, best], powers[best], known)
+        parts = fold_parts(self.cv, X, pairs)
+        scores, W = fit_folds(problem, alphas[:, best], powers[best], problem.data.known_to_folds(parts))
         results = grid_results([{"alpha": float(alpha)} for alpha in alphas[:, best]], scores)
         if problem.likelihood.is_loose and problem.likelihood.is_certain:
             # Loose pairs lose nothing by folds.
@@ -515,8 +520,19 @@ class PairLogisticRegressionCV(PairLogisticBase):
             "alphas_": alphas,
             "answer_model_": model,
         }
-        fit = polish(self, problem, path[row, :, best], alpha, powers[best], prior)
-        return self._accept(replace(fit, fitted=fitted))
+        self._accept(replace(polish(self, problem, path[row, :, best], alpha, powers[best], prior), fitted=fitted))
+        kept = np.arange(len(pairs)) if sample_weight is None else np.flatnonzero(sample_weight)
+        models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in W[:, row].T]
+        self.fold_models_ = [(kept[rows], model) for (_, rows), model in zip(parts, models, strict=True)]
+        return self
+
+    def _of_fold(self, X: Rows, coef: Array, intercept: float) -> Self:
+        """This model with other coefficients, and its names of the classes."""
+        model = copy(self)
+        agreement = (X @ coef + intercept) @ (X @ self.coef_[0] + self.intercept_[0])
+        model.coef_ = np.copysign(1.0, agreement) * coef[None, :]
+        model.intercept_ = np.copysign(1.0, agreement) * np.array([intercept])
+        return model
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
@@ -528,7 +544,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
             return False
         auto = auto and n_classes == _MOST_CLASSES
         problem = self._class_problem(X, pairs, weight, n_classes)
-        known = problem.data.known_to_folds(self._splits(X, pairs))
+        known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
         # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
         power = powers[0]
         if auto:
@@ -579,11 +595,6 @@ class PairLogisticRegressionCV(PairLogisticBase):
     def _class_alphas(self, problem: ClassProblem, power: float) -> list[float]:
         """Alphas that fall."""
         return self._grid(np.array([problem.largest_alpha(power)]), _CLASS_GRID)[:, 0].tolist()
-
-    def _splits(self, X: Rows, pairs: Pairs) -> list[tuple[Indices, Indices]]:
-        cv = PairKFold(int(self.cv), random_state=0) if isinstance(self.cv, Integral) else self.cv
-        # Only our own splitter knows what was read already.
-        return list(cv.split(X, pairs if isinstance(cv, PairKFold) else np.asarray(pairs)))
 
     def _powers(self) -> list[float]:
         powers = [float(power) for power in self.covariance_powers]
@@ -638,10 +649,11 @@ def _held_out_logits(data: TrainingData, answer_model: AnswerModel, known: Mask)
     likelihood = TwoClassLikelihood(data.graph, answer_model, data.weight)
     problem = PointProblem(data, likelihood, None, 0.0)
     alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
-    _, Z = fit_folds(problem, np.array([alpha]), 1.0, known)
+    _, W = fit_folds(problem, np.array([alpha]), 1.0, known)
+    Z = data.known @ W[:-1, 0] + W[-1, 0]
     # Without labels the sign of a model is arbitrary: all follow the first.
-    signs = np.copysign(1.0, Z[:, 0, 0] @ Z[:, 0])
-    return (Z[:, 0] * signs * ~known).sum(axis=1)
+    signs = np.copysign(1.0, Z[:, 0] @ Z)
+    return (Z * signs * ~known).sum(axis=1)
 
 
 def _used(X: Rows, fit: Fit) -> Indices:

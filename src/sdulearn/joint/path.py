@@ -116,10 +116,9 @@ class PointProblem(Problem):
             return sums
         if exact:
             return sums | mean_sums(data.unlabeled, data.share, data.unlabeled @ W[:-1] + W[-1])
-        light, unit = data.light
-        rows = light[len(data.known) :]
+        rows, share, unit = data.light_unlabeled
         V = (unit * W).astype(np.float32)
-        found = mean_sums(rows, data.share.astype(np.float32), rows @ V[:-1] + V[-1])
+        found = mean_sums(rows, share, rows @ V[:-1] + V[-1])
         return sums | {"mean": found["mean"].astype(np.float64), "mean_slope": unit * found["mean_slope"]}
 
     def curvatures(self, w: Array) -> Sums:
@@ -188,7 +187,7 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
 
 
 def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, known: Mask) -> tuple[Array, Array]:
-    """Mean log chance (n_folds, n_alphas) of what each fold does not know, and logits (n_known, n_alphas, n_folds).
+    """Mean log chance (n_folds, n_alphas) of what each fold does not know, and solutions (r + 1, n_alphas, n_folds).
 
     ``known`` (n_known, n_folds) are the points of each fold. A fold must not start from what was found with the
     answers that it leaves out: an alpha in the middle is solved from its own starts, and the others in one batch
@@ -212,14 +211,15 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     first = fit_path(folds, middle, [covariance_power] * n_folds, columns)[0]
     pen = np.repeat(moments.penalties(alphas, [covariance_power] * len(alphas)), n_folds, axis=1)
     W, _ = lbfgs_many(folds.objective(pen), np.tile(first, len(alphas)), moments.scale(pen), _PATH_TOL, _PATH_ITER)
-    Z = (A @ W[:-1] + W[-1]).reshape(len(A), len(alphas), n_folds)
+    W = W.reshape(-1, len(alphas), n_folds)
+    Z = np.tensordot(A, W[:-1], 1) + W[-1]
     scores = np.empty((n_folds, len(alphas)))
     for k, of_fold in enumerate(of_folds):
         scores[k] = likelihood.score(Z[:, :, k], k)
         if of_fold.named is None and moments.named is not None:
             # Without a label a fold cannot know which class is which, and is not to be blamed for it.
             scores[k] = np.maximum(scores[k], likelihood.score(-Z[:, :, k], k))
-    return scores, Z
+    return scores, W
 
 
 def descend(problem: Problem, alpha: float, covariance_power: float, init: str = "auto") -> Array:

@@ -27,7 +27,7 @@ from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
 from sdulearn.metrics.accuracy import AccuracyEstimate, no_answers, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
 from sdulearn.metrics.risk import chance_of_same
-from sdulearn.model_selection import PairFolds, PairKFold, check_places, number_of_folds
+from sdulearn.model_selection import PairFolds, PairKFold, check_places, fold_parts, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import random_of
 from sdulearn.progress import long_work, steps
@@ -410,11 +410,9 @@ def _weighted_parts(
         check_places(cv)
         X = safe_indexing(X, kept)
     splitter = _splitter(cv, shown)
-    parts = list(splitter.split(X, shown))
-    if isinstance(splitter, PairFolds):
-        fold = splitter.fold_of_rows(X, shown)
-        parts = [(train, np.flatnonzero(fold == k)) for k, (train, _) in enumerate(parts)]
-    elif len(np.unique(np.concatenate([test for _, test in parts]))) < len(shown):
+    parts = fold_parts(splitter, X, shown)
+    held_out = np.unique(np.concatenate([rows for _, rows in parts]))
+    if not isinstance(splitter, PairFolds) and len(held_out) < len(shown):
         raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
     for train, test in parts:
         yield kept[train], kept[test]

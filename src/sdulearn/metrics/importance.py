@@ -15,9 +15,13 @@ from sdulearn.answers.profile import profile
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import agreeing, no_answers, pair_accuracy
 from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.prior import prior_from_share
 from sdulearn.progress import steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState
+
+# So many rows are judged at once.
+_MOST_ROWS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,16 +111,22 @@ def pair_importance(
     losses = np.empty((X.shape[1], n_repeats))
     # Of each answer: agreement that is lost.
     lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
-    # All shuffles of a column are judged at once.
+    # All shuffles of a column are judged at once, and of an array those of several columns.
     copies = safe_indexing(X, np.tile(np.arange(len(pairs)), n_repeats))
-    for column in steps(range(len(losses)), "shuffled columns"):
-        orders = [rng.permutation(graph.n_points) for _ in range(n_repeats)]
-        donors = np.concatenate([first_row[order][graph.row_point] for order in orders])
-        decisions = np.asarray(estimator.decision_function(shuffled(copies, column, donors)))
-        for k, decision in enumerate(np.split(decisions, n_repeats)):
+    size = max(1, _MOST_ROWS // copies.shape[0]) if isinstance(copies, np.ndarray) else 1
+    for first in steps(range(0, len(losses), size), "shuffled columns"):
+        columns = range(first, min(first + size, len(losses)))
+        rows = []
+        for column in columns:
+            orders = [rng.permutation(graph.n_points) for _ in range(n_repeats)]
+            donors = np.concatenate([first_row[order][graph.row_point] for order in orders])
+            rows.append(shuffled(copies, column, donors))
+        decisions = np.asarray(estimator.decision_function(np.concatenate(rows) if len(rows) > 1 else rows[0]))
+        for j, decision in enumerate(np.split(decisions, n_repeats * len(columns))):
+            place = (columns[j // n_repeats], j % n_repeats)
             score, still = _judge(decision, pairs, scoring, graph, model)
-            losses[column, k] = whole - score
-            lost[column, k] = agrees - still
+            losses[place] = whole - score
+            lost[place] = agrees - still
     error = _error(losses, lost, int(np.count_nonzero(graph.degree)))
     return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 
@@ -137,8 +147,10 @@ def _judge(
     if many_classes or scoring == "agreement":
         return float(agrees.mean()), agrees
     loose = not (pairs.shares_points or graph.labels.any())
-    if model is None and (loose or len(set(pairs.similar)) < 2):
+    if model is None and len(np.unique(pairs.similar)) < 2:
         return pair_accuracy(decision, pairs).value, agrees
+    if model is None and loose:
+        return prior_from_share(float(agrees.mean())), agrees
     # Only the value is needed, not what the larger class alone would give.
     sign = np.where(graph.by_point(decision[:, None])[:, 0] > 0, 1, -1)
     return profile(agreeing(graph, sign), 0.95, model)[0], agrees

@@ -53,7 +53,7 @@ _DRAWN = 4
 _REPEATS = 3
 # More answers would not change the picture, and rows of a table beyond these neither.
 _MOST_ANSWERS = 2000
-_MOST_ROWS = 500
+_MOST_ROWS = 300
 _MOST_NUMBERS = 20_000_000
 _GRID = 20
 # Of a column of numbers, where most rows are.
@@ -76,11 +76,15 @@ def judge(
     """
     model, _, parts = choice
     many = len(model.classes_) > 2
-    decided = model.predict(rows) if many else model.decision_function(rows)
+    decided = np.zeros(len(pairs))
+    if many or not parts:
+        decided = model.predict(rows) if many else model.decision_function(rows)
     if not parts:
         folds = folds_over_points(_FEW_FOLDS if many else ACCURACY_FOLDS, pairs)
         single = at_its_settings(model, options)
         parts = list(fold_models(single, rows, pairs, decided, sample_weight=weights, cv=folds))
+    elif not many and (hubs := np.setdiff1d(pairs.ends, np.concatenate([part.rows for part in parts]))).size:
+        decided[hubs] = model.decision_function(rows[hubs])
     predicted = predictions_of(parts, rows, decided)
     counted = None if random_points is None else held_out_rows(parts, random_points)
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
@@ -159,7 +163,8 @@ def most_doubtful(
     model: Estimator, rows: Rows, pairs: Pairs, data: TrainingData, names: Sequence[str]
 ) -> tuple[DoubtfulAnswer, ...]:
     """Answers to ask again, by the ids of the table and the names of who gave them."""
-    found = doubtful_answers(model, rows, np.asarray(pairs))
+    asked = slice(data.ends.size)
+    found = doubtful_answers(model, rows[asked], np.asarray(pairs)[asked])
     answers = []
     for code, wrong, annotator in zip(found.code[:_DOUBTFUL], found.wrong, found.annotator, strict=False):
         first, second = data.ends[abs(code) - 1].tolist()

@@ -11,6 +11,7 @@ from sdulearn.errors import is_there
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.metrics.cross_validation import FoldModel, folds_over_points
+from sdulearn.model_selection import fold_parts
 from sdulearn.pairs import Pairs
 from sdulearn.report.records import ModelChoice, chosen_settings
 from sdulearn.types import Array, Codes, Estimator, Rows
@@ -73,13 +74,15 @@ def choose(
     if options.tries_trees and not found:
         return _compared(parameters, rows, y, weights), []
     rows = np.nan_to_num(rows) if data.columns.keep_gaps else rows
-    parameters["cv"] = _folds(data)
-    model: Estimator = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=parameters["cv"])
+    model: Estimator = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=_folds(data))
     if options.is_joint:
+        parameters["cv"] = folds_over_points(ACCURACY_FOLDS, pairs) if n_classes == 2 else _folds(data)
         model = PairLogisticRegressionCV(n_classes=n_classes, **parameters)
     # Unless a comparison was asked for, only a limit that the table might meet is reported.
     findings = [one for one in found if options.model == "auto" or one.details["reason"] == "features"]
-    return (model.fit(rows, y, weights), ModelChoice(), []), findings
+    model.fit(rows, y, weights)
+    parts = [FoldModel(*fold) for fold in model.fold_models_] if options.is_joint and n_classes == 2 else []
+    return (model, ModelChoice(), parts), findings
 
 
 def _boosted(parameters: dict[str, Any], rows: Rows, y: Codes, weights: Array | None) -> Choice:
@@ -122,7 +125,7 @@ def why_linear(n_classes: int | str, rows: Rows, pairs: Pairs) -> list[Finding]:
 def _fewest_in_a_fold(pairs: Pairs) -> int:
     """The fewest answers of a kind that a model has to learn from, of those that the accuracy is found by."""
     kinds = np.unique(np.sign(pairs.codes[pairs.codes != 0]))
-    trains = [train for train, _ in folds_over_points(ACCURACY_FOLDS, pairs).split(None, pairs)]
+    trains = [train for train, _ in fold_parts(folds_over_points(ACCURACY_FOLDS, pairs), None, pairs)]
     return min(int(np.sum(np.sign(pairs.codes[train]) == kind)) // 2 for train in trains for kind in kinds)
 
 
