@@ -93,8 +93,11 @@ class Copy:
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "LICENSE"):
             shutil.copy2(ROOT / name, folder / name)
 
-    def passes(self, package: str) -> bool:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/{package}"]
+    def passes(self, package: str, module: str) -> bool:
+        """Whether all tests of a package pass, those of the module first."""
+        own = f"tests/{package}/test_{module}.py"
+        which = [own] * (self.folder / own).exists() + [f"tests/{package}"]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *which]
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder / "src"),
@@ -118,7 +121,7 @@ class Copy:
         after = mutant(mutation)
         path.write_text(after)
         try:
-            unnoticed = self.passes(package)
+            unnoticed = self.passes(package, path.stem)
         finally:
             path.write_text(before)
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
