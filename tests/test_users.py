@@ -1,8 +1,6 @@
-"""Three users, each from the first line to the result: a data scientist, a survey researcher, an engineer."""
+"""A data scientist and an engineer, each from the first line to the result; others are in test_everyday_files.py."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -22,6 +20,7 @@ from sdulearn import (
     stack_pairs,
 )
 from sdulearn.answers import check_answers, read_answers
+from sdulearn.cli.main import main
 from sdulearn.diagnostics import check_assumptions
 from sdulearn.metrics import cross_val_accuracy
 
@@ -43,7 +42,7 @@ def test_a_data_scientist(patients, tmp_path):
     features = table.drop(columns="patient")
     rows, y = stack_pairs(features, ends, same)
     model = make_pipeline(StandardScaler(), PairLogisticRegressionCV())
-    found = cross_val_accuracy(model, rows, y)
+    found = cross_val_accuracy(model, rows, y, cv=5)
     accuracy = np.mean(model.fit(rows, y).predict(features) == truth)
     assert found.low - 0.01 <= accuracy <= found.high + 0.01
     assert accuracy > 0.93
@@ -60,63 +59,26 @@ def test_a_data_scientist(patients, tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model.sdu").predict(scaled), model.predict(features))
 
 
-def command(folder, *arguments, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "sdulearn.cli.main", *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    return done.stdout
-
-
-def test_a_survey_researcher_with_two_files(patients, tmp_path):
-    """Two spreadsheets and no Python: check, fit, look, predict; the id column has a name of its own."""
-    table, ends, same, truth = patients
-    table.to_excel(tmp_path / "patients.xlsx", index=False)
-    ids = table["patient"].to_numpy()
-    words = np.where(same, "yes", "no")
-    answers = pd.DataFrame({"first": ids[ends[:, 0]], "second": ids[ends[:, 1]], "answer": words})
-    answers.to_excel(tmp_path / "answers.xlsx", index=False)
-    told = command(tmp_path, "check", "answers.xlsx", "--features", "patients.xlsx", "--answers",
-                   "yes=similar,no=dissimilar")  # fmt: skip
-    assert "Nothing wrong." in told
-    (tmp_path / "few.csv").write_text(
-        "id,label\n"
-        + "\n".join(f"{ids[k]},{'benign' if truth[k] > 0 else 'malignant'}" for k in range(0, 560, 45))
-        + "\n"
-    )
-    told = command(tmp_path, "fit", "--features", "patients.xlsx", "--pairs", "answers.xlsx", "--answers",
-                   "yes=similar,no=dissimilar", "--labels", "few.csv", "-o", "model.sdu")  # fmt: skip
-    for text in ("ids from 'patient'", "'yes' = similar", "Estimated accuracy: 9", "benign is -1, malignant is +1"):
-        assert text in told
-    assert "Estimated accuracy" in (tmp_path / "model.html").read_text()
-    command(tmp_path, "predict", "model.sdu", "patients.xlsx", "-o", "classes.csv")
-    classes = pd.read_csv(tmp_path / "classes.csv")
-    assert classes["id"].tolist() == ids.tolist()
-    assert np.mean((classes["label"] == "benign") == (truth > 0)) > 0.93
-
-
-def test_an_engineer_who_serves_a_model(patients, tmp_path):
+def test_an_engineer_who_serves_a_model(patients, tmp_path, capsys, no_importances):
     """Fit from frames, keep the report as data, serve from the file, in Python and in ONNX."""
     table, ends, same, truth = patients
     ids = table["patient"].to_numpy()
     frame = pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same})
     answers = read_answers(frame)
     assert check_answers(answers).n_contradictions == 0
-    fit_table(table, answers).save(tmp_path / "model.sdu")
-    served = load_model(tmp_path / "model.sdu")
+    model = tmp_path / "model.sdu"
+    fit_table(table, answers).save(model)
+    served = load_model(model)
     assert isinstance(served, TableModel)
     assert served.report.accuracy.low > 0.85
     probability = served.predict_proba(table[:5])
     np.testing.assert_allclose(probability.sum(axis=1), 1)
     assert np.mean(served.predict(table).astype(int) == truth) > 0.93
-    report = json.loads(command(tmp_path, "inspect", "model.sdu", "--json"))
-    assert report["report"]["n_rows"] == len(table)
+    assert main(["inspect", str(model), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["report"]["n_rows"] == len(table)
     onnxruntime = pytest.importorskip("onnxruntime")
-    columns = json.loads(command(tmp_path, "export", "model.sdu", "--onnx", "model.onnx", "--json"))["numbers"]
+    assert main(["export", str(model), "--onnx", str(tmp_path / "model.onnx"), "--json"]) == 0
+    columns = json.loads(capsys.readouterr().out)["numbers"]
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     (decision,) = session.run(["decision"], {"numbers": table[columns].to_numpy()})
     np.testing.assert_allclose(decision, served.decision_function(table), atol=1e-9)

@@ -1,4 +1,4 @@
-"""Walks through several commands on tables of several kinds; tests/test_users.py runs them as a new user does."""
+"""Walks through several commands on tables of several kinds; tests/test_readme.py runs them as a new user does."""
 
 import json
 import re

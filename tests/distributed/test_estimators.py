@@ -48,12 +48,11 @@ def few_drawn(monkeypatch):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kind", ["sparse", "float32", "weights"])
+@pytest.mark.parametrize("kind", ["sparse", "weights"])
 def test_classifier_equals_the_local_one(thinned, weights, kind, loss):
     rows, codes = thinned
     options = {"loss": loss, "tol": LOSSES[loss], "alpha": 0.05, "gamma": 0.3, "fit_intercept": kind != "weights"}
     X = csr_chunks(rows, (37, 10)) if kind == "sparse" else da.from_array(rows, chunks=(37, 10))
-    X = X.astype(np.float32) if kind == "float32" else X
     # In another unit, and with the rows of weight 0.
     given = da.from_array(7.3 * weights, chunks=11) if kind == "weights" else None
     model = distributed.SDUClassifier(**options).fit(X, da.from_array(codes, chunks=50), given)
@@ -62,10 +61,8 @@ def test_classifier_equals_the_local_one(thinned, weights, kind, loss):
     local = sdulearn.SDUClassifier(**options)
     local.fit(plain[kept], codes[kept], weights[kept] if kind == "weights" else None)
     assert model.optimality_ <= options["tol"]
-    assert_same_coefficients(model, local, rtol=1e-4 if kind == "float32" else 1e-8)
-    assert model.coef_.dtype == np.float64
-    if kind != "float32":
-        assert model.objective_ == pytest.approx(local.objective_, rel=1e-8)
+    assert_same_coefficients(model, local)
+    assert model.objective_ == pytest.approx(local.objective_, rel=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["sparse", "frame"])
@@ -84,18 +81,6 @@ def test_joint_equals_the_local_one(thinned, weights, kind):
     assert_same_coefficients(
         model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept])
     )
-
-
-def test_joint_with_wrong_answers_equals_the_local_one(waveform):
-    rows, codes = waveform
-    X = da.from_array(rows, chunks=(37, 21))
-    options = {"tol": 1e-10, "error_rate": 0.15, "prior": 0.7}
-    model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, codes))
-    local = sdulearn.PairLogisticRegression(**options).fit(rows, codes)
-    assert_same_coefficients(model, local, 1e-7)
-    assert model.answer_model_.error_rate == local.answer_model_.error_rate
-    assert model.objective_ == pytest.approx(local.objective_, rel=1e-10)
-    np.testing.assert_allclose(model.posterior(X, codes), local.posterior(rows, codes), atol=1e-7)
 
 
 def test_frames_bring_their_names_and_plain_input_is_fitted_here(waveform):
@@ -153,10 +138,10 @@ def test_lazy_predictions_on_frames(waveform, method):
     np.testing.assert_allclose(computed.to_numpy(), getattr(model, method)(expected), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["all", "similar", "dissimilar"])
+@pytest.mark.parametrize("kind", ["all", "similar"])
 def test_score_and_orient(waveform, weights, fitted, kind):
     rows, codes = waveform
-    keep = {"all": codes == codes, "similar": codes >= 0, "dissimilar": codes <= 0}[kind]
+    keep = codes >= (codes.min() if kind == "all" else 0)
     rows, codes, weights = rows[keep], codes[keep], weights[keep]
     X, y = da.from_array(rows, chunks=(50, 10)), da.from_array(codes, chunks=30)
     for model in fitted:

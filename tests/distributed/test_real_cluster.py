@@ -86,7 +86,6 @@ def test_no_count_is_waited_for_once_the_total_is_lost(client):
 
 
 PERSISTED = {
-    "whole": lambda X, y: dask.persist(X, y),
     "further": lambda X, y: (X.rechunk((50, 10)).persist() * 2 / 2, y.persist() + 0),
     "gathered frame": lambda X, y: dask.persist(*gather_pairs(dd.from_dask_array(X), dd.from_dask_array(y))),
 }
