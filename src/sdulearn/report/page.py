@@ -44,8 +44,8 @@ _NOTES = {
     "classes that share no points, 2 × agreement − 1 = (2 × accuracy − 1)². Answers do not show which class is which.",
     "People": "Share of wrong answers with its 95% interval, the highest first.",
     "Confused classes": "Answers same / different to questions about points of two classes, in per cent.",
-    "Answers by predicted class": "The darker, the more answers are same. A dark cell off the diagonal: two classes "
-    "that are one, or are confused; a light cell on it: a class that is several.",
+    "Answers by predicted class": "The stronger the colour, the more answers are same. A strong cell off the diagonal: "
+    "two classes that are one, or are confused; a faint cell on it: a class that is several.",
     "Rows that were asked about": "The least certain first. The model learned from the same answers, so the "
     "probabilities are somewhat too high.",
     "Most doubtful answers": "Probability of being wrong, given the model and all other answers: ask these again "
@@ -77,7 +77,7 @@ summary { cursor: pointer; } summary h2 { display: inline; } @media print { ::de
 .number { white-space: nowrap; } .loss .bar { position: absolute; top: .2rem; }
 svg { display: block; width: 100%; max-width: 26rem; height: auto; }
 svg path { fill: none; stroke: var(--up); stroke-width: 2; }
-svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td, li { overflow-wrap: anywhere; }
+td:first-child { min-width: 6.5rem; } svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td, li { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } code { overflow-wrap: anywhere; }
 """
 
@@ -275,7 +275,7 @@ def _curve(values: Sequence[float], shares: Sequence[float]) -> str:
 def _bars(rows: Iterable[tuple[str, str, float, str]]) -> str:
     """Names and values with bars, which are shares of the largest."""
     return _table(
-        f"<tr><td>{escape(name)}</td><td>{value}</td><td class='half'>"
+        f"<tr><td>{escape(name)}</td><td class='number'>{value}</td><td class='half'>"
         f'<span class="bar {kind}" style="width:{100 * share:.1f}%"></span></td></tr>'
         for name, value, share, kind in rows
     )
