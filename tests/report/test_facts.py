@@ -140,12 +140,12 @@ def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes)
 def test_charts_show_the_numbers(table_model, many_classes):
     text = page(table_model, "<m>")
     for part in (
-        "margin:0\">90.0%</p>", "left:60.0%;width:30.0%", "left:80.0%", "<td>no</td><td>30.0%</td>", "width:70.0%",
+        "margin:0\">90.0%</p>", "left:60.0%;width:30.0%", "left:80.0%", "<td>no</td><td class='number'>30.0%</td>", "width:70.0%",
         "<td>Ann</td><td>60</td><td>10.0%</td><td>5.0% to 20.0%</td>",
         "<td>r1</td><td>r2</td><td>same</td><td>Ann</td><td>60.0%</td>",
         "<td>&lt;0&gt;</td><td>no</td><td>51.0%</td><td>1</td>", "<td>&lt;49&gt;</td>",
         "And 10 more: <code>sdulearn fit --answered FILE</code>",
-        "12.3 ± 2.0", "-2.0 ± 6.0", "M36.0,119.6 L72.8,94.8 L312.0,32.8", "<td>c9</td><td>90%</td>",
+        "12.3 ± 2.0", "-2.0 ± 6.0", "M36.0,119.6 L72.8,94.8 L312.0,32.8", "<td>c9</td><td class='number'>90%</td>",
         "and 2 below 10%", "<title>&lt;m&gt;</title>", "+ speaks for yes",
     ):  # fmt: skip
         assert part in text, part

@@ -77,7 +77,8 @@ summary { cursor: pointer; } summary h2 { display: inline; } @media print { ::de
 .number { white-space: nowrap; } .loss .bar { position: absolute; top: .2rem; }
 svg { display: block; width: 100%; max-width: 26rem; height: auto; }
 svg path { fill: none; stroke: var(--up); stroke-width: 2; }
-td:first-child { min-width: 6.5rem; } svg line { stroke: var(--line); } svg text { fill: var(--soft); font-size: 11px; } td, li { overflow-wrap: anywhere; }
+td:first-child { min-width: 6.5rem; } svg line { stroke: var(--line); }
+svg text { fill: var(--soft); font-size: 11px; } td, li { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } code { overflow-wrap: anywhere; }
 """
 
