@@ -140,7 +140,8 @@ def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes)
 def test_charts_show_the_numbers(table_model, many_classes):
     text = page(table_model, "<m>")
     for part in (
-        "margin:0\">90.0%</p>", "left:60.0%;width:30.0%", "left:80.0%", "<td>no</td><td class='number'>30.0%</td>", "width:70.0%",
+        "margin:0\">90.0%</p>", "left:60.0%;width:30.0%", "left:80.0%",
+        "<td>no</td><td class='number'>30.0%</td>", "width:70.0%",
         "<td>Ann</td><td>60</td><td>10.0%</td><td>5.0% to 20.0%</td>",
         "<td>r1</td><td>r2</td><td>same</td><td>Ann</td><td>60.0%</td>",
         "<td>&lt;0&gt;</td><td>no</td><td>51.0%</td><td>1</td>", "<td>&lt;49&gt;</td>",
@@ -165,7 +166,7 @@ def test_charts_show_the_numbers(table_model, many_classes):
     text = page(many_classes, "m")
     for part in (
         "margin:0\">91.0%</p>", "9 / 1</td>", "<td></td>", "7 / 3</td>", "var(--up) 35%",
-        "<td>x16</td><td>+16</td>", "+ speaks for c", "<td>city=Łódź</td><td>+62</td>",
+        "<td>x16</td><td class='number'>+16</td>", "+ speaks for c", "<td>city=Łódź</td><td class='number'>+62</td>",
     ):  # fmt: skip
         assert part in text, part
     assert "9 / 1</td><td" not in text  # the half below the diagonal
