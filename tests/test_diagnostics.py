@@ -19,11 +19,7 @@ from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.pairs import read_pairs
 from sdulearn.report.facts import sentence
-
-
-def random_pairs(rng, n, count):
-    ends = rng.integers(0, n, (2 * count, 2))
-    return ends[ends[:, 0] != ends[:, 1]][:count]
+from tests.reference import random_ends
 
 
 def codes_of(found):
@@ -46,9 +42,9 @@ def test_points_from_elsewhere(as_sparse):
     X[:, 0] = np.where(rng.random(5000) < 0.5, 0, X[:, 0])
     table = sparse.csr_matrix(X) if as_sparse else X
     names = [f"f{k}" for k in range(30)]
-    assert check_population(table, random_pairs(rng, 5000, 100), names) == []
+    assert check_population(table, random_ends(rng, 5000, 100), names) == []
     upper = np.flatnonzero(X[:, 3] > 0)
-    found = check_population(table, upper[random_pairs(rng, len(upper), 100)], names)
+    found = check_population(table, upper[random_ends(rng, len(upper), 100)], names)
     assert found[0].details["features"][0] == "f3"
     assert found[0].details["standard_scores"][0] > 5
     assert check_population(table, np.arange(5000).reshape(-1, 2), names) == []
@@ -105,7 +101,7 @@ def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
     rng = np.random.default_rng(3)
     alarms = 0
     for _ in range(40):
-        ends = STAR if design == "star" else random_pairs(rng, int(design.split()[0]), 200)
+        ends = STAR if design == "star" else random_ends(rng, int(design.split()[0]), 200)
         truth = rng.random(int(ends.max()) + 1) < prior
         graph = AnswerGraph.from_answers(ends, truth[ends[:, 0]] == truth[ends[:, 1]])
         alarms += bool(check_component_ratio(graph, prior)) + bool(check_component_ratio(graph, None))
@@ -184,7 +180,7 @@ def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
     entity = np.repeat(np.arange(400), n_rows)
     pairs = np.array(list(itertools.combinations(range(n_rows), 2)))
     within = (n_rows * np.arange(400)[:, None, None] + pairs).reshape(-1, 2)
-    random = random_pairs(np.random.default_rng(0), len(entity), 2 * len(entity))
+    random = random_ends(np.random.default_rng(0), len(entity), 2 * len(entity))
     (found,) = check_entities(answers_about(entity, np.concatenate([within, random])))
     assert (found.code, found.severity) == ("entities", "warning")
     assert (found.details["n_groups"], found.details["median_size"]) == (400, n_rows)
@@ -197,7 +193,7 @@ def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
 def test_classes_are_not_taken_for_entities(n_classes, n_points):
     """2,000 answers, loose or about shared points: most groups are of two or three rows here, too."""
     loose = np.arange(4000).reshape(-1, 2)
-    ends = loose if n_points is None else random_pairs(np.random.default_rng(0), n_points, 2000)
+    ends = loose if n_points is None else random_ends(np.random.default_rng(0), n_points, 2000)
     classes = np.random.default_rng(1).integers(0, n_classes, 4000)
     assert check_entities(answers_about(classes, ends)) == []
     if n_points is None:

@@ -340,8 +340,6 @@ def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_clas
     model = PairLogisticRegression(1e-3, covariance_power=0, n_classes=3)
     with pytest.raises(ValueError, match="`test`"):
         PairLearningCurveDisplay.from_estimator(model, rows, y, n_pairs=[60], test=(X, truth + 1), n_repeats=1)
-    curve = PairLearningCurveDisplay.from_estimator(model, rows, y, n_pairs=[60], n_repeats=2, random_state=0)
-    assert curve.scores.min() > 0.8
     first = np.unique(truth, return_index=True)[1]
     labels = np.where(np.isin(y[:, 1], first), truth[y[:, 1]] + 1, 0)
     named = np.column_stack([y, np.zeros_like(labels), labels])

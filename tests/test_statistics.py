@@ -12,6 +12,7 @@ from sdulearn import SDUClassifier, streaming
 from sdulearn.linear import PairStatistics
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
+from tests.reference import assert_same_coefficients
 
 
 def fed(rows, codes, portions, weight=None, **parameters):
@@ -23,13 +24,6 @@ def fed(rows, codes, portions, weight=None, **parameters):
 
 def shuffled(n, k, seed=0):
     return np.array_split(np.random.default_rng(seed).permutation(n), k)
-
-
-def assert_same_coefficients(one, other, tolerance=1e-8):
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=tolerance * np.abs(other.coef_).max())
-    np.testing.assert_allclose(
-        one.intercept_, other.intercept_, rtol=0, atol=tolerance * (1 + np.abs(other.coef_).max())
-    )
 
 
 @pytest.mark.parametrize("make", [np.asfortranarray, sparse.csr_matrix])

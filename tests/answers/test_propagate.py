@@ -2,11 +2,12 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, softmax
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.propagate import log_sum_of_others
 from sdulearn.errors import InputError
+from tests.reference import enumerated
 
 RATES = np.array([0.1, 0.02, 0.3, 0.2])
 
@@ -18,25 +19,6 @@ def factors_of(graph, n_classes, rates):
 
 def propagate(graph, log_p, rates=0.0, **options):
     return factors_of(graph, np.shape(log_p)[-1], rates).propagate(log_p, **options)
-
-
-def enumerated(graph, log_p, errors):
-    """Value, posteriors and answers that are right, from all K^n assignments of classes."""
-    n, n_classes = log_p.shape
-    classes = np.array(list(itertools.product(range(n_classes), repeat=n)))
-    log_joint = log_p[np.arange(n), classes].sum(axis=1)
-    known = np.flatnonzero(graph.labels)
-    column = (graph.labels > 0).astype(int) if n_classes == 2 else graph.labels - 1
-    log_joint[(classes[:, known] != column[known]).any(axis=1)] = -np.inf
-    equal = classes[:, graph.ends[:, 0]] == classes[:, graph.ends[:, 1]]
-    is_right = equal == (graph.same > 0)
-    with np.errstate(divide="ignore"):
-        factor = np.where(is_right, np.log(1 - errors), np.log(errors))
-    log_joint = log_joint + (factor * graph.weights).sum(axis=1)
-    value = logsumexp(log_joint)
-    weight = np.exp(log_joint - value)
-    posteriors = np.stack([weight @ (classes == k) for k in range(n_classes)], axis=1)
-    return value, posteriors, weight @ is_right
 
 
 def exact(factors):

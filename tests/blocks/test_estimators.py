@@ -11,18 +11,13 @@ from sdulearn.blocks.double_hinge import kinked_rows
 from sdulearn.blocks.estimators import fit_classifier
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, Logistic
+from tests.reference import assert_same_coefficients
 
 from .conftest import deal
 
 
 def over_blocks(model, blocks):
     return model._accept(fit_classifier(model, blocks))
-
-
-def assert_same_coefficients(one, other, tolerance=1e-8):
-    scale = np.abs(other.coef_).max()
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=0, atol=tolerance * scale)
-    np.testing.assert_allclose(one.intercept_, other.intercept_, rtol=0, atol=tolerance * (scale + 1))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The slopes that trees descend: by finite differences, by enumeration, and inside two boosters."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
@@ -9,6 +7,7 @@ from scipy.special import expit, softmax
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.boosting.objective import PointLoss, make_pull, pair_objective, pull_slopes
 from sdulearn.errors import InputError
+from tests.reference import enumerated
 
 LOOSE = np.array([1, 1, -2, -2, 3, 3, -4, -4, 0, 0, 0])
 # Points 0 to 5; a chain, a triangle with a label, a loose pair, one unlabeled point.
@@ -28,30 +27,14 @@ def numerical_gradient(f, z, step=1e-6):
     return gradient
 
 
-def enumerated(graph, z, errors):
-    """Log likelihood by the sum over all classes of all points (two classes)."""
-    p = np.column_stack([expit(-z), expit(z)])
-    total = 0.0
-    for classes in itertools.product((0, 1), repeat=graph.n_points):
-        term = np.prod(p[np.arange(graph.n_points), classes])
-        for (i, j), same, error in zip(graph.ends, graph.same, errors, strict=True):
-            agrees = (classes[i] == classes[j]) == (same > 0)
-            term *= 1 - error if agrees else error
-        for label, of_point in zip(graph.labels, classes, strict=True):
-            term *= label == 0 or (label > 0) == of_point
-        total += term
-    return np.log(total)
-
-
 @pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
 @pytest.mark.parametrize("error_rate", [0.0, 0.1])
 def test_value_is_the_sum_over_all_classes(y, error_rate):
     graph = AnswerGraph.from_y(y)
     z = np.random.default_rng(1).normal(size=graph.n_points)
-    errors = np.full(graph.n_answers, error_rate)
-    assert PointLoss(graph, 2, AnswerModel.given(error_rate, graph)).value(z) == pytest.approx(
-        enumerated(graph, z, errors), abs=1e-9
-    )
+    log_p = np.log(np.column_stack([expit(-z), expit(z)]))
+    expected, _, _ = enumerated(graph, log_p, np.full(graph.n_answers, error_rate))
+    assert PointLoss(graph, 2, AnswerModel.given(error_rate, graph)).value(z) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])

@@ -62,38 +62,6 @@ def test_a_file_of_a_tool_that_links_records(tmp_path, call, capsys):
     assert "a file of dedupe, which is not a format that is read; write id_a,id_b,label" in err
 
 
-def test_answers_about_entities(tmp_path, call, capsys):
-    """200 records twice, each pair "similar", and each row beside two others."""
-    lines = ["id_a,id_b,label", *(f"a{k},b{k},1" for k in range(200))]
-    lines += [f"{side}{k},a{(k + step) % 200},0" for k in range(200) for side, step in (("a", 1), ("b", 7))]
-    (tmp_path / "p.csv").write_text("\n".join(lines))
-    assert call("check", tmp_path / "p.csv") == 1
-    out = capsys.readouterr().out
-    assert "connect 200 groups of rows, half of them of 2 rows or fewer" in out
-    assert "Splink or dedupe" in out
-    assert "Nothing wrong" not in out
-    call("check", tmp_path / "p.csv", "--json")
-    assert "entities" in [fact["code"] for fact in json.loads(capsys.readouterr().out)["facts"]]
-
-
-def test_answers_that_share_points(tmp_path, call, capsys):
-    """A star of 30 answers, of which none follows from the others, and two more, one of them wrong."""
-    answers = [f"hub,p{k},{int(k % 3 > 0)},ann" for k in range(30)]
-    (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label,annotator", *answers, "p0,p1,1,bob", "p3,p6,1,cem"]))
-    assert call("check", tmp_path / "p.csv") == 1
-    out = capsys.readouterr().out
-    for text in (
-        "The 32 answers share 31 points, in 1 connected group.",
-        "30 of the 32 are independent, the rest follow from them",
-        "1 point is in many of the 32 answers (hub: 30)",
-    ):
-        assert text in out
-    call("check", tmp_path / "p.csv", "--json")
-    found = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
-    assert found["hubs"]["points"] == ["hub"]
-    assert found["shared_points"]["n_independent"] == 30
-
-
 def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
     loose = [f"a{k},b{k},{int(k < 50)}" for k in range(100)]
     chain = [f"a{k},a{k + 1},1" for k in range(100)]

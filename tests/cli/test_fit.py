@@ -6,9 +6,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairLogisticRegressionCV, PairModelCV, SDUClassifier, SDUClassifierCV, load_model, stack_pairs
+from sdulearn import PairLogisticRegressionCV, PairModelCV, SDUClassifierCV, load_model
 from sdulearn.cli.predict import write_answered
 
 pytestmark = pytest.mark.usefixtures("no_importances")
@@ -93,25 +92,6 @@ def test_mistakes_in_the_answers_stop_the_fit_unless_they_are_skipped(
     for said in ("1 unreadable rows (lines 404)", "(lines 402)", "table (lines 403)", "1 repeated questions"):
         assert said in out
     np.testing.assert_allclose(skipped, fitted(method="sd").estimator.coef_)
-
-
-def test_weights_count_like_further_answers_of_their_kind(fitted, files, tmp_path):
-    """Weights in the file act as sample weights: a whole weight as so many answers to the same question."""
-    pairs = pd.read_csv(files / "pairs.csv").drop_duplicates(["id_a", "id_b"])
-    times = np.arange(len(pairs)) % 3 + 1
-    pairs.assign(weight=times).to_csv(tmp_path / "w.csv", index=False)
-    found = fitted(pairs=tmp_path / "w.csv", method="sd").estimator
-    table = pd.read_csv(files / "table.csv").set_index("id")
-    place = {name: k for k, name in enumerate(table.index)}
-    ends = [(place[a], place[b]) for a, b in zip(pairs.id_a, pairs.id_b, strict=True)]
-    again = np.repeat(np.arange(len(pairs)), times)
-    X = StandardScaler().fit_transform(table)
-    rows, codes = stack_pairs(X, np.array(ends)[again], (pairs.label == "similar").to_numpy()[again], unlabeled="all")
-    # In the risk, that is: a question asked again says nothing more of the prior.
-    direct = SDUClassifier("sd", alpha=found.alpha_, prior=found.prior_.value).fit(rows, codes)
-    np.testing.assert_allclose(found.coef_, direct.coef_, rtol=1e-8)
-    ratio = np.sum(codes[:, 0] > 0) / np.sum(codes[:, 0] < 0)
-    assert found.prior_.n_similar / found.prior_.n_dissimilar == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import sdulearn
 from sdulearn import distributed, load_model
 from sdulearn.blocks import HashedPairKFold
 from sdulearn.distributed import DaskBlocks, gather_pairs
+from tests.reference import assert_same_coefficients
 
 LOSSES = {"squared": 1e-8, "double_hinge": 1e-11, "logistic": 1e-11}
 NAMES = [f"x{k}" for k in range(21)]
@@ -24,10 +25,8 @@ MODELS = [
 ]
 
 
-def assert_same_coefficients(model, local, rtol=1e-8):
-    """Coefficients equal to ``rtol`` of the largest."""
-    ours, theirs = (np.append(one.coef_, one.intercept_) for one in (model, local))
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rtol * np.abs(theirs).max())
+def assert_same_model(model, local, tolerance=1e-8):
+    assert_same_coefficients(model, local, tolerance)
     assert model.prior_.value == pytest.approx(local.prior_.value, rel=1e-12)
     assert model.n_features_in_ == local.n_features_in_
     np.testing.assert_array_equal(model.classes_, local.classes_)
@@ -61,7 +60,7 @@ def test_classifier_equals_the_local_one(thinned, weights, kind, loss):
     local = sdulearn.SDUClassifier(**options)
     local.fit(plain[kept], codes[kept], weights[kept] if kind == "weights" else None)
     assert model.optimality_ <= options["tol"]
-    assert_same_coefficients(model, local)
+    assert_same_model(model, local)
     assert model.objective_ == pytest.approx(local.objective_, rel=1e-8)
 
 
@@ -78,9 +77,7 @@ def test_joint_equals_the_local_one(thinned, weights, kind):
     model = distributed.PairLogisticRegression(**options).fit(*gather_pairs(X, y, 7.3 * weight))
     kept = weights > 0
     rows = sparse.csr_matrix(rows) if kind == "sparse" else rows
-    assert_same_coefficients(
-        model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept])
-    )
+    assert_same_model(model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept]))
 
 
 def test_frames_bring_their_names_and_plain_input_is_fitted_here(waveform):
@@ -88,7 +85,7 @@ def test_frames_bring_their_names_and_plain_input_is_fitted_here(waveform):
     frame = as_frame(rows, codes)
     local = sdulearn.SDUClassifier().fit(rows, codes)
     model = distributed.SDUClassifier().fit(frame[NAMES], frame["codes"])
-    assert_same_coefficients(model, local)
+    assert_same_model(model, local)
     assert model.feature_names_in_.tolist() == NAMES
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[NAMES[::-1]])
@@ -166,7 +163,7 @@ def test_a_fit_is_the_local_one_and_is_served_without_dask(waveform, tmp_path, m
     if "cv" in model.get_params():
         local.set_params(cv=HashedPairKFold(3))
     local.fit(*waveform)
-    assert_same_coefficients(model, local, 1e-6)
+    assert_same_model(model, local, 1e-6)
     if "cv" in model.get_params():
         for name in ("mean_test_score", "std_test_score"):
             np.testing.assert_allclose(model.cv_results_[name], local.cv_results_[name], atol=1e-9)

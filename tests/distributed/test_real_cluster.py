@@ -30,13 +30,9 @@ from sdulearn.distributed import (
 )
 from sdulearn.distributed.cluster import wait_for
 from sdulearn.errors import SdulearnError
+from tests.reference import assert_same_coefficients
 
 SECONDS = 1800  # as good as for ever: how long a busy machine takes is not what is tested
-
-
-def assert_same_coefficients(model, local):
-    ours, theirs = (np.append(one.coef_, one.intercept_) for one in (model, local))
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8 * np.abs(theirs).max())
 
 
 def made_parts(sizes):

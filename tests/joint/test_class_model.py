@@ -12,6 +12,7 @@ from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_mode
 from sdulearn.base import match_names
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, TrainingAnswersWarning
 from sdulearn.metrics import cross_val_accuracy
+from tests.reference import random_answers
 
 
 def iris():
@@ -19,17 +20,10 @@ def iris():
     return (X - X.mean(axis=0)) / X.std(axis=0), y + 1
 
 
-def questions(y, n=120, seed=0):
-    rng = np.random.default_rng(seed)
-    ends = rng.integers(0, len(y), (2 * n, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]][:n]
-    return ends, y[ends[:, 0]] == y[ends[:, 1]]
-
-
 @pytest.fixture(scope="module")
 def fitted():
     X, y = iris()
-    rows, table = stack_pairs(X, *questions(y))
+    rows, table = stack_pairs(X, *random_answers(y))
     return PairLogisticRegression(n_classes=3).fit(rows, table)
 
 
@@ -62,7 +56,7 @@ def test_labelled_points_name_the_classes(fitted):
         fitted.orient(X[:2], [1])
     # And so do labels in y.
     labels = np.where(np.arange(150) % 15, 0, y)
-    model = PairLogisticRegression(n_classes=3).fit(*stack_pairs(X, *questions(y, 60), labels=labels))
+    model = PairLogisticRegression(n_classes=3).fit(*stack_pairs(X, *random_answers(y, 60), labels=labels))
     assert np.mean(model.predict(X) == y) > 0.9
 
 
@@ -101,7 +95,7 @@ def test_integer_weights_of_loose_pairs_are_repeats(power):
 
 def test_given_shares_pull_the_mean_prediction():
     X, y = iris()
-    rows, table = stack_pairs(X, *questions(y, 60))
+    rows, table = stack_pairs(X, *random_answers(y, 60))
     model = PairLogisticRegression(n_classes=3, prior=[0.2, 0.5, 0.3], prior_strength=100).fit(rows, table)
     assert model.class_shares_ == pytest.approx([0.2, 0.5, 0.3], abs=0.05)
 
@@ -136,7 +130,7 @@ def test_few_answers_leave_the_number_of_classes_open(tmp_path):
 
 def test_classes_without_rows_are_warned_of():
     X, y = iris()
-    rows, table = stack_pairs(X, *questions(y, 200))
+    rows, table = stack_pairs(X, *random_answers(y, 200))
     for model in (PairLogisticRegression(n_classes=6), PairLogisticRegressionCV(1, n_classes=6, cv=2)):
         with pytest.warns(ClassNumberWarning, match=rf"of 6 have no row among the {len(rows)}: .*fewer classes"):
             model.fit(rows, table)
@@ -173,7 +167,7 @@ def test_two_classes_keep_their_own_path_with_auto():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)
     X = rng.normal(size=(120, 2)) + 3 * y[:, None]
-    rows, table = stack_pairs(X, *questions(y, 60))
+    rows, table = stack_pairs(X, *random_answers(y, 60))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OrientationWarning)
         model = PairLogisticRegressionCV(alphas=2, covariance_powers=[0], n_classes="auto", cv=2).fit(rows, table)
@@ -225,7 +219,7 @@ def test_a_score_needs_answers_that_are_new_to_the_model():
 
 def test_a_given_number_of_classes_is_kept_however_large():
     X, y = iris()
-    rows, table = stack_pairs(X, *questions(y, 40), unlabeled=None)
+    rows, table = stack_pairs(X, *random_answers(y, 40), unlabeled=None)
     with pytest.warns(ClassNumberWarning, match="have no row"):
         model = PairLogisticRegressionCV(1, covariance_powers=[0], n_classes=20, cv=2).fit(rows, table)
     assert len(model.classes_) == 20

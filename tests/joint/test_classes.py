@@ -1,6 +1,6 @@
 """The likelihood of answers with K classes: enumeration, derivatives, invariance, starts."""
 
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,21 +13,7 @@ from sdulearn.joint.classes import ClassProblem, SoftmaxLikelihood
 from sdulearn.joint.data import TrainingData
 from sdulearn.joint.likelihood import PriorPull
 from sdulearn.joint.path import follow_path, solve_classes
-
-
-def enumerated(graph, log_p, error):
-    """The sum over the classes of all points."""
-    total = 0.0
-    K = log_p.shape[1]
-    for classes in product(range(K), repeat=graph.n_points):
-        chosen = np.array(classes)
-        if ((graph.labels > 0) & (chosen != graph.labels - 1)).any():
-            continue
-        agree = chosen[graph.ends[:, 0]] == chosen[graph.ends[:, 1]]
-        right = agree == (graph.same > 0)
-        chance = np.prod(np.where(right, 1 - error, error))
-        total += chance * np.exp(log_p[np.arange(graph.n_points), chosen].sum())
-    return np.log(total)
+from tests.reference import enumerated, random_answers
 
 
 def terms(likelihood, log_p):
@@ -55,9 +41,9 @@ def test_value_is_the_sum_over_classes_where_there_is_no_cycle(name, error, n_cl
     log_p = log_softmax(np.random.default_rng(0).normal(size=(5, n_classes)), axis=1)
     likelihood = SoftmaxLikelihood(graph, AnswerModel.given(error, graph), n_classes)
     value, posteriors = terms(likelihood, log_p)
-    assert value == pytest.approx(enumerated(graph, log_p, error), abs=1e-12)
-    assert posteriors.sum(axis=1) == pytest.approx(1.0)
-    assert posteriors[2] == pytest.approx(np.eye(n_classes)[1])
+    expected, expected_posteriors, _ = enumerated(graph, log_p, np.full(len(ends), error))
+    assert value == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_allclose(posteriors, expected_posteriors, atol=1e-12)
 
 
 def test_edges_that_contradict_the_model_keep_their_digits():
@@ -129,13 +115,6 @@ def test_objective_is_the_mean_loss_the_penalty_and_the_pull():
     expected += (0.1 * W[0] @ W[0] + 0.3 * W[1] @ W[1]) / 2
     value, _ = problem.objective(np.array([[0.1], [0.3]]))(W.reshape(-1, 1), [0])
     assert value[0] == pytest.approx(expected, rel=1e-12)
-
-
-def random_answers(y, n, seed):
-    rng = np.random.default_rng(seed)
-    ends = rng.integers(0, len(y), (2 * n, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]][:n]
-    return ends, y[ends[:, 0]] == y[ends[:, 1]]
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])

@@ -13,11 +13,7 @@ from sdulearn.pairs import read_pairs
 from sdulearn.text_columns import TextFeatures
 from sdulearn.workflow import judge
 from sdulearn.workflow.judge import column_importances
-
-
-def random_ends(rng, n_rows, count):
-    ends = rng.integers(0, n_rows, (2 * count, 2))
-    return ends[ends[:, 0] != ends[:, 1]][:count]
+from tests.reference import random_ends
 
 
 @pytest.fixture(scope="module")

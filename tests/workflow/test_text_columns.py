@@ -10,19 +10,13 @@ from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
 from sdulearn.io.onnx import export_onnx
 from sdulearn.text_columns import TextFeatures
-from sdulearn.workflow.data import draw_rows
-from sdulearn.workflow.options import Engine
+from tests.reference import read_features
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 
 
 WORDS = {1: "card bank money transfer balance credit account loan", -1: "rain sun wind snow cloud storm cold warm"}
 OTHERS = ["the", "a", "my", "please", "what", "is", "today", "show", "me", "of", "for", "with", "how", "much"]
-
-
-def read_features(path, **options):
-    """Columns, features and ids of a whole table."""
-    return draw_rows(path, Engine(), 10**9, **options)[:3]
 
 
 def sentences(n, seed):
