@@ -26,6 +26,8 @@ from scale_jobs import write as write_table
 ROOT = Path(__file__).parents[1]
 ANSWERS = 200
 CSV_ROWS = 200_000
+# A large table of every day.
+EVERYDAY = (1_000_000, 10)
 
 
 def write_files(folder: Path, rows: int, features: int) -> None:
@@ -47,6 +49,9 @@ def write_files(folder: Path, rows: int, features: int) -> None:
         if not first:
             pa.csv.write_csv(part[:CSV_ROWS], folder / "table.csv")
     shutil.rmtree(table.folder)
+    n, d = EVERYDAY
+    columns = ["id", *[name for name in part.column_names if name not in ("id", "label")][:d]]
+    pa.csv.write_csv(pq.read_table(folder / "table", columns=columns)[:n], folder / "everyday.csv")
     y = np.concatenate(labels)
     for name, among in (("answers", y), ("first", y[:CSV_ROWS])):
         codes = draw_codes(np.random.default_rng(0), among, 2 * ANSWERS / len(among), 1)
@@ -81,6 +86,8 @@ COMMANDS = {
     "ask, up to the first question": f"ask table -o log.jsonl --oracle label --questions 1 {STREAM[:15]}",
     "predict -o classes.parquet": "predict joint.sdu table -o classes.parquet",
     "predict -o classes/": "predict joint.sdu table -o classes",
+    "`fit`, 10^6 rows x 10 of CSV, one core": "fit --features everyday.csv --pairs first.csv -o everyday.sdu",
+    "`predict -o classes.csv`, of the same": "predict everyday.sdu everyday.csv -o classes.csv",
 }
 
 
