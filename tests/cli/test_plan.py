@@ -102,10 +102,10 @@ def test_numbers_of_pairs_in_words():
 
 def test_what_was_simulated_in_words():
     options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50,), "n_repeats": 1}
-    generated = plan.describe(simulate_plan(**options, known_prior=True))
+    generated = plan.describe(simulate_plan(**options))
     assert "generated points: two Gaussian classes in 10 dimensions" in generated
-    assert "the prior known" in generated
+    assert "the prior taken from the counts" in generated
     X = (np.random.default_rng(0).random((300, 150)) < 0.1).astype(float)
-    wide = plan.describe(simulate_plan(**options, X=X, direction="principal"))
+    wide = plan.describe(simulate_plan(**options, X=X))
     assert "300 rows of 150 features (cut to the 100 main directions: optimistic)" in wide
-    assert "along the principal direction, so steep" in wide
+    assert "along a random direction, a new one in each draw, so steep" in wide

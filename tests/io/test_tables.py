@@ -22,7 +22,6 @@ from sdulearn.columns import Columns
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io import excel, tables
-from sdulearn.io.files import TableFile
 from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_ids, survey, without_blanks
 from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_svmlight, read_whole, svmlight_rows
 from sdulearn.pairs import scramble
@@ -187,7 +186,7 @@ def test_delimiters_and_headers_are_recognised(tmp_path, text, names, above, end
     assert read_features(path)[0].feature_names == names
     assert open_table(path).notes["above"] == above
     path.write_text("what,ever\n" + text)
-    assert read_features(TableFile.of(path, None, above + 1))[0].feature_names == names
+    assert read_features(path, skip_rows=above + 1)[0].feature_names == names
 
 
 def test_lines_are_named_as_editors_count_them(tmp_path):
@@ -213,18 +212,18 @@ def test_sheets_and_titles_of_a_workbook(tmp_path):
             data.cell(place, k, cell)
     book.save(tmp_path / "t.xlsx")
     for sheet in ("Data", "2"):
-        table = open_table(TableFile.of(tmp_path / "t.xlsx", sheet, None))
+        table = open_table(tmp_path / "t.xlsx", sheet)
         assert (table.notes, table.where(0)) == ({"above": 4, "sheet": "Data"}, "row 6")
-        columns, X, ids = read_features(TableFile.of(tmp_path / "t.xlsx", sheet, None))
+        columns, X, ids = read_features(tmp_path / "t.xlsx", sheet=sheet)
         assert (columns.feature_names, ids) == (["x", "y"], ["a", "b"])
         np.testing.assert_array_equal(X, [[1, 1], [2, 1]])
-    assert "Survey 2021" in open_table(TableFile.of(tmp_path / "t.xlsx", "Data", 1)).types
+    assert "Survey 2021" in open_table(tmp_path / "t.xlsx", "Data", 1).types
     with pytest.raises(InputError, match=r"no sheet 'x'. Its sheets: 'Read me', 'Data'"):
-        open_table(TableFile.of(tmp_path / "t.xlsx", "x", None))
+        open_table(tmp_path / "t.xlsx", "x")
     with pytest.raises(InputError, match="`sheet` is for workbooks"):
-        open_table(TableFile.of(stored(FRAME, tmp_path, "csv"), "x", None))
+        open_table(stored(FRAME, tmp_path, "csv"), "x")
     with pytest.raises(InputError, match="`skip_rows` are for files"):
-        TableFile.of(FRAME, None, 1)
+        open_table(FRAME, skip_rows=1)
 
 
 def test_blank_rows_keep_their_numbers(tmp_path):

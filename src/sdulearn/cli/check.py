@@ -31,7 +31,7 @@ from sdulearn.diagnostics import (
     check_shared_points,
 )
 from sdulearn.errors import shortened
-from sdulearn.io.files import TableFile, written_whole
+from sdulearn.io.files import written_whole
 from sdulearn.io.ids import unknown_ids
 from sdulearn.io.survey import read_ids
 from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
@@ -125,8 +125,8 @@ def _unknown_ids(answers: Answers, arguments: argparse.Namespace) -> tuple[list[
     """Position and id of every answer's end that the table does not have, and why that may be."""
     if arguments.features is None:
         return [], ""
-    table = TableFile.of(arguments.features, arguments.sheet, arguments.skip_rows)
-    ids, column = read_ids(table, arguments.id, set(answers.ids.ravel().tolist()))
+    where = arguments.sheet, arguments.skip_rows
+    ids, column = read_ids(arguments.features, arguments.id, set(answers.ids.ravel().tolist()), *where)
     known = set(ids)
     found = [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
     return found, unknown_ids([name for _, name in found], known, column)

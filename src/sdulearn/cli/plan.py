@@ -54,19 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cli.add_sheet_options(rows)
     text = "missing values in it (%(default)s)"
     add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
-    text = (
-        "what separates the made-up classes of your rows: a random direction, or the one in "
-        "which they vary most, the easiest case (default: %(default)s)"
-    )
-    add("--direction", choices=("random", "principal"), default="random", help=text)
     add = parser.add_argument_group("what is assumed").add_argument
     text = "accuracy of the best possible classifier (default: 1 - q / 3)"
     add("--ceiling", type=float, metavar="A", help=text)
     number: dict[str, Any] = {"type": cli.positive, "metavar": "N"}
     add("--n-features", **number, default=10, help="of generated points (default: %(default)s)")
     add("--n-unlabeled", **number, default=500, help="unlabeled rows (default: %(default)s)")
-    add("--known-prior", action="store_true", help="the models are given the prior, not its estimate")
-    add("--oriented", action="store_true", help="a few labelled points will name the classes")
     text = "simulated draws (default: %(default)s)"
     add("--repeats", dest="n_repeats", **number, default=20, help=text)
     text = "seed of the simulation (default: %(default)s)"
@@ -147,23 +140,20 @@ def describe(plan: Plan) -> str:
         asked = "each of two points of its own"
     else:
         cut = f" (cut to the {plan.n_axes} main directions: optimistic)" if plan.n_axes < plan.n_features else ""
-        random = plan.direction == "random"
-        way = "a random direction, a new one in each draw" if random else "the principal direction"
         points = (
             f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with made-up classes: a logistic model "
-            f"along {way}, so steep"
+            "along a random direction, a new one in each draw, so steep"
         )
         # Two rows for each answer, but rows come again.
         different = plan.n_rows * (1 - (1 - 1 / plan.n_rows) ** (2 * plan.sizes[-1]))
         asked = f"{plan.sizes[-1]} answers are about {different:.0f} of your rows"
-    prior = "known" if plan.known_prior else "taken from the counts"
     names = "a few labelled points name the classes" if plan.oriented else "the larger class taken as the positive one"
     return (
         f"An estimate by simulation ({plan.n_repeats} draws, {plan.prior:.0%} of the points in the larger class, "
         f"{plan.n_unlabeled} unlabeled rows), from {points} that the best possible classifier is right "
-        f"{plan.ceiling:.1%} of the time; pairs drawn at random ({asked}), every answer right, the prior {prior}, "
-        f"{names}. The range allows for the noise of the simulation, not for wrong assumptions: less separable classes "
-        "or more features need more pairs."
+        f"{plan.ceiling:.1%} of the time; pairs drawn at random ({asked}), every answer right, the prior taken from "
+        f"the counts, {names}. The range allows for the noise of the simulation, not for wrong assumptions: less "
+        "separable classes or more features need more pairs."
     )
 
 

@@ -32,9 +32,7 @@ def with_embedding(table: Table, path: Location | None) -> Table:
     if shared and len(ids[shared[0]].unique()) < len(vectors):
         raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
     key = shared[0] if shared else next(iter(table.types))
-    joined = partial(
-        _joined, table.name, str(path), table.n_rows, vectors, dict(zip(names, count())), key, ids.get(key)
-    )
+    joined = partial(_joined, table, str(path), vectors, dict(zip(names, count())), key, ids.get(key))
     types = {**table.types, **dict.fromkeys(names, require("pyarrow", "files").float64())}
     return replace(
         table, types=types, parts=tuple(partial(joined, part) for part in table.parts), together=tuple(names)
@@ -42,9 +40,8 @@ def with_embedding(table: Table, path: Location | None) -> Table:
 
 
 def _joined(
-    table: str,
+    table: Table,
     path: str,
-    n_rows: int | None,
     vectors: NDArray[Any],
     places: Mapping[str, int],
     key: str,
@@ -56,22 +53,21 @@ def _joined(
     """A part with vectors (see :data:`sdulearn.io.tables.Part`); ``key`` is always read, and may hold their ids."""
     pa = require("pyarrow", "files")
     own = [name for name in columns if name not in places]
-    end = n_rows or 0
+    end = table.n_rows or 0
     for begin, batch in part(list(dict.fromkeys([*own, key])), rows):
         end = max(end, begin + batch.num_rows)
         place = np.arange(begin, begin + batch.num_rows) if ids is None else find_ids(batch[key], ids)
         if (lost := (place < 0) | (place >= len(vectors))).any():
-            row = (
-                f"row {begin + int(np.argmax(lost))}" if ids is None else quoted(str(batch[key][int(np.argmax(lost))]))
-            )
-            raise InputError(f"{path} has no vector for {row} of {table}. Compute one for each row.")
+            first = int(np.argmax(lost))
+            row = table.where(begin + first) if ids is None else quoted(str(batch[key][first]))
+            raise InputError(f"{path} has no vector for {row} of {table.name}. Compute one for each row.")
         some = np.asarray(vectors[place], dtype=np.float64)
         made = {name: pa.array(some[:, places[name]]) for name in columns if name in places}
         yield begin, pa.RecordBatch.from_pydict({**{name: batch[name] for name in own}, **made})
     if ids is None and end < len(vectors):
         raise InputError(
-            f"{table} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. Compute one "
-            "for each row, or give a .parquet file with a column of ids that the table has too."
+            f"{table.name} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. "
+            "Compute one for each row, or give a .parquet file with a column of ids that the table has too."
         )
 
 

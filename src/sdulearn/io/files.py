@@ -54,25 +54,6 @@ _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+
 _FORMULA_STARTS = frozenset("'=+-@\t\r\n＝＋－＠")
 
 
-class TableFile(str):
-    """The path of a table, with what else tells how to read it."""
-
-    sheet: str | None = None  # of a workbook; by default the first one
-    skip_rows: int | None = None  # lines above the header; by default titles are recognised
-
-    @classmethod
-    def of(cls, source: Any, sheet: str | None, skip_rows: int | None) -> Any:
-        """A path with these; a frame has neither."""
-        if sheet is None and skip_rows is None:
-            return source
-        if not is_location(source):
-            raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
-        path = cls(source)
-        path.sheet = sheet
-        path.skip_rows = skip_rows
-        return path
-
-
 def is_location(source: object) -> bool:
     """Whether a path is given, not a frame."""
     return isinstance(source, str) or hasattr(source, "__fspath__")

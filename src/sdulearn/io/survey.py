@@ -276,12 +276,16 @@ def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose
 
 
 def read_ids(
-    source: Location | Frame, id_column: str | None, answer_ids: Collection[str]
+    source: Location | Frame,
+    id_column: str | None,
+    answer_ids: Collection[str],
+    sheet: str | None = None,
+    skip_rows: int | None = None,
 ) -> tuple[list[str], str | None]:
     """The ids of a table alone and the column that they are in, found as for a fit."""
     if is_location(source) and table_format(source) == "svm":
         return list(map(str, range(read_svmlight(source)[1].shape[0]))), None
-    table = open_table(source)
+    table = open_table(source, sheet, skip_rows)
     wanted = look_for(table, id_column=id_column, answer_ids=answer_ids)
     found = surveyed(table, replace(wanted, features=wanted.id_columns))
     chosen = _id_column(table, wanted, found)

@@ -31,7 +31,6 @@ from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import (
     HEAD_LINES,
     Location,
-    TableFile,
     cannot_open,
     decoded,
     file_format,
@@ -129,9 +128,11 @@ def table_format(path: Location) -> str:
     return "parquet" if Path(path).is_dir() else file_format(path, FORMATS)
 
 
-def open_table(source: Location | Frame) -> Table:
-    """Open a file, a folder of Parquet files, or a frame; a :class:`TableFile` says which part of it."""
+def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: int | None = None) -> Table:
+    """Open a file, a folder of Parquet files, or a frame: by default the first sheet, with titles recognised."""
     if not is_location(source):
+        if sheet is not None or skip_rows is not None:
+            raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
         return _held("the table", "frame", as_arrow(source))
     path = str(source)
     name = table_format(path)
@@ -139,7 +140,6 @@ def open_table(source: Location | Frame) -> Table:
         raise InputError(f"{path} is neither a file nor a folder: a table is read more than once. Copy it to a file.")
     if name == "svm":
         raise InputError(f"{path}: an svmlight file has no named columns. Give a .csv, .parquet, .jsonl, ...")
-    sheet, skip_rows = (source.sheet, source.skip_rows) if isinstance(source, TableFile) else (None, None)
     if (sheet is not None and name != "xlsx") or (skip_rows is not None and name not in TEXT_FORMATS):
         raise InputError(f"{path}: `sheet` is for workbooks (.xlsx), `skip_rows` for these and CSV. Leave them out.")
     if name == "parquet":

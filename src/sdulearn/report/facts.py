@@ -41,18 +41,16 @@ ITEMS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
 _ASKED_SHOWN = 50
+_FIT_WITHOUT = "or fit without them (`skip_bad=True`)."
+# What may be wrong with answers, and what is to be done about it.
 _FAULTS = {
-    "unreadable": "unreadable rows",
-    "self_pairs": "pairs of a point with itself",
-    "unknown_ids": "pairs with an id not in the table",
-    "repeats": "repeated questions with the same answer",
-}
-# What is to be done about them.
-_REMEDIES = {
-    "unreadable": "Correct these lines, say what unusual words mean (`words`), or fit without them (`skip_bad=True`).",
-    "self_pairs": "They say nothing: remove them, or fit without them (`skip_bad=True`).",
-    "unknown_ids": "Correct them, or fit without them (`skip_bad=True`).",
-    "repeats": "Answers of several people are worth having. Remove copies of one answer: each would count.",
+    "unreadable": ("unreadable rows", f"Correct these lines, say what unusual words mean (`words`), {_FIT_WITHOUT}"),
+    "self_pairs": ("pairs of a point with itself", f"They say nothing: remove them, {_FIT_WITHOUT}"),
+    "unknown_ids": ("pairs with an id not in the table", f"Correct them, {_FIT_WITHOUT}"),
+    "repeats": (
+        "repeated questions with the same answer",
+        "Answers of several people are worth having. Remove copies of one answer: each would count.",
+    ),
 }
 # More answers are worth their while where the interval of the accuracy is wider.
 _WIDE = 0.1
@@ -125,8 +123,8 @@ def unreadable(rows: Sequence[BadRow]) -> list[Finding]:
 
 def faults(what: str, items: Sequence[str], why: str = "") -> list[Finding]:
     """Answers that have something wrong with them, one by one, and what to do; ``why`` says more of the cause."""
-    details = {"title": _FAULTS[what].capitalize(), "count": len(items), "items": items}
-    details["remedy"] = f"{why} {_REMEDIES[what]}".strip()
+    title, remedy = _FAULTS[what]
+    details = {"title": title.capitalize(), "count": len(items), "items": items, "remedy": f"{why} {remedy}".strip()}
     return [Finding("listed", "warning", details)] if items else []
 
 
@@ -582,7 +580,7 @@ _NOT_FOR_THIS = (
 def faulty_answers(d: Details) -> str:
     """How many answers cannot be used, why, and on which lines."""
     more = ", ..." if d["count"] > len(d["lines"]) else ""
-    return f"{d['count']:,} {_FAULTS[d['what']]} (lines {', '.join(map(str, d['lines']))}{more})"
+    return f"{d['count']:,} {_FAULTS[d['what']][0]} (lines {', '.join(map(str, d['lines']))}{more})"
 
 
 def _shared_points(d: Details) -> str:

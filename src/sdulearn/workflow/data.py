@@ -23,7 +23,7 @@ from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, require
 from sdulearn.io.embeddings import with_embedding
-from sdulearn.io.files import Location, TableFile, folder_of, is_location
+from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import MOST_TEXTS, Survey, Wanted, decided, look_for, surveyed, why_unknown
@@ -122,7 +122,7 @@ def gather(
     """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
     if is_location(source) and table_format(source) == "svm":
         return _gather_sparse(source, answers, labels, options, engine)
-    table = with_embedding(open_table(source), options.embedding)
+    table = _opened(source, options)
     asked = set() if answers is None else set(answers.ids.ravel().tolist())
     wanted = _wanted(table, asked, labels, options, answers is not None)
     sums = None
@@ -151,6 +151,10 @@ def gather(
     used = drawn_pairs(table.name, str(options.codes), sums)
     data, rows = _kept(table, columns, found, used, np.sort(sums.unlabeled[:, 0]), labels, place)
     return of_codes(data, rows, table, options, engine, sums)
+
+
+def _opened(source: Location | Frame, options: FitOptions) -> Table:
+    return with_embedding(open_table(source, options.sheet, options.skip_rows), options.embedding)
 
 
 def _wanted(
@@ -257,8 +261,6 @@ def draw_rows(
     n_drawn: int,
     *,
     answer_ids: Collection[str] = (),
-    sheet: str | None = None,
-    skip_rows: int | None = None,
     **reading: Any,
 ) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
     """Columns, features (not scaled), ids and all cells of a draw of rows and of those that answers name; rows in all.
@@ -267,7 +269,7 @@ def draw_rows(
     ``reading`` are fields of :class:`FitOptions`.
     """
     options = FitOptions(**reading)
-    table = with_embedding(open_table(TableFile.of(source, sheet, skip_rows)), options.embedding)
+    table = _opened(source, options)
     wanted = _wanted(table, answer_ids, None, options, bool(answer_ids), n_drawn)
     wanted = replace(wanted, shown=tuple(table.types))
     found = surveyed(table, wanted, engine.blocks)

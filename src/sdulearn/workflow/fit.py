@@ -29,7 +29,7 @@ from sdulearn.diagnostics import (
 )
 from sdulearn.errors import InputError, OrientationWarning, listed, quoted
 from sdulearn.io.answers import read_answers
-from sdulearn.io.files import Location, TableFile, is_location
+from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import Labels, read_labels
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.pairs import Pairs, read_pairs
@@ -218,20 +218,19 @@ def fit_table(
         images=images,
         image_root=None if image_root is None else Path(image_root),
         embedding=embedding,
+        sheet=sheet,
+        skip_rows=skip_rows,
     )
     given = None
     if answers is not None:
         given = read_answers(answers, columns=answer_columns, words=answer_words)
         if given.reading is not None:
             options = options.read_as(given.reading)
-            sheet = given.reading.sheet if sheet is None else sheet
-            skip_rows = given.reading.skip_rows if skip_rows is None else skip_rows
         if given.epsilon is not None:
             # The error rate of answers that were flipped before they were stored is known.
             options.need_joint(f"{given.name}: answers that were flipped (epsilon {given.epsilon:g})")
             known = flip_rate(given.epsilon) if error_rate == "auto" else error_rate
             options = replace(options, error_rate=known)
-    table = TableFile.of(table, sheet, skip_rows)
     labelled = None if labels is None else read_labels(labels)
     with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where:
         fit = _fit_without if exclude_annotators else _fit

@@ -65,6 +65,8 @@ class FitOptions:
     images: Sequence[str] = ()
     image_root: Path | None = None
     embedding: Location | None = None
+    sheet: str | None = None
+    skip_rows: int | None = None
     prior_strength: float = 3.0
 
     def __post_init__(self) -> None:
@@ -112,6 +114,8 @@ class FitOptions:
             drop=(*self.drop, *free["drop"]),
             embedding=self.embedding or reading.embedding,
             image_root=self.image_root or (None if reading.image_root is None else Path(reading.image_root)),
+            sheet=reading.sheet if self.sheet is None else self.sheet,
+            skip_rows=reading.skip_rows if self.skip_rows is None else self.skip_rows,
         )
 
     @property

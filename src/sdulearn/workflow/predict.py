@@ -25,7 +25,7 @@ from sdulearn.columns import Where, in_row
 from sdulearn.errors import FileError, InputError, require
 from sdulearn.io.answers import read_answers
 from sdulearn.io.embeddings import with_embedding
-from sdulearn.io.files import Location, TableFile, folder_of, is_location, written_whole
+from sdulearn.io.files import Location, folder_of, is_location, written_whole
 from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
@@ -186,7 +186,6 @@ def _opened(
     skip_rows: int | None = None,
 ) -> tuple[Reader, Table]:
     """A table that the model can predict, and what predicts its parts."""
-    path = TableFile.of(path, sheet, skip_rows)
     root = folder_of(path) if image_root is None else Path(image_root)
     columns = replace(model.columns, image_root=root)
     model = replace(model, columns=columns)
@@ -197,7 +196,7 @@ def _opened(
     if is_sparse:
         parts = (lambda _names, _rows: svmlight_rows(path, columns),)
         return Reader(model, str(path), (), None), Table(str(path), "svm", {}, parts)
-    table = with_embedding(open_table(path), embedding)
+    table = with_embedding(open_table(path, sheet, skip_rows), embedding)
     names = list(table.types)
     table.check_columns({"take ids from": [id_column or None]})
     id_column = named_id_column(names, id_column, (columns.id_column,))
