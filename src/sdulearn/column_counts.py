@@ -54,8 +54,6 @@ _NEARLY_ALL = 0.9
 _FEW_PAIRS = 5
 # Fewer gaps than these, in number and as a share, have no feature of their own: few rows would have large values.
 _GAPS = (10, 0.01)
-# Texts of so many characters on average are sentences.
-_LONG = 25
 # Days over which dates must spread for their place in a cycle to be a feature. Over so long a time they are mostly
 # dates of birth, whose weekday means nothing.
 _SPREAD: dict[Cycle, float] = {"year": 366.0, "week": 14.0}
@@ -399,10 +397,6 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         )
     if kind == CATEGORY and (found.texts is None or len(found.texts) > max_categories):
         number = f"more than {MANY_TEXTS:,}" if found.texts is None else f"{len(found.texts):,}"
-        some = list(found.texts or ())[:_FIRST]
-        if some and sum(map(len, some)) > _LONG * len(some):
-            raise Problem("long texts in", noted(column, number), "Learn from their words with `text`, or leave them "
-                          "out with `drop`.")  # fmt: skip
         raise Problem(
             f"more than {max_categories} different texts in",
             noted(column, number),

@@ -49,6 +49,7 @@ class Wanted:
 
     features: tuple[str, ...]  # columns to learn from
     guessed: frozenset[str]  # those whose texts may be numbers
+    sentences: frozenset[str]  # those that may hold texts of several words
     id_columns: tuple[str, ...]  # columns that may hold the ids
     ids: tuple[str, ...] = ()  # ids whose rows are kept
     asked: frozenset[str] = frozenset()  # those of answers, where they decide which column holds the ids
@@ -197,11 +198,12 @@ def look_for(
     else:
         id_columns = [] if named is None else [named]
         features = [name for name in free if name != named]
-    is_text = require("pyarrow.types", "files").is_string
-    guessed = [name for name in features if table.format in TEXT_FORMATS and is_text(table.types[name])]
+    # A frame's own categories are a type of their own.
+    texts = frozenset(name for name in features if str(table.types[name]).endswith("string")) - {*categories, *made}
     return Wanted(
         tuple(features),
-        frozenset(guessed) - {*categories, *made},
+        texts if table.format in TEXT_FORMATS else frozenset(),
+        texts,
         tuple(id_columns),
         tuple(sorted({*answer_ids, *label_ids})),
         frozenset(asked),
@@ -232,7 +234,7 @@ def decided(
     made: dict[str, tuple[TextFeatures | ImageFeatures, Array]] = {}
     for name in counts:
         where = f"{table.name}: column {quoted(name)}"
-        if name in wanted.texts or (name in wanted.guessed and _holds_texts(name, found, rows, max_categories)):
+        if name in wanted.texts or (name in wanted.sentences and _holds_texts(name, found, rows, max_categories)):
             made[name] = TextFeatures.fit(where, found.cells(name, rows))
         elif name in wanted.images:
             cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
