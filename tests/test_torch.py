@@ -16,10 +16,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairKFold, PairModelCV, load_model, stack_pairs
+from sdulearn import PairKFold, PairLogisticRegressionCV, PairModelCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.asking import Asker
-from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, ModelFileError
+from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, ModelFileError, OrientationWarning
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.torch import PairBatchSampler, PairNetworkClassifier, distort_images, pair_nll, unlabeled_loss
 from sdulearn.torch.estimator import with_implied_labels
@@ -334,7 +334,7 @@ def test_the_page_runs(page):
 
 @pytest.fixture(scope="module")
 def digits(page):
-    return page["images"], page["digit"], page["rows"], page["y"]
+    return page["images"], page["digit"][:1397], page["rows"], page["y"]
 
 
 @pytest.fixture(scope="module")
@@ -345,8 +345,8 @@ def digits_model(page):
 def test_the_likeliest_start_is_kept(digits, digits_model):
     X, *_ = digits
     found = digits_model.held_out_log_likelihood_
-    assert found.shape == (20, 4)
-    assert digits_model.n_iter_ == 400
+    assert found.shape == (8, 4)
+    assert digits_model.n_iter_ == 600
     assert digits_model.log_likelihood_[digits_model.start_] == digits_model.log_likelihood_.max()
     assert np.allclose(digits_model.predict_proba(X).sum(axis=1), 1)
 
@@ -413,7 +413,7 @@ def test_a_network_of_ones_own(two, tmp_path):
     with pytest.raises(InputError, match="last layer"):
         small(module=torch.nn.Linear(64, 3)).fit(rows, y)
     made = small(module=make, image_shape=(8, 8), max_iter=2).fit(rows, y)
-    assert made.held_out_log_likelihood_.shape == (2, 2)
+    assert made.held_out_log_likelihood_.shape == (1, 2)
 
 
 def test_the_largest_class_comes_first(two):
@@ -498,6 +498,29 @@ def test_labels_alone_have_a_prior(digits):
     y = np.column_stack([0 * labels, np.arange(200), 0 * labels, labels])
     model = small(max_iter=60, learning_rate=1e-2).fit(X[:200], y)
     assert np.mean(model.predict(X[:200]) == labels) > 0.9
+
+
+def test_a_prior_from_the_answers_is_a_start_and_not_a_target():
+    """Answers of which too many are "same" imply a prior of 0.79; half of the rows are in each class."""
+    rng = np.random.default_rng(0)
+    side = np.repeat([-1, 1], 200)
+    X = rng.normal(scale=0.5, size=(400, 2)) + 2 * side[:, None]
+    ends = rng.permutation(400).reshape(-1, 2)
+    same = side[ends[:, 0]] == side[ends[:, 1]]
+    kept = np.concatenate([np.flatnonzero(same)[:80], np.flatnonzero(~same)[:40]])
+    with pytest.warns(OrientationWarning, match="50% of the rows"):
+        model = small(max_iter=100, learning_rate=1e-2).fit(*stack_pairs(X, ends[kept], same[kept]))
+    assert model.prior_.value > 0.7
+    assert abs(model.class_shares_[1] - 0.5) < 0.02
+
+
+def test_the_first_start_is_drawn_to_the_linear_fit(two, monkeypatch):
+    rows, y = two
+    monkeypatch.setattr("sdulearn.torch.training.GUIDE", 1e9)
+    linear = PairLogisticRegressionCV().fit(rows, y)
+    options = {"hidden_layer_sizes": (32,), "n_starts": 1, "max_iter": 150, "batch_size": 256, "learning_rate": 2e-2}
+    model = small(linear_start=True, agreement=0.0, use=0.0, n_iter_no_change=99, **options).fit(rows, y)
+    assert np.corrcoef(model.decision_function(rows), linear.decision_function(rows))[0, 1] > 0.95
 
 
 def test_match_answers_are_labels(digits):

@@ -24,6 +24,10 @@ RAMP = 0.4
 # Between these shares of the steps the weight of the use of all classes falls to 0, where their shares are not known:
 # the classes are found by then, and may be of different sizes.
 FADE = (0.3, 0.6)
+# Share of the steps after which the best start goes on alone, with the answers that were held out too.
+CHOICE = 0.4
+# Share of the steps in which the first start is drawn to the linear fit.
+GUIDE = 0.1
 # Steps before one is recorded on a GPU.
 _WARM = 3
 Module: TypeAlias = Any
@@ -45,6 +49,11 @@ class Starts:
     def state(self) -> State:
         """All weights, those of the starts along the first axis."""
         return {**self.parameters, **self.buffers}
+
+    def module(self, start: int) -> Module:
+        """The network of one start."""
+        self.base.load_state_dict({name: value[start] for name, value in self.state.items()})
+        return self.base
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Logits of each start, (n_starts, n_rows, K)."""
@@ -162,16 +171,21 @@ class Training:
         distort: Callable[[Tensor, Generator], Tensor],
         shares: Array | None,
         generator: Generator,
+        first: int = 0,
+        guide: Array | None = None,
     ) -> None:
+        """The first step is number ``first``; ``guide`` are class probabilities of the rows for the first start."""
         self.parameters = parameters
         self.rows = rows
         self.starts = starts
         self.distort = distort
         self.generator = generator
         self.shares = None if shares is None else torch.as_tensor(shares, dtype=rows.dtype, device=rows.device)
+        self.guide = None if guide is None else torch.as_tensor(guide, dtype=rows.dtype, device=rows.device)
+        self.guided = torch.eye(starts.size, device=rows.device)[0]
         on_gpu = rows.device.type == "cuda"
         # On a GPU everything that changes from step to step is computed there, so that a step can be recorded.
-        self.step = torch.zeros((), device=rows.device)
+        self.step = torch.full((), float(first), device=rows.device)
         self.rate = torch.tensor(parameters.learning_rate, device=rows.device) if on_gpu else parameters.learning_rate
         weights = list(starts.parameters.values())
         self.optimiser = torch.optim.Adam(weights, lr=self.rate, capturable=on_gpu, fused=on_gpu or None)
@@ -184,7 +198,8 @@ class Training:
         p = self.parameters
         drawn = known.draw(turn)
         size = (min(p.batch_size, len(self.rows)),)
-        free = self.rows[torch.randint(len(self.rows), size, generator=self.generator, device=self.rows.device)]
+        chosen = torch.randint(len(self.rows), size, generator=self.generator, device=self.rows.device)
+        free = self.rows[chosen]
         parts = [self.rows[points] for points, *_ in drawn]
         changed = self.distort(torch.cat([free, *parts]), self.generator)
         log_p = log_probabilities(self.starts(torch.cat([free, changed])))
@@ -192,10 +207,13 @@ class Training:
         agrees, used = unlabeled_terms(plain, distorted, self.shares, p.temperature)
         done = self.step / p.max_iter
         agreement = p.agreement * (done / RAMP).clamp(max=1.0)
-        left = ((FADE[1] - done) / (FADE[1] - FADE[0])).clamp(0.0, 1.0) if self.shares is None else 1.0
+        left = ((FADE[1] - done) / (FADE[1] - FADE[0])).clamp(0.0, 1.0) if p.prior is None else 1.0
         value = agreement * agrees + p.use * left * used
         for part, (_, likelihood, share) in zip(answered, drawn, strict=True):
             value = value - share * likelihood.mean(part)
+        if self.guide is not None:
+            away = -(self.guide[chosen] * (plain + distorted)).sum(-1).mean(-1)
+            value = value + self.guided * (1 - done / GUIDE).clamp(min=0.0) * away
         return value
 
     def advance(self, known: KnownPoints, turn: int) -> None:
@@ -241,7 +259,7 @@ class Training:
             torch.cuda.synchronize()
             self.may_record = False
 
-    def run(self, known: KnownPoints, held: KnownPoints, steps: Iterable[int]) -> tuple[Array, Indices]:
+    def run(self, known: KnownPoints, steps: Iterable[int], held: KnownPoints | None = None) -> tuple[Array, Indices]:
         """Descend to the last weights, or the best: the likelihood of held-out answers at all checks, and the steps."""
         p = self.parameters
         every = max(1, p.max_iter // 20)
@@ -252,14 +270,18 @@ class Training:
         self.starts.base.train()
         for step in steps:
             self.replay(known, step)
-            if (step + 1) % every == 0 or step + 1 == p.max_iter:
-                checks.append(held.values(self.starts.evaluate(self.rows, held.points)))
-                numbers.append(step + 1)
-                for k in np.flatnonzero((p.n_iter_no_change is None) | (checks[-1] >= np.max(checks, axis=0))):
-                    for name, value in state.items():
-                        best[name][k] = value[k].detach()
-                if len(checks) - 1 - int(np.max(np.argmax(checks, axis=0))) >= (p.n_iter_no_change or len(checks)):
-                    break
-        for name, value in state.items():
-            value.data.copy_(best[name])
+            if held is None or not ((step + 1) % every == 0 or step + 1 == p.max_iter):
+                continue
+            checks.append(held.values(self.starts.evaluate(self.rows, held.points)))
+            numbers.append(step + 1)
+            if p.n_iter_no_change is None:
+                continue
+            for k in np.flatnonzero(checks[-1] >= np.max(checks, axis=0)):
+                for name, value in state.items():
+                    best[name][k] = value[k].detach()
+            if len(checks) - 1 - int(np.max(np.argmax(checks, axis=0))) >= p.n_iter_no_change:
+                break
+        if p.n_iter_no_change is not None:
+            for name, value in state.items():
+                value.data.copy_(best[name])
         return np.array(checks), np.array(numbers)
