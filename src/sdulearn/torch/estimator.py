@@ -232,8 +232,7 @@ class PairNetworkClassifier(OrderedClassifier):
         points = graph.by_point(X, np.ones(X.shape[0]) if weight is None else weight)
         guide = None
         if self.linear_start:
-            given = {"n_classes": self.n_classes, "prior": self.prior, "error_rate": self.answer_model_}
-            linear = PairLogisticRegressionCV(**given)
+            linear = PairLogisticRegressionCV(n_classes=self.n_classes, prior=self.prior, error_rate=self.answer_model_)
             guide = linear.fit(X, y, sample_weight).predict_proba(points)
         # Weights and dropout are drawn without touching the global random numbers.
         with torch.random.fork_rng():
