@@ -167,7 +167,8 @@ HEADS = [
     ("Title\nregion,2019,2020\n1,2,3\n", None, 0),
     ("Series\n1\n2\n", ["Series"], 0),
     ('"two\nlines",b\n1,2\n', ["two\nlines", "b"], 0),
-    (",x\n0,5\n1,6\n", ["x"], 0),
+    (",x\n0,5\n1,6\n2,7\n", ["x"], 0),
+    (",x\n0,5\n0,6\n2,7\n", None, 0),
     ("Unnamed: 0,x,y,\n1,5,2,\n2,7,1,\n", ["x", "y"], 0),
     ("id,x,\n4,5,2\n", None, 0),
 ]

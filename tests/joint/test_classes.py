@@ -12,7 +12,7 @@ from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.joint.classes import ClassProblem, SoftmaxLikelihood
 from sdulearn.joint.data import TrainingData
 from sdulearn.joint.likelihood import PriorPull
-from sdulearn.joint.path import follow_path, solve_classes
+from sdulearn.joint.path import follow_path, held_out_classes, solve_classes
 from tests.reference import enumerated, random_answers
 
 
@@ -128,6 +128,18 @@ def test_twenty_random_restarts_find_nothing_better(load):
     starts = np.random.default_rng(0).normal(size=(20, X.shape[1] + 1, 3))
     restarts = solve_classes(problem, (alpha, 0), starts, 1e-3, 200)
     assert found < restarts[0][0] + 1e-3
+
+
+def test_held_out_classes_are_probabilities_of_which_three_tenths_are_blind():
+    """Points are left out in turn, but for the first, of which every model knows answers."""
+    problem = random_problem()
+    fold = np.arange(problem.graph.n_points) % 3
+    known = fold[:, None] != np.arange(3)
+    known[0] = True
+    found = np.exp(held_out_classes(problem, known))
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert 0.1 <= found.min() < found.max() <= 0.8
+    np.testing.assert_allclose(found[0], 1 / 3)
 
 
 def test_pair_moment_estimates_the_spread_of_class_means():
