@@ -14,6 +14,7 @@ from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, SdulearnWarning
 from sdulearn.metrics import pair_log_likelihood
+from sdulearn.prior import clopper_pearson
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
 
@@ -51,6 +52,15 @@ def test_labels_alone_are_logistic_regression():
     v = minimum(lambda v: np.logaddexp(0, -classes * (X @ v[:-1] + v[-1])).mean() + 0.025 * v[:-1] @ v[:-1], 3)
     np.testing.assert_allclose(model.coef_[0], v[:-1], atol=1e-5)
     np.testing.assert_allclose(model.intercept_, v[-1:], atol=1e-5)
+
+
+@pytest.mark.parametrize(("n_positive", "identified"), [(5, True), (15, False), (25, True)])
+def test_the_share_of_labels_alone_has_the_interval_of_a_binomial_share(n_positive, identified):
+    labels = np.where(np.arange(30) < n_positive, 1, -1)
+    rows, y = stack_pairs(draw(30)[0], np.empty((0, 2), dtype=int), [], labels=labels)
+    found = PairLogisticRegression(0.1).fit(rows, y).prior_
+    assert (found.value, found.identified) == (pytest.approx(n_positive / 30), identified)
+    assert (found.low, found.high) == pytest.approx(clopper_pearson(n_positive, 30 - n_positive, 0.95))
 
 
 def test_a_star_is_logistic_regression_up_to_one_flip():
