@@ -74,14 +74,18 @@ def test_what_answers_tell_of_three_classes(three):
     assert report.n_independent <= 70
 
 
-def test_labels_name_more_than_two_classes(blobs):
+def test_labels_name_more_than_two_classes_whose_number_is_found(blobs):
+    """And trees learn them, where these are asked for."""
+    pytest.importorskip("lightgbm")
     table, answers, y = blobs
     few = {f"r{k}": NAMES[y[k]] for k in range(20)}
-    model = fit_table(table, answers[:80], labels=few)
+    model = fit_table(table, answers[:60], labels=few, classes="auto", model="boosted")
     assert model.classes == ("blue", "green", "red")
     assert np.mean(model.predict(table) == NAMES[y]) > 0.95
     report = model.report
     assert (report.n_labels, report.agreement.basis) == (20, "labels")
+    assert report.n_classes_interval == (3, 3)
+    assert set(report.model_choice.scores) == {"linear", "boosted"}
     assert report.n_labels_right >= 19
     assert report.agreement.accuracy.low < 0.95 <= report.agreement.accuracy.high
 
