@@ -62,6 +62,27 @@ def test_a_file_of_a_tool_that_links_records(tmp_path, call, capsys):
     assert "a file of dedupe, which is not a format that is read; write id_a,id_b,label" in err
 
 
+STAR = [f"hub,p{k},{int(k % 3 > 0)}" for k in range(30)]
+# 200 records twice, each row beside two others.
+ENTITIES = [f"a{k},b{k},1" for k in range(200)]
+ENTITIES += [f"{side}{k},a{(k + step) % 200},0" for k in range(200) for side, step in (("a", 1), ("b", 7))]
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "found", "text"),
+    [
+        (STAR, 0, {"shared_points", "hubs"}, "1 point is in many of the 30 answers (hub: 30)"),
+        (ENTITIES, 1, {"entities"}, "connect 200 groups of rows, half of them of 2 rows or fewer"),
+    ],
+)
+def test_answers_that_share_points_and_answers_about_entities(tmp_path, call, capsys, rows, code, found, text):
+    (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label", *rows]))
+    assert call("check", tmp_path / "p.csv") == code
+    assert text in capsys.readouterr().out
+    call("check", tmp_path / "p.csv", "--json")
+    assert found <= {fact["code"] for fact in json.loads(capsys.readouterr().out)["facts"]}
+
+
 def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
     loose = [f"a{k},b{k},{int(k < 50)}" for k in range(100)]
     chain = [f"a{k},a{k + 1},1" for k in range(100)]
