@@ -86,7 +86,9 @@ COMMANDS = {
     "ask, up to the first question": f"ask table -o log.jsonl --oracle label --questions 1 {STREAM[:15]}",
     "predict -o classes.parquet": "predict joint.sdu table -o classes.parquet",
     "predict -o classes/": "predict joint.sdu table -o classes",
-    "`fit`, 10^6 rows x 10 of CSV, one core": "fit --features everyday.csv --pairs first.csv -o everyday.sdu",
+    "`fit --model linear`, 10^6 rows x 10 of CSV": (
+        "fit --model linear --features everyday.csv --pairs first.csv -o everyday.sdu"
+    ),
     "`predict -o classes.csv`, of the same": "predict everyday.sdu everyday.csv -o classes.csv",
 }
 

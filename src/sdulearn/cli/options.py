@@ -35,7 +35,7 @@ _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
 # Parameters that messages name, by the options that stand for them: those called alike, and the others.
 _ALIKE = (
-    "categories", "ceiling", "classes", "codes", "confidence", "design", "direction", "drop", "engine", "error_rate",
+    "categories", "ceiling", "classes", "codes", "confidence", "design", "drop", "engine", "error_rate",
     "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
     "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad", "answered", "text",
     "image_root", "embedding", "sheet", "skip_rows",

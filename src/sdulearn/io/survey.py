@@ -257,8 +257,9 @@ def _numbers_rows(name: str, found: ColumnCounts) -> bool:
 
 def _holds_texts(name: str, found: Survey, rows: Codes, max_categories: int) -> bool:
     """Whether a column holds texts of several words, too many different ones to be categories."""
-    texts = found.counts[name].texts
-    if texts is not None and len(texts) <= max_categories:
+    counted = found.counts[name]
+    are_few = counted.texts is not None and len(counted.texts) <= max_categories
+    if are_few or 2 * counted.form(".").n > counted.rows - counted.gaps:
         return False
     words = [len(cell.split()) for cell in found.cells(name, rows) if cell]
     return bool(words) and sum(words) >= _WORDS_OF_A_TEXT * len(words)
