@@ -83,6 +83,22 @@ def test_a_booster_of_a_fit_is_that_of_its_checked_text_to_the_last_bit(boosted,
             np.testing.assert_array_equal(again.predict(gaps[0], **options), booster.predict(gaps[0], **options))
 
 
+def test_trees_by_hand(boosted, gaps):
+    """The parsed arrays, walked in Python, give LightGBM's predictions: numbers and NaN."""
+    X = gaps[0][:50]
+    total = np.zeros(len(X))
+    for tree in read_trees(boosted.trees_[0], 3):
+        for i, row in enumerate(X):
+            node = 0
+            while node >= 0:
+                value = row[tree.feature[node]]
+                nan_left = tree.decision[node] & 2 if tree.decision[node] >> 2 == 2 else tree.threshold[node] >= 0
+                goes_left = nan_left if np.isnan(value) else value <= tree.threshold[node]
+                node = tree.left[node] if goes_left else tree.right[node]
+            total[i] += tree.leaf[-node - 1]
+    np.testing.assert_allclose(total, boosted.boosters_[0].predict(X), atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
