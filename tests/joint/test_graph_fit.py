@@ -9,6 +9,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
@@ -305,3 +307,17 @@ def test_an_estimated_prior_pulls_nothing_beside_labels_or_wrong_answers(what):
     )
     np.testing.assert_allclose(pulled, free, rtol=1e-4)
     assert np.abs(given - free).max() > 1e-3
+
+
+def test_one_slip_in_a_hundred_answers_costs_nothing():
+    """Breast cancer, 100 loose pairs; the first question is asked again, and answered the other way."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    pairs = np.random.default_rng(0).permutation(len(X))[:200].reshape(-1, 2)
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    clean = PairLogisticRegressionCV().fit(*stack_pairs(X, pairs, same))
+    model = PairLogisticRegressionCV().fit(*stack_pairs(X, [*pairs, pairs[0]], [*same, not same[0]]))
+    assert 0 < model.answer_model_.error_rate.value < 0.05
+    rest = np.setdiff1d(np.arange(len(X)), pairs)
+    right, expected = (np.mean(one.predict(X[rest]) == 2 * y[rest] - 1) for one in (model, clean))
+    assert right >= expected - 0.01
