@@ -145,10 +145,10 @@ class Columns:
         """The columns to read, and the ids; an error where the table has not all of them."""
         wanted = [column.name for column in self.columns]
         if absent := [column for column in wanted if column not in present]:
-            hint = " Give the vectors of its rows with `embedding`." if absent[0].startswith("embedding ") else ""
-            raise InputError(
-                f"{name} lacks the column {', '.join(map(quoted, absent[:5]))} that the model needs.{hint}"
-            )
+            hint = f"Add it, or rename the one that holds it; its columns: {listed(map(shortened, present))}."
+            if absent[0].startswith("embedding "):
+                hint = "Give the vectors of its rows with `embedding`."
+            raise InputError(f"{name} lacks the column {listed(map(quoted, absent), 5)} that the model needs. {hint}")
         return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
 
     def encode(self, name: str, batch: ArrowTable, where: Where = in_row) -> tuple[Array, Counter[str]]:

@@ -191,7 +191,7 @@ def fit_table(
     >>> model.report.n_similar, model.report.n_dissimilar
     (101, 99)
     >>> round(model.report.accuracy.value, 2)
-    0.96
+    0.97
     >>> model.predict(points)[:3]
     array([-1, -1, -1])
     """
