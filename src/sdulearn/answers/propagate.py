@@ -213,12 +213,15 @@ class Network:
         self.parent = self.ends[self.tree_edges, self.upper]
         self.child = self.ends[self.tree_edges, 1 - self.upper]
         levels = _levels(places.min(axis=1)[order], n_roots)
-        self.levels = [(level, self.parent[level][starts], starts) for level, starts in levels]
+        # And which of these each is a child of.
+        self.levels = []
+        for level, starts in levels:
+            family = np.repeat(np.arange(len(starts)), np.diff([*starts, level.stop - level.start]))
+            self.levels.append((level, self.parent[level][starts], starts, family))
 
     def beliefs(self, log_t: Array, max_iter: int = 0, tol: float = 1e-9) -> Beliefs:
-        """Send messages, given the log potentials (n_groups, ..., n_classes), and read the beliefs."""
-        log_t = log_t.astype(np.float64)
-        cavities = np.empty((2, len(self.ends), *log_t.shape[1:]))
+        """Send messages, given the log potentials (n_groups, ..., n_classes), and read the beliefs; in their type."""
+        cavities = np.empty((2, len(self.ends), *log_t.shape[1:]), log_t.dtype)
         log_q = self._sweep(log_t, cavities)
         self._flood(log_t, cavities, log_q, max_iter, tol)
         log_z = log_sum(log_q)
@@ -233,16 +236,22 @@ class Network:
         """Messages on trees, from the leaves to the roots and back: fills their cavities, returns all beliefs' logs."""
         agree = self.agree[self.tree_edges]
         differ = self.differ[self.tree_edges]
-        up = np.empty((len(self.tree_edges), *log_t.shape[1:]))
+        up = np.empty((len(self.tree_edges), *log_t.shape[1:]), log_t.dtype)
+        siblings = np.empty_like(up)
         log_q = log_t.copy()
-        for level, parents, starts in reversed(self.levels):
+        for level, parents, starts, family in reversed(self.levels):
             up[level] = message(log_q[self.child[level]], agree[level], differ[level])
-            log_q[parents] += np.add.reduceat(up[level], starts)
+            total = np.add.reduceat(up[level], starts)
+            log_q[parents] += total
+            siblings[level] = total[family]
+        with np.errstate(invalid="ignore"):
+            siblings -= up
+        if not np.isfinite(siblings).all():
+            siblings = leave_one_out(self.parent, up, len(log_t))
         # Whatever comes from below is there: the children's cavities.
         cavities[1 - self.upper, self.tree_edges] = log_q[self.child]
         above = log_t.copy()
-        siblings = leave_one_out(self.parent, up, len(log_t))
-        for level, _, _ in self.levels:
+        for level, *_ in self.levels:
             cavity = above[self.parent[level]] + siblings[level]
             cavities[self.upper[level], self.tree_edges[level]] = cavity
             down = message(cavity, agree[level], differ[level])
@@ -341,14 +350,14 @@ def message(cavity: Array, agree: Array, differ: Array) -> Array:
     h = np.exp(flat - _zero_for_none(flat[rows, top])[:, None])
     largest = h[rows, top]
     h[rows, top] = 0.0
-    rest = h @ np.ones(n_classes)
+    rest = h @ np.ones(n_classes, h.dtype)
     others = (largest + rest)[:, None] - h
     others[rows, top] = rest
     h[rows, top] = largest
-    factors = np.exp([agree, differ] - np.maximum(agree, differ))
+    factors = np.exp([agree, differ] - np.maximum(agree, differ)).astype(h.dtype)
     a, b = np.repeat(factors, len(flat) // len(agree), axis=1)
     sent = a[:, None] * h + b[:, None] * others
-    if not sent.all():
+    if sent.min(initial=1.0) < 1e3 * np.finfo(h.dtype).tiny:
         # Nothing is left, or too little for anything but logarithms.
         agree, differ = (_beside(factor, cavity) for factor in (agree, differ))
         sent = np.logaddexp(agree + cavity, differ + log_sum_of_others(cavity))
@@ -373,7 +382,7 @@ def log_sum(log_h: Array) -> Array:
     """Log of the sum over classes."""
     peak = _zero_for_none(_largest(log_h))
     with np.errstate(divide="ignore"):
-        return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1])) + peak
+        return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1], log_h.dtype)) + peak
 
 
 def log_sum_of_others(log_h: Array) -> Array:
@@ -386,7 +395,7 @@ def log_sum_of_others(log_h: Array) -> Array:
     top = log_h.argmax(axis=1)
     peak = _zero_for_none(log_h[rows, top])[:, None]
     h = np.exp(log_h - peak)
-    others = (h @ np.ones(shape[-1]))[:, None] - h
+    others = (h @ np.ones(shape[-1], h.dtype))[:, None] - h
     # At the top the difference would cancel: sum the others by themselves.
     others[rows, top] = 1.0
     with np.errstate(divide="ignore"):

@@ -79,7 +79,12 @@ class SoftmaxLikelihood:
     """Equation (3) for given answers, labels and error rates; ``weight`` (n_points,) is equal within a component."""
 
     def __init__(
-        self, graph: AnswerGraph, answer_model: AnswerModel, n_classes: int, weight: Array | None = None
+        self,
+        graph: AnswerGraph,
+        answer_model: AnswerModel,
+        n_classes: int,
+        weight: Array | None = None,
+        composite: bool = False,
     ) -> None:
         # With two classes "different" answers would tie points too, and swap their classes: here they are edges.
         factors = answer_model.factor_graph(graph, max(n_classes, 3))
@@ -91,14 +96,14 @@ class SoftmaxLikelihood:
         self.potentials = factors.potentials[:, :n_classes]
         # Of other groups, a point each, equation (1) is p.
         self.joined = np.flatnonzero((self.potentials != 0).any(axis=1) | (np.diff(self.members.indptr) > 1))
-        self._joined_members = self.members[self.joined]
+        self._joined_members = _by_type(self.members[self.joined])
         self._member = self.members.indices[self.members.indptr[:-1]]
         # Edges by themselves, and trees of two edges or more.
-        on_tree = _on_larger_trees(factors.ends, n_groups)
+        on_tree = _on_larger_trees(factors.ends, n_groups) & (not composite)
         self.edges = factors.ends[~on_tree]
         self.agree = factors.agree[~on_tree]
         self.differ = factors.differ[~on_tree]
-        self.ends = sum_matrix(self.edges.T.ravel(), n_groups)
+        self.ends = _by_type(sum_matrix(self.edges.T.ravel(), n_groups))
         self.weight = np.ones(n_groups)
         if weight is not None:
             self.weight[factors.group] = weight
@@ -182,9 +187,14 @@ class SoftmaxLikelihood:
         return log_chance[:, 0], np.concatenate(posteriors) - np.exp(np.concatenate([first, second]))
 
 
-def _added(matrix: csr_matrix, values: Array) -> Array:
+def _by_type(matrix: csr_matrix) -> dict[np.dtype, csr_matrix]:
+    """A matrix in float32 and in float64."""
+    return {np.dtype(kind): matrix.astype(kind) for kind in (np.float32, np.float64)}
+
+
+def _added(matrix: dict[np.dtype, csr_matrix], values: Array) -> Array:
     """``matrix @ values`` over the first axis."""
-    sums = matrix.astype(values.dtype) @ values.reshape(len(values), -1)
+    sums = matrix[values.dtype] @ values.reshape(len(values), -1)
     return np.asarray(sums).reshape(-1, *values.shape[1:])
 
 
@@ -240,6 +250,7 @@ class ClassProblem:
         n_classes: int,
         pull: PriorPull | None = None,
         graph: AnswerGraph | None = None,
+        composite: bool = False,
     ) -> None:
         self.data = data
         self.answer_model = answer_model
@@ -248,20 +259,22 @@ class ClassProblem:
         # All answers and labels, or those that a fold knows.
         self.graph = data.graph if graph is None else graph
         self.weight = data.weight[data.graph.component]
+        # Whether all edges are taken one by one, those of trees too.
+        self.composite = composite
 
-    def with_classes(self, n_classes: int) -> ClassProblem:
+    def with_classes(self, n_classes: int, composite: bool = False) -> ClassProblem:
         """The same with another number of classes."""
-        return ClassProblem(self.data, self.answer_model, n_classes, self.pull)
+        return ClassProblem(self.data, self.answer_model, n_classes, self.pull, composite=composite)
 
     def restricted(self, answers: Mask, labels: Mask) -> ClassProblem:
         """The same points with some of the answers (n_answers,) and some of the labels (n_known,)."""
         graph = restrict(self.graph, answers, labels)
-        return ClassProblem(self.data, self.answer_model, self.n_classes, self.pull, graph)
+        return ClassProblem(self.data, self.answer_model, self.n_classes, self.pull, graph, self.composite)
 
     @cached_property
     def likelihood(self) -> SoftmaxLikelihood:
         """That of all answers and labels."""
-        return SoftmaxLikelihood(self.graph, self.answer_model, self.n_classes, self.weight)
+        return SoftmaxLikelihood(self.graph, self.answer_model, self.n_classes, self.weight, self.composite)
 
     @cached_property
     def cycles(self) -> FactorGraph | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,6 +64,7 @@ _CLASS_STEPS_DOWN = 4
 _CLASS_MEMORY = 20
 # Clusters are made anew from a solution at most so often, while that finds a better one.
 _N_AGAIN = 4
+_N_AGAIN_OF_A_NUMBER = 2
 _BETTER = 1e-4
 # How many steps the models of folds take, and where they begin.
 _FOLD_ITER = 30
@@ -283,10 +285,18 @@ def solve_classes(
 ) -> list[Minimum]:
     """Local minima from several starts at one alpha and covariance power, the best first."""
     pen = np.repeat(axis_penalty(problem.data.axes.variance, *setting)[:, None], len(starts), axis=1)
+    found = _descend_classes(problem, pen, starts, tol, max_iter)
+    return sorted(found, key=itemgetter(0))
+
+
+def _descend_classes(
+    problem: ClassProblem, pen: Array, starts: Sequence[Array], tol: float, max_iter: int
+) -> list[Minimum]:
+    """Local minima from several starts, each with a column of penalties."""
     evaluate = problem.objective(pen, light=True)
     first = np.column_stack([W.ravel() for W in starts])
     found, values = lbfgs_many(evaluate, first, problem.scale(pen), tol, max_iter, memory=_CLASS_MEMORY)
-    return [(float(values[k]), found[:, k].reshape(starts[0].shape)) for k in np.argsort(values, kind="stable")]
+    return [(float(value), W.reshape(starts[0].shape)) for value, W in zip(values, found.T, strict=True)]
 
 
 def _best_of(problem: ClassProblem, setting: tuple[float, float], starts: Sequence[Array], n_followed: int) -> Minimum:
@@ -306,15 +316,17 @@ def _improve(problem: ClassProblem, setting: tuple[float, float], solution: Mini
     return solution
 
 
-def follow_path(problem: ClassProblem, alphas: Sequence[float], covariance_power: float) -> list[Array]:
+def follow_path(
+    problem: ClassProblem, alphas: Sequence[float], covariance_power: float, n_again: int = _N_AGAIN
+) -> list[Array]:
     """Coefficients at penalties that fall, from all starts at a middle one of them."""
     middle, others = _outwards(problem, alphas, covariance_power)
     setting = (alphas[middle], covariance_power)
-    found = {middle: _improve(problem, setting, _best_of(problem, setting, problem.starts, _N_FOLLOWED), _N_AGAIN)}
+    found = {middle: _improve(problem, setting, _best_of(problem, setting, problem.starts, _N_FOLLOWED), n_again)}
     for i, neighbour in steps(others, "penalties"):
         setting = (alphas[i], covariance_power)
         warm = _best_of(problem, setting, [found[neighbour][1], *problem.group_starts], 2)
-        found[i] = _improve(problem, setting, warm, 1)
+        found[i] = _improve(problem, setting, warm, n_again // _N_AGAIN)
     return [found[i][1] for i in range(len(alphas))]
 
 
@@ -390,21 +402,22 @@ def _class_scores(
 ) -> Array:
     """Mean log chance (n_temperatures, n_folds, n_alphas) of what each fold left out, given what it knows; or NaN.
 
-    A fold begins at its neighbour's solution and at the one on everything, shrunk, and keeps the better one. Without
-    the second it would miss solutions that the path found; alone it would tell too much of the answers left out.
+    A fold begins at the solution on everything and at that of a middle penalty, shrunk, and keeps the better one.
     """
-    middle, others = _outwards(problem, alphas, covariance_power)
+    middle, _ = _outwards(problem, alphas, covariance_power)
+    starts = [_SHRUNK * W for W in path]
+    starts += [starts[middle]] * len(alphas)
+    pen = np.column_stack([axis_penalty(problem.data.axes.variance, a, covariance_power) for a in alphas] * 2)
     scores = np.full((len(TEMPERATURES), known.shape[1], len(alphas)), np.nan)
     for k, shown in enumerate(steps(known.T, "folds")):
         answers = np.asarray(shown[problem.graph.ends].all(axis=1))
         part = problem.restricted(answers, shown)
         if not part.likelihood.n_answers > 0:
             continue
-        found: dict[int, Array] = {}
-        for i, neighbour in [(middle, middle), *others]:
-            starts = [_SHRUNK * path[i], *([found[neighbour]] if found else [])]
-            _, found[i] = solve_classes(part, (alphas[i], covariance_power), starts, _PATH_TOL, _FOLD_ITER)[0]
-            scores[:, k, i] = _class_score(problem, part, found[i], ~answers, ~shown)
+        found = _descend_classes(part, pen, starts, _PATH_TOL, _FOLD_ITER)
+        for i in range(len(alphas)):
+            _, W = min(found[i :: len(alphas)], key=itemgetter(0))
+            scores[:, k, i] = _class_score(problem, part, W, ~answers, ~shown)
     return scores
 
 
@@ -446,8 +459,8 @@ def choose_number(
     n_used: list[int] = []
     # How many are tried shows on the way.
     for n_classes in steps(iter(range(fewest, most + 1)), "numbers of classes"):
-        trial = problem.with_classes(n_classes)
-        path = follow_path(trial, alphas, covariance_power)
+        trial = problem.with_classes(n_classes, composite=True)
+        path = follow_path(trial, alphas, covariance_power, _N_AGAIN_OF_A_NUMBER)
         of_folds = _class_scores(trial, path, alphas, covariance_power, known)
         temperature, row = _best_setting(of_folds)
         scores.append(of_folds[temperature, :, row])
