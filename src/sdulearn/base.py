@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
 from typing import Annotated, Any, Self
@@ -24,39 +23,15 @@ from sdulearn.io import container
 from sdulearn.io.typed import finite, read
 from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
-from sdulearn.prior import PriorEstimate
+from sdulearn.risks import PriorEstimate
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude
-from sdulearn.solvers.problem import Solution
+from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
 # No single labelled point weighs more when classes are named.
 _MOST_VOTE = 5.0
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A solution of a linear model, whatever found it and wherever its rows were."""
-
-    coef: Array  # (1, n_features), or (K, n_features) with K > 2 classes
-    intercept: Array  # (1,) or (K,)
-    objective: float  # minimum reached
-    optimality: float  # what certifies it: a relative residual, to be compared with ``tol``
-    n_iter: int  # iterations, or passes over the rows
-    prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
-    shares: Array | None = None  # (K,), shares of K > 2 classes
-    tol: float = 0.0  # the least tolerance that the method can meet
-    # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
-    fitted: dict[str, object] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, solution: Solution, coef: Array, intercept: float, prior: PriorEstimate, fitted: dict[str, object]
-    ) -> Fit:
-        """Of two classes, from a certified solution and its coefficients in the user's columns."""
-        certificate = (solution.objective, solution.optimality, solution.n_iter)
-        return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)
 
 
 def _knows_how_answers_go_wrong(model: PairClassifier) -> bool:
@@ -222,8 +197,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         UndeterminedError
             Where ``y`` holds no answers (two classes: neither answers nor labels).
         """
-        from sdulearn.metrics.accuracy import no_answers, pair_accuracy
+        from sdulearn.metrics.accuracy import pair_accuracy
         from sdulearn.metrics.classes import class_agreement
+        from sdulearn.prior import no_answers
 
         decision = self.decision_function(X)
         if decision.ndim == 1:

@@ -21,8 +21,7 @@ from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.prior import PriorEstimate
-from sdulearn.risks import similar_share
+from sdulearn.risks import PriorEstimate, similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,117 +16,14 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.risks import check_prior, refuse_linked, similar_share
-from sdulearn.types import Array, Indices, Mask, Probability
+from sdulearn.risks import PriorEstimate, check_prior, refuse_linked, similar_share
+from sdulearn.types import Array, Indices, Mask
 
 # Total weights of similar and of dissimilar pairs that share no points, and the sum of their squares.
 Counts = tuple[float, float, float]
 
 # A point whose likeliest class is no likelier than this is left out: nothing is known of it.
 _KNOWN = 0.55
-
-
-@dataclass(frozen=True)
-class PriorEstimate:
-    """A class prior with its confidence interval.
-
-    Attributes
-    ----------
-    value : float
-        P(y = +1); 0.5 where the counts have no answer (see ``has_value``).
-    low, high : float
-        Confidence interval.
-    identified : bool
-        Whether the interval stays clear of 1/2: the counts tell that one class is larger.
-    n_similar, n_dissimilar, n_effective : float or None
-        The counts it rests on, of weighted answers those of as many equal ones as are as precise,
-        and the number of these; None where the prior was given.
-    confidence : float or None
-        Level of the interval; None where the prior was given.
-
-    Examples
-    --------
-    >>> from sdulearn import estimate_prior
-    >>> estimate = estimate_prior(580, 420)
-    >>> round(estimate.noise_factor, 2), [round(factor, 2) for factor in estimate.noise_range]
-    (2.5, [2.12, 3.2])
-    >>> estimate_prior(20, 30).has_value
-    False
-    """
-
-    value: Probability
-    low: Probability
-    high: Probability
-    identified: bool
-    n_similar: float | None = None
-    n_dissimilar: float | None = None
-    confidence: float | None = None
-    n_effective: float | None = None
-
-    @classmethod
-    def given(cls, value: float) -> PriorEstimate:
-        """Wrap a prior that somebody knows.
-
-        Parameters
-        ----------
-        value : float
-            P(y = +1).
-
-        Returns
-        -------
-        PriorEstimate
-            The value, as its own interval.
-        """
-        return cls(float(value), float(value), float(value), value != 0.5)
-
-    @property
-    def has_value(self) -> bool:
-        """Whether the answers tell the classes' sizes apart."""
-        return self.n_similar is None or self.value != 0.5
-
-    @property
-    def pull(self) -> float | None:
-        """What mean predictions may be pulled to: not 0 or 1; None where there is no value."""
-        if self.n_similar is None:
-            return self.value
-        # A few more answers would have brought a different one even if all were similar.
-        margin = 1 / (4 * (self.n_effective or 1.0))
-        return min(max(self.value, margin), 1 - margin) if self.has_value else None
-
-    @property
-    def noise_factor(self) -> float:
-        """``1 / |p - q|``, by which the marginal risks multiply noise; infinite at 1/2."""
-        return _noise_factor(self.value)
-
-    @property
-    def noise_range(self) -> tuple[float, float]:
-        """The least and the largest ``noise_factor`` within the interval."""
-        ends = (_noise_factor(self.low), _noise_factor(self.high))
-        return min(ends), max(ends)
-
-    @property
-    def p_value(self) -> float | None:
-        """Largest chance of so few similar pairs at any prior, that at 1/2; None of a given prior.
-
-        Where it is tiny the pairs were not drawn at random, or there are more than two classes.
-        """
-        if self.n_similar is None or self.n_dissimilar is None:
-            return None
-        total = self.n_similar + self.n_dissimilar
-        unit = (total if self.n_effective is None else self.n_effective) / total
-        n_similar = round(self.n_similar * unit)
-        n_dissimilar = round(self.n_dissimilar * unit)
-        return float(binom.cdf(n_similar, n_similar + n_dissimilar, 0.5))
-
-    def mirrored(self) -> PriorEstimate:
-        """Exchange the names of the two classes.
-
-        Returns
-        -------
-        PriorEstimate
-            The same estimate of P(y = -1).
-        """
-        return replace(self, value=1 - self.value, low=1 - self.high, high=1 - self.low)
 
 
 def prior_from_share(ps: float) -> float:
@@ -413,11 +310,27 @@ def random_answers(graph: AnswerGraph, pairs: Pairs, random_points: ArrayLike | 
     return counted, np.any(np.asarray(random_points)[pairs.ends], axis=1)
 
 
+def no_answers(what: str) -> UndeterminedError:
+    """The error of rows that hold nothing to judge by."""
+    return UndeterminedError(
+        f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
+        "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
+    )
+
+
+def rows_to_judge(
+    predicted: ArrayLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None, name: str
+) -> tuple[Array, Pairs, Array | None, Indices | None]:
+    """Predictions, what is known and weights of rows that weigh something; which these are."""
+    pairs = read_pairs(y)
+    values = np.asarray(predicted, dtype=np.float64)
+    if values.shape != (len(pairs),):
+        raise InputError(f"`{name}` has shape {values.shape}, but `y` has {len(pairs)} rows.")
+    pairs, weight, kept = weighted_rows(pairs, sample_weight)
+    return rows_of(values, kept), pairs, weight, kept
+
+
 def effective_number(total: float, squares: float) -> float:
     """Number of equal weights that are as precise as weights of this sum and sum of squares."""
     # Divided first: the square of a large total could overflow.
     return total * (total / squares) if squares > 0 else 0.0
-
-
-def _noise_factor(p: float) -> float:
-    return math.inf if p == 0.5 else 1 / abs(2 * p - 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.rates import log_factors
+from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 
 RATES = {1: 0.1, 2: 0.0, 3: 0.3}

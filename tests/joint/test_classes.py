@@ -10,8 +10,7 @@ from sklearn.datasets import load_iris, load_wine
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.joint.classes import ClassProblem, SoftmaxLikelihood
-from sdulearn.joint.data import TrainingData
-from sdulearn.joint.likelihood import PriorPull
+from sdulearn.joint.data import PriorPull, TrainingData
 from sdulearn.joint.path import follow_path, held_out_classes, solve_classes
 from tests.reference import enumerated, random_answers
 

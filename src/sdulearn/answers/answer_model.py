@@ -19,14 +19,13 @@ from scipy.special import softmax
 
 from sdulearn.answers.crowd import CrowdSampler, Draws, sample_classes
 from sdulearn.answers.graph import AnswerGraph, number_questions
-from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.propagate import FactorGraph, log_factors
 from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
     LOWEST,
     WIDE,
     beta_ends,
-    log_factors,
     on_cycles,
     question_rates,
     two_class_rates,
@@ -229,12 +228,17 @@ class AnswerModel:
         rates = [self.by_annotator.get(a, self.error_rate).value for a in numbers.tolist()]
         return np.minimum(np.array(rates, dtype=np.float64), HIGHEST)[place]
 
+    def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
+        """The crowd that the rates come from, where these answers are of it; None of others."""
+        crowd = self._crowd
+        return crowd if crowd is not None and np.isin(_rows_of(graph), crowd.answers).all() else None
+
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
         """What answers that are never wrong tie together, and the others between.
 
         Of answers of the crowd that the rates come from: what these say of each point, and no edges.
         """
-        if (crowd := crowd_of(self, graph)) is not None:
+        if (crowd := self.crowd_of(graph)) is not None:
             return FactorGraph.of_evidence(graph, crowd.evidence(graph))
         factors = log_factors(graph.same, self.errors(graph.annotators), graph.weights)
         return FactorGraph.from_answers(graph, n_classes, factors)
@@ -265,15 +269,9 @@ def _rows_of(graph: AnswerGraph) -> NDArray[np.void]:
     return rows.view(np.dtype([(name, np.int64) for name in "abcd"]))[:, 0]
 
 
-def crowd_of(model: AnswerModel, graph: AnswerGraph) -> Crowd | None:
-    """The crowd that the rates come from, where these answers are of it; None of others."""
-    crowd = model._crowd
-    return crowd if crowd is not None and np.isin(_rows_of(graph), crowd.answers).all() else None
-
-
 def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
     """Class probabilities of points by answers of a crowd alone; None of other answers."""
-    crowd = crowd_of(model, graph)
+    crowd = model.crowd_of(graph)
     return None if crowd is None or not crowd.alone else np.asarray(softmax(crowd.evidence(graph), axis=1))
 
 
@@ -282,7 +280,7 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
 
     Where the answers are all those of a crowd, by these alone: what a model says has been learned from them.
     """
-    crowd = crowd_of(model, graph)
+    crowd = model.crowd_of(graph)
     if crowd is not None and len(np.unique(_rows_of(graph))) == len(crowd.answers):
         log_p = np.where(graph.degree[:, None] > 0, crowd.log_shares, log_p)
     elif model.table is not None:

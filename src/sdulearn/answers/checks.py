@@ -21,9 +21,8 @@ from sdulearn.answers.answer_model import (
     number_by_answers,
     posteriors,
 )
-from sdulearn.answers.graph import AnswerGraph, connect, least_classes
-from sdulearn.answers.propagate import FactorGraph, sum_by
-from sdulearn.answers.rates import log_factors
+from sdulearn.answers.graph import AnswerGraph, connect, least_classes, sum_by
+from sdulearn.answers.propagate import FactorGraph, log_factors
 from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE, read_pairs

@@ -12,13 +12,14 @@ A *question* is an unordered pair of points. Asked again, it is another answer a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from sdulearn.errors import InputError
@@ -350,6 +351,32 @@ def find_core(ends: Indices, n_points: int) -> Indices:
         if len(kept) == len(left):
             return left
         left = kept
+
+
+def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
+    """Sum of the entries, or rows, of ``values`` with each index."""
+    if values.ndim == 1:
+        return np.asarray(np.bincount(index, values, size), dtype=np.float64)
+    columns = values.reshape(len(values), math.prod(values.shape[1:]))
+    return np.asarray(sum_matrix(index, size) @ columns).reshape(size, *values.shape[1:])
+
+
+def sum_matrix(index: Indices, size: int) -> csr_matrix:
+    """The matrix that adds rows up by their index, for sums that are taken again and again."""
+    n = len(index)
+    return csc_matrix((np.ones(n), index, np.arange(n + 1)), shape=(size, n)).tocsr()
+
+
+def find_pivots(ends: Indices) -> tuple[Indices, Indices, Indices, Indices]:
+    """Groups of some edges; the edges, components and pivots with these numbered from 0."""
+    groups, local = np.unique(ends, return_inverse=True)
+    ends = local.reshape(-1, 2)
+    component = connect(ends, len(groups))
+    # Branches that end do not count.
+    degree = np.bincount(ends[find_core(ends, len(groups))].ravel(), minlength=len(groups))
+    order = np.lexsort((-degree, component))
+    # The first of each component has the most edges.
+    return groups, ends, component, order[np.unique(component[order], return_index=True)[1]]
 
 
 def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:

@@ -23,18 +23,21 @@ large as makes the likelihood of n points fall as much up to there, and at most 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
-from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, weights_by_component
-from sdulearn.answers.rates import log_factors
+from sdulearn.answers.propagate import FactorGraph, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
+
+if TYPE_CHECKING:
+    from sdulearn.answers.answer_model import AnswerModel
 
 # Of answers that contradict each other and are said to be right.
 _SELDOM = 0.05
@@ -119,14 +122,20 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
 def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
     """Probabilities of the classes by labels and answers alone; contradictory ones are seldom wrong."""
 
-    def by(known: AnswerModel) -> Array:
-        equal = np.full(n_classes, -np.log(n_classes))
-        return known.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
-
+    equal = np.full(n_classes, -np.log(n_classes))
     try:
-        return by(AnswerModel.given(0.0, graph) if model is None else model)
+        factors = _factor_graph(graph, 0.0 if model is None else model, n_classes)
+        return factors.propagate(equal, tol=1e-4).posteriors
     except InputError:
-        return by(AnswerModel.given(_SELDOM, graph))
+        return _factor_graph(graph, _SELDOM, n_classes).propagate(equal, tol=1e-4).posteriors
+
+
+def _factor_graph(graph: AnswerGraph, model: AnswerModel | float, n_classes: int = 2) -> FactorGraph:
+    """By a model of the answers, or by one rate for all."""
+    if not isinstance(model, float):
+        return model.factor_graph(graph, n_classes)
+    errors = np.full(graph.n_answers, model)
+    return FactorGraph.from_answers(graph, n_classes, log_factors(graph.same, errors, graph.weights))
 
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:
@@ -183,20 +192,21 @@ def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     """Equation (3)."""
     if graph.labels.any():
         # Answers between labelled points are no edges.
-        models = [AnswerModel.given(rate, graph) for rate in _RATES]
-        table = np.column_stack([_at_rates(graph, grid, counted, model) for model in models])
+        table = np.column_stack([_at_rates(graph, grid, counted, rate) for rate in _RATES.tolist()])
     else:
-        table = _at_rates(graph, grid, counted, AnswerModel.given(_RATES[0], graph), _RATES)
+        table = _at_rates(graph, grid, counted, float(_RATES[0]), _RATES)
     fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
     return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
 
 
-def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel, others: Array | None = None) -> Array:
+def _at_rates(
+    graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel | float, others: Array | None = None
+) -> Array:
     """Answers that are wrong at a known rate, or a column for each of ``others``."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative, weights = _component_weights(graph)
-    network = TwoClassNetwork(model.factor_graph(replace(graph, weights=relative), 2))
+    network = TwoClassNetwork(_factor_graph(replace(graph, weights=relative), model))
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
     Z = np.outer(counted[points], logits)

@@ -1,7 +1,7 @@
 """Likelihood of all answers and posterior of every point, by belief propagation.
 
 Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points
-that knows only whether their classes agree (:func:`~sdulearn.answers.rates.log_factors`):
+that knows only whether their classes agree (:func:`log_factors`):
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
@@ -39,16 +39,15 @@ References
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions
+from sdulearn.answers.graph import AnswerGraph, connect, find_pivots, find_sides, number_questions, sum_by
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -341,6 +340,14 @@ class ConditionedNetwork:
         return values, groups, on_edges
 
 
+def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
+    """Log factors of answers that are wrong at these rates, where the classes agree (row 0) and where they differ."""
+    with np.errstate(divide="ignore"):
+        wrong = weights * np.log(errors)
+    right = weights * np.log1p(-errors)
+    return np.where([same > 0, same < 0], right, wrong)
+
+
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
     """Equation (3) in logarithms, of sum 1 over the classes; without a difference that cancels."""
     n_classes = cavity.shape[-1]
@@ -404,30 +411,6 @@ def log_sum_of_others(log_h: Array) -> Array:
     without[rows, top] = -np.inf
     log_others[rows, top] = log_sum(without)
     return log_others.reshape(shape)
-
-
-def log_cosh(u: Array) -> Array:
-    """``log 2 cosh(u / 2)``, without overflow."""
-    size = np.abs(u)
-    return size / 2 + np.log1p(np.exp(-size))
-
-
-def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
-    """Sum of the entries, or rows, of ``values`` with each index."""
-    if values.ndim == 1:
-        return np.asarray(np.bincount(index, values, size), dtype=np.float64)
-    columns = values.reshape(len(values), math.prod(values.shape[1:]))
-    return np.asarray(_placing(index, size) @ columns).reshape(size, *values.shape[1:])
-
-
-def sum_matrix(index: Indices, size: int) -> csr_matrix:
-    """The matrix that adds rows up by their index, for sums that are taken again and again."""
-    return _placing(index, size).tocsr()
-
-
-def _placing(index: Indices, size: int) -> csc_matrix:
-    n = len(index)
-    return csc_matrix((np.ones(n), index, np.arange(n + 1)), shape=(size, n))
 
 
 def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
@@ -557,15 +540,3 @@ def _levels(parent_place: Indices, n_roots: int) -> list[tuple[slice, Indices]]:
         reached += stop - start
         start = stop
     return levels
-
-
-def find_pivots(ends: Indices) -> tuple[Indices, Indices, Indices, Indices]:
-    """Groups of some edges; the edges, components and pivots with these numbered from 0."""
-    groups, local = np.unique(ends, return_inverse=True)
-    ends = local.reshape(-1, 2)
-    component = connect(ends, len(groups))
-    # Branches that end do not count.
-    degree = np.bincount(ends[find_core(ends, len(groups))].ravel(), minlength=len(groups))
-    order = np.lexsort((-degree, component))
-    # The first of each component has the most edges.
-    return groups, ends, component, order[np.unique(component[order], return_index=True)[1]]

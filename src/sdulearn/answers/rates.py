@@ -52,8 +52,8 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import betaln, expit, log_expit, logit, softmax
 from scipy.stats import beta
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions, restrict
-from sdulearn.answers.propagate import FactorGraph, Propagation, sum_by
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions, restrict, sum_by
+from sdulearn.answers.propagate import FactorGraph, Propagation, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -100,14 +100,6 @@ _CYCLE_GRID = np.array([LOWEST, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, HIGH
 _SUREST = 0.99
 _SOFT_ITER = 30
 _ALPHA, _BETA = (grid.ravel() for grid in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(0, 2, 17)))
-
-
-def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
-    """Logarithms of equation (1), where the classes agree (row 0) and where they differ."""
-    with np.errstate(divide="ignore"):
-        wrong = weights * np.log(errors)
-    right = weights * np.log1p(-errors)
-    return np.where([same > 0, same < 0], right, wrong)
 
 
 def shrink(wrong: Array, counts: Array, chances: Array | None) -> Array:

@@ -15,14 +15,16 @@ cycles are taken once for either class of their pivot.
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from sdulearn.answers.graph import connect
-from sdulearn.answers.propagate import FactorGraph, find_pivots, log_cosh, sum_matrix
+from sdulearn.answers.graph import connect, find_pivots, sum_matrix
 from sdulearn.types import Array
+
+if TYPE_CHECKING:
+    from sdulearn.answers.propagate import FactorGraph
 
 # Log odds of a group that is taken to be in one class.
 _CERTAIN = 40.0
@@ -187,6 +189,12 @@ class TwoClassNetwork:
                 live = live[moving]
                 sent, odds, r, step = (one[:, moving] for one in (sent, odds, r, step))
         messages[:, live] = sent
+
+
+def log_cosh(u: Array) -> Array:
+    """``log 2 cosh(u / 2)``, without overflow."""
+    size = np.abs(u)
+    return size / 2 + np.log1p(np.exp(-size))
 
 
 def _mixed(share: Array, copies: Array) -> Array:

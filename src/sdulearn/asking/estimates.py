@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sdulearn.errors import UndeterminedError
-from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
-from sdulearn.metrics.cross_validation import fold_spread
+from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate, fold_spread
 from sdulearn.prior import PriorEstimate, clopper_pearson, share_of
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.types import Codes, Indices, Rows

@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.base import Fit, LinearClassifier
+from sdulearn.base import LinearClassifier
 from sdulearn.blocks import Block, Blocks, HashedPairKFold, PairStatistics, Sums, add_all, check_width, fold_of_rows
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import (
@@ -36,14 +36,14 @@ from sdulearn.linear import (
     fold_tol,
 )
 from sdulearn.losses import ZeroOne, get_training_loss
-from sdulearn.metrics.accuracy import no_answers, pair_accuracy
+from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.pairs import D, S, codes_of, labels_of, sources
-from sdulearn.prior import resolve_prior
+from sdulearn.prior import no_answers, resolve_prior
 from sdulearn.risks import Mixture, check_sources, mixture, refuse_linked, source_weights, validation_risk
 from sdulearn.sklearn_private import fit_context
 from sdulearn.solvers import choose_solver, warn_unless
 from sdulearn.solvers.linalg import joined
-from sdulearn.solvers.problem import Problem, Solution
+from sdulearn.solvers.problem import Fit, Problem, Solution
 from sdulearn.types import Array, Codes, Rows, Splitter
 
 RowsLike: TypeAlias = Any

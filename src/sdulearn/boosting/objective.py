@@ -23,7 +23,8 @@ from sdulearn.answers.graph import AnswerGraph, weights_by_component
 from sdulearn.answers.propagate import FactorGraph
 from sdulearn.errors import InputError
 from sdulearn.joint.classes import SoftmaxLikelihood
-from sdulearn.joint.likelihood import PriorPull, TwoClassLikelihood
+from sdulearn.joint.data import PriorPull
+from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.types import Array, Indices, Mask
 
 # LightGBM divides by sums of curvatures; a certain point still has one.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn import linear
-from sdulearn.base import Fit, LinearClassifier
+from sdulearn.base import LinearClassifier
 from sdulearn.blocks import Blocks, Sums
 from sdulearn.blocks.estimators import RowsElsewhere, is_iterative
 from sdulearn.blocks.problem import count_columns
@@ -26,6 +26,7 @@ from sdulearn.errors import InputError, require
 from sdulearn.joint import estimators as joint
 from sdulearn.joint.blockwise import fit_pair_logistic
 from sdulearn.sklearn_private import check_feature_names, check_n_features
+from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Frame, MatrixLike
 
 for _module in ("dask.array", "distributed"):

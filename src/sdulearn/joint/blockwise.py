@@ -17,7 +17,6 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
 from sdulearn.answers.answer_model import AnswerModel, Rate, unknown_answer_model
-from sdulearn.base import Fit
 from sdulearn.blocks import Blocks, Sums, add_all, check_width
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
@@ -36,6 +35,7 @@ from sdulearn.joint.path import descend, polish
 from sdulearn.pairs import check_weights, read_pairs
 from sdulearn.prior import resolve_prior
 from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_system_size
+from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Codes, Indices, Rows
 
 # Rows (first ends, second ends, unlabeled), answers, weights of the pairs and of the unlabeled rows.

@@ -36,6 +36,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigh, svd
@@ -46,20 +47,14 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.answers.answer_model import AnswerModel, crowd_of
-from sdulearn.answers.graph import AnswerGraph, connect, different_groups, restrict
-from sdulearn.answers.propagate import (
-    FactorGraph,
-    Network,
-    edge_beliefs,
-    edges_on_trees,
-    log_sum_of_others,
-    sum_matrix,
-)
-from sdulearn.joint.data import TrainingData, axis_penalty
-from sdulearn.joint.likelihood import PriorPull, bordered_sum
+from sdulearn.answers.graph import AnswerGraph, connect, different_groups, restrict, sum_matrix
+from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
+from sdulearn.joint.data import PriorPull, TrainingData, axis_penalty, bordered_sum
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Codes, Indices, Mask
+
+if TYPE_CHECKING:
+    from sdulearn.answers.answer_model import AnswerModel
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
@@ -119,7 +114,7 @@ class SoftmaxLikelihood:
         self.all_apart = np.tanh(np.clip((factors.differ - factors.agree) / 2, -20, 20))
         # (n_points, n_classes), where answers have become what they say of each point: class probabilities by them.
         self.by_answers = None
-        if graph.n_answers and crowd_of(answer_model, graph) is not None:
+        if graph.n_answers and answer_model.crowd_of(graph) is not None:
             self.by_answers = softmax(self.potentials, axis=1)
         # Total weight of the independent answers and of the labels: n in equation (4).
         self.n_answers = _n_independent(factors, self.weight)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -216,6 +217,38 @@ def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Arra
     # In units of the largest, so that no power overflows.
     ev = variance / variance.max()
     return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
+
+
+class PriorPull(NamedTuple):
+    """``strength KL(shares || mean)`` as a function of the mean prediction on unlabeled points."""
+
+    shares: Array  # (n_classes,)
+    strength: float
+
+    @classmethod
+    def of(cls, prior: float | None, strength: float, n_unlabeled: int) -> PriorPull | None:
+        """Of two classes; None where there is no such term: no prior, no strength, or no unlabeled rows."""
+        if prior is None or not strength or not n_unlabeled:
+            return None
+        return cls(np.array([1 - prior, prior]), strength)
+
+    def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
+        """Value (B,) and the first two derivatives in each share of the mean (n_classes, B)."""
+        mean = np.clip(mean, 1e-9, 1 - 1e-9)
+        shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
+        value = np.sum(shares * np.log(shares / mean), axis=0)
+        return self.strength * value, -self.strength * shares / mean, self.strength * shares / mean**2
+
+    def of_two(self, tanh_mean: Array) -> tuple[Array, Array, Array]:
+        """The same of two classes in the mean m of class +1, from that of tanh(z / 2), which is 2 m - 1."""
+        m = (1 + np.asarray(tanh_mean)) / 2
+        value, first, second = self.derivatives(np.stack([1 - m, m]))
+        return value, first[1] - first[0], second[0] + second[1]
+
+
+def bordered_sum(A: Rows, G: Array) -> Array:
+    """``[A, 1]' G``."""
+    return np.vstack([A.T @ G, np.ones(len(G), G.dtype) @ G])
 
 
 class Moments:

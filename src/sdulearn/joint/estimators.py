@@ -15,18 +15,17 @@ from sdulearn.answers.answer_model import (
     AnswerModel,
     ErrorRateParameter,
     answer_model_of,
-    crowd_of,
     is_crowd,
     number_by_answers,
     renamed,
     unknown_answer_model,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
-from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
+from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, LinearClassifier, class_shares_given
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.classes import ClassProblem
-from sdulearn.joint.data import TrainingData, axis_penalty, warn_of_column_scales
-from sdulearn.joint.likelihood import PriorPull, TwoClassLikelihood
+from sdulearn.joint.data import PriorPull, TrainingData, axis_penalty, warn_of_column_scales
+from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.joint.path import (
     WORKING_ALPHA,
     PointProblem,
@@ -44,6 +43,7 @@ from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, answer_counts, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
+from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
 
 # Alphas of the default grid, as multiples of the alpha at which the model leaves zero: of two classes, and of more.
@@ -187,7 +187,7 @@ class PairLogisticBase(LinearClassifier):
             parts = fold_parts(number_of_folds(_FOLDS, data.graph.same > 0), X, pairs)
             logits = held_out_classes(trial, data.known_to_folds(parts))
             model = AnswerModel.estimate(data.graph, n_classes, logits, self.answer_table)
-            crowd = crowd_of(model, data.graph)
+            crowd = model.crowd_of(data.graph)
             if crowd is not None and pull is None and not data.graph.labels.any():
                 # The largest class is the first.
                 model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))

@@ -26,20 +26,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, restrict
-from sdulearn.answers.propagate import log_cosh, sum_matrix
-from sdulearn.answers.rates import log_factors
-from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.joint.data import Axes, Moments, labelled_components, loose_pairs, subgraph
+from sdulearn.answers.graph import AnswerGraph, restrict, sum_matrix
+from sdulearn.answers.propagate import log_factors
+from sdulearn.answers.two_classes import TwoClassNetwork, log_cosh
+from sdulearn.joint.data import Axes, Moments, PriorPull, bordered_sum, labelled_components, loose_pairs, subgraph
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Indices, Mask, Rows
+
+if TYPE_CHECKING:
+    from sdulearn.answers.answer_model import AnswerModel
 
 Columns = Indices | Sequence[int]
 Sums = Mapping[str, Array]
@@ -62,11 +63,6 @@ def tanh_half(Z: Array) -> tuple[Array, Array]:
     np.subtract(1, e, out=e)
     e /= E
     return np.copysign(e, Z, out=e), E
-
-
-def bordered_sum(A: Rows, G: Array) -> Array:
-    """``[A, 1]' G``."""
-    return np.vstack([A.T @ G, np.ones(len(G), G.dtype) @ G])
 
 
 def bordered_gram(A: Rows, weight: Array, B: Rows) -> Array:
@@ -440,33 +436,6 @@ class FoldLikelihood:
         if not len(weight):
             return np.full(Z.shape[1], np.nan)
         return -(weight @ np.concatenate([answers, labels])) / weight.sum()
-
-
-class PriorPull(NamedTuple):
-    """``strength KL(shares || mean)`` as a function of the mean prediction on unlabeled points."""
-
-    shares: Array  # (n_classes,)
-    strength: float
-
-    @classmethod
-    def of(cls, prior: float | None, strength: float, n_unlabeled: int) -> PriorPull | None:
-        """Of two classes; None where there is no such term: no prior, no strength, or no unlabeled rows."""
-        if prior is None or not strength or not n_unlabeled:
-            return None
-        return cls(np.array([1 - prior, prior]), strength)
-
-    def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
-        """Value (B,) and the first two derivatives in each share of the mean (n_classes, B)."""
-        mean = np.clip(mean, 1e-9, 1 - 1e-9)
-        shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
-        value = np.sum(shares * np.log(shares / mean), axis=0)
-        return self.strength * value, -self.strength * shares / mean, self.strength * shares / mean**2
-
-    def of_two(self, tanh_mean: Array) -> tuple[Array, Array, Array]:
-        """The same of two classes in the mean m of class +1, from that of tanh(z / 2), which is 2 m - 1."""
-        m = (1 + np.asarray(tanh_mean)) / 2
-        value, first, second = self.derivatives(np.stack([1 - m, m]))
-        return value, first[1] - first[0], second[0] + second[1]
 
 
 def mean_sums(A: Rows, share: Array, Z: Array) -> dict[str, Array]:

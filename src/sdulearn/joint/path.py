@@ -15,25 +15,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sdulearn.answers.answer_model import crowd_of
-from sdulearn.base import Fit
 from sdulearn.errors import OrientationWarning, warn
 from sdulearn.joint.classes import ClassProblem, log_probabilities
-from sdulearn.joint.data import Moments, TrainingData, axis_penalty
+from sdulearn.joint.data import Moments, PriorPull, TrainingData, axis_penalty, bordered_sum
 from sdulearn.joint.likelihood import (
     Columns,
     FoldLikelihood,
-    PriorPull,
     Problem,
     Sums,
     TwoClassLikelihood,
-    bordered_sum,
     mean_curvature,
     mean_sums,
 )
 from sdulearn.model_selection import grid_results
-from sdulearn.prior import PriorEstimate
 from sdulearn.progress import steps
+from sdulearn.risks import PriorEstimate
+from sdulearn.solvers.problem import Fit
 from sdulearn.solvers.smooth import gradient_norm, lbfgs_many, newton
 from sdulearn.types import Array, Indices, Mask
 
@@ -529,7 +526,7 @@ def _number_classes(problem: ClassProblem, W: Array) -> Indices:
     """The order of the columns: classes that labels or given shares name stay, the others go by size."""
     K = W.shape[1]
     order = np.arange(K)
-    if crowd_of(problem.answer_model, problem.graph) is not None:
+    if problem.answer_model.crowd_of(problem.graph) is not None:
         return order
     if problem.pull is not None and len(np.unique(problem.pull.shares)) == K:
         return order

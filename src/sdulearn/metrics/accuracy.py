@@ -23,11 +23,11 @@ from scipy.stats import binomtest, norm
 from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
-from sdulearn.errors import InputError, UndeterminedError
-from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.prior import clopper_pearson, prior_from_share, random_answers, share_of
+from sdulearn.errors import InputError
+from sdulearn.pairs import Pairs, rows_of
+from sdulearn.prior import clopper_pearson, no_answers, prior_from_share, random_answers, rows_to_judge, share_of
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
-from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
+from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # Fewer random questions than this tell little of an accuracy.
 ENOUGH_RANDOM = 10
@@ -157,14 +157,6 @@ def pair_accuracy(
     return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread)
 
 
-def no_answers(what: str) -> UndeterminedError:
-    """The error of rows that hold nothing to judge by."""
-    return UndeterminedError(
-        f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
-        "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
-    )
-
-
 def _accuracy_of_pairs(
     empty: AccuracyEstimate, pairs: Pairs, agrees: Mask, by_pair: Array, prior: float | None, spread: float
 ) -> AccuracyEstimate:
@@ -203,6 +195,20 @@ def _accuracy_of_components(
     value, low, high = profile(agreeing(graph, sign), empty.confidence, model, spread, counted)
     majority, _, _ = profile(graph, empty.confidence, model, counted=counted)
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
+
+
+def fold_spread(n_splits: int, share: float = 1.0) -> float:
+    """Variance of an estimate from K folds, with half the excess that :mod:`sdulearn.metrics.cross_validation` has."""
+    return 1 + share * n_splits / (n_splits - 1) / 2
+
+
+def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
+    """Chance that the ends of each answer are of one class, where they are drawn independently."""
+    p = np.asarray(probability, dtype=np.float64)
+    if p.ndim != 2 or len(p) != len(pairs):
+        raise InputError(f"`probability` has shape {p.shape}, but `y` has {len(pairs)} rows: give `predict_proba`.")
+    same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
+    return np.minimum(same, 1.0)
 
 
 def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
@@ -250,15 +256,3 @@ def _accuracy_of_one_kind(
     margin = float(norm.isf((1 - empty.confidence) / 2) * error)
     low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()
     return replace(empty, value=value, low=low, high=high, majority=max(prior, 1 - prior))
-
-
-def rows_to_judge(
-    predicted: ArrayLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None, name: str
-) -> tuple[Array, Pairs, Array | None, Indices | None]:
-    """Predictions, what is known and weights of rows that weigh something; which these are."""
-    pairs = read_pairs(y)
-    values = np.asarray(predicted, dtype=np.float64)
-    if values.shape != (len(pairs),):
-        raise InputError(f"`{name}` has shape {values.shape}, but `y` has {len(pairs)} rows.")
-    pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    return rows_of(values, kept), pairs, weight, kept

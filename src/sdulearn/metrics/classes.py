@@ -19,9 +19,8 @@ from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, know
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
-from sdulearn.metrics.accuracy import no_answers, rows_to_judge
 from sdulearn.pairs import Pairs, rows_of
-from sdulearn.prior import clopper_pearson, effective_number, random_answers, share_of
+from sdulearn.prior import clopper_pearson, effective_number, no_answers, random_answers, rows_to_judge, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would flatter too much.

@@ -24,12 +24,11 @@ from sklearn.pipeline import Pipeline
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
-from sdulearn.metrics.accuracy import AccuracyEstimate, no_answers, pair_accuracy
+from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
-from sdulearn.metrics.risk import chance_of_same
 from sdulearn.model_selection import PairFolds, PairKFold, check_places, fold_parts, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
-from sdulearn.prior import random_of
+from sdulearn.prior import no_answers, random_of
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
@@ -253,11 +252,6 @@ def held_out_agreement(
 def of_folds(parts: Iterable[FoldModel], pairs: Pairs) -> Mask:
     """Answers about a point that some model has not seen."""
     return np.asarray(np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1))
-
-
-def fold_spread(n_splits: int, share: float = 1.0) -> float:
-    """Variance of an estimate from K folds, with half the excess of (1)."""
-    return 1 + share * n_splits / (n_splits - 1) / 2
 
 
 def share_of_points(pairs: Pairs, random_points: ArrayLike | None, sample_weight: ArrayLike | None) -> float:

@@ -13,9 +13,9 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import profile
 from sdulearn.errors import InputError
-from sdulearn.metrics.accuracy import agreeing, no_answers, pair_accuracy
+from sdulearn.metrics.accuracy import agreeing, pair_accuracy
 from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.prior import prior_from_share
+from sdulearn.prior import no_answers, prior_from_share
 from sdulearn.progress import steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState

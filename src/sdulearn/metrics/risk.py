@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from sdulearn.errors import InputError
 from sdulearn.losses import Loss, get_loss
-from sdulearn.metrics.accuracy import no_answers, rows_to_judge
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.metrics.accuracy import chance_of_same
+from sdulearn.pairs import read_pairs
+from sdulearn.prior import no_answers, rows_to_judge
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.types import Array, Estimator, Indices, MatrixLike
 
@@ -174,12 +175,3 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     """
     pairs = read_pairs(y)
     return calibration(chance_of_same(probability, pairs), pairs.similar, n_bins=n_bins)
-
-
-def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
-    """Chance that the ends of each answer are of one class, where they are drawn independently."""
-    p = np.asarray(probability, dtype=np.float64)
-    if p.ndim != 2 or len(p) != len(pairs):
-        raise InputError(f"`probability` has shape {p.shape}, but `y` has {len(pairs)} rows: give `predict_proba`.")
-    same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
-    return np.minimum(same, 1.0)

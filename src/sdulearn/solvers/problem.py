@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,9 @@ from sklearn.utils.extmath import row_norms
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.linalg import weighted_gram, with_ones
 from sdulearn.types import Array, Indices, Mask, Rows
+
+if TYPE_CHECKING:
+    from sdulearn.risks import PriorEstimate
 
 
 @dataclass(frozen=True)
@@ -332,3 +335,27 @@ def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
         basis = np.zeros(shape)
         basis[:, columns] = Q.T
     return coordinates, Span(rows, basis, np.eye(len(R)))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A solution of a linear model, whatever found it and wherever its rows were."""
+
+    coef: Array  # (1, n_features), or (K, n_features) with K > 2 classes
+    intercept: Array  # (1,) or (K,)
+    objective: float  # minimum reached
+    optimality: float  # what certifies it: a relative residual, to be compared with ``tol``
+    n_iter: int  # iterations, or passes over the rows
+    prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
+    shares: Array | None = None  # (K,), shares of K > 2 classes
+    tol: float = 0.0  # the least tolerance that the method can meet
+    # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
+    fitted: dict[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, solution: Solution, coef: Array, intercept: float, prior: PriorEstimate, fitted: dict[str, object]
+    ) -> Fit:
+        """Of two classes, from a certified solution and its coefficients in the user's columns."""
+        certificate = (solution.objective, solution.optimality, solution.n_iter)
+        return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)

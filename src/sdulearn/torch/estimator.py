@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, crowd_of, renamed
+from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, renamed
 from sdulearn.answers.graph import AnswerGraph, leave_out, restrict
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, class_shares_given
 from sdulearn.boosting.rows import implied_labels
@@ -374,7 +374,7 @@ class PairNetworkClassifier(OrderedClassifier):
                 assert self.prior_ is not None
                 sign = class_sign(self, self.prior_, float(self.class_shares_[1]), 1 / len(rows))
                 order = order if sign > 0 else order[::-1].copy()
-        elif self.prior is None and crowd_of(self.answer_model_, graph) is None:
+        elif self.prior is None and self.answer_model_.crowd_of(graph) is None:
             free = np.flatnonzero(~np.isin(order, graph.labels[graph.labels > 0] - 1))
             order[free] = free[np.argsort(-self.class_shares_[free], kind="stable")]
         self.order_ = order
@@ -455,7 +455,7 @@ def _load_weights(module: Module, data: bytes) -> None:
 
 def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) -> AnswerGraph:
     """Labels in the place of answers that imply them, up to the names of the classes; see :func:`implied_labels`."""
-    if n_classes == 2 or not model.certain or crowd_of(model, graph) is not None:
+    if n_classes == 2 or not model.certain or model.crowd_of(graph) is not None:
         return graph
     labels = implied_labels(graph, n_classes)
     if labels is graph.labels:

@@ -25,10 +25,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from sdulearn.answers.answer_model import AnswerModel, answer_model_of, crowd_of
+from sdulearn.answers.answer_model import AnswerModel, answer_model_of
 from sdulearn.answers.graph import AnswerGraph, weights_by_component
-from sdulearn.answers.propagate import FactorGraph, Network
-from sdulearn.answers.rates import log_factors
+from sdulearn.answers.propagate import FactorGraph, Network, log_factors
 from sdulearn.errors import InputError, OptionalModule
 from sdulearn.joint.data import loose_pairs, subgraph
 from sdulearn.types import Array, Indices, Mask
@@ -95,7 +94,7 @@ def pair_nll(
     logits = logits.reshape(len(logits), -1)
     n_classes = max(logits.shape[1], 2)
     model = answer_model_of(error_rate, graph, n_classes)
-    if answer_table is None and crowd_of(model, graph) is None:
+    if answer_table is None and model.crowd_of(graph) is None:
         answer_table = model.table
     known = TorchLikelihood(graph, n_classes, model, answer_table, device=logits.device)
     place, count = known.tensors(graph.row_point, np.bincount(graph.row_point, minlength=graph.n_points)[:, None])
@@ -189,7 +188,7 @@ class TorchLikelihood:
     ) -> None:
         """Index tensors on the device; contradictions are refused here. ``exact`` as in :class:`Components`."""
         self.device = device
-        crowd = crowd_of(model, graph)
+        crowd = model.crowd_of(graph)
         graph, weight = weights_by_component(graph)
         of_answer = graph.component[graph.ends[:, 0]]
         n_known = np.bincount(of_answer, minlength=graph.n_components)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sdulearn.answers.answer_model import AnswerModel, crowd_of
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.joint.data import loose_pairs, subgraph
 from sdulearn.torch.batches import by_unit, pack
@@ -100,7 +100,7 @@ class KnownPoints:
             likelihood = TorchLikelihood(subgraph(graph, points), n_classes, model, device=device, exact=False)
             return torch.as_tensor(origin[points], device=device), likelihood
 
-        simple = loose_pairs(graph) | (graph.component_sizes == 1) | (crowd_of(model, graph) is not None)
+        simple = loose_pairs(graph) | (graph.component_sizes == 1) | (model.crowd_of(graph) is not None)
         known = (graph.degree > 0) | (graph.labels != 0)
         groups = pack(by_unit(np.flatnonzero(known & ~simple[graph.component]), graph.component), size)
         self.parts = [part(np.flatnonzero(known & simple[graph.component])), *map(part, groups)]
@@ -142,7 +142,7 @@ def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph,
     """Components of too many points as their answers, each by itself; and which point each point of them is."""
     origin = np.arange(graph.n_points)
     large = graph.component_sizes > most
-    if not large.any() or crowd_of(model, graph) is not None:
+    if not large.any() or model.crowd_of(graph) is not None:
         return graph, origin
     cut = np.flatnonzero(large[graph.component[graph.ends[:, 0]]])
     ends = graph.ends.copy()
