@@ -21,7 +21,8 @@ from sdulearn.metrics import (
     held_out_accuracy,
     pair_accuracy,
 )
-from sdulearn.metrics.cross_validation import fold_spread, held_out_same
+from sdulearn.metrics.accuracy import fold_spread
+from sdulearn.metrics.cross_validation import held_out_same
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
 
