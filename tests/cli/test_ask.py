@@ -55,6 +55,7 @@ def log(tmp_path):
     return tmp_path / "answers.jsonl"
 
 
+pytestmark = pytest.mark.usefixtures("no_importances")
 SHOWN = ("--drop", "note,picture")
 
 

@@ -18,6 +18,7 @@ from sdulearn.diagnostics import audited_rates
 from sdulearn.io.answer_log import AnswerLog
 from sdulearn.web.session import Session
 
+pytestmark = pytest.mark.usefixtures("no_importances")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JUDGE = f"{sys.executable} {EXAMPLES / 'judge.py'}"
 

@@ -56,7 +56,7 @@ def test_vectors_stand_beside_their_rows(embedded, table, file):
     np.testing.assert_array_equal(joined(found, ["height", "embedding 3"], 10**6)[:, 1], vectors[:, 2])
 
 
-def test_a_model_learns_from_vectors_and_wants_them_again(embedded, tmp_path, capsys):
+def test_a_model_learns_from_vectors_and_wants_them_again(embedded, tmp_path, capsys, no_importances):
     folder, y, _ = embedded
     model = fit_table(folder / "t.csv", folder / "a.csv", embedding=folder / "v.npy", drop=["height"], model="linear")
     by_id = fit_table(

@@ -495,7 +495,7 @@ def share_right(model, table, truth):
     return np.mean(model.predict(table).astype(int) == truth)
 
 
-def test_ids_that_count_from_one_are_no_row_numbers(waves, tmp_path):
+def test_ids_that_count_from_one_are_no_row_numbers(waves, tmp_path, no_importances):
     """Read as row numbers they would be off by one, and the answers about other people."""
     frame, ends, same, truth = waves
     answers = answers_of(ends, same, shift=1)
@@ -548,7 +548,7 @@ PADDED = np.array([f"{k:05}" for k in range(200)])
 
 
 @pytest.mark.parametrize("lost_by", [None, "table", "answers"])
-def test_leading_zeros_survive_a_fit_and_lost_ones_are_named(waves, tmp_path, lost_by):
+def test_leading_zeros_survive_a_fit_and_lost_ones_are_named(waves, tmp_path, no_importances, lost_by):
     frame, ends, same, truth = waves
     table = tmp_path / "t.csv"
     frame.assign(id=PADDED.astype(int) if lost_by == "table" else PADDED).to_csv(table, index=False)

@@ -45,7 +45,7 @@ def test_answers_that_were_learned_by_heart_say_nothing(noise):
     assert (share.low, share.high) == pytest.approx(clopper_pearson(share.value * n, (1 - share.value) * n, 0.95))
 
 
-def test_answers_between_the_examples_of_classes_are_not_held_out_and_do_not_count(answers_about):
+def test_answers_between_the_examples_of_classes_are_not_held_out_and_do_not_count(answers_about, no_importances):
     """Four hubs with 15 answers each; the six answers that call them different are in every training part."""
     rng = np.random.default_rng(0)
     y = np.r_[np.arange(4), np.repeat(np.arange(4), 15)]
