@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
-from scipy.stats import beta, betabinom
+from scipy.stats import beta, betabinom, binom
 
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
 from sdulearn.answers.graph import restrict
@@ -45,6 +45,17 @@ def test_given_rates_are_their_own_intervals():
     np.testing.assert_allclose(np.exp(found), [[0.9, 0.1, 0.6], [0.1, 0.9, 0.4]])
     np.testing.assert_allclose(log_factors(graph.same, np.full(3, 0.1), np.full(3, 2.0))[0, :2], np.log([0.81, 0.01]))
     assert AnswerModel.given(0.0, graph).certain
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.3])
+def test_the_interval_of_an_audit_covers(rate):
+    """Exactly, over all numbers of wrong answers among 60; who is in no audit is nearly always right."""
+    found = [AnswerModel.audited([1] * 200 + [2], {1: (60, k)}).by_annotator for k in range(61)]
+    covered = sum(binom.pmf(k, 60, rate) for k, one in enumerate(found) if one[1].low <= rate <= one[1].high)
+    assert covered > 0.93
+    assert all(one[1].low <= one[1].value <= one[1].high for one in found)
+    assert (found[6][1].value, found[6][1].n_answers) == (pytest.approx(6.5 / 61), 200)
+    assert 0 < found[6][2].high < 1e-3
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
 
 from sdulearn import fit_table
-from sdulearn.answers import AnswerModel, read_answers
+from sdulearn.answers import read_answers
 from sdulearn.answers.records import Answer
 from sdulearn.cli.main import main
 from sdulearn.diagnostics import audited_rates
@@ -169,12 +168,3 @@ def test_failures_are_said_and_lose_nothing(asked, tmp_path, body, options, mess
 
 def test_what_does_not_go_together(asked):
     assert "--private protects people" in asked("--private", 1, classes="2")[1]
-
-
-@pytest.mark.parametrize("rate", [0.02, 0.1, 0.3])
-def test_the_interval_of_an_audit_covers(rate):
-    """Exactly, over all numbers of wrong answers among 60."""
-    found = [AnswerModel.audited([1] * 200, {1: (60, k)}).by_annotator[1] for k in range(61)]
-    covered = sum(binom.pmf(k, 60, rate) for k, one in enumerate(found) if one.low <= rate <= one.high)
-    assert covered > 0.93
-    assert all(one.low <= one.value <= one.high for one in found)
