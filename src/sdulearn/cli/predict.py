@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import io
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,8 +31,8 @@ import numpy as np
 
 from sdulearn.blocks import Sums
 from sdulearn.cli import options as cli
-from sdulearn.errors import InputError, ModelFileError, shortened
-from sdulearn.io.files import as_cell, file_format, written_whole
+from sdulearn.errors import InputError, ModelFileError, require, shortened
+from sdulearn.io.files import FORMULA_START, as_cell, file_format, written_whole
 from sdulearn.io.ids import id_texts
 from sdulearn.progress import RowProgress
 from sdulearn.table_model import TableModel, load_model
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.model} holds an estimator saved from Python, which has no table. Use sdulearn.load_model "
             "there, or write a model with: sdulearn fit"
         )
-    escaped: Counter[str] = Counter()
+    escaped: Counter[str] = Counter(id=0, label=0)
     options = cli.parameters_of(predict_table, arguments) | {"model": model}
     if output is not None and not output.suffix:
         with cli.opened_engine(arguments, "predicting") as engine:
@@ -183,19 +184,36 @@ def _csv_writer(
     def write(found: Predictions) -> None:
         writer.writerows(header)
         header.clear()
-        writer.writerows(text_rows(model, found, escaped))
+        file.write(_lines(model, found, escaped, mark))
 
     yield write
     writer.writerows(header)
 
 
-def text_rows(model: TableModel, found: Predictions, escaped: Counter[str]) -> Iterator[tuple[str, ...]]:
-    """Id, label and probabilities of each row, as text that reads back to the same number; none is a formula."""
-    plain = id_texts(found.ids).to_pylist()
-    ids = [as_cell(text) for text in plain]
-    escaped["id"] += sum(map(ne, ids, plain))
+def _lines(model: TableModel, found: Predictions, escaped: Counter[str], mark: str) -> str:
+    """Id, label and probabilities of each row as CSV, in which numbers read back as they are and none is a formula."""
+    pa = require("pyarrow", "files")
+    arrow = require("pyarrow.csv", "files")
+    compute = require("pyarrow.compute", "files")
+    ids = id_texts(found.ids)
+    if compute.any(compute.match_substring_regex(ids, FORMULA_START)).as_py():
+        plain = ids.to_pylist()
+        ids = pa.array(map(as_cell, plain))
+        escaped["id"] += sum(map(ne, ids.to_pylist(), plain))
     classes = [as_cell(name) for name in model.names]
     changed = np.array([*map(ne, classes, model.names)])
     escaped["label"] += int(changed[found.place].sum())
-    columns = (map(repr, column.tolist()) for column in found.numbers)
-    return zip(ids, (classes[k] for k in found.place.tolist()), *columns, strict=True)
+    columns = [ids, pa.array(classes).take(pa.array(found.place)), *map(np.ascontiguousarray, found.numbers)]
+    table = pa.table(columns, names=list(map(str, range(len(columns)))))
+
+    def written(style: str) -> str:
+        buffer = io.BytesIO()
+        options = arrow.WriteOptions(include_header=False, delimiter=mark, quoting_style=style)
+        arrow.write_csv(table, buffer, options)
+        return buffer.getvalue().decode()
+
+    try:
+        return written("none")
+    except pa.ArrowInvalid:
+        # An id or a name holds a delimiter, a quote or the end of a line.
+        return written("needed")

@@ -51,7 +51,7 @@ HEAD_LINES = 50
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 # Begins like a formula, as -1 and +0.5 do not; after apostrophes too: one more can be taken off.
 _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
-_FORMULA_STARTS = frozenset("'=+-@\t\r\n＝＋－＠")
+FORMULA_START = r"^['=+\-@\t\r\n＝＋－＠]"
 
 
 def is_location(source: object) -> bool:
@@ -191,7 +191,7 @@ def as_text(value: object) -> str:
 
 def as_cell(text: str) -> str:
     """A text for a CSV file, with an apostrophe where a spreadsheet would run a formula."""
-    return f"'{text}" if text[:1] in _FORMULA_STARTS and _FORMULA.match(text) else text
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def from_cell(cell: str) -> str:
