@@ -325,6 +325,8 @@ def _entity_groups(answers: Answers) -> dict[str, float]:
 
     Few answers a point tie small groups whatever they are about; in random order so would these.
     """
+    if answers.n_similar <= _ENTITY_GROUPS:
+        return {}
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
     same = np.bincount(question, graph.same) > 0

@@ -34,7 +34,9 @@ def test_value_is_the_sum_over_all_classes(y, error_rate):
     z = np.random.default_rng(1).normal(size=graph.n_points)
     log_p = np.log(np.column_stack([expit(-z), expit(z)]))
     expected, _, _ = enumerated(graph, log_p, np.full(graph.n_answers, error_rate))
-    assert PointLoss(graph, 2, AnswerModel.given(error_rate, graph)).value(z) == pytest.approx(expected, abs=1e-9)
+    assert PointLoss(graph, 2, AnswerModel.given(error_rate, graph)).terms(z)[0].sum() == pytest.approx(
+        expected, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
@@ -48,7 +50,7 @@ def test_gradient_is_that_of_the_objective(y):
     def objective(z):
         points, share, divergence = pull
         mean = share @ expit(z[points])
-        return -loss.value(z) + float(divergence.derivatives(np.array([1 - mean, mean]))[0])
+        return -loss.terms(z)[0].sum() + float(divergence.derivatives(np.array([1 - mean, mean]))[0])
 
     gradient, curvature = loss.slopes(z, pull)
     np.testing.assert_allclose(gradient, numerical_gradient(objective, z), atol=1e-6)
@@ -63,7 +65,7 @@ def test_gradient_of_three_classes(error_rate):
     loss = PointLoss(graph, 3, AnswerModel.given(error_rate, graph))
     scores = np.random.default_rng(4).normal(size=(graph.n_points, 3))
     gradient, _ = loss.slopes(scores)
-    np.testing.assert_allclose(gradient, numerical_gradient(lambda s: -loss.value(s), scores), atol=1e-5)
+    np.testing.assert_allclose(gradient, numerical_gradient(lambda s: -loss.terms(s)[0].sum(), scores), atol=1e-5)
     np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-9)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from sdulearn.answers.graph import connect, find_pivots, sum_matrix
+from sdulearn.answers.graph import connect, find_pivots, log_cosh, sum_matrix
 from sdulearn.types import Array
 
 if TYPE_CHECKING:
@@ -189,12 +189,6 @@ class TwoClassNetwork:
                 live = live[moving]
                 sent, odds, r, step = (one[:, moving] for one in (sent, odds, r, step))
         messages[:, live] = sent
-
-
-def log_cosh(u: Array) -> Array:
-    """``log 2 cosh(u / 2)``, without overflow."""
-    size = np.abs(u)
-    return size / 2 + np.log1p(np.exp(-size))
 
 
 def _mixed(share: Array, copies: Array) -> Array:

@@ -200,8 +200,8 @@ class ScoreClassifier(OrderedClassifier):
         """Whether held-out answers are likelier by a start than by one probability for all points."""
         loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
         scores = held_out_scores(start.by_fold, rows.fold)
-        constant = max(loss.value(np.full_like(scores, z)) for z in _CONSTANTS)
-        return loss.value(scores) - constant > _TELLS * loss.n_known
+        constant = max(loss.terms(np.full_like(scores, z))[0].sum() for z in _CONSTANTS)
+        return bool(loss.terms(scores)[0].sum() - constant > _TELLS * loss.n_known)
 
     def _threads(self, n_rows: int) -> int:
         """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
@@ -236,7 +236,7 @@ class ScoreClassifier(OrderedClassifier):
                 # LightGBM asks for the slopes at what the trees before this round say.
                 booster.update(fobj=partial(slopes, k))
             held_out = held_out_scores(scores, rows.fold)
-            curve.append(whole.value(held_out) / whole.n_known)
+            curve.append(whole.terms(held_out)[0].sum() / whole.n_known)
             best = int(np.argmax(curve))
             if best == round_:
                 best_scores = held_out
@@ -521,18 +521,6 @@ class PairModelCV(ScoreClassifier):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit all candidates and keep the best.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            As in :meth:`PairBoostingClassifier.fit`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         others = {type(one).__name__: one for one in self.models if not isinstance(one, str)}
         names = [one if isinstance(one, str) else type(one).__name__ for one in self.models]
         if not names or not set(names) <= {*MODELS, *others} or len(set(names)) < len(names):

@@ -65,10 +65,6 @@ class PointLoss:
         value, posteriors = self.likelihood.value_and_posteriors(log_p[:, :, None], p[:, :, None])
         return value, p - posteriors[:, :, 0]
 
-    def value(self, scores: Array) -> float:
-        """Log likelihood, weighted."""
-        return float(self.terms(scores)[0].sum())
-
     def slopes(self, scores: Array, pull: Pull | None = None) -> tuple[Array, Array]:
         """Gradient and curvature of the loss and the pull, one row a point."""
         p = expit(scores) if scores.ndim == 1 else np.exp(log_softmax(scores, axis=1))

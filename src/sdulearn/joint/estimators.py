@@ -162,7 +162,8 @@ class PairLogisticBase(LinearClassifier):
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
         """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
-        if self.error_rate == "auto" and not _may_tell_rates(pairs):
+        several = pairs.shares_points or len(np.unique(pairs.answer_annotators)) > 1
+        if self.error_rate == "auto" and not several and not data.graph.labels.any():
             return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
         found = answer_model_of(self.error_rate, data.graph, 2)
         if not isinstance(self.error_rate, str):
@@ -474,18 +475,6 @@ class PairLogisticRegressionCV(PairLogisticBase):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Choose the covariance power and alpha, then fit on all pairs.
-
-        Parameters
-        ----------
-        X, y, sample_weight : array-like
-            As in :meth:`PairLogisticRegression.fit`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         powers = self._powers()
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self.n_classes_interval_ = None
@@ -628,12 +617,6 @@ def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> N
     else:
         remedy += ", or give `prior`, P(y = +1), if you know it"
     warn(f"All answers are {found}. {remedy}.", OneKindWarning)
-
-
-def _may_tell_rates(pairs: Pairs) -> bool:
-    """Whether there are shared points, labels or several annotators."""
-    labelled = pairs.labels is not None and bool(pairs.labels.any())
-    return pairs.shares_points or labelled or len(np.unique(pairs.answer_annotators)) > 1
 
 
 def _rate_folds(graph: AnswerGraph) -> int:

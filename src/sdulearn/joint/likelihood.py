@@ -32,9 +32,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from sdulearn.answers.graph import AnswerGraph, restrict, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, log_cosh, restrict, sum_matrix
 from sdulearn.answers.propagate import log_factors
-from sdulearn.answers.two_classes import TwoClassNetwork, log_cosh
+from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import Axes, Moments, PriorPull, bordered_sum, labelled_components, loose_pairs, subgraph
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Indices, Mask, Rows

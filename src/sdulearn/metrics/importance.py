@@ -106,7 +106,8 @@ def pair_importance(
     first_row = np.unique(graph.row_point, return_index=True)[1]
     decision = np.asarray(estimator.decision_function(X))
     # Answers that contradict each other are taken to be wrong at the rate that they imply, the same for all shuffles.
-    model = AnswerModel.estimate(graph) if decision.ndim == 1 and graph.contradictory.any() else None
+    contradicted = decision.ndim == 1 and pairs.shares_points and graph.contradictory.any()
+    model = AnswerModel.estimate(graph) if contradicted else None
     whole, agrees = _judge(decision, pairs, scoring, graph, model)
     losses = np.empty((X.shape[1], n_repeats))
     # Of each answer: agreement that is lost.
