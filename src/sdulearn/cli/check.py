@@ -1,12 +1,10 @@
 """Read a file of answers and say what is in it and what is wrong with it.
 
-Which tool wrote it, counts, how columns and labels were understood, unreadable rows by line, pairs of a point
-with itself, repeated questions. How often answers are wrong, with an interval; doubtful people, who are often
-wrong, careless, press one button or answer too fast; classes that are confused; questions about which people
-disagree more than errors explain; and contradictions, the most telling first. Where answers share points: how
-many of them say something of their own, and what folds over points cost. Whether similar and dissimilar answers
-can be those of random pairs, at the --prior where it is known. With --features also the ids that the table does
-not have. Exit code 0: nothing wrong; 1: something to look at.
+How columns and labels were understood, unreadable rows, pairs of a point with itself, repeated questions, and with
+--features ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
+questions about which people disagree more than errors explain; contradictions, the most telling first; how many
+answers are independent; whether they can be those of random pairs. Each finding ends with what to do about it.
+Exit code 0: nothing wrong; 1: something to look at.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """Learn a classifier from a table and a file of same/different answers, and save it.
 
-Columns are standardised, text columns become one feature a category, settings are chosen by cross-validation
-on the answers alone, and the accuracy is estimated from held-out answers: no class label is needed. All of it
-goes into one model file, from which `sdulearn predict` works on raw tables, and a report page is written
-beside it.
+Settings are chosen by cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
+class label is needed. All of it goes into one model file, from which `sdulearn predict` works on raw tables, and a
+report page is written beside it. A table may be larger than memory: the rows in answers and a draw of unlabeled ones
+are kept.
 
 The answers are a file of pairs (--pairs) or a column of pair codes in the table itself (--codes): +k at both
 ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere. Where several of these rows show the
 same point, --points names the column that says which.
-
-A table is read a few megabytes at a time, and the rows that are needed are kept: those in answers and a draw of
-unlabeled ones. --engine stream and dask read Parquet tables of any size.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Predict the class of every row of a table with a model that `sdulearn fit` wrote.
 
-Writes id, label and, where the model has one, the probability of the second class (see `sdulearn
-inspect`), in the order of the table; with more than two classes that of each, in columns
-probability_NAME. The table is read piece by piece, so it may be larger than memory; the file appears
-whole or not at all. Large tables go fastest from Parquet (a file or a folder) to Parquet: into one file
-(-o out.parquet), or into a folder of files (-o out), which all cores write, or with --engine dask the workers
-of a cluster. There ids stay as they are in the table, and row numbers are numbers. In CSV and TSV an
-apostrophe stands before ids and class names that a spreadsheet would run as a formula (such as =A1, not
--1 or +1); the summary says how many.
+Writes id, label and, where the model has one, the probability of the second class, or of each of several, in the
+order of the table, which may be larger than memory; the file appears whole or not at all. Large tables go fastest
+from Parquet to Parquet: into one file (-o out.parquet), or into a folder of files (-o out), which all cores write,
+or the workers of a cluster. In CSV and TSV an apostrophe stands before ids and class names that a spreadsheet would
+run as a formula; the summary says how many.
 
 With --answers, rows that answers are about are predicted by features and answers together; the column
 n_answers says by how many of these (0: by features alone).

@@ -21,7 +21,7 @@ import numpy as np
 from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import is_log_record, log_answers, read_log
-from sdulearn.io.files import Location, as_text, is_location
+from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Cells, Sheet, by_plain_name, pair_columns, read_sheet
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
@@ -324,8 +324,7 @@ def _find_columns(
             raise InputError(
                 f"{path} has no column {quoted(name)} for {role}; its columns are {listed(map(shortened, header))}."
             )
-    if repeated := [name for name, count in Counter(header).items() if count > 1 and name]:
-        raise InputError(f"{path} has two columns named {quoted(repeated[0])}. Rename or remove one of them.")
+    check_repeated(path, [name for name in header if name])
     by_name = by_plain_name(header)
     found = dict(given)
     ends = pair_columns(header)

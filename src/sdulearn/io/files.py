@@ -21,7 +21,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sdulearn.errors import FileError, InputError, MissingFileError
+from sdulearn.errors import FileError, InputError, MissingFileError, quoted
 
 Location = str | PathLike[str]
 
@@ -168,6 +168,12 @@ def _delimiter(lines: Sequence[str], name: str) -> str:
         width, number = widths.most_common(1)[0] if widths else (1, 0)
         score[mark] = number, width
     return max(score, key=score.__getitem__)
+
+
+def check_repeated(name: str, names: Sequence[str]) -> None:
+    """Refuse columns of one name."""
+    if repeated := [column for column, count in Counter(names).items() if count > 1]:
+        raise InputError(f"{name} has two columns named {quoted(repeated[0])}. Rename or remove one of them.")
 
 
 def column_names(header: Sequence[object]) -> list[str]:

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.excel import read_workbook
-from sdulearn.io.files import Location, decoded, file_format, is_location, read_bytes, text_head
+from sdulearn.io.files import Location, check_repeated, decoded, file_format, is_location, read_bytes, text_head
 from sdulearn.io.tables import read_whole
 from sdulearn.types import Frame
 
@@ -109,8 +108,7 @@ def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
             f"{type(frame).__name__}."
         )
     names = list(getattr(frame, "column_names", None) or frame.columns)
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"There are two columns named {quoted(str(repeated[0]))}. Rename or remove one of them.")
+    check_repeated("the frame", list(map(str, names)))
     columns = [frame[name] for name in names]
     lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
     return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))

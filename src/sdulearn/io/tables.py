@@ -12,7 +12,6 @@ import csv
 import gzip
 import io
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from sdulearn.io.files import (
     HEAD_LINES,
     Location,
     cannot_open,
+    check_repeated,
     decoded,
     file_format,
     is_location,
@@ -160,7 +160,7 @@ def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: in
             raise InputError(f"{path} is empty. Its first line must name the columns.")
         lines = io.StringIO(decoded(path, b"".join(first)), newline="")
         mark, above, end, names = text_head(list(lines), name, skip_rows)
-    _check_repeated(path, names)
+    check_repeated(path, names)
     types = dict.fromkeys(names, require("pyarrow", "files").string())
     parts = (partial(_numbered, partial(_text_rows, path, mark, end, tuple(names))),)
     return Table(path, name, types, parts, mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
@@ -177,14 +177,9 @@ def read_whole(source: Location | Frame) -> ArrowTable:
 
 
 def _held(name: str, file_format: str, table: ArrowTable) -> Table:
-    _check_repeated(name, table.column_names)
+    check_repeated(name, table.column_names)
     types = dict(zip(table.column_names, table.schema.types, strict=True))
     return Table(name, file_format, types, (partial(_numbered, partial(_held_rows, table)),), table.num_rows)
-
-
-def _check_repeated(name: str, names: Sequence[str]) -> None:
-    if repeated := [column for column, count in Counter(names).items() if count > 1]:
-        raise InputError(f"{name} has two columns named {quoted(repeated[0])}. Rename one of them.")
 
 
 def _numbered(
@@ -308,7 +303,7 @@ def _opened(path: str) -> Any:
 
 def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
     """Add a file's columns; a column that is empty in one file takes its type from another."""
-    _check_repeated(str(file), schema.names)
+    check_repeated(str(file), schema.names)
     if types and (odd := set(types) ^ set(schema.names)):
         raise InputError(
             f"{file} does not have the same columns as the files before it: {quoted(min(odd))} is only in one of "
