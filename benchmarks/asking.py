@@ -1,12 +1,12 @@
 """How many answers it takes when the questions are chosen: the linked design against labels and random pairs.
 
-    python benchmarks/asking.py two wrong more speed --draws 20
+    python benchmarks/asking.py two wrong match match-wrong interval speed --draws 20
 
 Each part measures what is not in the file of results yet, and the tables of docs/asking.md are written from all of
 it. Points: 2,000 of a set (two thirds, if it is smaller), accuracy on up to 2,000 others. Two classes are named the
 better way (those of labels, too), more than two by the majority of the points known to be in each, as a person would
 name them. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2), in its folder multi those with more
-classes.
+classes, in its folder text clinc150.csv.bz2 (columns text and domain), and mnist10k.npz (X and y).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from pages import table, write_between
 from paper import load_benchmark
@@ -35,6 +36,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn.asking import Asker, ask
 from sdulearn.errors import NothingToAskError
+from sdulearn.text_columns import TextFeatures
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[1]
@@ -42,25 +44,35 @@ PAGE = ROOT / "docs" / "asking.md"
 PICTURE = ROOT / "docs" / "_static" / "asking.svg"
 RESULTS = ROOT / "benchmarks" / "asking.jsonl"
 TWO = ("adult", "banana", "codrna", "ijcnn1", "magic", "phishing", "phoneme", "spambase", "w8a", "waveform")
-MORE = ("digits", "satimage", "segment", "penbased", "texture", "vowel")
+MULTI = ("satimage", "segment", "penbased", "texture", "vowel")
+MATCH = ("clinc150", "mnist", "digits", *MULTI)
 PRIORS = (0.5, 0.7)
 SIZES = (25, 50, 100, 200)
 REPORTED = (50, 200)
-MORE_SIZES = (100, 300, 1000)
+MATCH_SIZES = (100, 300, 1000)
+INTERVAL_SETS = ("digits", "satimage", "segment", "penbased", "vowel")
+INTERVAL_SIZES = (60, 100, 200)
 N_POINTS = 2000
 WRONG = 0.1
-RIVAL_SETS = (*MORE, "iris")
+RIVAL_SETS = ("digits", *MULTI, "iris")
 RIVAL_SIZES = (50, 100, 200, 400)
 RIVAL_POINTS = 600
 RIVAL_SECONDS = 120
 
 
 def load(name):
-    """Rows and classes of a set."""
+    """Rows, or texts, and classes of a set."""
+    folder = Path(os.environ["SDULEARN_DATA"])
     if name in ("digits", "iris"):
         return {"digits": load_digits, "iris": load_iris}[name](return_X_y=True)
-    if name in MORE:
-        X, y = load_svmlight_file(str(Path(os.environ["SDULEARN_DATA"]) / "multi" / f"{name}.svm.bz2"))
+    if name == "clinc150":
+        table = pd.read_csv(folder / "text" / "clinc150.csv.bz2")
+        return table["text"].to_numpy(), table["domain"].to_numpy()
+    if name == "mnist":
+        with np.load(folder / "mnist10k.npz") as file:
+            return file["X"].astype(float), file["y"]
+    if name in MULTI:
+        X, y = load_svmlight_file(str(folder / "multi" / f"{name}.svm.bz2"))
     else:
         X, y = load_benchmark(name)
     return (X.toarray() if sparse.issparse(X) else np.asarray(X)), np.asarray(y).astype(int)
@@ -80,23 +92,52 @@ def split_by_prior(y, prior, rng):
     return parts
 
 
+def fit_labels(X, y, cv):
+    """A softmax of standardised columns, with two classes or more, by cross-validation; None of one class alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return LogisticRegressionCV(cv=cv, max_iter=1000, use_legacy_attributes=False).fit(X, y)
+        except ValueError:
+            # One class alone, among all labels or in a fold.
+            return None
+
+
 def label_accuracy(X, y, X_test, y_test, n, rng, wrong=0.0):
-    """Accuracy from n random labels."""
+    """Accuracy from n random labels of two classes."""
     chosen = rng.permutation(len(X))[:n]
     labels = y[chosen].copy()
     if wrong:
         labels = np.where(rng.random(n) < wrong, -labels, labels)
     scaler = StandardScaler().fit(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = LogisticRegressionCV(cv=5 if len(set(y)) == 2 else 3, max_iter=1000)
-        try:
-            model.fit(scaler.transform(X[chosen]), labels)
-        except ValueError:
-            # One class alone, among all labels or in a fold: the more frequent one is all that is known.
-            values, counts = np.unique(labels, return_counts=True)
-            return float(np.mean(y_test == values[np.argmax(counts)]))
-        return float(np.mean(model.predict(scaler.transform(X_test)) == y_test))
+    model = fit_labels(scaler.transform(X[chosen]), labels, 5)
+    if model is None:
+        return most_frequent(labels, y_test)
+    return float(np.mean(model.predict(scaler.transform(X_test)) == y_test))
+
+
+def most_frequent(labels, y_test):
+    """Accuracy of the most frequent class: all that is known from labels of one class."""
+    values, counts = np.unique(labels, return_counts=True)
+    return float(np.mean(y_test == values[np.argmax(counts)]))
+
+
+def softmax_accuracy(X, y, X_test, y_test, n, rng):
+    """Accuracy from n random labels of many classes, of columns standardised or as given, by cross-validation.
+
+    Match questions choose between the same two.
+    """
+    chosen = rng.permutation(len(X))[:n]
+    scalers = [StandardScaler(), StandardScaler(with_std=False)]
+    best = (-1.0, most_frequent(y[chosen], y_test))
+    for scaler in scalers:
+        Z = scaler.fit_transform(X)
+        size = Z.std()
+        model = fit_labels(Z[chosen] / size, y[chosen], 3)
+        if model is not None:
+            right = float(np.mean(model.predict(scaler.transform(X_test) / size) == y_test))
+            best = max(best, (float(np.max(model.scores_.mean(axis=0))), right))
+    return best[1]
 
 
 def better_way(model, X_test, y_test):
@@ -140,28 +181,37 @@ def match(y, left, choices, wrong, rng):
     return others[rng.integers(len(others))] if rng.random() < wrong else right
 
 
-def more_classes(name, seed, wrong=0.0):
-    """Accuracy and number of classes by match questions, with the number of classes to be found, and by labels."""
+def split(name, rng):
+    """Points and test points of a set, with classes from 0; texts are described as `ask --text` does it."""
     X, y = load(name)
     y = np.unique(y, return_inverse=True)[1]
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(X))
-    n_points = min(N_POINTS, 2 * len(X) // 3)
+    order = rng.permutation(len(y))
+    n_points = min(N_POINTS, 2 * len(y) // 3)
+    points = order[:n_points]
     test = order[n_points : n_points + N_POINTS]
-    X_test, y_test = X[test], y[test]
-    X, y = X[order[:n_points]], y[order[:n_points]]
+    if name != "clinc150":
+        return X[points], y[points], X[test], y[test]
+    features, described = TextFeatures.fit("text", X[points].tolist())
+    return described, y[points], features.transform(X[test].tolist())[0], y[test]
+
+
+def match_questions(part, name, seed):
+    """Accuracy and number of classes by match questions, with the number of classes to be found, and by labels."""
+    wrong = WRONG if part == "match wrong" else 0.0
+    sizes = INTERVAL_SIZES if part == "interval" else MATCH_SIZES
+    rng = np.random.default_rng(seed)
+    X, y, X_test, y_test = split(name, rng)
     n_classes = len(set(y.tolist()))
-    found = {"part": "match wrong" if wrong else "match", "name": name, "seed": seed, "true": n_classes}
+    found = {"part": part, "name": name, "seed": seed, "true": n_classes}
     spoiled = np.where(rng.random(len(y)) < wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y)
-    for n in MORE_SIZES:
-        chosen = rng.permutation(n_points)[:n]
-        found[f"labels {n}"] = label_accuracy(X[chosen], spoiled[chosen], X_test, y_test, n, rng)
+    for n in sizes if part != "interval" else ():
+        found[f"labels {n}"] = softmax_accuracy(X, spoiled, X_test, y_test, n, rng)
     asker = Asker(X, n_classes="auto", random_state=seed)
-    for n in range(1, max(MORE_SIZES) + 1):
+    for n in range(1, max(sizes) + 1):
         with contextlib.suppress(NothingToAskError):
             question = asker.next()
             asker.tell(question, match(y, question.left, question.choices, wrong, rng))
-        if n in MORE_SIZES:
+        if n in sizes:
             names = {one.number: np.bincount(y[list(one.examples)]).argmax() for one in asker.classes()}
             # Two classes are called -1 and +1.
             names |= {-1: names[2]} if len(names) == 2 else {}
@@ -219,28 +269,22 @@ def rivals(name, seed, python):
     return found
 
 
-def speed(n_points, seed, n_features=50, n_questions=200):
-    """Milliseconds until the next question is there, after both answers to the last one were worked out."""
+def speed(n_classes, seed, n_points=100_000, n_features=50, n_questions=200):
+    """Milliseconds of processor time until the next question is there, without working ahead."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_points, n_features))
-    y = X @ rng.normal(size=n_features) + rng.normal(size=n_points) > 0
-    asker = Asker(X, random_state=seed)
+    logits = X @ rng.normal(size=(n_features, n_classes)) + rng.gumbel(size=(n_points, n_classes))
+    y = logits.argmax(axis=1)
+    asker = Asker(X, n_classes=n_classes, random_state=seed)
     waits = []
-    works = []
     for _ in range(n_questions):
-        began = time.perf_counter()
+        began = time.process_time()
         question = asker.next()
-        waits.append(time.perf_counter() - began)
-        began = time.perf_counter()
-        asker.prepare(question)
-        works.append(time.perf_counter() - began)
-        asker.tell(question, bool(y[question.left] == y[question.right]))
-    found = {"part": "speed", "name": f"{n_points:,}", "seed": seed}
-    return found | {
-        "wait": 1000 * float(np.quantile(waits, 0.99)),
-        "work": 1000 * float(np.median(works)),
-        "slowest": 1000 * max(works),
-    }
+        waits.append(1000 * (time.process_time() - began))
+        said = match(y, question.left, question.choices, 0.0, rng)
+        asker.tell(question, said if n_classes > 2 else said == 0)
+    found = {"part": "speed", "name": f"{n_classes} classes", "seed": seed}
+    return found | {"median": float(np.median(waits)), "p99": float(np.quantile(waits, 0.99)), "slowest": max(waits)}
 
 
 def jobs_of(parts, draws, seed, python):
@@ -250,14 +294,14 @@ def jobs_of(parts, draws, seed, python):
         yield from ((two_classes, (name, prior, s)) for s in seeds for name in TWO for prior in PRIORS)
     if "wrong" in parts:
         yield from ((two_classes, (name, prior, s, WRONG)) for s in seeds for name in TWO for prior in PRIORS)
-    if "more" in parts:
-        yield from ((more_classes, (name, s)) for s in seeds for name in MORE)
-        yield from ((more_classes, (name, s, WRONG)) for s in seeds for name in MORE)
+    for part, names in (("match", MATCH), ("match wrong", MATCH), ("interval", INTERVAL_SETS)):
+        if part.replace(" ", "-") in parts:
+            yield from ((match_questions, (part, name, s)) for s in seeds for name in names)
     if python is not None:
         yield from ((rivals, (name, s, python)) for s in seeds for name in RIVAL_SETS)
         yield from ((transduced, (name, s)) for s in seeds for name in RIVAL_SETS)
     if "speed" in parts:
-        yield from ((speed, (n, seed)) for n in (100_000, 1_000_000))
+        yield from ((speed, (n, s)) for s in seeds for n in (2, 10))
 
 
 def key_of(row):
@@ -267,12 +311,13 @@ def key_of(row):
 def job_key(function, arguments):
     if function is two_classes:
         return "wrong" if len(arguments) == 4 else "two", *arguments[:3]
-    if function is more_classes:
-        return "match wrong" if len(arguments) == 3 else "match", arguments[0], None, arguments[1]
+    if function is match_questions:
+        part, name, seed = arguments
+        return part, name, None, seed
     if function is not speed:
         part = {rivals: "rivals", transduced: "transduced"}[function]
         return part, arguments[0], None, arguments[1]
-    return "speed", f"{arguments[0]:,}", None, arguments[1]
+    return "speed", f"{arguments[0]} classes", None, arguments[1]
 
 
 def read_results():
@@ -343,27 +388,57 @@ def wrong_lines(results):
     return ["", words, "", *table(head, rows)]
 
 
-def more_lines(results):
-    """More than two classes, whose number is to be found."""
+def match_lines(results):
+    """Many classes, whose number is to be found, beside as many labels."""
     lines = []
-    for part, title in (("match", "Match questions"), ("match wrong", f"The same, {WRONG:.0%} wrong")):
+    head = ["set", "answers n", "n match", "n labels", "difference", "classes", "found, a draw each"]
+    for part, title in (
+        ("match", "Match questions"),
+        ("match wrong", f"The same, {WRONG:.0%} of answers and labels wrong"),
+    ):
+        rows = []
+        gains = []
+        right = 0
         groups = by_row(results, part)
-        rows = [
-            [
-                name,
-                str(n),
-                f"{mean(found, f'match {n}'):.1f}",
-                f"{mean(found, f'labels {n}'):.1f}",
-                str(found[0]["true"]),
-                ", ".join(str(row[f"classes {n}"]) for row in found),
-                f"{np.mean(covered(found, n, 'match')):.0%}",
-            ]
-            for (name, _), found in groups.items()
-            for n in MORE_SIZES
-        ]
-        head = ["set", "answers n", "n match", "n labels", "classes", "found, a draw each", "interval covers"]
-        lines += ["", f"{title}:", "", *table(head, rows)] if rows else []
+        for (name, _), found in groups.items():
+            for n in MATCH_SIZES:
+                differences = [100 * (row[f"match {n}"] - row[f"labels {n}"]) for row in found]
+                gains.append(np.mean(differences))
+                numbers = [row[f"classes {n}"] for row in found]
+                right += all(number == found[0]["true"] for number in numbers)
+                error = np.std(differences, ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
+                cells = [f"{mean(found, f'match {n}'):.1f}", f"{mean(found, f'labels {n}'):.1f}"]
+                cells += [f"{gains[-1]:+.1f} ± {error:.1f}", str(found[0]["true"]), ", ".join(map(str, numbers))]
+                rows.append([name, str(n), *cells])
+        if not rows:
+            continue
+        draws = min(len(found) for found in groups.values())
+        words = (
+            f"{title}, draws a row: {draws} or more. They are above as many labels by {np.mean(gains):+.1f} points on "
+            f"average and not below by more than 1 point in {sum(gain >= -1 for gain in gains)} of {len(gains)} rows; "
+            f"all classes are found, and none too many, in all draws of {right} rows:"
+        )
+        lines += ["", words, "", *table(head, rows)]
     return lines
+
+
+def interval_lines(results):
+    """How often the interval of the accuracy holds the true one, of many classes."""
+    groups = by_row(results, "interval")
+    every = [row for found in groups.values() for row in found]
+    if not every:
+        return []
+    rows = []
+    for name, found in [*((name, found) for (name, _), found in groups.items()), ("all", every)]:
+        cells = []
+        for n in INTERVAL_SIZES:
+            bias = 100 * np.mean([row[f"interval {n}"][0] - row[f"match {n}"] for row in found])
+            width = 100 * np.mean([row[f"interval {n}"][2] - row[f"interval {n}"][1] for row in found])
+            cells.append(f"{np.mean(covered(found, n, 'match')):.0%} ({bias:+.1f}, {width:.0f})")
+        rows.append([name, str(len(found)), *cells])
+    head = ["set", "draws", *(f"{n} answers" for n in INTERVAL_SIZES)]
+    words = "How often the 95% interval of the accuracy holds the true one (estimate less truth, width, in points):"
+    return ["", words, "", *table(head, rows)]
 
 
 def area(rows, method, sizes):
@@ -405,13 +480,16 @@ def rival_lines(results):
 
 
 def speed_lines(results):
-    groups = by_row(results, "speed")
     rows = [
-        [name, *(f"{found[-1][kind]:.0f}" for kind in ("wait", "work", "slowest"))]
-        for (name, _), found in groups.items()
+        [
+            name,
+            str(len(found)),
+            *(f"{np.median([row[kind] for row in found]):.0f}" for kind in ("median", "p99", "slowest")),
+        ]
+        for (name, _), found in by_row(results, "speed").items()
     ]
-    head = ["points x 50 columns", "wait for the next question, p99", "working ahead, median", "slowest"]
-    return ["", "Milliseconds a question, 200 questions:", "", *table(head, rows)] if rows else []
+    words = "Milliseconds of processor time to the next question, of 200, without working ahead (100,000 points x 50):"
+    return ["", words, "", *table(["", "draws", "median", "p99", "slowest"], rows)] if rows else []
 
 
 def draw_curves(results):
@@ -433,7 +511,7 @@ def draw_curves(results):
 
 
 def write_page(results):
-    lines = [*two_lines(results), *wrong_lines(results), *more_lines(results)]
+    lines = [*two_lines(results), *wrong_lines(results), *match_lines(results), *interval_lines(results)]
     lines += [*rival_lines(results), *speed_lines(results)]
     write_between(PAGE, "asking", ["", *lines, ""])
     if by_row(results, "two"):
@@ -442,7 +520,7 @@ def write_page(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="two, wrong, more, speed")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="two, wrong, match, match-wrong, interval, speed")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--seed", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=1)

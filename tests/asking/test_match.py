@@ -39,7 +39,7 @@ def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_di
     answers = tuple(one for one in state.answers if one.picked in founders | {None} and len(one.choices) > 1)
     assert len(answers) > 60
     seeds = tuple((members[0],) for members in state.classes.members.values())
-    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0), None, seeds)
+    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), None, seeds)
     p = np.exp(right.log_probabilities(right.known))
     theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
     assert np.abs(p - theirs).max() < 0.1
@@ -51,7 +51,8 @@ def test_columns_as_given_are_one_of_the_ways_to_penalise(matcher):
     X = rng.normal(size=(300, 4)) * [10, 3, 1, 0.1] + 5
     points = Points(X, rng)
     given = points.coordinates(np.arange(300)) @ points.stretch(AS_GIVEN)
-    np.testing.assert_allclose(given, (X - points.mean) / np.sqrt(np.mean(points.scale**2)), atol=1e-8)
+    scaled = (X - points.mean) / np.sqrt(np.mean(points.scale**2))
+    np.testing.assert_allclose(given @ given.T, scaled @ scaled.T, atol=1e-8)
     # Principal components: the first tell the classes, the many small ones are noise.
     centres = np.column_stack([10 * np.eye(4), np.zeros((4, 30))])
     X, y = make_blobs(400, centers=centres, cluster_std=2.0, random_state=0)
@@ -101,6 +102,25 @@ def test_most_answers_about_a_point_decide():
     assert MatchState(points, (*opened, first, followed[0]._replace(choices=(100, 50))), None)._has_contradictions
 
 
+def test_what_opened_a_class_is_asked_again_once_an_answer_was_wrong():
+    """One "none" in error splits a class in two, for good."""
+    X, _ = load_iris(return_X_y=True)
+    right = [Answer(50, (0,), "none"), Answer(100, (0, 50), "none"), Answer(1, (100, 0, 50), 1)]
+
+    def go_on(*answers):
+        numbered = [one._replace(number=k, kind="linked") for k, one in enumerate([*right, *answers], start=1)]
+        return Asker(X, n_classes="auto", answers=numbered, random_state=0)
+
+    assert go_on().next().kind != "doubtful"
+    asker = go_on(Answer(1, (100, 0, 50), 0))
+    for left, choices, said in ((50, (0,), "none"), (100, (0, 50), 0), (100, (0, 50), 0)):
+        question = asker.next()
+        assert question[:3] == (left, choices, "doubtful")
+        asker.tell(question, said)
+    assert asker.next().kind != "doubtful"
+    assert [sorted(one.examples) for one in asker.classes()] == [[0, 1, 100], [50]]
+
+
 def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
     """Points judged by models of all other answers were: where one is known, no other near it was asked about."""
     X, y = load_digits(return_X_y=True)
@@ -125,10 +145,10 @@ def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
 def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong_digits):
     state = wrong_digits[0]._now
     moved = [
-        MatchState(state.points, state.answers, None, Settings(penalty, 0.0)).choose_settings().penalty
+        MatchState(state.points, state.answers, None, Settings(penalty, 0.0)).next_settings.penalty
         for penalty in (0.03, 30.0)
     ]
-    assert moved[0] <= 0.1
-    assert moved[1] >= 10.0
+    assert moved[0] <= 0.3
+    assert moved[1] >= 3.0
     again = Asker(state.points.X, n_classes="auto", answers=list(state.answers), random_state=0)
     assert again._now.settings == state.settings

@@ -98,6 +98,15 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
         assert set(asked[begin:end]) <= set(range(begin, end))
 
 
+def test_links_to_pictures_are_shown_and_no_features(call, refused, table, log, tmp_path):
+    linked = tmp_path / "linked.csv"
+    pd.read_csv(table).drop(columns="note").assign(picture="https://example.org/a.png").to_csv(linked, index=False)
+    command = ("ask", linked, "-o", log, "--image", "picture", "--oracle", "label", "--questions", 3)
+    assert "is a link: download it" in refused(*command)
+    assert call(*command, "--drop", "picture") == 0
+    assert len(read_log(log).answers) == 3
+
+
 def test_a_log_without_kinds_is_gone_on_with(call, table, log):
     """None of its answers is known to be random, so the next ones are, but for those that check answers."""
     call("ask", table, "-o", log, "--oracle", "label", "--questions", 8, *SHOWN, "--seed", 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from threading import RLock
 from typing import Any
 
@@ -55,6 +54,8 @@ DESIGNS = {"linked": next_linked, "match": next_linked, "random": next_random}
 # Penalty and power are chosen anew when the number of answers has grown by this factor.
 _FIRST_CHOICE = 12
 _GROWTH = 1.5
+# A fit starts from the model of so many answers less, at most.
+_START_EVERY = 8
 # States that are kept: those after each possible answer to some questions.
 _KEPT = 16
 # The number of questions that stay aside; then the oldest may come again.
@@ -166,19 +167,18 @@ class Asker:
         self._skipped: list[Question] = []
         self._state_type = MatchState if self.design == "match" else State
         self._states: dict[Key, State] = {}
-        self._settings: dict[Key, Settings] = {}
+        self._stages: dict[Key, State] = {}
         self._lock = RLock()
 
     def __repr__(self) -> str:
         return f"Asker(design={self.design!r}, n_classes={self.n_classes!r}), {self.n_answers} answers"
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """In a notebook it asks: with buttons, or in words where ipywidgets is not installed."""
+        """In a notebook it asks; where anywidget is not installed, it says so."""
         try:
             return QuestionCell(self, self._X)._repr_mimebundle_(**options)
         except MissingExtraError as error:
-            words = [escape(repr(self)), f"Buttons: {escape(str(error))}"]
-            return {"text/plain": repr(self), "text/html": "".join(f"<p>{each}</p>" for each in words)}
+            return {"text/plain": f"{self!r}. To answer here: {error}"}
 
     def next(self, annotator: str | None = None) -> Question:
         """The question to ask now: the same one until it is answered.
@@ -469,7 +469,7 @@ class Asker:
         """
         answers = tuple(self._answers)
         if self.design == "match":
-            stages = [self._state(answers[:n]) for n in stage_sizes(len(answers))]
+            stages = [self._stage(answers[:n]) for n in stage_sizes(len(answers))]
             return match_accuracy(self._state(answers), stages, confidence)
         if self.design == "linked":
             return linked_accuracy(self._state(answers), confidence)
@@ -542,11 +542,11 @@ class Asker:
             return []
         found = list(self._now.doubtful) if self.design != "random" else []
         answers = [one for one in self._answers if one.sign]
-        ends, signs, *_ = as_pairs(answers)
+        ends, signs, _, places = as_pairs(answers)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []
         for contradiction in (*checks.disagreements, *checks.closure, *cycles):
-            found += [answers[k] for k in contradiction.answers]
+            found += [answers[places[k]] for k in contradiction.answers]
         return list({one.key: one for one in found}.values())[:most]
 
     def error_rate(self, annotator: str | None = None) -> float | None:
@@ -593,28 +593,34 @@ class Asker:
         key = _key(answers)
         found = self._states.get(key)
         if found is None:
-            settings = self._settings_for(answers)
-            found = self._state_with(answers, settings)
-            # A thread that prepares writes here, too.
-            with self._lock:
-                found = self._states.setdefault(key, found)
-                while len(self._states) > _KEPT:
-                    self._states.pop(next(iter(self._states)))
+            n = start_size(len(answers)) if self.design == "match" else 0
+            before = self._state(answers[:n]) if n else None
+            found = self._state_with(answers, self._settings_for(answers), before)
+        # A thread that prepares writes here, too.
+        with self._lock:
+            # What was used last goes last.
+            found = self._states.pop(key, found)
+            self._states[key] = found
+            while len(self._states) > _KEPT:
+                self._states.pop(next(iter(self._states)))
         return found
 
-    def _state_with(self, answers: tuple[RowAnswer, ...], settings: Settings) -> State:
-        return self._state_type(self._points, answers, self._limit, settings, self._flips.rate, self._seeds)
+    def _state_with(self, answers: tuple[RowAnswer, ...], settings: Settings, before: State | None = None) -> State:
+        return self._state_type(self._points, answers, self._limit, settings, self._flips.rate, self._seeds, before)
 
     def _settings_for(self, answers: tuple[RowAnswer, ...]) -> Settings:
         """Penalty and power by the answers up to the last stage, so that they change rarely."""
         sizes = stage_sizes(len(answers))
         if not sizes or self.design == "random":
             return self._state_type.FIRST
-        early = answers[: sizes[-1]]
-        key = _key(early)
-        if key not in self._settings:
-            self._settings[key] = self._state_with(early, self._settings_for(early)).choose_settings()
-        return self._settings[key]
+        return self._stage(answers[: sizes[-1]]).next_settings
+
+    def _stage(self, answers: tuple[RowAnswer, ...]) -> State:
+        """What the answers up to a stage say: all are kept, for the settings that they choose and for accuracies."""
+        key = _key(answers)
+        if key not in self._stages:
+            self._stages[key] = self._state_with(answers, self._settings_for(answers))
+        return self._stages[key]
 
     def _stack(
         self, answers: Sequence[RowAnswer], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
@@ -647,6 +653,12 @@ def stage_sizes(n_answers: int) -> list[int]:
         sizes.append(n)
         n = int(np.ceil(_GROWTH * n))
     return sizes
+
+
+def start_size(n_answers: int) -> int:
+    """Number of answers whose model a fit with the same settings starts from, or 0."""
+    first = 1 + max(stage_sizes(n_answers), default=n_answers)
+    return first + (n_answers - first - 1) // _START_EVERY * _START_EVERY if n_answers > first else 0
 
 
 def _key(answers: Sequence[RowAnswer]) -> Key:

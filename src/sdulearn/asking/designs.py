@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import Question, RowAnswer
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Mask
 
@@ -87,7 +87,7 @@ def next_linked(turn: Turn) -> Question:
 
 def _by_priority(turn: Turn) -> list[Callable[[Turn], Question | None]]:
     """What to ask, the first that is possible."""
-    chosen: list[Callable[[Turn], Question | None]] = []
+    chosen: list[Callable[[Turn], Question | None]] = [_confirm] if turn.match else []
     checks = {"repeat": _repeat, "doubtful": _doubtful}
     if not turn.match:
         checks["triangle"] = _triangle
@@ -250,10 +250,20 @@ def _triangle(turn: Turn) -> Question | None:
     return None if any(one.asked == question.asked for one in turn.state.answers) else question
 
 
+def _confirm(turn: Turn) -> Question | None:
+    """An answer that opened a class, again: a wrong one splits a class in two."""
+    return _again(turn, turn.state.unconfirmed)
+
+
 def _doubtful(turn: Turn) -> Question | None:
-    """The answer least likely to be right, asked three times at most."""
+    """The answer least likely to be right, again."""
+    return _again(turn, turn.state.doubtful)
+
+
+def _again(turn: Turn, answers: Sequence[RowAnswer]) -> Question | None:
+    """The question of the first of some answers, asked three times at most."""
     times = Counter(one.asked for one in turn.state.answers)
-    for one in turn.state.doubtful:
+    for one in answers:
         if times[one.asked] < 3 and one.asked not in turn.waiting:
             return turn.ask(one.left, one.choices, "doubtful")
     return None

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
     from sdulearn.joint.estimators import PairLogisticRegression
 
+# So many points are judged by late models alone.
+_ENOUGH_LATE = 30
 # Points that a class is known by.
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
@@ -116,20 +118,23 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
     """Accuracy by the random sample, each point judged by the last of some models before its answer.
 
     A model of all other answers would do worse at it than at a new point: where one point is known,
-    the design asks about no other near it. What the model gained since is added, by its own probabilities.
+    the design asks about no other near it. What the model gained since is added, by its own probabilities; where
+    there are enough points without them, those that were judged by models of few answers do not count.
     """
     sample = random_sample(now)
     asked = {one.left: k for k, one in reversed(list(enumerate(now.answers)))}
     sizes = [len(one.answers) for one in stages]
     stage = np.searchsorted(sizes, [asked.get(point, -1) for point in now.known[sample].tolist()], side="right") - 1
-    sample = sample[stage >= 0]
-    stage = stage[stage >= 0]
+    late = int(np.searchsorted(sizes, len(now.answers) / 3))
+    counted = stage >= (late if np.sum(stage >= late) >= _ENOUGH_LATE else 0)
+    sample = sample[counted]
+    stage = stage[counted]
     _refuse_few(len(sample), len(now.numbers))
     predicted = np.empty(len(sample), dtype=np.intp)
     gains = np.empty(len(sample))
     for k in np.unique(stage):
         points = now.known[sample[stage == k]]
-        predicted[stage == k] = _columns_now(now, stages[k])[stages[k].log_probabilities(points).argmax(axis=1)]
+        predicted[stage == k] = now.columns_of(stages[k])[stages[k].log_probabilities(points).argmax(axis=1)]
         gains[stage == k] = _gain(now, stages[k])
     return _estimate(now, sample, predicted, confidence, gain=float(gains.mean()))
 
@@ -181,14 +186,8 @@ def _gain(now: State, half: State) -> float:
     best = p.max(axis=1)
     if half.model is None:
         return float(np.mean(best) - p.mean(axis=0).max())
-    before = _columns_now(now, half)[half.of_candidates.argmax(axis=1)]
+    before = now.columns_of(half)[half.of_candidates.argmax(axis=1)]
     return float(np.mean(best - p[np.arange(len(p)), before]))
-
-
-def _columns_now(now: State, before: State) -> Indices:
-    """Column that each class of earlier answers has now, by its founder."""
-    founders = [before.classes.members[number][0] for number in before.numbers]
-    return np.array([now.numbers.index(now.classes.label.get(point, now.numbers[0])) for point in founders])
 
 
 def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
@@ -197,8 +196,9 @@ def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
     order = class_order(state)
     model = copy(state.estimator)
     turn = (points.axes @ points.stretch(state.settings.power)) / points.scale[:, None]
-    model.coef_ = model.coef_ @ turn.T
-    model.intercept_ = model.intercept_ - model.coef_ @ points.mean
+    sharpness = state.settings.sharpness
+    model.coef_ = sharpness * model.coef_ @ turn.T
+    model.intercept_ = sharpness * model.intercept_ - model.coef_ @ points.mean
     model.covariance_power = max(state.settings.power, 0.0)
     model.n_features_in_ = model.coef_.shape[1]
     if len(order) > 2:

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
 from sdulearn.asking.points import AS_GIVEN
@@ -38,7 +38,9 @@ from sdulearn.types import Array, Estimator, Indices, Mask
 # To choose from, the largest penalty first; columns standardised, or as they are given.
 _PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 _POWERS = (0.0, AS_GIVEN)
-_FOLDS = 3
+_FOLDS = 5
+# Logarithms of the least and the largest factor of the logits.
+_SHARPNESS = (-4.0, 1.0)
 # So many falls of the held-out likelihood in a row end the search.
 _FALLS = 2
 _OPTIONS = {"maxiter": 500, "gtol": 1e-3, "ftol": 1e-7}
@@ -66,21 +68,25 @@ def fit_softmax(Z: Array, log_likelihood: Array, penalty: float, start: Softmax 
     """Minimise -sum_i log sum_k p(k | z_i) L_i(k) + penalty / 2 |coef|^2, from a start or zero."""
     n_classes = log_likelihood.shape[1]
     rows = np.column_stack([Z, np.ones(len(Z))])
-    likelihood = np.exp(log_likelihood)
+    columns = np.ascontiguousarray(rows.T)
+    # One row a class: sums over classes are then sums of long rows.
+    likelihood = np.exp(log_likelihood.T)
     # The intercept is free but for what makes it unique.
     ridge = np.full(rows.shape[1], penalty)
     ridge[-1] = 1e-8
 
     def value_and_gradient(w: Array) -> tuple[float, Array]:
         W = w.reshape(n_classes, -1)
-        logits = rows @ W.T
-        logits -= logits.max(axis=1, keepdims=True)
-        p = np.exp(logits)
-        p /= p.sum(axis=1, keepdims=True)
+        p = W @ columns
+        p -= p.max(axis=0)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
         joint = p * likelihood + _TINY
-        total = joint.sum(axis=1, keepdims=True)
+        total = joint.sum(axis=0)
+        joint /= total
+        p -= joint
         penalised = ridge * W
-        gradient = (p - joint / total).T @ rows + penalised
+        gradient = p @ rows + penalised
         return float(np.vdot(penalised, W) / 2 - np.log(total).sum()), gradient.ravel()
 
     W = np.zeros((n_classes, rows.shape[1])) if start is None else np.column_stack([start.coef, start.intercept])
@@ -92,6 +98,7 @@ def fit_softmax(Z: Array, log_likelihood: Array, penalty: float, start: Softmax 
 class MatchState(State):
     """The answers to match questions, and what they say."""
 
+    N_FOLDS = 5
     FIRST = Settings(1.0, 0.0)
 
     @cached_property
@@ -124,25 +131,31 @@ class MatchState(State):
         return [k for k in places if not _is_right(self.answers[k], best, found)]
 
     @cached_property
-    def _has_contradictions(self) -> bool:
+    def _balance(self) -> dict[int, int]:
+        """Answers for the class of each known point less those against it."""
         label = self.classes.label
-        known = ((label.get(point), places) for point, places in self._by_point.items())
-        return any(
-            number is not None and not _is_right(self.answers[k], number, self.classes)
-            for number, places in known
-            for k in places
-        )
+        known = ((point, [self.answers[k] for k in self._by_point.get(point, ())]) for point in label)
+        return {
+            point: sum(2 * _is_right(one, label[point], self.classes) - 1 for one in about) for point, about in known
+        }
+
+    @cached_property
+    def _has_contradictions(self) -> bool:
+        return any(balance < len(self._by_point.get(point, ())) for point, balance in self._balance.items())
 
     @cached_property
     def trusted(self) -> set[int]:
         """Points that may stand for a class: founders, and those two more answers for than against."""
-        trusted = {members[0] for members in self.classes.members.values()}
-        for point, places in self._by_point.items():
-            number = self.classes.label.get(point)
-            right = sum(_is_right(self.answers[k], number, self.classes) for k in places)
-            if number is not None and 2 * right - len(places) >= 2:
-                trusted.add(point)
-        return trusted
+        founders = {members[0] for members in self.classes.members.values()}
+        return founders | {point for point, balance in self._balance.items() if balance >= 2}
+
+    @cached_property
+    def unconfirmed(self) -> list[RowAnswer]:
+        """Where answers are wrong: those that opened a class, until two more speak for it, or one more against it."""
+        founders = [members[0] for members in self.classes.members.values()] if self.error else []
+        return [
+            self.answers[self._by_point[one][0]] for one in founders if one in self._by_point and self._balance[one] < 2
+        ]
 
     @cached_property
     def error_rates(self) -> dict[int, float]:
@@ -204,8 +217,18 @@ class MatchState(State):
         if len(columns) < 2:
             return Fitted(None, columns.tolist())
         Z = self._stretched(self.points.coordinates(self.known[used]))
-        model = fit_softmax(Z, self.log_likelihood[np.ix_(used, columns)], self.settings.penalty)
+        start = None if self._start is None else Softmax(self._start.coef[columns], self._start.intercept[columns])
+        model = fit_softmax(Z, self.log_likelihood[np.ix_(used, columns)], self.settings.penalty, start)
         return Fitted(model, columns.tolist())
+
+    @cached_property
+    def _start(self) -> Softmax | None:
+        """The model of earlier answers, its classes as they are numbered now."""
+        if self.before is None or self.before.model is None:
+            return None
+        found = np.zeros((len(self.numbers), self.before.model.coef.shape[1] + 1))
+        found[self.columns_of(self.before)] = np.column_stack([self.before.model.coef, self.before.model.intercept])
+        return Softmax(found[:, :-1], found[:, -1])
 
     @cached_property
     def is_held_out(self) -> Mask:
@@ -244,7 +267,8 @@ class MatchState(State):
         places = [k for point in self.known.tolist() for k in self._by_point.get(point, ())]
         return [self.answers[places[k]] for k in np.argsort(sure, kind="stable") if sure[k] < 0.5]
 
-    def choose_settings(self) -> Settings:
+    @cached_property
+    def next_settings(self) -> Settings:
         """Penalty, near an earlier one, power and error rates by the likelihood of held-out points."""
         size = np.bincount(self.column)[self.column]
         order = np.lexsort((np.random.default_rng(0).permutation(len(size)), self.column))
@@ -253,28 +277,27 @@ class MatchState(State):
         fold[size < 2] = -1
         if len(self.numbers) < 2 or (fold >= 0).sum() < LEAST_KNOWN:
             return self.FIRST
-        near = 4 if self.settings != self.FIRST else np.inf
+        near = 12 if self.settings != self.FIRST else np.inf
         penalties = [one for one in _PENALTIES if 1 / near < one / self.settings.penalty < near]
-        found = [(*one, power) for power in _POWERS for one in self._held_out_by_penalty(power, fold, penalties)]
-        _, penalty, log_p, power = max(found, key=lambda one: one[0])
+        found = [one for power in _POWERS for one in self._by_penalty(power, fold, penalties)]
+        _, settings, logits = max(found, key=lambda one: one[0])
+        log_p = log_softmax(settings.sharpness * logits, axis=1)
         errors = self._estimated_errors(log_p, fold >= 0) if self.error else ()
-        return Settings(penalty, power, errors)
+        return settings._replace(errors=errors)
 
-    def _held_out_by_penalty(
-        self, power: float, fold: Indices, penalties: list[float]
-    ) -> list[tuple[float, float, Array]]:
-        """Held-out log likelihood, penalty and log probabilities, until the first falls."""
+    def _by_penalty(self, power: float, fold: Indices, penalties: list[float]) -> list[tuple[float, Settings, Array]]:
+        """Held-out log likelihood, settings and held-out logits, until the first falls."""
         Z = self.points.coordinates(self.known) @ self.points.stretch(power)
-        found: list[tuple[float, float, Array]] = []
+        found: list[tuple[float, Settings, Array]] = []
         models: list[Softmax | None] = [None] * _FOLDS
         for penalty in penalties:
-            log_p = np.zeros_like(self.log_likelihood)
+            logits = np.zeros_like(self.log_likelihood)
             for k in range(_FOLDS):
                 test = fold == k
                 models[k] = model = fit_softmax(Z[~test], self.log_likelihood[~test], penalty, models[k])
-                log_p[test] = log_softmax(model.decision_function(Z[test]), axis=1)
-            score = float(logsumexp((log_p + self.log_likelihood)[fold >= 0], axis=1).sum())
-            found.append((score, penalty, log_p))
+                logits[test] = model.decision_function(Z[test])
+            score, sharpness = _sharpened(logits[fold >= 0], self.log_likelihood[fold >= 0])
+            found.append((score, Settings(penalty, power, sharpness=sharpness), logits))
             if len(found) > _FALLS and max(one[0] for one in found) > max(one[0] for one in found[-_FALLS:]):
                 break
         return found
@@ -292,6 +315,19 @@ class MatchState(State):
             of_all = (sums.sum() + _SHRUNK_BY * _USUAL_ERROR) / (n.sum() + _SHRUNK_BY)
             rates = (sums + _SHRUNK_BY * of_all) / (n + _SHRUNK_BY)
         return tuple(np.clip(rates, LEAST_WRONG, _MOST_ERROR).tolist())
+
+
+def _sharpened(logits: Array, log_likelihood: Array) -> tuple[float, float]:
+    """Log likelihood of held-out points at the factor of their logits that makes it largest, and that factor."""
+    # Points that were chosen because a model is unsure of them would call for too large a penalty: with the factor it
+    # is judged by the order of the classes.
+
+    def loss(log_factor: float) -> float:
+        log_p = log_softmax(np.exp(log_factor) * logits, axis=1)
+        return -float(logsumexp(log_p + log_likelihood, axis=1).sum())
+
+    best = minimize_scalar(loss, bounds=_SHARPNESS, method="bounded", options={"xatol": 0.01})
+    return -float(best.fun), float(np.exp(best.x))
 
 
 def _is_right(one: RowAnswer, number: int | None, classes: Classes) -> bool:

@@ -61,9 +61,16 @@ class Points:
         With the power ``AS_GIVEN`` the columns have the scales in which they were given, not one each.
         """
         if power == AS_GIVEN:
-            return self.axes.T * (self.scale / np.sqrt(np.mean(self.scale**2)))
+            return self._as_given
         factor = (self.variances / self.variances.mean()) ** (power / 2)
         return np.diag(factor / np.sqrt(np.mean(self.variances * factor**2)))
+
+    @cached_property
+    def _as_given(self) -> Array:
+        """As many columns as axes, in which points are as far apart as in the columns as given."""
+        given = self.axes.T * (self.scale / np.sqrt(np.mean(self.scale**2)))
+        values, vectors = np.linalg.eigh(given @ given.T)
+        return vectors * np.sqrt(np.maximum(values, 0))
 
     @cached_property
     def distances(self) -> Array:

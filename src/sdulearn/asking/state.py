@@ -135,11 +135,12 @@ def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, ...], Counter[i
 
 
 class Settings(NamedTuple):
-    """Penalty beside the sum of losses, power of the covariance in it, and error rates."""
+    """How the model is fitted."""
 
-    penalty: float
-    power: float
+    penalty: float  # beside the sum of losses
+    power: float  # of the covariance in it
     errors: tuple[float, ...] = ()  # of annotators by their numbers, where match answers tell it
+    sharpness: float = 1.0  # factor of the logits, where match answers tell it
 
 
 class Fitted(NamedTuple):
@@ -162,6 +163,7 @@ class State:
     settings: Settings = FIRST  # of the model
     known_error: float | None = None  # error rate of the answers where it is known; None estimates it
     seeds: tuple[tuple[int, ...], ...] = ()  # points that are examples of the first classes
+    before: State | None = None  # earlier answers, whose model a fit starts from
 
     @cached_property
     def classes(self) -> Classes:
@@ -183,6 +185,12 @@ class State:
         """Column of the class of each known point."""
         place = {number: k for k, number in enumerate(self.numbers)}
         return np.array([place[number] for number in self.classes.label.values()], dtype=np.intp)
+
+    def columns_of(self, before: State) -> Indices:
+        """Column that each class of earlier answers has now, by its founder."""
+        label = self.classes.label
+        founders = [before.classes.members[number][0] for number in before.numbers]
+        return np.array([self.numbers.index(label.get(point, self.numbers[0])) for point in founders])
 
     @cached_property
     def asked(self) -> set[int]:
@@ -216,6 +224,11 @@ class State:
             if 2 * max(said.values(), default=0) - said.total() >= 2 and not trusted.isdisjoint(ends):
                 trusted |= ends
         return trusted
+
+    @cached_property
+    def unconfirmed(self) -> list[RowAnswer]:
+        """Answers that opened a class and are asked again; of two classes none."""
+        return []
 
     @cached_property
     def kinds(self) -> Counter[str]:
@@ -349,7 +362,7 @@ class State:
         log_p = np.full((len(coordinates), len(self.numbers)), NEVER)
         log_p[:, fitted.columns] = 0.0
         if fitted.model is not None:
-            decision = fitted.model.decision_function(self._stretched(coordinates))
+            decision = self.settings.sharpness * fitted.model.decision_function(self._stretched(coordinates))
             logits = decision if decision.ndim > 1 else np.outer(decision, [0, 1])
             log_p[:, fitted.columns] = log_softmax(logits, axis=1)
         return log_p
@@ -409,7 +422,8 @@ class State:
             labels[place[founder]] = name
         return AnswerGraph.from_answers(local, signs[inside], annotators=annotators[inside], labels=labels)
 
-    def choose_settings(self) -> Settings:
+    @cached_property
+    def next_settings(self) -> Settings:
         """Penalty and power by the evidence of the answers so far."""
         counts = Counter(one.sign for one in self.answers)
         if len(self.numbers) != 2 or min(counts[1], counts[-1]) == 0:

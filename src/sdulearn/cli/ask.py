@@ -96,7 +96,7 @@ def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
         type=names,
         default=(),
         metavar="COLUMN",
-        help="a column of picture files, which become features, or of links, which do not; several: A,B,...",
+        help="a column of picture files, which become features, or of links, which need --drop too; several: A,B,...",
     )
     shown.add_argument("--audio", metavar="COLUMN", help="a column of sound files, which are no features")
     shown.add_argument("--columns", type=names, default=(), metavar="A,B,...", help="columns side by side")
@@ -266,7 +266,8 @@ def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
     text = (arguments.text,) if arguments.text else ()
     shown = (*text, *arguments.image) if arguments.embedding else ()
     others = [name for name in (arguments.oracle, arguments.audio, *shown) if name]
-    given |= {"text": () if shown else text, "images": () if shown else arguments.image}
+    images = tuple(name for name in arguments.image if name not in arguments.drop)
+    given |= {"text": () if shown else text, "images": () if shown else images}
     return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
 
 
