@@ -107,11 +107,16 @@ class Survey:
 
     def pruned(self) -> Survey:
         """Without rows that are needed no more, where they are so many that it is worth a look."""
-        if sum(len(rows) - int(fixed.sum()) for rows, fixed, _ in self.kept) <= 2 * self.n_drawn + _SLACK:
+        if sum(len(rows) - int(fixed.sum()) for rows, fixed, _ in self.kept) <= 4 * self.n_drawn + _SLACK:
             return self
-        by_id = [found.rows[found.rows >= 0] for found in self.hits.values() if found.unique]
-        needed = np.unique(np.concatenate([self.lowest(self.n_drawn), *by_id]))
-        kept = [part for one in self.kept for part in _taken(*one, one[1] | np.isin(one[0], needed))]
+        marks = np.sort(scramble(self.rows))[: self.n_drawn]
+        by_id = np.concatenate([_NO_ROWS, *(found.rows for found in self.hits.values() if found.unique)])
+        kept = []
+        for rows, fixed, batch in self.kept:
+            mask = fixed | (scramble(rows) <= marks[-1] if len(marks) else False)
+            # They are all here, in their order.
+            mask[np.searchsorted(rows, by_id[(by_id >= rows[0]) & (by_id <= rows[-1])])] = True
+            kept += _taken(rows, fixed, batch, mask)
         return replace(self, kept=kept)
 
 
