@@ -395,26 +395,40 @@ def _best_setting(scores: Array) -> tuple[int, int]:
 
 
 def _class_scores(
-    problem: ClassProblem, path: list[Array], alphas: Sequence[float], covariance_power: float, known: Mask
+    problem: ClassProblem,
+    path: list[Array],
+    alphas: Sequence[float],
+    covariance_power: float,
+    known: Mask,
+    rough: bool = False,
 ) -> Array:
     """Mean log chance (n_temperatures, n_folds, n_alphas) of what each fold left out, given what it knows; or NaN.
 
-    A fold begins at the solution on everything and at that of a middle penalty, shrunk, and keeps the better one.
+    A fold begins at its neighbour's solution and at the one on everything, shrunk, and keeps the better one. Without
+    the second it would miss solutions that the path found; alone it would tell too much of the answers left out, but
+    for a rough comparison, of all penalties at once.
     """
-    middle, _ = _outwards(problem, alphas, covariance_power)
-    starts = [_SHRUNK * W for W in path]
-    starts += [starts[middle]] * len(alphas)
-    pen = np.column_stack([axis_penalty(problem.data.axes.variance, a, covariance_power) for a in alphas] * 2)
+    middle, others = _outwards(problem, alphas, covariance_power)
+    stages = [[(middle, middle)]]
+    stages += [[one for one in others if abs(one[0] - middle) == away] for away in range(1, len(alphas))]
+    shrunk = [_SHRUNK * W for W in path]
+    if rough:
+        stages = [[(i, middle) for i in range(len(alphas))]]
     scores = np.full((len(TEMPERATURES), known.shape[1], len(alphas)), np.nan)
     for k, shown in enumerate(steps(known.T, "folds")):
         answers = np.asarray(shown[problem.graph.ends].all(axis=1))
         part = problem.restricted(answers, shown)
         if not part.likelihood.n_answers > 0:
             continue
-        found = _descend_classes(part, pen, starts, _PATH_TOL, _FOLD_ITER)
-        for i in range(len(alphas)):
-            _, W = min(found[i :: len(alphas)], key=itemgetter(0))
-            scores[:, k, i] = _class_score(problem, part, W, ~answers, ~shown)
+        found = {middle: shrunk[middle]} if rough else {}
+        for stage in filter(None, stages):
+            starts = [shrunk[i] for i, _ in stage] + [found[near] for _, near in stage if near in found]
+            settings = [alphas[i] for i, _ in stage] * (len(starts) // len(stage))
+            pen = np.column_stack([axis_penalty(problem.data.axes.variance, a, covariance_power) for a in settings])
+            minima = _descend_classes(part, pen, starts, _PATH_TOL, _FOLD_ITER)
+            for place, (i, _) in enumerate(stage):
+                _, found[i] = min(minima[place :: len(stage)], key=itemgetter(0))
+                scores[:, k, i] = _class_score(problem, part, found[i], ~answers, ~shown)
     return scores
 
 
@@ -458,7 +472,7 @@ def choose_number(
     for n_classes in steps(iter(range(fewest, most + 1)), "numbers of classes"):
         trial = problem.with_classes(n_classes, composite=True)
         path = follow_path(trial, alphas, covariance_power, _N_AGAIN_OF_A_NUMBER)
-        of_folds = _class_scores(trial, path, alphas, covariance_power, known)
+        of_folds = _class_scores(trial, path, alphas, covariance_power, known, True)
         temperature, row = _best_setting(of_folds)
         scores.append(of_folds[temperature, :, row])
         W = path[row]
