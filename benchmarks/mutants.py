@@ -129,15 +129,16 @@ class Copy:
 
 
 def page(found: dict[str, object]) -> str:
-    """The survivors, as Markdown."""
-    lines = [
-        "# Random mutants",
-        "",
-        f"{found['killed']} of {found['mutants']} killed (seed {found['seed']}). {judged(found)}Survivors:",
-        "",
-    ]
-    for one in found["survivors"]:
-        lines += [f"`{one['file']}`. {one.get('verdict', 'Not judged yet.')}", "", "```diff", one["diff"], "```", ""]
+    """The survivors, as Markdown; those of further samples, of other seeds, below."""
+    lines = ["# Random mutants", ""]
+    for sample in (found, *found.get("further", ())):
+        lines += [
+            f"{sample['killed']} of {sample['mutants']} killed (seed {sample['seed']}). {judged(sample)}Survivors:",
+            "",
+        ]
+        for one in sample["survivors"]:
+            verdict = one.get("verdict", "Not judged yet.")
+            lines += [f"`{one['file']}`. {verdict}", "", "```diff", one["diff"], "```", ""]
     return "\n".join(lines)
 
 
