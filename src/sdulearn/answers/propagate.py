@@ -213,10 +213,7 @@ class Network:
         self.child = self.ends[self.tree_edges, 1 - self.upper]
         levels = _levels(places.min(axis=1)[order], n_roots)
         # And which of these each is a child of.
-        self.levels = []
-        for level, starts in levels:
-            family = np.repeat(np.arange(len(starts)), np.diff([*starts, level.stop - level.start]))
-            self.levels.append((level, self.parent[level][starts], starts, family))
+        self.levels = [(level, self.parent[level][starts], starts, family) for level, starts, family in levels]
 
     def beliefs(self, log_t: Array, max_iter: int = 0, tol: float = 1e-9) -> Beliefs:
         """Send messages, given the log potentials (n_groups, ..., n_classes), and read the beliefs; in their type."""
@@ -387,7 +384,8 @@ def _beside(factor: Array, values: Array) -> Array:
 
 def log_sum(log_h: Array) -> Array:
     """Log of the sum over classes."""
-    peak = _zero_for_none(_largest(log_h))
+    # Column by column, as classes are few and rows many.
+    peak = _zero_for_none(reduce(np.maximum, np.moveaxis(log_h, -1, 0)))
     with np.errstate(divide="ignore"):
         return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1], log_h.dtype)) + peak
 
@@ -504,11 +502,6 @@ def _cavities(ends: Indices, log_t: Array, messages: Array) -> Array:
     return (log_t[group] + rest).reshape(messages.shape)
 
 
-def _largest(log_h: Array) -> Array:
-    """Largest over the classes; column by column, as they are few and the rows many."""
-    return reduce(np.maximum, np.moveaxis(log_h, -1, 0))
-
-
 def _zero_for_none(log_z: Array) -> Array:
     """What to subtract without making NaN: 0 where nothing is left."""
     return np.where(np.isneginf(log_z), 0.0, log_z)
@@ -527,16 +520,16 @@ def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:
     return place[:-1], len(roots)
 
 
-def _levels(parent_place: Indices, n_roots: int) -> list[tuple[slice, Indices]]:
-    """Edges of each level, given the places of their parents, and where a new parent begins."""
+def _levels(parent_place: Indices, n_roots: int) -> list[tuple[slice, Indices, Indices]]:
+    """Edges of each level, given the places of their parents; where a new parent begins, and which one each has."""
     levels = []
     start = 0
     # Places below ``reached`` are of groups found so far; their children make the next level.
     reached = n_roots
     while start < len(parent_place):
         stop = int(np.searchsorted(parent_place, reached))
-        starts = np.flatnonzero(np.diff(parent_place[start:stop], prepend=-1))
-        levels.append((slice(start, stop), starts))
+        begins = np.diff(parent_place[start:stop], prepend=-1) != 0
+        levels.append((slice(start, stop), np.flatnonzero(begins), np.cumsum(begins) - 1))
         reached += stop - start
         start = stop
     return levels
