@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
     from sdulearn.joint.estimators import PairLogisticRegression
 
+# Questions are about points that a model is unsure of, so that its probabilities tell a gain too small; so much of the
+# rest that it can be, where earlier models decide otherwise, is within the interval.
+_MAY_BE_RIGHT = 0.3
 # So many points are judged by late models alone.
 _ENOUGH_LATE = 30
 # Points that a class is known by.
@@ -131,12 +135,15 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
     stage = stage[counted]
     _refuse_few(len(sample), len(now.numbers))
     predicted = np.empty(len(sample), dtype=np.intp)
-    gains = np.empty(len(sample))
+    gains = np.empty((len(sample), 2))
     for k in np.unique(stage):
         points = now.known[sample[stage == k]]
         predicted[stage == k] = now.columns_of(stages[k])[stages[k].log_probabilities(points).argmax(axis=1)]
         gains[stage == k] = _gain(now, stages[k])
-    return _estimate(now, sample, predicted, confidence, gain=float(gains.mean()))
+    gain, most = gains.mean(axis=0).tolist()
+    found = _estimate(now, sample, predicted, confidence, gain=gain)
+    upper = _estimate(now, sample, predicted, confidence, gain=gain + _MAY_BE_RIGHT * (most - gain))
+    return replace(found, high=upper.high)
 
 
 def class_table(state: State, confidence: float) -> list[ClassFound]:
@@ -175,19 +182,20 @@ def advise(now: State, half: State) -> Advice:
     b / n - b / (n + m) = (b / n) m / (n + m).
     """
     n = len(now.answers)
-    gain = 1.0 if now.model is None else _gain(now, half)
+    gain = 1.0 if now.model is None else _gain(now, half)[0]
     expected = gain * NEXT_ANSWERS / (n + NEXT_ANSWERS)
     return Advice(n, NEXT_ANSWERS, expected, gain, expected >= WORTHWHILE_GAIN)
 
 
-def _gain(now: State, half: State) -> float:
-    """Accuracy on the candidates beyond that of half of the answers, by the model of all."""
+def _gain(now: State, half: State) -> tuple[float, float]:
+    """Accuracy on the candidates beyond that of half of the answers, by the model of all; the most that it can be."""
     p = np.exp(now.of_candidates)
     best = p.max(axis=1)
     if half.model is None:
-        return float(np.mean(best) - p.mean(axis=0).max())
-    before = now.columns_of(half)[half.of_candidates.argmax(axis=1)]
-    return float(np.mean(best - p[np.arange(len(p)), before]))
+        before = np.full(len(p), p.mean(axis=0).argmax())
+    else:
+        before = now.columns_of(half)[half.of_candidates.argmax(axis=1)]
+    return float(np.mean(best - p[np.arange(len(p)), before])), float(np.mean(p.argmax(axis=1) != before))
 
 
 def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
