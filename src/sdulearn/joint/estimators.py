@@ -510,7 +510,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
             "answer_model_": model,
         }
         self._accept(replace(polish(self, problem, path[row, :, best], alpha, powers[best], prior), fitted=fitted))
-        kept = np.arange(len(pairs)) if sample_weight is None else np.flatnonzero(sample_weight)
+        kept = np.arange(len(pairs)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
         models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in W[:, row].T]
         self.fold_models_ = [(kept[rows], model) for (_, rows), model in zip(parts, models, strict=True)]
         return self
