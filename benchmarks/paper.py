@@ -13,7 +13,11 @@ from reproduction.baselines import KMeansBaseline, PCKMeans
 from reproduction.datasets import BENCHMARKS, load_multiclass
 from reproduction.tables import paper_table
 
-# Draws of one set follow each other.
-load_benchmark = functools.lru_cache(maxsize=1)(datasets.load_benchmark)
+
+@functools.lru_cache(maxsize=1)
+def load_benchmark(name):
+    """A set of the paper; draws of one set follow each other. Workers find it here by its name."""
+    return datasets.load_benchmark(name)
+
 
 __all__ = ["BENCHMARKS", "KMeansBaseline", "PCKMeans", "load_benchmark", "load_multiclass", "paper_table"]
