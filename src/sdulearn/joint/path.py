@@ -472,7 +472,7 @@ def choose_number(
     for n_classes in steps(iter(range(fewest, most + 1)), "numbers of classes"):
         trial = problem.with_classes(n_classes, composite=True)
         path = follow_path(trial, alphas, covariance_power, _N_AGAIN_OF_A_NUMBER)
-        of_folds = _class_scores(trial, path, alphas, covariance_power, known, True)
+        of_folds = _class_scores(trial, path, alphas, covariance_power, known, rough=True)
         temperature, row = _best_setting(of_folds)
         scores.append(of_folds[temperature, :, row])
         W = path[row]

@@ -86,7 +86,7 @@ class PairNetworkClassifier(OrderedClassifier):
     learning_rate : float, default=1e-3
         Rate of the first step.
     validation_fraction : float, default=0.1
-        Share of the points whose answers are held out.
+        Share of the points whose answers are held out until the start is chosen.
     n_iter_no_change : int or None, default=None
         Checks without likelier held-out answers, of any start, that end the training; each start then has the weights
         of its best check. There are 20 in ``max_iter`` steps. None takes all steps and the last weights.
