@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
     from sdulearn.joint.estimators import PairLogisticRegression
 
-# Questions are about points that a model is unsure of, so that its probabilities tell a gain too small; so much of the
-# rest that it can be, where earlier models decide otherwise, is within the interval.
-_MAY_BE_RIGHT = 0.3
-# So many points are judged by late models alone.
-_ENOUGH_LATE = 30
 # Points that a class is known by.
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
@@ -119,31 +114,34 @@ def _estimate(
 
 
 def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
-    """Accuracy by the random sample, each point judged by the last of some models before its answer.
+    """Accuracy by the random sample, judged in two ways; their mean, and an interval over both.
 
-    A model of all other answers would do worse at it than at a new point: where one point is known,
-    the design asks about no other near it. What the model gained since is added, by its own probabilities; where
-    there are enough points without them, those that were judged by models of few answers do not count.
+    Models of all other answers are too bad at a point while there are few: where it is known, the
+    design asks about no other near it. The last of some models before its answer has no such hole,
+    but knew less, the most so of points chosen early, the hard ones; what the model gained since
+    is added, by its own probabilities.
     """
     sample = random_sample(now)
     asked = {one.left: k for k, one in reversed(list(enumerate(now.answers)))}
-    sizes = [len(one.answers) for one in stages]
-    stage = np.searchsorted(sizes, [asked.get(point, -1) for point in now.known[sample].tolist()], side="right") - 1
-    late = int(np.searchsorted(sizes, len(now.answers) / 3))
-    counted = stage >= (late if np.sum(stage >= late) >= _ENOUGH_LATE else 0)
-    sample = sample[counted]
-    stage = stage[counted]
+    turn = [asked.get(point, -1) for point in now.known[sample].tolist()]
+    stage = np.searchsorted([len(one.answers) for one in stages], turn, side="right") - 1
+    sample = sample[stage >= 0]
+    stage = stage[stage >= 0]
     _refuse_few(len(sample), len(now.numbers))
-    predicted = np.empty(len(sample), dtype=np.intp)
-    gains = np.empty((len(sample), 2))
+    earlier = np.empty(len(sample), dtype=np.intp)
+    gain = np.empty(len(sample))
     for k in np.unique(stage):
-        points = now.known[sample[stage == k]]
-        predicted[stage == k] = now.columns_of(stages[k])[stages[k].log_probabilities(points).argmax(axis=1)]
-        gains[stage == k] = _gain(now, stages[k])
-    gain, most = gains.mean(axis=0).tolist()
-    found = _estimate(now, sample, predicted, confidence, gain=gain)
-    upper = _estimate(now, sample, predicted, confidence, gain=gain + _MAY_BE_RIGHT * (most - gain))
-    return replace(found, high=upper.high)
+        log_p = stages[k].log_probabilities(now.known[sample[stage == k]])
+        earlier[stage == k] = now.columns_of(stages[k])[log_p.argmax(axis=1)]
+        gain[stage == k] = _gain(now, stages[k])
+    before = _estimate(now, sample, earlier, confidence, gain=float(gain.mean()))
+    others = _estimate(now, sample, now.by_others(sample).argmax(axis=1), confidence)
+    return replace(
+        others,
+        value=(before.value + others.value) / 2,
+        low=min(before.low, others.low),
+        high=max(before.high, others.high),
+    )
 
 
 def class_table(state: State, confidence: float) -> list[ClassFound]:
@@ -182,20 +180,19 @@ def advise(now: State, half: State) -> Advice:
     b / n - b / (n + m) = (b / n) m / (n + m).
     """
     n = len(now.answers)
-    gain = 1.0 if now.model is None else _gain(now, half)[0]
+    gain = 1.0 if now.model is None else _gain(now, half)
     expected = gain * NEXT_ANSWERS / (n + NEXT_ANSWERS)
     return Advice(n, NEXT_ANSWERS, expected, gain, expected >= WORTHWHILE_GAIN)
 
 
-def _gain(now: State, half: State) -> tuple[float, float]:
-    """Accuracy on the candidates beyond that of half of the answers, by the model of all; the most that it can be."""
+def _gain(now: State, half: State) -> float:
+    """Accuracy on the candidates beyond that of earlier answers, by the model of all."""
     p = np.exp(now.of_candidates)
-    best = p.max(axis=1)
     if half.model is None:
         before = np.full(len(p), p.mean(axis=0).argmax())
     else:
         before = now.columns_of(half)[half.of_candidates.argmax(axis=1)]
-    return float(np.mean(best - p[np.arange(len(p)), before])), float(np.mean(p.argmax(axis=1) != before))
+    return float(np.mean(p.max(axis=1) - p[np.arange(len(p)), before]))
 
 
 def model_on_features(state: State, X: Rows) -> PairLogisticRegression:

@@ -372,11 +372,17 @@ class State:
         """Log probabilities of the classes of known points, by models without answers about them."""
         log_p = self.log_probabilities(self.known)
         places = np.flatnonzero(self.is_held_out)
+        log_p[places] = self.by_others(places)
+        return log_p
+
+    def by_others(self, places: Indices) -> Array:
+        """Log probabilities of the classes of some known points, in folds, the rest being known."""
+        log_p = np.empty((len(places), len(self.numbers)))
         fold = np.random.default_rng(0).permutation(len(places)) % self.N_FOLDS
         for k in np.unique(fold):
-            test = places[fold == k]
-            fitted = self.fit(self.known[test].tolist())
-            log_p[test] = self._log_probabilities(self.points.coordinates(self.known[test]), fitted)
+            test = self.known[places[fold == k]]
+            fitted = self.fit(test.tolist())
+            log_p[fold == k] = self._log_probabilities(self.points.coordinates(test), fitted)
         return log_p
 
     @cached_property
