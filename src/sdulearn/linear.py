@@ -28,14 +28,14 @@ from sdulearn.risks import (
     marginal_risk,
     mixture,
     row_weights,
-    source_weights,
+    unit_weights,
     validation_risk,
 )
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
 from sdulearn.solvers.linalg import check_system_size, with_ones
 from sdulearn.solvers.problem import Design, Fit, Solution
-from sdulearn.solvers.squared import GroupMoments, ridge_path
+from sdulearn.solvers.squared import group_moments, is_remainder, ridge_path, weighted_moments
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, Rows, Splitter
 
 
@@ -83,32 +83,36 @@ class Grid:
         self.solver = choose_solver(model.solver, self.loss, design.A.shape[1])
         self.tol = fold_tol(self.solver, model.tol)
         self.max_iter = model.max_iter
-        self.moments = _moments(design, source, weight) if self.solver == "closed_form" else None
+        if self.solver == "closed_form":
+            self.moments = self._moments(slice(None))
 
     def fold(self, train: Indices, test: Indices) -> Array:
         """Score every setting, fitted on ``train``, on ``test``."""
-        W = self._iterative_fold(train) if self.moments is None else self._closed_form_fold(train, test)
+        exact = self.solver == "closed_form"
+        W = self._closed_form_fold(train, test) if exact else self._iterative_fold(train)
         decisions = self.design.A[test] @ W.reshape(-1, W.shape[-1]).T
         source = self.source[test]
         risk = mixture(validation_risk(source))
         risks = marginal_risk(decisions, source, risk, self.prior, ZeroOne(), self.weight[test])
         return 1 - risks.reshape(W.shape[:2]).T.ravel()
 
+    def _moments(self, rows: Indices | slice) -> Array:
+        A = self.design.A[rows]
+        A = A if self.design.fit_intercept else with_ones(A)
+        return group_moments(A, self.source[rows], self.weight[rows], 3)
+
     def _closed_form_fold(self, train: Indices, test: Indices) -> Array:
         """Every setting from the Gram matrices of all rows less those of the test rows."""
-        assert self.moments is not None
-        held_out = _moments(self.design.subset(test), self.source[test], self.weight[test])
+        held_out = self._moments(test)
         moments = self.moments - held_out
-        if moments.is_dominated_by(held_out):
-            moments = _moments(self.design.subset(train), self.source[train], self.weight[train])
-        totals = np.where(moments.weight > 0, moments.weight, 1.0)
-        alphas = self.settings.alphas
+        if is_remainder(moments, held_out):
+            moments = self._moments(train)
+        free = self.design.fit_intercept
         paths = []
         for g in self.settings.mixtures:
-            a, m = even_and_linear(*source_weights(g, self.prior).T)
-            free = self.design.fit_intercept
-            system = moments.weighted(a / totals, m / totals, free)
-            paths.append(ridge_path(*system, self.loss.curvature, alphas, free))
+            unit = unit_weights(g, self.prior, moments[:, -1, -1])
+            system = weighted_moments(moments, *even_and_linear(*unit.T), free)
+            paths.append(ridge_path(*system, self.loss.curvature, self.settings.alphas, free))
         return np.array(paths)
 
     def _iterative_fold(self, train: Indices) -> Array:
@@ -127,11 +131,6 @@ class Grid:
                 path.append(solution)
             paths.append(path)
         return np.array([[solution.w for solution in path] for path in paths])
-
-
-def _moments(design: Design, source: Indices, weight: Array) -> GroupMoments:
-    A = design.A if design.fit_intercept else with_ones(design.A)
-    return GroupMoments.from_rows(A, source, weight, 3)
 
 
 def _loss_has_probability(estimator: Estimator) -> bool:
@@ -170,6 +169,16 @@ class _SDUBase(LinearClassifier):
     fit_intercept: bool
     solver: str
     max_iter: int
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "risk": [StrOptions(set(RISKS)), "array-like"],
+        "loss": [StrOptions(set(TRAINING_LOSSES)), HasMethods(["value"])],
+        "prior": [Interval(Real, 0, 1, closed="neither"), None],
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions({"auto", *SOLVERS})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -276,15 +285,9 @@ class SDUClassifier(_SDUBase):
     statistics_: PairStatistics
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "risk": [StrOptions(set(RISKS)), "array-like"],
-        "loss": [StrOptions(set(TRAINING_LOSSES)), HasMethods(["value"])],
+        **_SDUBase._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "prior": [Interval(Real, 0, 1, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions({"auto", *SOLVERS})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -359,9 +362,9 @@ class SDUClassifier(_SDUBase):
         check_consistent_length(X, known)
         if self.prior is None:
             PointCounts.of(known).refuse_prior()
-        weight = None
-        if sample_weight is not None:
-            weight = check_weights(sample_weight, X.shape[0], "sample_weight")
+        weight = sample_weight
+        if weight is not None:
+            weight = check_weights(weight, X.shape[0], "sample_weight")
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes_of(known), weight)
         try:
@@ -429,11 +432,7 @@ class SDUClassifierCV(_SDUBase):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: constraint
-            for name, constraint in SDUClassifier._parameter_constraints.items()
-            if name not in ("alpha", "gamma")
-        },
+        **_SDUBase._parameter_constraints,
         "gammas": ["array-like"],
         "alphas": ["array-like"],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"])],

@@ -203,14 +203,20 @@ def source_weights(g: Mixture, prior: float) -> Array:
     return np.array(table) / (p - q)
 
 
+def unit_weights(g: Mixture, prior: float, totals: Array) -> Array:
+    """P and N (columns) of a row of weight one from S, D and U: the table, divided by their weights."""
+    check_sources(g, totals)
+    return source_weights(g, prior) / np.where(totals > 0, totals, 1.0)[:, None]
+
+
 def row_weights(g: Mixture, prior: float, source: Indices, sample_weight: Array | None = None) -> tuple[Array, Array]:
     """Return P_i and N_i of every row: the table, shared out among a source by weight."""
-    table = source_weights(g, prior)
     weight = np.ones(len(source)) if sample_weight is None else sample_weight
     totals = source_totals(source, weight)
     check_sources(g, totals)
     share = weight / np.where(totals > 0, totals, 1.0)[source]
-    return table[source, 0] * share, table[source, 1] * share
+    P, N = source_weights(g, prior)[source].T * share
+    return P, N
 
 
 def even_and_linear(P: Array, N: Array) -> tuple[Array, Array]:

@@ -22,7 +22,7 @@ def problem_of(rows, codes, alpha=0.01, fit_intercept=True):
 def test_the_answer_is_exact(waveform, make, alpha, fit_intercept):
     problem = problem_of(make(waveform[0]), waveform[1], alpha, fit_intercept)
     solution = solve(problem, "interior_point", 1e-8, 1000)
-    assert problem.optimality(solution) < 1e-14
+    assert problem.certified(solution).optimality < 1e-14
     z, share = problem.A @ solution.w, 2 * solution.dual / problem.a
     kinked = (np.abs(share) > 1e-9) & (np.abs(share) < 1 - 1e-9)
     assert 0 < kinked.sum() <= len(solution.w)
@@ -40,7 +40,7 @@ def test_equal_rows_on_a_kink_share_their_slope_by_weight(waveform):
     )
     one, three = solve(problem, "interior_point", 1e-8, 1000), solve(split, "interior_point", 1e-8, 1000)
     np.testing.assert_allclose(three.w, one.w, atol=1e-12)
-    assert split.optimality(three) < 1e-13
+    assert split.certified(three).optimality < 1e-13
 
 
 def test_more_rows_near_a_kink_than_columns():
@@ -51,7 +51,7 @@ def test_more_rows_near_a_kink_than_columns():
     codes = np.concatenate([np.repeat(answers, 2), np.zeros(54_000, dtype=np.int64)])
     rows = rng.normal(size=(60_000, 10)) + 0.3 * y[:, None] * rng.normal(size=10)
     problem = problem_of(rows, codes, alpha=1e-3)
-    assert problem.optimality(solve(problem, "interior_point", 1e-6, 1000)) < 1e-14
+    assert problem.certified(solve(problem, "interior_point", 1e-6, 1000)).optimality < 1e-14
 
 
 @pytest.mark.parametrize("heavy", [1.0, 200.0])

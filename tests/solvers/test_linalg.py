@@ -48,7 +48,7 @@ def test_closed_form_where_columns_are_nearly_equal(apart):
     problem = Problem(A, a, A.T @ b / 200, np.full(10, 1e-13), get_loss("squared"))
     found = solve(problem, "closed_form", 1e-8, 1)
     once = Cholesky(weighted_gram(A, a / 2), problem.ridge).solve(problem.c)
-    assert found.optimality < problem.optimality(Solution(once, 1)) / 10
+    assert found.optimality < problem.certified(Solution(once, 1)).optimality / 10
     # As the least squares problem that it is: no rounding is squared.
     stacked = np.vstack([A / 20, np.sqrt(1e-13) * np.eye(10)])
     expected = np.linalg.lstsq(stacked, np.r_[b / 10, np.zeros(10)], rcond=None)[0]

@@ -104,16 +104,16 @@ def test_units_of_objective_and_columns_do_not_change_the_certificate(loss, unit
     one = random_problem(loss, rng)
     w = rng.normal(size=4)
     dual = one.a * rng.uniform(-0.5, 0.5, 40) if loss == "double_hinge" else None
-    expected = one.optimality(Solution(w, 1, dual))
+    expected = one.certified(Solution(w, 1, dual)).optimality
     assert expected > 1e-3
     # All of the objective in another unit.
     larger = Problem(one.A, unit * one.a, unit * one.c, unit * one.ridge, one.loss)
     its_dual = None if dual is None else unit * dual
-    assert larger.optimality(Solution(w, 1, its_dual)) == pytest.approx(expected)
+    assert larger.certified(Solution(w, 1, its_dual)).optimality == pytest.approx(expected)
     # Each column in another unit, and its coefficient in the inverse one.
     units = unit ** np.arange(4.0)
     other = Problem(one.A * units, one.a, one.c * units, one.ridge * units**2, one.loss)
-    assert other.optimality(Solution(w / units, 1, dual)) == pytest.approx(expected)
+    assert other.certified(Solution(w / units, 1, dual)).optimality == pytest.approx(expected)
 
 
 def test_slopes_that_fit_no_row_are_not_certified():

@@ -25,10 +25,10 @@ from sdulearn.losses import TrainingLoss
 from sdulearn.model_selection import NO_FOLD, PairFolds, fold_units
 from sdulearn.pairs import D, Pairs, S, pair_checksum, read_pairs, scramble, source_totals, sources
 from sdulearn.prior import Counts
-from sdulearn.risks import Mixture, check_sources, even_and_linear, source_weights
+from sdulearn.risks import Mixture, even_and_linear, unit_weights
 from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces
 from sdulearn.solvers.problem import ridge_of
-from sdulearn.solvers.squared import GroupMoments, MomentProblem
+from sdulearn.solvers.squared import MomentProblem, group_moments, shifted_moments, weighted_moments
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
 Block = tuple[Rows, Codes, Array | None]
@@ -241,8 +241,8 @@ class PairStatistics:
     ----------
     origin : array of shape (n_features,)
         What is subtracted from every row; zero where rows are sparse.
-    moments : GroupMoments
-        ``sum weight [x - origin, 1][x - origin, 1]'`` of each source.
+    moments : array of shape (3, n_features + 1, n_features + 1)
+        ``sum weight [x - origin, 1][x - origin, 1]'`` of S, D and U.
     squares : array of shape (3,)
         Sum of the squared weights of S, D and U.
     checksum : int
@@ -261,7 +261,7 @@ class PairStatistics:
     """
 
     origin: Array
-    moments: GroupMoments
+    moments: Array
 
     def __init__(self) -> None:
         self.checksum = 0
@@ -275,7 +275,7 @@ class PairStatistics:
     @property
     def weight(self) -> Array:
         """Total weight of S, D and U; ends of pairs count one by one."""
-        return self.moments.weight
+        return self.moments[:, -1, -1]
 
     @property
     def counts(self) -> Counts:
@@ -307,23 +307,23 @@ class PairStatistics:
             if not sparse.issparse(X):
                 with np.errstate(invalid="ignore", over="ignore"):
                     self.origin = X[:1024].mean(axis=0, dtype=np.float64)
-            self.moments = GroupMoments(np.zeros((3, X.shape[1] + 1, X.shape[1] + 1)))
+            self.moments = np.zeros((3, X.shape[1] + 1, X.shape[1] + 1))
         check_width(X.shape[1], self.n_features)
         origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
         source = sources(y)
-        gram = np.zeros_like(self.moments.gram)
+        moments = np.zeros_like(self.moments)
         # What is not finite is found in the sums, where it costs nothing to check.
         with np.errstate(invalid="ignore", over="ignore"):
             for rows, A in row_pieces(X, origin):
                 weight = None if sample_weight is None else sample_weight[rows]
-                gram += GroupMoments.from_rows(A, source[rows], weight, 3).gram
-        squares = np.einsum("kii->ki", gram)
+                moments += group_moments(A, source[rows], weight, 3)
+        squares = np.einsum("kii->ki", moments)
         if not (squares <= LARGEST_NUMBER**2 * max(float(squares[:, -1].max()), 1.0)).all():
             raise InputError(
                 f"Input X contains NaN, infinity or a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give "
                 "the column a larger unit, or standardise the features first."
             )
-        self.moments = self.moments + GroupMoments(gram).shifted(origin - self.origin)
+        self.moments = self.moments + shifted_moments(moments, origin - self.origin)
         self.checksum ^= pair_checksum(y, sample_weight)
         squared = None if sample_weight is None else sample_weight**2
         self.squares = self.squares + source_totals(source, squared)
@@ -334,24 +334,18 @@ class PairStatistics:
             return copy(self if self.n_features else other)
         check_width(other.n_features, self.n_features)
         both = copy(self)
-        both.moments = self.moments + other.moments.shifted(other.origin - self.origin)
+        both.moments = self.moments + shifted_moments(other.moments, other.origin - self.origin)
         both.checksum ^= other.checksum
         both.squares = self.squares + other.squares
         return both
-
-    def unit_weights(self, g: Mixture, prior: float) -> tuple[Array, Array]:
-        """Even and linear weight, a and m, of a row of weight one from each source."""
-        check_sources(g, self.weight)
-        a, m = even_and_linear(*source_weights(g, prior).T)
-        totals = np.where(self.weight > 0, self.weight, 1.0)
-        return a / totals, m / totals
 
     def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
         """The problem of one setting, as far as moments describe it."""
         # Without a free intercept, coordinates must not be moved.
         origin = self.origin if fit_intercept else np.zeros(self.n_features)
-        a, m = self.unit_weights(g, prior)
-        second, c = self.moments.shifted(self.origin - origin).weighted(a, m, fit_intercept)
+        a, m = even_and_linear(*unit_weights(g, prior, self.weight).T)
+        moved = shifted_moments(self.moments, self.origin - origin)
+        second, c = weighted_moments(moved, a, m, fit_intercept)
         ridge = ridge_of(alpha, len(c), fit_intercept)
         return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
 

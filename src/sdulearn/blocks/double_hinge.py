@@ -27,7 +27,7 @@ the objective, which is at least ``sum(a) flat / 2``, at most ``delta / (8 flat)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -69,8 +69,7 @@ _ATTEMPTS = 10
 def solve_double_hinge(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     """Minimise to a relative KKT residual of a tenth of ``tol``; ``n_iter`` counts passes."""
     if problem.complete:
-        exact = solve(problem.sample, "interior_point", tol, max_iter)
-        return Solution(exact.w, 1, objective=exact.objective, optimality=exact.optimality)
+        return replace(solve(problem.sample, "interior_point", tol, max_iter), n_iter=1)
     search = _Search(problem, tol, max_iter)
     near = search.correct()
     while search.n_left > 0:
@@ -214,7 +213,7 @@ class _Search:
 
     def _certify(self, w: Array, J: float, residual: Array, gap: float) -> None:
         """Keep w if its KKT residual is the smallest so far, given the residual and the gap of all rows."""
-        optimality = max(self.problem.relative(w, residual), gap / max(abs(J), self.problem.total / 2))
+        optimality = self.problem.optimality(w, J, residual, gap)
         if optimality < self.best.optimality:
             self.best = Solution(w, self.problem.blocks.n_passes, objective=J, optimality=optimality)
 

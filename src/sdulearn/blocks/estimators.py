@@ -39,7 +39,7 @@ from sdulearn.losses import ZeroOne, get_training_loss
 from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.pairs import D, S, codes_of, labels_of, sources
 from sdulearn.prior import no_answers, resolve_prior
-from sdulearn.risks import Mixture, check_sources, mixture, refuse_linked, source_weights, validation_risk
+from sdulearn.risks import Mixture, even_and_linear, mixture, refuse_linked, unit_weights, validation_risk
 from sdulearn.sklearn_private import fit_context
 from sdulearn.solvers import choose_solver, warn_unless
 from sdulearn.solvers.linalg import joined
@@ -126,7 +126,7 @@ class _BlockFit:
         """The problem of one setting, on all rows or without a fold."""
         statistics = self._without(fold)
         moments = statistics.problem(g, self.prior.value, self.loss, alpha, self.model.fit_intercept)
-        a, _ = statistics.unit_weights(g, self.prior.value)
+        a, _ = even_and_linear(*unit_weights(g, self.prior.value, statistics.weight).T)
         left_out = None if fold is None else (self.n_splits or 0, fold)
         rule = RowRule(moments.origin, self.model.fit_intercept, a, self.loss, left_out)
         drawn = replace(rule, a=np.where(self.whole, 0.0, a))
@@ -204,8 +204,7 @@ def _fold_scores(fit: _BlockFit, by_fold: Array) -> Array:
     scores = np.empty(by_fold.shape[:2])
     for k, fold in enumerate(fit.folds):
         g = mixture(validation_risk(np.flatnonzero(fold.weight)))
-        check_sources(g, fold.weight)
-        share = source_weights(g, fit.prior.value) / np.where(fold.weight > 0, fold.weight, 1.0)[:, None]
+        share = unit_weights(g, fit.prior.value, fold.weight)
         scores[k] = 1 - np.einsum("st,stj->j", share, sums[f"fold{k}"])
     return scores
 

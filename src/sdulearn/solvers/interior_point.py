@@ -78,9 +78,9 @@ def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Se
     for one in scaled if starts else ():
         # Once a penalty is so small that the solution only grows with it, the last one's slopes
         # certify the next.
-        if one.dual is not None and problem.optimality(one) <= tol:
+        if one.dual is not None and problem.certified(one).optimality <= tol:
             return one
-    w = min((one.w for one in scaled), key=problem.objective)
+    w = min((one.w for one in scaled), key=lambda w: problem.objective_at(w, problem.A @ w))
     found = _solve_near_kinks(problem, w, tol, max_iter) if many else None
     return found or _solve_all(problem, w, _WARM if starts or many else _COLD, tol, max_iter)
 
@@ -111,7 +111,7 @@ def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> 
         n_iter += found.n_iter
         theta[kept] = found.dual
         whole = Solution(found.w, n_iter, theta)
-        if problem.optimality(whole) <= tol / 10:
+        if problem.certified(whole).optimality <= tol / 10:
             return whole
         w = found.w
         changed = _sides(problem, problem.A @ w) != side
@@ -142,10 +142,9 @@ def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter:
     since = 0
     for iteration in range(max_iter + 1):
         theta = x[_LAM, 0] - x[_LAM, 1]
-        residual = problem.stationarity(w, theta)
+        residual = problem.gradient(w, A.T @ theta)
         gap = _complementarity(x)
-        size = max(abs(problem.objective_at(w, z)), problem.a.sum() / 2)
-        error = max(gap / size, problem.relative(w, residual))
+        error = problem.optimality(w, problem.objective_at(w, z), residual, gap)
         if error < nearest / 2:
             nearest = error
             since = iteration

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -26,8 +27,7 @@ class Solution:
 
     w: Array  # (n_columns,), the minimiser
     n_iter: int  # iterations; over blocks, passes over the rows
-    # (n_rows,), A slope ``theta_i`` of ``a_i even`` for every row. A solver of a smooth loss leaves it to the problem
-    # (None), a solver of a kinked loss must show it
+    # (n_rows,), a slope ``theta_i`` of ``a_i even``, which a solver of a kinked loss must show
     dual: Array | None = None
     objective: float = np.inf  # ``J(w)``; infinite until measured
     optimality: float = np.inf  # relative KKT residual; infinite until measured
@@ -45,20 +45,12 @@ class Place:
 
 
 class Objective:
-    """``J(w)`` as in :class:`Problem`, wherever its rows are."""
+    """``J(w) = 1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, wherever its rows are."""
 
     c: Array
     ridge: Array
-
-    @property
-    def squares(self) -> Array:
-        """Sum of the squares of each column under the weights ``a``."""
-        raise NotImplementedError
-
-    @property
-    def column_scale(self) -> Array:
-        """Root mean square of each column under the weights ``a``, times their sum."""
-        raise NotImplementedError
+    total: float  # sum of the weights a
+    squares: Array  # sum of the squares of each column under the weights a
 
     def at(self, w: Array) -> Place:
         """What J is at w."""
@@ -68,19 +60,43 @@ class Objective:
         """J at many points of a line."""
         raise NotImplementedError
 
+    def objective(self, w: Array, even: float) -> float:
+        """J(w) from ``even = sum_i a_i even(z_i)``."""
+        return float(self.ridge @ w**2 / 2 + even - self.c @ w)
+
+    def gradient(self, w: Array, slopes: Array) -> Array:
+        """Gradient of J from ``slopes = sum_i theta_i x_i``: zero at the solution, for the right theta."""
+        return self.ridge * w - self.c + slopes
+
     def with_penalty(self, alpha: float) -> Self:
         """The same problem with another penalty (the free intercept stays free)."""
-        return replace(self, ridge=np.where(self.ridge > 0, float(alpha), 0.0))  # type: ignore[type-var]
+        # With what it has found out already, which depends on rows and weights alone.
+        other = copy(self)
+        vars(other).update(ridge=np.where(self.ridge > 0, float(alpha), 0.0))
+        return other
+
+    @cached_property
+    def column_scale(self) -> Array:
+        """Root mean square of each column under the weights ``a``, times their sum."""
+        return np.sqrt(self.squares * self.total)
 
     def relative(self, w: Array, residual: Array) -> float:
         """Largest entry of a stationarity residual, each against the scale of its column."""
         scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
         return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
+    def optimality(self, w: Array, J: float, residual: Array, gap: float) -> float:
+        """The relative KKT residual: the larger of the errors of stationarity and complementarity.
+
+        Stationarity is measured by :meth:`relative`, so that the unit of a feature does not matter;
+        complementarity is a gap in J against the size of J.
+        """
+        return max(self.relative(w, residual), gap / max(abs(J), self.total / 2))
+
 
 @dataclass(frozen=True)
 class Problem(Objective):
-    """Minimise ``J(w) = 1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w`` with ``z = A w``.
+    """Minimise J over rows in memory, ``z = A w``.
 
     ``a >= 0`` makes it convex. Rows of ``A`` with ``a_i = 0`` are gone: they live on in ``c`` only.
     """
@@ -91,78 +107,54 @@ class Problem(Objective):
     ridge: Array
     loss: TrainingLoss
 
-    def with_penalty(self, alpha: float) -> Self:
-        other = super().with_penalty(alpha)
-        # These depend on rows and weights only; worth keeping along a path of penalties.
-        other.__dict__.update(squares=self.squares, column_scale=self.column_scale, buffer=self.buffer)
-        return other
-
     def at(self, w: Array) -> Place:
         z = self.A @ w
 
         def hessian(careful: bool) -> Array:
             return weighted_gram(self.A, self.a * curvatures(self.loss, z, careful), buffer=self.buffer)
 
-        return Place(w, self.objective_at(w, z), self.gradient_at(w, z), hessian)
+        return Place(w, self.objective_at(w, z), self.gradient(w, self._slopes(z)), hessian)
 
     def along(self, w: Array, step: Array, lengths: Array) -> Array:
         z = self.A @ w
         dz = self.A @ step
         return np.array([self.objective_at(w + t * step, z + t * dz) for t in lengths])
 
-    def objective(self, w: Array) -> float:
-        """J(w)."""
-        return self.objective_at(w, self.A @ w)
-
     def objective_at(self, w: Array, z: Array) -> float:
         """J(w) where ``z = A w`` is known."""
-        return float(self.ridge @ w**2 / 2 + self.a @ self.loss.even(z) - self.c @ w)
+        return self.objective(w, float(self.a @ self.loss.even(z)))
 
-    def gradient_at(self, w: Array, z: Array) -> Array:
-        """Gradient of J where ``z = A w`` is known."""
-        return self.stationarity(w, self.a * self.loss.even_grad(z))
-
-    def stationarity(self, w: Array, theta: Array) -> Array:
-        """``ridge * w - c + A' theta``: zero at the solution, for the right slopes theta."""
-        return self.ridge * w - self.c + self.A.T @ theta
+    def _slopes(self, z: Array) -> Array:
+        return self.A.T @ (self.a * self.loss.even_grad(z))
 
     def certified(self, solution: Solution) -> Solution:
-        """The solution with its objective and its relative KKT residual.
-
-        The residual is the larger of the stationarity and the complementarity error. Stationarity
-        is measured coordinate by coordinate against the root mean square of the column, so that the
-        unit of a feature does not matter; complementarity is the Fenchel-Young gap ``sum_i a_i
-        even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i`` against the size of the objective. It is
-        zero by construction for a smooth loss, whose slopes are computed here.
-        """
-        z = self.A @ solution.w
-        objective = self.objective_at(solution.w, z)
-        residual, gap = self.kkt_at(solution, z)
-        size = max(abs(objective), self.a.sum() / 2)
-        optimality = max(self.relative(solution.w, residual), gap / size)
-        return replace(solution, objective=objective, optimality=optimality)
-
-    def optimality(self, solution: Solution) -> float:
-        """Relative KKT residual, see :meth:`certified`."""
-        return self.certified(solution).optimality
+        """The solution with its objective and its relative KKT residual."""
+        w = solution.w
+        z = self.A @ w
+        J = self.objective_at(w, z)
+        return replace(solution, objective=J, optimality=self.optimality(w, J, *self.kkt_at(solution, z)))
 
     def kkt_at(self, solution: Solution, z: Array) -> tuple[Array, float]:
-        """The stationarity residual, and the Fenchel-Young gap of all rows."""
+        """The stationarity residual, and the gap of all rows (Fenchel-Young).
+
+        That is ``sum_i a_i even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i``; zero for the
+        slopes of a smooth loss, which are computed here.
+        """
         if solution.dual is None:
-            return self.gradient_at(solution.w, z), 0.0
+            return self.gradient(solution.w, self._slopes(z)), 0.0
         theta = np.clip(solution.dual, -self.a / 2, self.a / 2)
         gap = self.a * (self.loss.even(z) + self.loss.even_conjugate(theta / self.a)) - theta * z
-        return self.stationarity(solution.w, theta), float(gap.sum())
+        return self.gradient(solution.w, self.A.T @ theta), float(gap.sum())
 
     @cached_property
-    def squares(self) -> Array:
+    def total(self) -> float:  # type: ignore[override]
+        return float(self.a.sum())
+
+    @cached_property
+    def squares(self) -> Array:  # type: ignore[override]
         if sparse.issparse(self.A):
             return self.A.multiply(self.A).T @ self.a
         return np.einsum("ij,ij,i->j", self.A, self.A, self.a)
-
-    @cached_property
-    def column_scale(self) -> Array:
-        return np.sqrt(self.squares * self.a.sum())
 
     @cached_property
     def buffer(self) -> Array | None:
@@ -190,10 +182,7 @@ def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
 
 def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:
     """The penalty of each column; an intercept, the last one, is free."""
-    ridge = np.full(n_columns, float(alpha))
-    if fit_intercept:
-        ridge[-1] = 0.0
-    return ridge
+    return np.where(np.arange(n_columns) < n_columns - fit_intercept, float(alpha), 0.0)
 
 
 # Coordinates in the span of the rows come from their inner products, whose rounding is that of the
@@ -265,8 +254,7 @@ class Design:
             return solution
         rows = with_ones(self.span.rows) if self.fit_intercept else self.span.rows
         full = Design(rows, self.fit_intercept, self.shift).problem(a, m, loss, alpha)
-        w = self._in_columns(solution.w)
-        measured = full.certified(replace(solution, w=w))
+        measured = full.certified(replace(solution, w=self._in_columns(solution.w)))
         return replace(measured, w=solution.w)
 
     def _in_columns(self, w: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -22,69 +23,46 @@ _LEAST_SHARE = 1e-4
 _TRIALS = 4
 
 
-@dataclass(frozen=True)
-class GroupMoments:
-    """``gram[k] = sum weight x x'`` over the rows x of group k, whose last entry is 1.
+def group_moments(A: Rows, group: Indices, weight: Array | None, n_groups: int) -> Array:
+    """``sum weight x x'`` over the rows x of each group (n_groups, d, d), whose last entry is 1.
 
-    Additive: other rows are merged by ``+``, a fold is taken out by ``-``. The last row of a
-    group's matrix holds the sum of its rows and, in the corner, their weight.
+    So the last row of a group's matrix holds the sum of its rows and, in the corner, their weight.
+    Only the smaller groups are gathered; the largest is the rest.
     """
+    sizes = np.bincount(group, minlength=n_groups)
+    largest = int(np.argmax(sizes))
+    moments = np.zeros((n_groups, A.shape[1], A.shape[1]))
+    for k in np.flatnonzero(sizes):
+        if k != largest:
+            moments[k] = _group_gram(A, group, weight, int(k))
+    others = moments.sum(axis=0)
+    moments[largest] = weighted_gram(A, weight) - others
+    if is_remainder(moments[largest], others):
+        moments[largest] = _group_gram(A, group, weight, largest)
+    return moments
 
-    gram: Array
 
-    @classmethod
-    def from_rows(cls, A: Rows, group: Indices, weight: Array | None, n_groups: int) -> GroupMoments:
-        """Moments of rows in ``n_groups`` groups. Only the smaller groups are gathered; the largest is the rest."""
-        sizes = np.bincount(group, minlength=n_groups)
-        largest = int(np.argmax(sizes))
-        gram = np.zeros((n_groups, A.shape[1], A.shape[1]))
-        gram[largest] = weighted_gram(A, weight)
-        total = gram[largest].diagonal().copy()
-        for k in np.flatnonzero(sizes):
-            if k != largest:
-                gram[k] = _group_gram(A, group, weight, int(k))
-                gram[largest] -= gram[k]
-        if (gram[largest].diagonal() < _LEAST_SHARE * total).any():
-            # Others dominate it, by their weights or by an outlier: their rounding must not stay in it.
-            gram[largest] = _group_gram(A, group, weight, largest)
-        return cls(gram)
+def is_remainder(left: Array, taken: Array) -> bool:
+    """Whether moments are what is left of far larger ones, by weight or an outlier: rounding, somewhere."""
+    of_left = np.einsum("...ii->...i", left)
+    of_taken = np.einsum("...ii->...i", taken)
+    return bool((of_left < _LEAST_SHARE * of_taken).any())
 
-    def __add__(self, other: GroupMoments) -> GroupMoments:
-        return GroupMoments(self.gram + other.gram)
 
-    def __sub__(self, other: GroupMoments) -> GroupMoments:
-        return GroupMoments(self.gram - other.gram)
+def shifted_moments(moments: Array, by: Array) -> Array:
+    """The moments of the rows ``x + by`` (the 1 stays)."""
+    moved = moments.copy()
+    move = np.append(by, 0.0)
+    for M in moved:
+        cross = np.outer(move, M[-1] + M[-1, -1] / 2 * move)
+        M += cross + cross.T
+    return moved
 
-    def is_dominated_by(self, other: GroupMoments) -> bool:
-        """Whether these are what is left of far larger moments: little but rounding, somewhere."""
-        left = np.einsum("kii->ki", self.gram)
-        taken = np.einsum("kii->ki", other.gram)
-        return bool((left < _LEAST_SHARE * taken).any())
 
-    @property
-    def weight(self) -> Array:
-        """Weight of each group."""
-        return self.gram[:, -1, -1]
-
-    @property
-    def total(self) -> Array:
-        """Weighted sum of the rows of each group."""
-        return self.gram[:, -1, :]
-
-    def shifted(self, by: Array) -> GroupMoments:
-        """The moments of the rows ``x + by`` (the 1 stays)."""
-        gram = self.gram.copy()
-        move = np.append(by, 0.0)
-        for G, total, weight in zip(gram, self.total, self.weight, strict=True):
-            cross = np.outer(move, total + weight / 2 * move)
-            G += cross + cross.T
-        return GroupMoments(gram)
-
-    def weighted(self, a: Array, m: Array, fit_intercept: bool) -> tuple[Array, Array]:
-        """``sum a x x'`` and ``sum m x`` over all rows, from a and m per unit of row weight in each group."""
-        keep = slice(None) if fit_intercept else slice(-1)
-        second = np.tensordot(a, self.gram, axes=1)
-        return second[keep, keep], (m @ self.total)[keep]
+def weighted_moments(moments: Array, a: Array, m: Array, fit_intercept: bool) -> tuple[Array, Array]:
+    """``sum a x x'`` and ``sum m x`` over all rows, from a and m per unit of row weight in each group."""
+    keep = slice(None) if fit_intercept else slice(-1)
+    return np.tensordot(a, moments, axes=1)[keep, keep], (m @ moments[:, -1])[keep]
 
 
 def ridge_path(second: Array, c: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
@@ -123,10 +101,7 @@ def _solve_refined(H: Array, c: Array, alpha: float) -> Array:
 
 @dataclass(frozen=True)
 class MomentProblem(Objective):
-    """Minimise ``1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, known by ``second = sum a x x'`` and c.
-
-    That is all of it for squared loss; for another loss the rows must say the rest.
-    """
+    """An objective known by ``second = sum a x x'`` and c: all of it for squared loss; of others the rows say more."""
 
     second: Array
     c: Array
@@ -140,14 +115,6 @@ class MomentProblem(Objective):
         """Whether the last coordinate is the intercept."""
         return len(self.c) > len(self.origin)
 
-    def objective(self, w: Array, value: float) -> float:
-        """J(w) from ``value = sum_i a_i even(z_i)``."""
-        return float(self.ridge @ w**2) / 2 + value - float(self.c @ w)
-
-    def gradient(self, w: Array, slopes: Array) -> Array:
-        """Gradient of J from ``slopes = sum_i theta_i x_i``."""
-        return self.ridge * w - self.c + slopes
-
     def ridge_path(self, alphas: Sequence[float]) -> Array:
         """Minimisers of squared loss for all penalties, one in a row."""
         return ridge_path(self.second, self.c, self.loss.curvature, alphas, self.fit_intercept)
@@ -160,10 +127,9 @@ class MomentProblem(Objective):
         """
         level = self.total * float(self.loss.even(np.zeros(1))[0])
         slopes = self.loss.curvature * (self.second @ w)
-        objective = self.objective(w, level + float(slopes @ w) / 2)
-        hidden = self._hidden(w) / max(abs(objective), self.total / 2)
-        optimality = max(self.relative(w, self.gradient(w, slopes)), hidden)
-        return Solution(w, 1, objective=objective, optimality=optimality)
+        J = self.objective(w, level + float(slopes @ w) / 2)
+        optimality = self.optimality(w, J, self.gradient(w, slopes), self._hidden(w))
+        return Solution(w, 1, objective=J, optimality=optimality)
 
     def _hidden(self, w: Array) -> float:
         """By how much J may be above its minimum because the second moments are rounded."""
@@ -174,13 +140,9 @@ class MomentProblem(Objective):
         step = Cholesky(self.loss.curvature * self.second, self.ridge).solve(slope)
         return float(np.max(np.einsum("ij,ij->j", slope, step))) / 2
 
-    @property
-    def squares(self) -> Array:
+    @cached_property
+    def squares(self) -> Array:  # type: ignore[override]
         return np.maximum(self.second.diagonal(), 0.0)
-
-    @property
-    def column_scale(self) -> Array:
-        return np.sqrt(self.squares * self.total)
 
     def coefficients(self, w: Array) -> tuple[Array, float]:
         """User's ``(coef, intercept)`` of ``w``."""
