@@ -142,6 +142,9 @@ def test_portions_that_are_none_are_named(waveform):
     cases = [
         ([rows, codes], r"A portion is `\(X, y\)`.*got ndarray"),
         ([(rows.astype(str), codes)], "must be a table of numbers.*dtype <U"),
+        ([(rows, codes + 0.5)], "`y` holds fractions"),
+        ([(rows[:5], codes[:4])], r"5 rows of `X`, 4 pair codes\. Give `X`, `y`"),
+        ([(rows[:5], codes[:5], np.ones(4))], "5 pair codes and 4 weights"),
         ([(rows[:, 0], codes)], r"must be a table of numbers.*shape \(200,\)"),
         ([(frame, codes), (frame[frame.columns[::-1]], codes)], "same columns in the same order"),
     ]

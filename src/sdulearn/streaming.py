@@ -14,17 +14,15 @@ from typing import TypeAlias
 import numpy as np
 from joblib import cpu_count
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from sdulearn import linear
-from sdulearn.blocks import Block, Blocks, LocalBlocks, Watch
+from sdulearn.blocks import Block, Blocks, LocalBlocks, Watch, make_block
 from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values
 from sdulearn.columns import numbers, pair_codes, point_numbers
 from sdulearn.errors import InputError, listed, quoted, require, shortened
 from sdulearn.io.files import Location
 from sdulearn.io.tables import RowGroups, Table, batch_rows, open_parquet
-from sdulearn.pairs import known_of_rows
-from sdulearn.types import Codes, MatrixLike, Rows
+from sdulearn.types import Codes, Rows
 
 __all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
 
@@ -197,22 +195,8 @@ def _block(portion: Portion, names: list[str] | None, number: int) -> list[Block
             f"A portion has the columns {found}, but the first one has {names}. Give every portion the "
             "same columns in the same order."
         )
-    X, y, *rest = portion
-    weight = None
-    if rest and rest[0] is not None:
-        weight = np.asarray(rest[0], dtype=np.float64)
-    return [(_rows(X), known_of_rows(y, number) if np.size(y) else np.asarray(y), weight)]
-
-
-def _rows(X: MatrixLike) -> Rows:
-    """Rows of a portion as an array or CSR matrix of numbers."""
-    rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    if rows.ndim != 2 or rows.dtype.kind not in "fiub":
-        raise InputError(
-            f"`X` of a portion must be a table of numbers, one row a point; got {type(X).__name__} of "
-            f"shape {rows.shape} and dtype {rows.dtype}."
-        )
-    return rows
+    X, y, weight = (*portion, None)[:3]
+    return make_block(number, X, y, weight)
 
 
 def _column_names(portion: object) -> list[str] | None:

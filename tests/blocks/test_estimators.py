@@ -117,21 +117,14 @@ def spoiled(many, value, change):
     return deal(rows, codes, weight=weight)
 
 
-def held(rows, codes, weight=None):
-    return LocalBlocks([lambda: [(rows, codes, weight)]])
-
-
 BAD = {
     "half a pair": (lambda r, c: spoiled((r, c), 0, "code"), "one row only, or on two rows with different signs"),
     "two signs": (lambda r, c: spoiled((r, c), -c[c > 0][0], "code"), "each code must stand on exactly two rows"),
     "two weights": (lambda r, c: spoiled((r, c), 2.0, "weight"), "one sign and one weight"),
     "negative weight": (lambda r, c: spoiled((r, c), -1.0, "weight"), "must be finite and not negative"),
     "NaN": (lambda r, c: deal(np.where(r > 5, np.nan, r), c), "contains NaN"),
-    "fractions": (lambda r, c: deal(r, c + 0.5), "`y` holds fractions"),
     "no weight": (lambda r, c: deal(r, c, weight=np.zeros(len(c))), "or all weights are zero"),
     "no rows": (lambda r, c: deal(r[:0], c[:0], 1), "every block is empty"),
-    "lengths": (lambda r, c: held(r[:5], c[:4]), r"5 rows of `X`, 4 pair codes\. Give `X`, `y`"),
-    "weights": (lambda r, c: held(r[:5], c[:5], np.ones(4)), "5 pair codes and 4 weights"),
     "widths": (
         lambda r, c: LocalBlocks([lambda: [(r, c, None), (r[:, :20], c, None)]]),
         "20 features, but the rows before it had 21",

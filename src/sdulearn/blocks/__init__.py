@@ -8,7 +8,8 @@ this process, ``sdulearn.distributed`` on a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
@@ -23,7 +24,17 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
 from sdulearn.model_selection import NO_FOLD, PairFolds, fold_units
-from sdulearn.pairs import D, Pairs, S, pair_checksum, read_pairs, scramble, source_totals, sources
+from sdulearn.pairs import (
+    D,
+    Pairs,
+    S,
+    known_of_rows,
+    pair_checksum,
+    read_pairs,
+    scramble,
+    source_totals,
+    sources,
+)
 from sdulearn.prior import Counts
 from sdulearn.risks import Mixture, even_and_linear, unit_weights
 from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces
@@ -35,6 +46,41 @@ Block = tuple[Rows, Codes, Array | None]
 Part = Callable[[], Iterable[Block]]
 Watch = Callable[[int | None], object]
 T = TypeVar("T")
+
+
+def make_block(number: int, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None = None) -> list[Block]:
+    """A block of what users give, none where it has no rows; its number keeps its points apart."""
+    rows = as_matrix(X)
+    known = known_of_rows(y, number) if np.size(y) else np.empty(0, dtype=np.int64)
+    weights = None if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
+    check_lengths(rows, known, weights)
+    return [(rows, known, weights)] if rows.shape[0] else []
+
+
+def as_matrix(X: MatrixLike) -> Rows:
+    """Rows of numbers: CSR where they are sparse, float32 where they are that, else float64."""
+    rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if rows.ndim == 2 and rows.dtype in (np.float32, np.float64):
+        return rows
+    with suppress(TypeError, ValueError):
+        if rows.ndim == 2 and rows.dtype.kind in "fiubO":
+            return rows.astype(np.float64)
+    raise InputError(
+        f"`X` must be a table of numbers, one row per point; got {type(X).__name__} of shape "
+        f"{rows.shape} and dtype {rows.dtype}. Encode or drop columns of other values."
+    )
+
+
+def check_lengths(X: Rows, y: Sized, weight: Sized | None = None) -> None:
+    """Refuse a block whose parts do not have the same rows."""
+    n_rows = X.shape[0]
+    if len(y) != n_rows or (weight is not None and len(weight) != n_rows):
+        weights = "" if weight is None else f" and {len(weight)} weights"
+        raise InputError(
+            f"A block has {n_rows} rows of `X`, {len(y)} pair codes{weights}. Give `X`, `y` and "
+            "`sample_weight` the same rows, in blocks of the same lengths: take them from one frame, "
+            "or give dask arrays of known chunk sizes."
+        )
 
 
 class Blocks(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Self, TypeAlias, cast
 
@@ -136,11 +137,8 @@ class _BlockFit:
         n_whole = sum(len(a) for _, a in parts[0])
         rows, weights = zip(*parts[0], *parts[1], strict=True)
         sample = Problem(joined(list(rows)), np.concatenate(weights), moments.c, moments.ridge, self.loss)
-        known = {one.name: getattr(moments, one.name) for one in fields(moments)}
-        blocks = CountedBlocks(self.blocks)
-        return BlockProblem(
-            **known, blocks=blocks, rule=rule, drawn=drawn, sample=sample, n_whole=n_whole, n_rows=self.n_rows
-        )
+        problem = partial(BlockProblem, blocks=CountedBlocks(self.blocks), rule=rule, drawn=drawn)
+        return problem(**vars(moments), sample=sample, n_whole=n_whole, n_rows=self.n_rows)
 
     def refit(self, choice: Choice) -> Fit:
         """One setting on all rows."""

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sdulearn.blocks import Block, Blocks, PairStatistics, PointCounts, Sums, fold_of_rows
-from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
-from sdulearn.pairs import check_weights, codes_of, integer_codes, labels_of, sources
+from sdulearn.pairs import check_weights, codes_of, labels_of, sources
 from sdulearn.solvers import smooth, solve
 from sdulearn.solvers.linalg import affordable_rows, check_system_size, row_pieces, weighted_gram
 from sdulearn.solvers.problem import Place, Problem, Solution, curvatures
@@ -147,23 +145,22 @@ class BlockProblem(MomentProblem):
         return Solution(w, self.blocks.n_passes, objective=here.objective, optimality=optimality)
 
 
-def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
-    """First pass over a block: statistics (of each fold), the points of its answers, and its share of a sample."""
-    codes = _check_block(X, y, weight)
-    known = np.asarray(y)
-    if weight is not None and not weight.all():
+def survey(X: Rows, y: Codes, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
+    """First pass over a block: statistics (of each fold), points of its answers, its share of a sample."""
+    check_system_size(X.shape[1])
+    if weight is not None and not check_weights(weight, len(y), "sample_weight").all():
         # A row of weight 0 is not there.
         there = np.flatnonzero(weight)
         X = X[there]
-        codes = codes[there]
-        known = known[there]
+        y = y[there]
         weight = weight[there]
-    if not len(codes):
+    if not len(y):
         return None
+    codes = codes_of(y)
     n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
     sample = [_draw(X, codes, weight, n_drawn)] if n_drawn else []
     counts = np.bincount(sources(codes), minlength=3)
-    found = Sums(counts=counts, sample=sample, points=PointCounts.of(known))
+    found = Sums(counts=counts, sample=sample, points=PointCounts.of(y))
     if n_splits is None:
         found["fold0"] = PairStatistics().update(X, codes, weight)
         return found
@@ -173,20 +170,6 @@ def survey(X: Rows, y: ArrayLike, weight: Array | None, share: float, n_splits: 
         its_weight = None if weight is None else weight[rows]
         found[f"fold{k}"] = PairStatistics().update(X[rows], codes[rows], its_weight)
     return found
-
-
-def _check_block(X: Rows, y: ArrayLike, weight: Array | None) -> Codes:
-    codes = integer_codes(y) if np.size(y) else np.empty(0, dtype=np.int64)
-    if X.shape[0] != len(codes) or (weight is not None and len(weight) != len(codes)):
-        weights = "" if weight is None else f" and {len(weight)} weights"
-        raise InputError(
-            f"A block has {X.shape[0]} rows of `X`, {len(codes)} pair codes{weights}. Give `X`, `y` "
-            "and `sample_weight` the same rows, in blocks of the same lengths."
-        )
-    if weight is not None:
-        check_weights(weight, len(codes), "sample_weight")
-    check_system_size(X.shape[1])
-    return codes
 
 
 def _whole(number: float, X: Rows) -> int:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sdulearn import linear
 from sdulearn.base import LinearClassifier
-from sdulearn.blocks import Blocks, Sums
+from sdulearn.blocks import Blocks, Sums, as_matrix
 from sdulearn.blocks.estimators import RowsElsewhere, is_iterative
 from sdulearn.blocks.problem import count_columns
 from sdulearn.errors import InputError, require
@@ -37,7 +37,6 @@ from dask.base import is_dask_collection  # noqa: E402
 
 from sdulearn.distributed.chunks import (  # noqa: E402
     VectorLike,
-    as_matrix,
     dask_blocks,
     gather_pairs,
     is_frame,

@@ -19,10 +19,10 @@ from dask.utils import is_dataframe_like
 from distributed import futures_of
 from scipy import sparse
 
-from sdulearn.blocks import Block
+from sdulearn.blocks import check_lengths, make_block
 from sdulearn.distributed.cluster import DaskBlocks, DaskCollection, Layer
 from sdulearn.errors import InputError, require
-from sdulearn.pairs import integer_codes, known_of_rows, read_pairs, scramble
+from sdulearn.pairs import integer_codes, read_pairs, scramble
 from sdulearn.solvers.linalg import joined
 from sdulearn.types import Indices, MatrixLike, Rows
 
@@ -139,38 +139,6 @@ def delayed_parts(collections: Sequence[DaskCollection]) -> list[list[Delayed]]:
     return [next(delayed) if isinstance(one, da.Array) else one.to_delayed() for one in collections]
 
 
-def make_block(number: int, X: MatrixLike, y: VectorLike, weight: VectorLike | None = None) -> list[Block]:
-    """A block from a chunk of each; none where it has no rows."""
-    check_lengths(number, X, y=y, sample_weight=weight)
-    if not X.shape[0]:
-        return []
-    if weight is not None:
-        weight = np.asarray(weight, dtype=np.float64).reshape(-1)
-    return [(as_matrix(X), known_of_rows(y, number), weight)]
-
-
-def check_lengths(number: int, X: MatrixLike, **vectors: VectorLike) -> None:
-    """What Dask could not check before it had the chunks."""
-    for name, vector in vectors.items():
-        if vector is not None and len(vector) != X.shape[0]:
-            raise InputError(
-                f"Block {number} has {X.shape[0]} rows in `X`, but {len(vector)} in `{name}`. Both need "
-                f"the same rows in the same blocks: take `X` and `{name}` from one dask frame, or give "
-                "arrays of known chunk sizes."
-            )
-
-
-def as_matrix(X: MatrixLike) -> Rows:
-    """Features of a chunk: CSR where it is sparse, float32 where it is that, else float64."""
-    matrix = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    if matrix.dtype in (np.float32, np.float64):
-        return matrix
-    try:
-        return matrix.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"`X` holds values that are not numbers ({error}). Encode or drop those columns.") from None
-
-
 def gather_pairs(
     X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None = None
 ) -> tuple[DaskCollection, ...]:
@@ -223,7 +191,7 @@ def gather_pairs(
 
 def addressed(number: int, n_blocks: int, X: MatrixLike, y: VectorLike, *weight: VectorLike) -> Bundle:
     """A block with the number of the block that each of its rows should go to."""
-    check_lengths(number, X, y=y, sample_weight=weight[0] if weight else None)
+    check_lengths(X, y, *weight)
     size = np.abs(integer_codes(y)) if len(y) else np.empty(0, dtype=np.int64)
     _, place, count = np.unique(size, return_inverse=True, return_counts=True)
     stays = (size == 0) | (count[place] == 2)
