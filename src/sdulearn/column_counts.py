@@ -36,7 +36,7 @@ from sdulearn.columns import (
     refuse,
     usable_scale,
 )
-from sdulearn.errors import InputError, quoted, require
+from sdulearn.errors import InputError, pa, pc, quoted
 from sdulearn.image_columns import ImageFeatures
 from sdulearn.pairs import pair_checksum
 from sdulearn.spelling import CYCLES, DATES, DECIMALS, FORMS, Cycle, Form, Spelling
@@ -142,7 +142,7 @@ def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
         return ColumnCounts(len(values), values.null_count)
     if kind != CATEGORY:
         return _count_numbers(numbers(values), values, rows, kind)
-    if require("pyarrow.types", "files").is_dictionary(values.type):
+    if pa.types.is_dictionary(values.type):
         times = _frequencies(values.drop_null().value_counts())
         odd = _firsts(rows, gap=np.asarray(values.is_null()))
         return ColumnCounts(len(values), values.null_count, texts=times, odd=odd)
@@ -187,11 +187,10 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
 
 def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Texts that are plain numbers, and what they would be if the comma were the decimal mark: 1.234 thousands."""
-    pc = require("pyarrow.compute", "files")
     place = np.asarray(pc.fill_null(pc.find_substring(texts, "."), -1))
     is_pointed = place >= 0
     thousands = is_pointed & (np.asarray(pc.fill_null(pc.binary_length(texts), 0)) - place == len(".000"))
-    some = texts.filter(require("pyarrow", "files").array(thousands))
+    some = texts.filter(pa.array(thousands))
     thousands[thousands] = spelling.matching(some, spelling.THOUSANDS)
     present = ~np.isnan(found)
     both = present & (thousands | ~is_pointed)
@@ -253,7 +252,7 @@ def _frequencies(counted: ArrowColumn) -> Counter[str] | None:
     values, counts = counted.flatten()
     if len(values) > MANY_TEXTS:
         return None
-    texts = values.cast(require("pyarrow", "files").string())
+    texts = values.cast(pa.string())
     return Counter(dict(zip(texts.to_pylist(), counts.to_pylist(), strict=True)))
 
 

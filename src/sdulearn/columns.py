@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sdulearn.errors import InputError, listed, quoted, require, shortened
+from sdulearn.errors import InputError, listed, pa, pc, quoted, require, shortened
 from sdulearn.image_columns import ImageFeatures
 from sdulearn.io.files import Location, is_location
 from sdulearn.spelling import Cycle, Spelling, read_texts, trimmed, with_cycles
@@ -178,7 +178,7 @@ class Columns:
     def _made(self, name: str, column: Column, values: ArrowColumn) -> tuple[Array, int]:
         """Features of texts or pictures, and how many texts are unknown or pictures unreadable."""
         maker = self.makers[column.name]
-        cells = values.cast(require("pyarrow", "files").string()).to_pylist()
+        cells = values.cast(pa.string()).to_pylist()
         where = f"{name}: column {quoted(column.name)}"
         X, n_unknown = maker.transform(cells, where, self.image_root, column.fill is None)
         return X.T, n_unknown
@@ -279,7 +279,6 @@ def usable_scale(mean: Array, deviation: Array) -> Array:
 
 def as_arrow(frame: Frame) -> ArrowTable:
     """A pandas, polars or pyarrow frame as a pyarrow table."""
-    pa = require("pyarrow", "files")
     try:
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
@@ -323,8 +322,6 @@ def noted(name: str, note: str) -> str:
 
 def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
     """The numbers of a column, NaN in gaps, however a text file spells them."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
     kind = kind_of(values.type)
     odd: Mask = np.zeros(1, dtype=bool)
     found: Array = np.full(len(values), np.nan)
@@ -349,8 +346,6 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
 
 def _one_hot(column: Column, values: ArrowColumn, block: Array, where: Where) -> int:
     """Write ones into the block; give back how many texts are no known category."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
     values = values.cast(pa.string())
     n_known = 0
     if values.null_count:
@@ -375,7 +370,6 @@ def _refuse_missing(column: Column, gaps: Mask, where: Where) -> None:
 
 def numbers(values: ArrowColumn) -> NDArray[Any]:
     """A column as numbers, dates and times as days; as floats with NaN where some are missing."""
-    pa = require("pyarrow", "files")
     types = pa.types
     if values.null_count == 0 and (types.is_floating(values.type) or types.is_integer(values.type)):
         return np.asarray(values)

@@ -164,3 +164,8 @@ def is_there(module: str) -> bool:
     except (ImportError, OSError):
         return False
     return True
+
+
+# pyarrow, of which most functions for files and frames need something.
+pa = OptionalModule("pyarrow", "files")
+pc = OptionalModule("pyarrow.compute", "files")

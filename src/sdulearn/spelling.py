@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from sdulearn.errors import require
+from sdulearn.errors import pa, pc
 from sdulearn.types import Array, ArrowColumn, Mask
 
 Form: TypeAlias = Literal[".", ",", "y-m-d", "d.m.y", "d/m/y", "m/d/y", "h:m"]
@@ -60,20 +60,17 @@ class Spelling:
 
 def trimmed(values: ArrowColumn) -> ArrowColumn:
     """Texts without blanks around them."""
-    pc = require("pyarrow.compute", "files")
-    return pc.utf8_trim_whitespace(values.cast(require("pyarrow", "files").string()))
+    return pc.utf8_trim_whitespace(values.cast(pa.string()))
 
 
 def matching(texts: ArrowColumn, pattern: str) -> Mask:
     """Which texts a regular expression matches."""
-    pc = require("pyarrow.compute", "files")
     return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False))
 
 
 def are_marks(texts: ArrowColumn) -> Mask:
     """Which texts stand for a missing value."""
-    pc = require("pyarrow.compute", "files")
-    return np.asarray(pc.is_in(pc.utf8_lower(texts), value_set=require("pyarrow", "files").array(MARKS)))
+    return np.asarray(pc.is_in(pc.utf8_lower(texts), value_set=pa.array(MARKS)))
 
 
 def possible_forms(texts: ArrowColumn) -> tuple[Form, ...]:
@@ -85,8 +82,6 @@ def possible_forms(texts: ArrowColumn) -> tuple[Form, ...]:
 
 def spelled(texts: ArrowColumn, form: Form) -> Array:
     """The numbers, or days, that texts of a form spell; NaN for all others."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
     if form in DATES or form == "h:m":
         return _days(texts, form)
     found = pc.if_else(pa.array(matching(texts, _PATTERNS[form])), texts, pa.scalar(None, pa.string()))
@@ -99,8 +94,6 @@ def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
 
     A spelling that was not there in training is taken where it cannot be mistaken.
     """
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
     texts = values
     plain = plain_numbers(texts, spelling.form)
     if plain is None:
@@ -134,8 +127,6 @@ def _either(usual: Array, other: Array, thousands: bool) -> tuple[Array, Mask]:
 
 def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
     """Numbers that are all of one form, several times faster; None where some are not."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
     if form not in DECIMALS or (form == "," and pc.any(pc.match_substring(texts, ".")).as_py()):
         return None
     texts = texts if form == "." else pc.replace_substring(texts, ",", ".")
@@ -149,8 +140,6 @@ def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
 
 def _days(texts: ArrowColumn, form: Form) -> Array:
     """Days since 1970 of dates, or parts of a day of times; NaN for what is neither, such as 31.2.2021."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
     parts = pc.extract_regex(texts, _PATTERNS[form])
     names = [field.name for field in parts.type]
 

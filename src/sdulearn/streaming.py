@@ -19,7 +19,7 @@ from sdulearn import linear
 from sdulearn.blocks import Block, Blocks, LocalBlocks, Watch, make_block
 from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values
 from sdulearn.columns import numbers, pair_codes, point_numbers
-from sdulearn.errors import InputError, listed, quoted, require, shortened
+from sdulearn.errors import InputError, listed, pa, quoted, shortened
 from sdulearn.io.files import Location
 from sdulearn.io.tables import RowGroups, Table, batch_rows, open_parquet
 from sdulearn.types import Codes, Rows
@@ -124,8 +124,7 @@ def parquet_blocks(
 
 def _common_type(path: Location, table: Table, features: Sequence[str]) -> str:
     """float32 where every column is; sums are in float64 all the same."""
-    types = require("pyarrow.types", "files")
-    is_number = (types.is_floating, types.is_integer, types.is_boolean)
+    is_number = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
     for name in features:
         dtype = table.types[name]
         if not any(test(dtype) for test in is_number):
@@ -133,7 +132,7 @@ def _common_type(path: Location, table: Table, features: Sequence[str]) -> str:
                 f"{path}: column {quoted(name)} holds {shortened(str(dtype))}, not numbers. Leave it out of `columns`, "
                 "or turn it into numbers first; sdulearn.fit_table does that by itself."
             )
-    if features and all(types.is_float32(table.types[name]) for name in features):
+    if features and all(pa.types.is_float32(table.types[name]) for name in features):
         return "float32"
     return "float64"
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from sdulearn.blocks import Sums
 from sdulearn.cli import options as cli
-from sdulearn.errors import InputError, ModelFileError, require, shortened
+from sdulearn.errors import InputError, ModelFileError, pa, pc, require, shortened
 from sdulearn.io.files import FORMULA_START, as_cell, file_format, written_whole
 from sdulearn.io.ids import id_texts
 from sdulearn.progress import RowProgress
@@ -189,11 +189,9 @@ def _csv_writer(
 
 def _lines(model: TableModel, found: Predictions, escaped: Counter[str], mark: str) -> str:
     """Id, label and probabilities of each row as CSV, in which numbers read back as they are and none is a formula."""
-    pa = require("pyarrow", "files")
     arrow = require("pyarrow.csv", "files")
-    compute = require("pyarrow.compute", "files")
     ids = id_texts(found.ids)
-    if compute.any(compute.match_substring_regex(ids, FORMULA_START)).as_py():
+    if pc.any(pc.match_substring_regex(ids, FORMULA_START)).as_py():
         plain = ids.to_pylist()
         ids = pa.array(map(as_cell, plain))
         escaped["id"] += sum(map(ne, ids.to_pylist(), plain))

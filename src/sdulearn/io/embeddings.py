@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.errors import InputError, quoted, reason, require
+from sdulearn.errors import InputError, pa, pc, quoted, reason
 from sdulearn.io.files import Location, cannot_open, file_format
 from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
 from sdulearn.io.tables import Batches, Part, Table, read_whole
@@ -33,7 +33,7 @@ def with_embedding(table: Table, path: Location | None) -> Table:
         raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
     key = shared[0] if shared else next(iter(table.types))
     joined = partial(_joined, table, str(path), vectors, dict(zip(names, count())), key, ids.get(key))
-    types = {**table.types, **dict.fromkeys(names, require("pyarrow", "files").float64())}
+    types = {**table.types, **dict.fromkeys(names, pa.float64())}
     return replace(
         table, types=types, parts=tuple(partial(joined, part) for part in table.parts), together=tuple(names)
     )
@@ -51,7 +51,6 @@ def _joined(
     rows: int,
 ) -> Batches:
     """A part with vectors (see :data:`sdulearn.io.tables.Part`); ``key`` is always read, and may hold their ids."""
-    pa = require("pyarrow", "files")
     own = [name for name in columns if name not in places]
     end = table.n_rows or 0
     for begin, batch in part(list(dict.fromkeys([*own, key])), rows):
@@ -90,7 +89,6 @@ def _read(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
 
 def _of_parquet(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
     """Columns of floats, or of lists of them; whole numbers and texts may be ids."""
-    pa = require("pyarrow", "files")
     is_list, *others = (getattr(pa.types, f"is_{name}list") for name in ("", "large_", "fixed_size_"))
     blocks = []
     ids = {}
@@ -99,7 +97,7 @@ def _of_parquet(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColumn]
         if pa.types.is_floating(column.type):
             blocks.append(np.asarray(column, dtype=np.float64)[:, None])
         elif is_list(column.type) or any(one(column.type) for one in others):
-            if len(require("pyarrow.compute", "files").list_value_length(column).unique()) != 1 or column.null_count:
+            if len(pc.list_value_length(column).unique()) != 1 or column.null_count:
                 raise InputError(f"Column {quoted(name)} of the vectors does not hold lists of one length.")
             blocks.append(np.asarray(column.flatten(), dtype=np.float64).reshape(len(column), -1))
         elif may_hold_ids(name, column.type):

@@ -9,7 +9,7 @@ from typing import IO, NamedTuple, TypeAlias
 from xml.etree.ElementTree import ParseError, iterparse
 from zipfile import BadZipFile, ZipFile
 
-from sdulearn.errors import InputError, listed, quoted, require
+from sdulearn.errors import InputError, listed, pa, quoted, require
 from sdulearn.io.files import Location, as_text, cannot_open, column_names, header_place
 from sdulearn.types import ArrowColumn, ArrowTable
 
@@ -142,7 +142,6 @@ def tags_of(file: IO[bytes]) -> Iterator[Tag]:
 
 def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
     """A sheet as a pyarrow table; a column of cells of several kinds is text."""
-    pa = require("pyarrow", "files")
     columns = []
     for place in range(len(found.names)):
         cells = [row[place] if place < len(row) else None for row in found.rows]
@@ -152,7 +151,6 @@ def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
 
 
 def _column(cells: Sequence[object]) -> ArrowColumn:
-    pa = require("pyarrow", "files")
     # A workbook has no whole numbers of its own; beyond 2**53 a float does not tell them apart.
     numbers = [int(c) if isinstance(c, float) and c.is_integer() and abs(c) < 2**53 else c for c in cells]
     try:

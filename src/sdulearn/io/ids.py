@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sdulearn.errors import InputError, listed, quoted, require
+from sdulearn.errors import InputError, listed, pa, pc, quoted
 from sdulearn.io.files import as_text
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes
 
@@ -39,7 +39,6 @@ class IdHits(NamedTuple):
 
 def find_ids(values: ArrowColumn, ids: ArrowColumn) -> Codes:
     """The place of each row's id in an Arrow array of texts, -1 where it is none of them."""
-    pc = require("pyarrow.compute", "files")
     found = pc.fill_null(pc.index_in(id_texts(values), value_set=ids), -1)
     return np.asarray(found.to_numpy(zero_copy_only=False))
 
@@ -55,8 +54,6 @@ def count_ids(values: ArrowColumn, rows: Codes, ids: ArrowColumn) -> IdHits:
 
 def id_texts(values: ArrowColumn) -> ArrowColumn:
     """Ids as an Arrow array of texts, spelled as :func:`sdulearn.io.files.as_text` spells them."""
-    pa = require("pyarrow", "files")
-    pc = require("pyarrow.compute", "files")
     if pa.types.is_integer(values.type) and not values.null_count:
         return values.cast(pa.string())
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
@@ -71,12 +68,11 @@ def looks_like_id(name: str) -> bool:
 
 def may_hold_ids(name: str, dtype: ArrowType) -> bool:
     """Whether a column can hold ids: whole numbers, texts, or floats under a name of ids."""
-    types = require("pyarrow.types", "files")
-    if types.is_dictionary(dtype):
+    if pa.types.is_dictionary(dtype):
         return may_hold_ids(name, dtype.value_type)
-    if types.is_floating(dtype):
+    if pa.types.is_floating(dtype):
         return looks_like_id(name)
-    return types.is_integer(dtype) or types.is_string(dtype) or types.is_large_string(dtype)
+    return any(is_one(dtype) for is_one in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string))
 
 
 def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS) -> str | None:

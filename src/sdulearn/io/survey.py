@@ -13,7 +13,7 @@ import numpy as np
 
 from sdulearn.column_counts import ColumnCounts, count, decide
 from sdulearn.columns import Columns
-from sdulearn.errors import InputError, listed, quoted, require
+from sdulearn.errors import InputError, listed, pa, quoted
 from sdulearn.image_columns import MOST_PICTURES, ImageFeatures
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.ids import (
@@ -95,7 +95,7 @@ class Survey:
 
     def cells(self, name: str, rows: Codes) -> list[str | None]:
         """The texts in a column of some of the rows that are kept."""
-        text = require("pyarrow", "files").string()
+        text = pa.string()
         found = [cell for _, _, batch in self.kept for cell in batch[name].cast(text).to_pylist()]
         order = np.argsort(self.rows)
         return [found[k] for k in order[np.searchsorted(self.rows, rows, sorter=order)]]
@@ -124,14 +124,13 @@ def _taken(rows: Codes, fixed: Mask, batch: ArrowTable, mask: Mask) -> list[tupl
     """Some rows of a batch; nothing where it has none of them."""
     if not mask.any():
         return []
-    return [(rows[mask], fixed[mask], batch.filter(require("pyarrow", "files").array(mask)))]
+    return [(rows[mask], fixed[mask], batch.filter(pa.array(mask)))]
 
 
 def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | None:
     """A pass over one batch."""
     if not len(rows):
         return None
-    pa = require("pyarrow", "files")
     n_all = len(rows)
     batch, places = without_blanks(batch)
     rows = rows[places]
@@ -162,7 +161,7 @@ def without_blanks(batch: ArrowTable) -> tuple[ArrowTable, Indices]:
     if any(not column.null_count for column in batch.columns):
         return batch, np.arange(batch.num_rows)
     places = np.flatnonzero(~np.all([np.asarray(column.is_null()) for column in batch.columns], axis=0))
-    return batch.take(require("pyarrow", "files").array(places)), places
+    return batch.take(pa.array(places)), places
 
 
 def blocks_of(part: Part, columns: Sequence[str], rows: int) -> Iterator[tuple[ArrowTable, Codes, None]]:

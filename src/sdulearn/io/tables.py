@@ -25,7 +25,7 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of, usable_scale
-from sdulearn.errors import InputError, listed, quoted, reason, require, shortened
+from sdulearn.errors import InputError, listed, pa, quoted, reason, require, shortened
 from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import (
     HEAD_LINES,
@@ -161,7 +161,7 @@ def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: in
         lines = io.StringIO(decoded(path, b"".join(first)), newline="")
         mark, above, end, names = text_head(list(lines), name, skip_rows)
     check_repeated(path, names)
-    types = dict.fromkeys(names, require("pyarrow", "files").string())
+    types = dict.fromkeys(names, pa.string())
     parts = (partial(_numbered, partial(_text_rows, path, mark, end, tuple(names))),)
     return Table(path, name, types, parts, mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
 
@@ -169,7 +169,6 @@ def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: in
 def read_whole(source: Location | Frame) -> ArrowTable:
     """A whole table as it is, for showing it."""
     table = open_table(source)
-    pa = require("pyarrow", "files")
     batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
     if not batches:
         return pa.schema(list(table.types.items())).empty_table()
@@ -199,7 +198,7 @@ def _held_rows(table: ArrowTable, columns: Sequence[str], rows: int) -> Iterator
 def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
     """Columns of known types, or all that there are where none is named."""
     json = require("pyarrow.json", "files")
-    schema = require("pyarrow", "files").schema([(name, types[name]) for name in columns])
+    schema = pa.schema([(name, types[name]) for name in columns])
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if columns else "infer")
     with _clear_errors(path):
         for lines in _checked_lines(path, rows):
@@ -211,7 +210,6 @@ def _text_rows(
 ) -> Iterator[ArrowTable]:
     """Rows below so many lines, the last of which is the header."""
     arrow = require("pyarrow.csv", "files")
-    pa = require("pyarrow", "files")
     with open_bytes(path) as file:
         # Streams of pyarrow's own: threads of it that need Python abort where a program ends.
         stream = pa.OSFile(path)
@@ -245,7 +243,6 @@ def _line(path: str, mark: str, head: int, row: int) -> str:
 @contextmanager
 def _clear_errors(path: Location) -> Iterator[None]:
     """What gzip, csv and pyarrow raise on a damaged file, as an error of ours."""
-    arrow = require("pyarrow", "files")
     try:
         with refuse_damaged(path):
             yield
@@ -254,7 +251,7 @@ def _clear_errors(path: Location) -> Iterator[None]:
         if "compressed" not in str(error) and "inflate" not in str(error):
             raise
         raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
-    except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         if "UTF8" in str(error):
             raise not_utf8(path) from None
         advice = ""
@@ -309,12 +306,11 @@ def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
             f"{file} does not have the same columns as the files before it: {quoted(min(odd))} is only in one of "
             "them. All files of a folder must have the same columns; keep other tables elsewhere."
         )
-    is_null = require("pyarrow.types", "files").is_null
     for name, dtype in zip(schema.names, schema.types, strict=True):
         known = types.setdefault(name, dtype)
-        if is_null(known):
+        if pa.types.is_null(known):
             types[name] = dtype
-        elif not is_null(dtype) and kind_of(dtype) != kind_of(known):
+        elif not pa.types.is_null(dtype) and kind_of(dtype) != kind_of(known):
             raise InputError(
                 f"{file}: column {quoted(name)} is {shortened(str(dtype))}, but {shortened(str(known))} in the files "
                 "before it. Write it alike in all files."
@@ -337,7 +333,6 @@ def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
 
 def _json_types(path: str) -> dict[str, ArrowType]:
     """All columns with their types, over all rows."""
-    pa = require("pyarrow", "files")
     found = pa.schema([])
     for batch in _json_rows(path, {}, (), BATCH_ROWS):
         found = pa.unify_schemas([found, batch.schema], promote_options="permissive")

@@ -21,7 +21,7 @@ from sdulearn.answers.checks import check_answers, majority_votes
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
-from sdulearn.errors import InputError, require
+from sdulearn.errors import InputError, pa
 from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
@@ -279,7 +279,6 @@ def draw_rows(
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]
     X, ids, _ = _encoded(table, columns, found, order)
-    pa = require("pyarrow", "files")
     # Files of a folder may store a column in several ways.
     cells = [pa.table({name: _decoded(batch[name]) for name in table.types}) for _, _, batch in found.kept]
     return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows

@@ -22,7 +22,7 @@ from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.base import posterior_of
 from sdulearn.blocks import Sums, add_all
 from sdulearn.columns import Where, in_row
-from sdulearn.errors import FileError, InputError, require
+from sdulearn.errors import FileError, InputError, pa, require
 from sdulearn.io.answers import read_answers
 from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, folder_of, is_location, written_whole
@@ -82,7 +82,6 @@ class Reader:
 
     def __call__(self, part: Part, watch: Watch | None = None) -> Iterator[Predictions]:
         """Batch by batch."""
-        pa = require("pyarrow", "files")
         columns = self.model.columns
         for begin, batch in part(self.needed, batch_rows(columns.width)):
             if columns.first is None:
@@ -208,7 +207,7 @@ def asked_rows(model: TableModel) -> Predictions:
     """The rows in the answers of the fit, by features and answers."""
     assert model.asked is not None
     ids, p, n_answers = model.asked
-    arrow = require("pyarrow", "files").array(ids, "string")
+    arrow = pa.array(ids, "string")
     return Predictions(arrow, p.argmax(axis=1), p, Counter(), n_answers)
 
 
@@ -220,7 +219,7 @@ def _posterior(
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
     names = sorted(set(answers.ids.ravel().tolist()))
-    ids = require("pyarrow", "files").array(names, "string")
+    ids = pa.array(names, "string")
     p = np.zeros((len(names) + 1, len(model.classes)))
     times = np.zeros(len(names), dtype=np.int64)
     for found in rows:
@@ -318,7 +317,7 @@ def write_predictions(
     from sdulearn.workflow.options import Engine, open_engine
 
     reader, table = _opened(model, path, **reading)
-    id_type = require("pyarrow", "files").int64() if reader.id_column is None else table.types[reader.id_column]
+    id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
     parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]
     if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
@@ -401,7 +400,6 @@ def parquet_writer(
 
 def _record_batch(model: TableModel, found: Predictions, id_type: ArrowType | None) -> ArrowTable:
     """Rows as Arrow has them."""
-    pa = require("pyarrow", "files")
     ids = found.ids
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
