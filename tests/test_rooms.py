@@ -34,7 +34,7 @@ FLOORS = [
     [("boosting", "torch"), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
     [
         (
-            "text_columns", "image_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
+            "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
             "io.tables", "io.rows", "io.survey", "io.embeddings", "io.labels", "streaming", "io.answer_log",
             "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
         ),

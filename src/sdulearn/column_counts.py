@@ -37,7 +37,7 @@ from sdulearn.columns import (
     usable_scale,
 )
 from sdulearn.errors import InputError, pa, pc, quoted
-from sdulearn.image_columns import ImageFeatures
+from sdulearn.io.images import ImageFeatures
 from sdulearn.pairs import pair_checksum
 from sdulearn.spelling import CYCLES, DATES, DECIMALS, FORMS, Cycle, Form, Spelling
 from sdulearn.text_columns import TextFeatures

@@ -2,7 +2,7 @@
 
 A number or true/false column becomes one feature, a date one and its place in the year and the week where that may
 help, a column of categories one feature each, and texts and pictures many together (:mod:`sdulearn.text_columns`,
-:mod:`sdulearn.image_columns`). :mod:`sdulearn.column_counts` decides which.
+:mod:`sdulearn.io.images`). :mod:`sdulearn.column_counts` decides which.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sdulearn.errors import InputError, listed, pa, pc, quoted, require, shortened
-from sdulearn.image_columns import ImageFeatures
 from sdulearn.io.files import Location, is_location
+from sdulearn.io.images import ImageFeatures
 from sdulearn.spelling import Cycle, Spelling, read_texts, trimmed, with_cycles
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Count, Frame, Mask, Rows

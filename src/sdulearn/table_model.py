@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.columns import IMAGE, TEXT, Column, Columns, as_arrow, check_layout
 from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning, warn
-from sdulearn.image_columns import ImageFeatures
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
+from sdulearn.io.images import ImageFeatures
 from sdulearn.io.typed import finite, plain, read
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.text_columns import TextFeatures

@@ -8,7 +8,7 @@ from PIL import Image
 from sdulearn import fit_table, load_model
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError, UnseenCategoryWarning
-from sdulearn.image_columns import N_DESCRIPTORS, describe, descriptors
+from sdulearn.io.images import N_DESCRIPTORS, describe, descriptors
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 

@@ -1,50 +1,80 @@
-"""Pictures and sounds: files within one folder that are safe to show, and PNG files made from numbers."""
+"""Pictures and sounds: files within one folder that are safe to show, PNG files made from numbers, and features.
+
+A column of pictures becomes colours and gradients in a grid of cells, then principal components.
+"""
 
 from __future__ import annotations
 
+import io
+import os
 import struct
 import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
 
-from sdulearn.errors import FileError, MissingFileError
+from sdulearn.errors import (
+    FileError,
+    InputError,
+    MissingFileError,
+    SdulearnError,
+    listed,
+    quoted,
+    reason,
+    require,
+)
 from sdulearn.types import Array
 
-# By the bytes at a place, whatever their name. SVG is not among them: it can hold scripts.
-_SIGNATURES = {
-    (0, b"\x89PNG\r\n\x1a\n"): "image/png",
-    (0, b"\xff\xd8\xff"): "image/jpeg",
-    (0, b"GIF87a"): "image/gif",
-    (0, b"GIF89a"): "image/gif",
-    (8, b"WEBP"): "image/webp",
-    (0, b"BM"): "image/bmp",
-    (8, b"WAVE"): "audio/wav",
-    (0, b"ID3"): "audio/mpeg",
-    (0, b"\xff\xfb"): "audio/mpeg",
-    (0, b"\xff\xf3"): "audio/mpeg",
-    (0, b"\xff\xf2"): "audio/mpeg",
-    (0, b"\xff\xf1"): "audio/aac",
-    (0, b"\xff\xf9"): "audio/aac",
-    (0, b"OggS"): "audio/ogg",
-    (0, b"fLaC"): "audio/flac",
-    (4, b"ftyp"): "audio/mp4",
-    (0, b"\x1aE\xdf\xa3"): "audio/webm",
+# Place and first bytes of each type, whatever a file's name. SVG is not among them: it can hold scripts.
+_SIGNATURES: dict[str, tuple[int, tuple[bytes, ...]]] = {
+    "image/png": (0, (b"\x89PNG\r\n\x1a\n",)),
+    "image/jpeg": (0, (b"\xff\xd8\xff",)),
+    "image/gif": (0, (b"GIF87a", b"GIF89a")),
+    "image/webp": (8, (b"WEBP",)),
+    "image/bmp": (0, (b"BM",)),
+    "audio/wav": (8, (b"WAVE",)),
+    "audio/mpeg": (0, (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2")),
+    "audio/aac": (0, (b"\xff\xf1", b"\xff\xf9")),
+    "audio/ogg": (0, (b"OggS",)),
+    "audio/flac": (0, (b"fLaC",)),
+    "audio/mp4": (4, (b"ftyp",)),
+    "audio/webm": (0, (b"\x1aE\xdf\xa3",)),
 }
 MAX_IMAGE_BYTES = 50_000_000
 # The format's number for each count of colours a pixel: grey, red-green-blue, and that with opacity.
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
+# Features of a column, at most, and pictures that they are found by.
+WIDTH = 100
+MOST_PICTURES = 2_000
+# Pixels of a side, and cells that gradients and colours are summed up in.
+_SIDE = 64
+_CELLS = 8
+_COLOUR_CELLS = 4
+_ANGLES = 9
+# A file of a few bytes may unpack to more than the memory holds.
+_MOST_PIXELS = 80_000_000
+# Between the names of several pictures of one thing in a cell: front.jpg;back.jpg.
+BETWEEN_FILES = ";"
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
+N_DESCRIPTORS = _CELLS**2 * _ANGLES + _COLOUR_CELLS**2 * 6
 
 
 def media_type(data: bytes, kind: str) -> str | None:
     """The type of an "image" or of "audio"; None for all else."""
-    found = (name for (place, begin), name in _SIGNATURES.items() if data.startswith(begin, place))
+    found = (name for name, (place, begin) in _SIGNATURES.items() if data.startswith(begin, place))
     return next((name for name in found if name.startswith(kind)), None)
 
 
 def read_image(root: Path, name: str) -> tuple[bytes, str]:
-    """A picture's bytes and media type; refused where the file lies outside the folder, by whatever way."""
+    """A picture's bytes and media type; refused where the file is outside the folder, by any way."""
     data = _read(_inside(root, name, "picture"), MAX_IMAGE_BYTES + 1)
     kind = media_type(data, "image")
     if kind is None or len(data) > MAX_IMAGE_BYTES:
@@ -62,14 +92,12 @@ def find_sound(root: Path, name: str) -> tuple[Path, str]:
 
 
 def _inside(root: Path, name: str, what: str) -> Path:
-    try:
+    with suppress(OSError, ValueError, RuntimeError):
         inside = root.resolve(strict=True)
         path = (inside / name).resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):
-        raise MissingFileError(f"There is no {what} {name!r} in {root}.") from None
-    if not path.is_relative_to(inside) or not path.is_file():
-        raise MissingFileError(f"There is no {what} {name!r} in {root}.")
-    return path
+        if path.is_relative_to(inside) and path.is_file():
+            return path
+    raise MissingFileError(f"There is no {what} {name!r} in {root}.")
 
 
 def _read(path: Path, most: int) -> bytes:
@@ -92,8 +120,122 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     # Each line begins with the number of its filter: none.
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[n_colours], 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines)) + _chunk(b"IEND", b"")
+    chunks = {b"IHDR": header, b"IDAT": zlib.compress(lines), b"IEND": b""}
+    pack = struct.Struct(">I").pack
+    packed = (pack(len(data)) + name + data + pack(zlib.crc32(name + data)) for name, data in chunks.items())
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+@dataclass(frozen=True, eq=False)
+class ImageFeatures:
+    """How pictures become features."""
+
+    centre: Array  # (n_descriptors,)
+    components: Array  # (n_descriptors, width)
+
+    kind: ClassVar[Literal["image"]] = "image"
+    unseen: ClassVar[str] = "pictures in column {} cannot be read and count as the mean picture"
+
+    def __post_init__(self) -> None:
+        if {self.centre.shape, self.components.shape[:1]} != {(N_DESCRIPTORS,)} or self.components.ndim != 2:
+            raise InputError("Descriptors of pictures and their components do not fit together.")
+
+    @classmethod
+    def fit(cls, where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> tuple[ImageFeatures, Array]:
+        """By some pictures, with the features of those that can be read; see :func:`descriptors`."""
+        found = descriptors(where, cells, root, refuse)
+        found = found[np.isfinite(found[:, 0])]
+        if not len(found):
+            folder = quoted(str(root))
+            raise InputError(f"{where}: none of the pictures can be read. Is {folder} the folder they are in?")
+        pca = PCA(min(WIDTH, len(found)), random_state=0).fit(found)
+        return cls(pca.mean_, np.ascontiguousarray(pca.components_.T)), pca.transform(found)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.components.shape[1]
+
+    def names(self, column: str) -> list[str]:
+        """A name for each feature."""
+        return [f"{column} {k}" for k in range(1, self.width + 1)]
+
+    def transform(self, cells: Sequence[str | None], where: str, root: Path, refuse: bool) -> tuple[Array, int]:
+        """Features of pictures, 0 as of the mean picture where one cannot be read, and how many those are."""
+        found = (descriptors(where, cells, root, refuse) - self.centre) @ self.components
+        unread = np.isnan(found).any(axis=1)
+        found[unread] = 0.0
+        return found, int(unread.sum())
+
+
+def descriptors(where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> Array:
+    """Colours and gradients of the pictures that cells name; NaN where one cannot be read, or an error."""
+    require("PIL.Image", "images")
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        found = list(pool.map(partial(_of_cell, root), cells))
+    if refuse and (bad := [reason for reason in found if isinstance(reason, str)]):
+        raise InputError(
+            f"{where}: {len(bad):,} pictures cannot be read: {listed(bad, 5)}. Correct them or leave "
+            "their rows out; `missing='mean'` takes the mean picture for them, `image_root` names the "
+            "folder they are in."
+        )
+    nothing = np.full(N_DESCRIPTORS, np.nan)
+    return np.reshape([nothing if isinstance(one, str) else one for one in found], (-1, N_DESCRIPTORS))
+
+
+def is_link(name: str) -> bool:
+    """Whether a cell holds an address instead of a file."""
+    return name.lower().startswith(("http://", "https://"))
+
+
+def _of_cell(root: Path, cell: str | None) -> Array | str:
+    """Mean descriptors of the files in a cell, or what is wrong with it."""
+    names = [name.strip() for name in (cell or "").split(BETWEEN_FILES) if name.strip()]
+    try:
+        return np.mean([_of_file(root, name) for name in names], axis=0) if names else "an empty cell"
+    except SdulearnError as error:
+        return str(error).removesuffix(".")
+
+
+def _of_file(root: Path, name: str) -> Array:
+    if is_link(name):
+        raise FileError(f"{quoted(name)} is a link: download it, or keep the column from the features with `drop`")
+    image = require("PIL.Image", "images")
+    data = read_image(root, name)[0]
+    try:
+        with image.open(io.BytesIO(data), formats=_FORMATS) as opened:
+            if opened.width * opened.height > _MOST_PIXELS:
+                raise ValueError(f"more than {_MOST_PIXELS:,} pixels")
+            opened.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # a large JPEG is decoded small
+            upright = require("PIL.ImageOps", "images").exif_transpose(opened)
+            small = upright.convert("RGB").resize((_SIDE, _SIDE), image.Resampling.BILINEAR)
+    except Exception as error:  # Pillow raises anything on a damaged file
+        raise FileError(f"{quoted(name)} cannot be read ({reason(error)})") from None
+    return describe(np.asarray(small, dtype=np.float64) / 255)
+
+
+def describe(pixels: Array) -> Array:
+    """Descriptors of a picture of shape (64, 64, 3) with values from 0 to 1.
+
+    Of each of 8 x 8 cells a histogram of the directions of its gradients, relative to those around it, as
+    Dalal and Triggs have it; of each of 4 x 4 cells mean and deviation of three colours.
+    """
+    grey = np.sqrt(pixels.mean(axis=2))
+    down, right = np.gradient(grey)
+    size = np.hypot(down, right)
+    # Each gradient counts for the two directions it lies between.
+    angle = (np.arctan2(down, right) % np.pi) * (_ANGLES / np.pi)
+    low = np.floor(angle).astype(np.intp)
+    cell = np.arange(_SIDE) * _CELLS // _SIDE
+    place = (cell[:, None] * _CELLS + cell) * _ANGLES
+    gradients = np.zeros(_CELLS**2 * _ANGLES)
+    for bin_, share in ((low, 1 - (angle - low)), (low + 1, angle - low)):
+        gradients += np.bincount((place + bin_ % _ANGLES).ravel(), (size * share).ravel(), len(gradients))
+    cells = gradients.reshape(_CELLS, _CELLS, _ANGLES)
+    energy = np.pad(np.square(cells).sum(axis=2), 1)
+    around = sum(energy[i : i + _CELLS, j : j + _CELLS] for i in range(3) for j in range(3))
+    relative = np.minimum(cells / np.sqrt(around + 1e-2)[:, :, None], 0.5)
+    side = _SIDE // _COLOUR_CELLS
+    blocks = pixels.reshape(_COLOUR_CELLS, side, _COLOUR_CELLS, side, 3)
+    colours = np.concatenate([blocks.mean(axis=(1, 3)), blocks.std(axis=(1, 3))], axis=2)
+    return np.concatenate([relative.ravel(), colours.ravel()])

@@ -14,7 +14,6 @@ import numpy as np
 from sdulearn.column_counts import ColumnCounts, count, decide
 from sdulearn.columns import Columns
 from sdulearn.errors import InputError, listed, pa, quoted
-from sdulearn.image_columns import MOST_PICTURES, ImageFeatures
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.ids import (
     IdHits,
@@ -28,6 +27,7 @@ from sdulearn.io.ids import (
     spelled_alike,
     unknown_ids,
 )
+from sdulearn.io.images import MOST_PICTURES, ImageFeatures
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sdulearn.errors import InputError, MissingFileError, listed, quoted, shortened
-from sdulearn.image_columns import BETWEEN_FILES, is_link
 from sdulearn.io.files import as_text
-from sdulearn.io.images import find_sound, grey_png, read_image
+from sdulearn.io.images import BETWEEN_FILES, find_sound, grey_png, is_link, read_image
 from sdulearn.types import Array, ArrowTable
 
 # Nobody compares texts longer than this, and a page should not stall on one.
