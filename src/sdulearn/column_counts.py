@@ -16,13 +16,6 @@ from numpy.typing import NDArray
 
 from sdulearn import spelling
 from sdulearn.columns import (
-    BOOLEAN,
-    CATEGORY,
-    DATE,
-    FALSE,
-    IMAGE,
-    NUMBER,
-    TRUE,
     Column,
     Columns,
     Kind,
@@ -39,7 +32,7 @@ from sdulearn.columns import (
 from sdulearn.errors import InputError, pa, pc, quoted
 from sdulearn.io.images import ImageFeatures
 from sdulearn.pairs import pair_checksum
-from sdulearn.spelling import CYCLES, DATES, DECIMALS, FORMS, Cycle, Form, Spelling
+from sdulearn.spelling import CYCLES, DATES, DECIMALS, FALSE, FORMS, TRUE, Cycle, Form, Spelling
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowColumn, ArrowType, Codes, Mask
 
@@ -140,7 +133,7 @@ def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
     kind = kind_of(values.type)
     if kind is None:
         return ColumnCounts(len(values), values.null_count)
-    if kind != CATEGORY:
+    if kind != "category":
         return _count_numbers(numbers(values), values, rows, kind)
     if pa.types.is_dictionary(values.type):
         times = _frequencies(values.drop_null().value_counts())
@@ -158,20 +151,20 @@ def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
     return _count_plain(found, values, texts, rows)
 
 
-def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind = NUMBER) -> ColumnCounts:
+def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind = "number") -> ColumnCounts:
     """Numbers, or days, and the cells that they were read from."""
     floats = np.asarray(found, dtype=np.float64)
     finite = bool(np.isfinite(floats).all())
     present = floats if finite else floats[~np.isnan(floats)]
-    moments = Moments.of(present, CYCLES if kind == DATE else ())
+    moments = Moments.of(present, CYCLES if kind == "date" else ())
     n_infinite = int(np.isinf(present).sum())
     n_fractions = int(np.sum(present != np.rint(present)))
     check = 0
     if not n_fractions and not n_infinite and np.abs(present).max(initial=0) < 2**53:
         check = pair_checksum(present.astype(np.int64))
-    are_few = kind != DATE and len(cells[:_FIRST].unique()) <= _FEW
+    are_few = kind != "date" and len(cells[:_FIRST].unique()) <= _FEW
     # Of numbers of their own type fractions say nothing; a column of texts may hold categories too.
-    counted = are_few and (kind_of(cells.type) == CATEGORY or not n_fractions)
+    counted = are_few and (kind_of(cells.type) == "category" or not n_fractions)
     return ColumnCounts(
         len(floats),
         len(floats) - len(present),
@@ -300,7 +293,7 @@ def decide(
 def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missing: str) -> tuple[Column, Array]:
     """A column of texts or pictures, and its moments: one deviation for all, so that components keep their weight."""
     deviation = np.full(maker.width, np.sqrt(X.var(axis=0).mean()))
-    fill = 0.0 if missing == "mean" and maker.kind == IMAGE else None
+    fill = 0.0 if missing == "mean" and maker.kind == "image" else None
     return Column(name, maker.kind, fill=fill), np.array([X.mean(axis=0), deviation])
 
 
@@ -323,7 +316,7 @@ def _recognised(
     if kind is None:
         raise Problem("neither numbers, dates nor texts in", noted(column, str(dtype)), _DROP)
     present = found.rows - found.gaps
-    if kind != CATEGORY or not found.forms or not present:
+    if kind != "category" or not found.forms or not present:
         return kind, None, found
     form = _form(column, found, decimal, where)
     numbers = found.form(form)
@@ -331,17 +324,17 @@ def _recognised(
     rest = present - numbers.n - n_marks
     if not guessed and form == ".":
         # Digits that are declared to be a text are one.
-        return CATEGORY, None, found
+        return "category", None, found
     if numbers.n and not rest:
         text = Spelling(form, tuple(sorted(found.marks)), "unclear" in found.odd and form in DECIMALS)
         counted = replace(found, gaps=found.gaps + n_marks, forms={".": numbers})
-        return DATE if form in DATES else NUMBER, None if text == Spelling(".") else text, counted
+        return "date" if form in DATES else "number", None if text == Spelling(".") else text, counted
     if guessed and found.texts is not None and {text.strip() for text in found.texts} <= {*FALSE, *TRUE}:
         n_true = sum(number for text, number in found.texts.items() if text.strip() in TRUE)
         share = n_true / present
-        return BOOLEAN, None, replace(found, forms={".": Moments(present, share, n_true * (1 - share))})
+        return "boolean", None, replace(found, forms={".": Moments(present, share, n_true * (1 - share))})
     if numbers.n < _NEARLY_ALL * present:
-        return CATEGORY, None, found
+        return "category", None, found
     row, text_there = found.odd[form]
     note = f"{rest:,}, the first {quoted(text_there)} in {where(row)}"
     raise Problem(
@@ -388,13 +381,13 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         )
     if found.n_infinite:
         raise infinite(column, where(found.odd["infinite"][0]))
-    if kind == NUMBER and _are_codes(found):
+    if kind == "number" and _are_codes(found):
         raise Problem(
             "what looks like pair codes, as every number but 0 stands on two rows, in",
             quoted(column),
             f"Learn from them with `codes={quoted(column)}`, or leave the column out with `drop`.",
         )
-    if kind == CATEGORY and (found.texts is None or len(found.texts) > max_categories):
+    if kind == "category" and (found.texts is None or len(found.texts) > max_categories):
         number = f"more than {MANY_TEXTS:,}" if found.texts is None else f"{len(found.texts):,}"
         raise Problem(
             f"more than {max_categories} different texts in",
@@ -418,9 +411,9 @@ def _column(name: str, kind: Kind, text: Spelling | None, found: ColumnCounts, m
     """A column, and mean and deviation of its features over all rows, gaps filled."""
     share = found.gaps / found.rows
     marked = missing == "auto" and found.gaps >= _GAPS[0] and share >= _GAPS[1]
-    if kind != CATEGORY:
+    if kind != "category":
         _, mean, squares, low, high = found.form(".")
-        cycles = tuple(c for c in CYCLES if kind == DATE and _SPREAD[c] < high - low < _LIFETIME)
+        cycles = tuple(c for c in CYCLES if kind == "date" and _SPREAD[c] < high - low < _LIFETIME)
         kept = [0, *(1 + 2 * k + j for k, c in enumerate(CYCLES) if c in cycles for j in (0, 1))]
         mean, squares = np.atleast_1d(mean)[kept], np.atleast_1d(squares)[kept]
         deviation = np.sqrt(squares / found.rows)

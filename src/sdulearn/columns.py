@@ -21,19 +21,11 @@ from scipy import sparse
 from sdulearn.errors import InputError, listed, pa, pc, quoted, require, shortened
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.images import ImageFeatures
-from sdulearn.spelling import Cycle, Spelling, read_texts, trimmed, with_cycles
+from sdulearn.spelling import FALSE, TRUE, Cycle, Spelling, read_texts, trimmed, with_cycles
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Count, Frame, Mask, Rows
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
-NUMBER: Kind = "number"
-BOOLEAN: Kind = "boolean"
-CATEGORY: Kind = "category"
-DATE: Kind = "date"
-TEXT: Kind = "text"
-IMAGE: Kind = "image"
-FALSE = ("false", "False", "FALSE", "0")
-TRUE = ("true", "True", "TRUE", "1")
 
 Where: TypeAlias = Callable[[int], str]
 """Where a row stands, for messages: "line 7" of a text file, for example; rows are counted from 0."""
@@ -77,7 +69,7 @@ class Column:
     @property
     def features(self) -> list[str]:
         """Names of its features."""
-        if self.kind == CATEGORY:
+        if self.kind == "category":
             return [f"{self.name}={text}" if text else f"{self.name} is missing" for text in self.categories]
         waves = [f"{self.name} ({cycle}, {wave})" for cycle in self.cycles for wave in ("sine", "cosine")]
         return [self.name, *waves, *[f"{self.name} is missing"] * self.marked]
@@ -103,7 +95,7 @@ class Columns:
     def sparse(cls, first: Literal[0, 1], scale: Array) -> Columns:
         """A sparse matrix, whose features have numbers for names."""
         names = map(str, range(first, first + len(scale)))
-        return cls(tuple(Column(name, NUMBER) for name in names), None, np.zeros(len(scale)), scale, first)
+        return cls(tuple(Column(name, "number") for name in names), None, np.zeros(len(scale)), scale, first)
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
@@ -165,7 +157,7 @@ class Columns:
             try:
                 if column.name in self.makers:
                     features[part], unseen[column.name] = self._made(name, column, values)
-                elif column.kind == CATEGORY:
+                elif column.kind == "category":
                     unseen[column.name] = _one_hot(column, values, features[part], where)
                 else:
                     features[part.start] = _read_numbers(column, values, where)
@@ -206,7 +198,7 @@ class Columns:
             return X
         fills = self.mean.copy()
         for column, part in self.parts:
-            if column.kind in (NUMBER, BOOLEAN, DATE):
+            if column.kind in ("number", "boolean", "date"):
                 fills[part.start] = column.fill
         return np.where(np.isnan(X), fills, X)
 
@@ -219,7 +211,7 @@ class Columns:
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.makers:
                 found[:, k] = np.arange(len(X))
-            elif column.kind == CATEGORY:
+            elif column.kind == "category":
                 found[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
             elif column.marked:
                 found[X[:, part.stop - 1] > 0.5, k] = np.nan
@@ -231,7 +223,7 @@ class Columns:
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.makers:
                 found[part] = X[values[:, k].astype(np.intp), part].T
-            elif column.kind == CATEGORY:
+            elif column.kind == "category":
                 found[part] = values[:, k] == np.arange(len(column.categories))[:, None]
             else:
                 found[part.start] = values[:, k]
@@ -245,7 +237,7 @@ class Columns:
             return f"{count:,} rows have no value in the columns that are read, and were left out"
         if maker is not None:
             what = maker.unseen
-        elif any(column.name == name and column.kind == CATEGORY for column in self.columns):
+        elif any(column.name == name and column.kind == "category" for column in self.columns):
             what = "texts in column {} did not occur in training and count as none of its categories"
         else:
             what = "values are missing in column {}, where none was in training, and count as the mean"
@@ -262,9 +254,9 @@ def check_layout(layout: Columns) -> None:
     if len({*names, layout.id_column}) != len(names) + 1:
         raise InputError("Two columns have one name.")
     for column in layout.columns:
-        is_text = column.kind == CATEGORY
+        is_text = column.kind == "category"
         made = layout.makers[column.name].kind if column.name in layout.makers else None
-        if made != (column.kind if column.kind in (TEXT, IMAGE) else None):
+        if made != (column.kind if column.kind in ("text", "image") else None):
             raise InputError(f"Column {quoted(column.name)} is not described as its kind needs it.")
         if bool(column.categories) != is_text or len(set(column.categories)) != len(column.categories):
             raise InputError(f"The categories of column {quoted(column.name)} are none, or two are alike.")
@@ -300,14 +292,14 @@ def kind_of(dtype: ArrowType) -> Kind | None:
     """Number, boolean, date or category; None for all else."""
     types = require("pyarrow.types", "files")
     if types.is_boolean(dtype):
-        return BOOLEAN
+        return "boolean"
     if types.is_date(dtype) or types.is_timestamp(dtype):
-        return DATE
+        return "date"
     numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null, types.is_time, types.is_duration)
     if any(is_one(dtype) for is_one in numeric):
-        return NUMBER
+        return "number"
     text = dtype.value_type if types.is_dictionary(dtype) else dtype
-    return CATEGORY if types.is_string(text) or types.is_large_string(text) else None
+    return "category" if types.is_string(text) or types.is_large_string(text) else None
 
 
 def infinite(column: str, place: str) -> Problem:
@@ -325,20 +317,20 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
     kind = kind_of(values.type)
     odd: Mask = np.zeros(1, dtype=bool)
     found: Array = np.full(len(values), np.nan)
-    if kind == CATEGORY and column.kind == BOOLEAN:
+    if kind == "category" and column.kind == "boolean":
         place = pc.index_in(trimmed(values), value_set=pa.array((*FALSE, *TRUE)))
         odd = np.asarray(place.is_null()) & np.asarray(values.is_valid())
         found = numbers(pc.greater_equal(place, len(FALSE)))
-    elif kind == CATEGORY:
-        found, odd = read_texts(values, column.text or Spelling("y-m-d" if column.kind == DATE else "."))
-    elif kind is None or ((kind == DATE) != (column.kind == DATE) and values.null_count < len(values)):
+    elif kind == "category":
+        found, odd = read_texts(values, column.text or Spelling("y-m-d" if column.kind == "date" else "."))
+    elif kind is None or ((kind == "date") != (column.kind == "date") and values.null_count < len(values)):
         odd = np.asarray(values.is_valid())
     else:
         found = numbers(values)
     if odd.any():
         first = int(odd.argmax())
         note = f"{int(odd.sum()):,}, the first {quoted(str(values[first].as_py()))} in {where(first)}"
-        held = {NUMBER: "numbers", BOOLEAN: "true or false", DATE: "dates"}[column.kind]
+        held = {"number": "numbers", "boolean": "true or false", "date": "dates"}[column.kind]
         what = f"cells that are not {held}, as in training, in"
         raise Problem(what, noted(column.name, note), "Correct or empty these cells.")
     return found
@@ -415,5 +407,5 @@ def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
 
 
 def _whole_numbers(values: ArrowColumn) -> Codes | None:
-    found = numbers(values) if kind_of(values.type) == NUMBER else np.array([np.nan])
+    found = numbers(values) if kind_of(values.type) == "number" else np.array([np.nan])
     return found.astype(np.int64) if np.isfinite(found).all() and (found == np.rint(found)).all() else None

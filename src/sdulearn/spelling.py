@@ -21,6 +21,8 @@ Cycle: TypeAlias = Literal["year", "week"]
 FORMS: tuple[Form, ...] = get_args(Form)
 DECIMALS = FORMS[:2]
 DATES = FORMS[2:6]
+FALSE = ("false", "False", "FALSE", "0")
+TRUE = ("true", "True", "TRUE", "1")
 CYCLES: dict[Cycle, float] = {"year": 365.2425, "week": 7.0}
 # Texts that stand for a missing number or date in a column of these.
 MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null", "nil",

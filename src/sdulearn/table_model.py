@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.columns import IMAGE, TEXT, Column, Columns, as_arrow, check_layout
+from sdulearn.columns import Column, Columns, as_arrow, check_layout
 from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
@@ -356,7 +356,7 @@ def _columns(found: container.Header, mean: Array, scale: Array, arrays: contain
     columns = read(tuple[Column, ...], found["columns"])
     makers: dict[str, TextFeatures | ImageFeatures] = {}
     for one in columns:
-        if kind := {TEXT: TextFeatures, IMAGE: ImageFeatures}.get(one.kind):
+        if kind := {"text": TextFeatures, "image": ImageFeatures}.get(one.kind):
             terms = read(dict[str, tuple[str, ...]], found["makers"][one.name])
             names = [field.name for field in fields(kind) if field.name not in terms]
             makers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})

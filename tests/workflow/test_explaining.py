@@ -6,7 +6,7 @@ import pytest
 from scipy.stats.mstats import mquantiles
 
 from sdulearn import PairLogisticRegression, fit_table, stack_pairs
-from sdulearn.columns import BOOLEAN, CATEGORY, NUMBER, TEXT, Column, Columns
+from sdulearn.columns import Column, Columns
 from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
 from sdulearn.pairs import read_pairs
@@ -39,7 +39,7 @@ def linear(mixed):
 
 
 def test_rows_of_columns_are_the_rows_of_features():
-    three = (Column("a", NUMBER), Column("b", CATEGORY, ("x", "y", "z")), Column("c", BOOLEAN))
+    three = (Column("a", "number"), Column("b", "category", ("x", "y", "z")), Column("c", "boolean"))
     columns = Columns(three, None, np.arange(5.0), np.arange(1, 6.0))
     X = np.array([[1.5, 0, 1, 0, 1], [2.5, 0, 0, 0, 0], [-1, 1, 0, 0, 0]])
     np.testing.assert_array_equal(columns.values(X), [[1.5, 1, 1], [2.5, -1, 0], [-1, 0, 0]])
@@ -48,7 +48,7 @@ def test_rows_of_columns_are_the_rows_of_features():
 
 def test_the_features_of_a_text_are_shuffled_together():
     maker, made = TextFeatures.fit("t", ["red car", "red bus", "blue car"])
-    columns = Columns((Column("a", NUMBER), Column("b", TEXT)), None, np.zeros(3), np.ones(3), makers={"b": maker})
+    columns = Columns((Column("a", "number"), Column("b", "text")), None, np.zeros(3), np.ones(3), makers={"b": maker})
     X = np.column_stack([[5.0, 6, 7], made])
     values = columns.values(X)
     np.testing.assert_array_equal(values, [[5, 0], [6, 1], [7, 2]])
@@ -105,7 +105,7 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
     rows, y = stack_pairs(X, ends, rng.random(70) < 0.55)
     pairs = read_pairs(y)
     model = PairLogisticRegression(1e-2, covariance_power=0, prior=0.6).fit(rows, y)
-    columns = Columns(tuple(Column(f"x{k}", NUMBER) for k in range(40)), None, np.full(40, 2.0), np.full(40, 3.0))
+    columns = Columns(tuple(Column(f"x{k}", "number") for k in range(40)), None, np.full(40, 2.0), np.full(40, 3.0))
     reference = model.decision_function(rows)
     parts = list(fold_models(model, rows, pairs, reference, cv=5))
     decided = []

@@ -43,7 +43,6 @@ from sdulearn.cli.options import (
     say,
     waiting,
 )
-from sdulearn.columns import NUMBER
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, SdulearnError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
@@ -254,7 +253,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         hidden=(arguments.oracle,) if arguments.oracle else (),
         root=arguments.image_root or arguments.table.parent,
         # Columns of numbers, in standard deviations from their means.
-        deviations={one.name: scaled[:, part.start] for one, part in parts if one.kind == NUMBER},
+        deviations={one.name: scaled[:, part.start] for one, part in parts if one.kind == "number"},
     )
     labels = [] if arguments.oracle is None else [as_text(value) for value in raw[arguments.oracle].to_pylist()]
     return scaled, things, labels, columns.id_column
@@ -274,7 +273,7 @@ def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: AnswerLog) -> Session:
     """The session; an old log goes on with its own seed, so that its random questions stay random ones."""
     classes = arguments.classes or ("auto" if arguments.demo else 2)
-    seed = log.contents.seed
+    seed = next(iter(log.contents.seeds.values()), None)  # with which later sessions go on
     if seed is None:
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     private = _privacy(arguments, log)

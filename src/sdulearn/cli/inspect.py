@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sdulearn.cli import options as cli
-from sdulearn.columns import CATEGORY, Column
+from sdulearn.columns import Column
 from sdulearn.errors import quoted, shortened
 from sdulearn.io import container
 from sdulearn.report.facts import as_data, facts, facts_of_estimator, lines
@@ -66,7 +66,7 @@ def _columns(model: TableModel) -> list[str]:
 
 def _column(column: Column) -> str:
     text = f"{column.name}: {column.kind}"
-    if column.kind == CATEGORY:
+    if column.kind == "category":
         text += f" ({', '.join(column.categories)})"
     if column.fill is None:
         return text

@@ -1,26 +1,9 @@
 """The log of ``sdulearn ask``: JSON lines, only appended to, on the disk before an answer counts.
 
-An answer, taking it back and changing it are a line each::
-
-    {"event": "answer", "number": 1, "left": "r7", "right": "r12", "answer": "same", "annotator": "ann",
-     "kind": "random", "rank": 12, "time": "2026-01-31T12:00:00.000Z", "session": "9f1c2b7a41d0"}
-    {"event": "change", "number": 1, "answer": "different", "annotator": "ann", "time": ..., "session": "9f1c2b7a41d0"}
-    {"event": "undo", "number": 1, "annotator": "ann", "time": ..., "session": "9f1c2b7a41d0"}
-
-A question with several choices, "which of these is it like?", has a line of this form. Its answer is a position in
-``choices``, from 0, "none" or "unsure"; it stands, changes and goes as a whole::
-
-    {"event": "answer", "number": 2, "left": "r9", "choices": ["r2", "r5", "r11"], "answer": 1, "kind": "linked", ...}
-
-``session`` and ``number`` name an answer, and a later line about it repeats them; every start of the program is a
-session of its own, so that logs merge by concatenation. ``{"event": "label", "id": "r7", "label": "cat"}`` names the
-class of a row; with ``"seed": true`` the row is an example of that class from the start. ``{"event": "session",
-"seed": 7, ...}`` begins a session. ``rank`` is the place of ``left`` in the random order of all rows that the seed
-gives: rows up to the last random one are a random sample, whatever their kind.
-Answers that are flipped with probability 1 / (1 + exp(epsilon)) before they are written carry ``"epsilon"``, as does
-the line of their session. ``"comment"`` is what else was said of an answer; ``"seconds"``, ``"probability"`` and
-``"cost"`` are numbers of a machine's. A question that a machine answered and a person was asked again has the kind
-"audit". ``"reading"`` of a session says how the table was read.
+docs/ask.md says what the keys of a line mean. ``session`` and ``number`` name an answer, and a later line that
+changes it or takes it back repeats them; every start of the program is a session of its own, so that logs merge by
+concatenation. ``rank`` is the place of ``left`` in the random order of all rows that the seed gives: rows up to the
+last random one are a random sample, whatever their kind.
 """
 
 from __future__ import annotations
@@ -31,7 +14,7 @@ import os
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,16 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answers.records import (
-    AUDIT,
-    EPSILONS,
-    Answer,
-    Answers,
-    BadRow,
-    TableReading,
-    given_pairs,
-    read_said,
-)
+from sdulearn.answers.records import AUDIT, EPSILONS, Answer, Answers, BadRow, TableReading, given_pairs, read_said
 from sdulearn.errors import FileError, InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.io.typed import read
@@ -121,65 +95,51 @@ class LogContents:
                 raise ValueError(f"reading of the table: {error}") from None
         self.epsilons[session] = _number(record, "epsilon")
 
-    @property
-    def seed(self) -> int | None:
-        """Seed of the first session, with which the others go on."""
-        return next(iter(self.seeds.values()), None)
-
     def drawn(self) -> Mask:
         """Which answers are about points of a random sample: up to the last random one of a seed."""
+        given = [(self.seeds.get(one.session), one.kind == "random", one.rank) for one in self.answers.values()]
         last: dict[int | None, int] = {}
-        for one in self.answers.values():
-            if one.kind == "random" and one.rank is not None:
-                seed = self.seeds.get(one.session)
-                last[seed] = max(last.get(seed, -1), one.rank)
-        return np.array([
-            one.kind == "random" or (one.rank is not None and one.rank <= last.get(self.seeds.get(one.session), -1))
-            for one in self.answers.values()
-        ], dtype=bool)  # fmt: skip
+        for seed, is_random, rank in given:
+            if is_random and rank is not None:
+                last[seed] = max(last.get(seed, -1), rank)
+        found = [is_random or (rank is not None and rank <= last.get(seed, -1)) for seed, is_random, rank in given]
+        return np.array(found, dtype=bool)
 
     def audits(self) -> dict[str, tuple[int, int]]:
         """Of each annotator: how many answers were asked again in an audit, and how many of these differ from it."""
-        right = {one.asked: one for one in self.answers.values() if one.kind == AUDIT and one.sign}
+        sure = [one for one in self.answers.values() if one.sign]
+        right = {one.asked: (one.sign, one.picked) for one in sure if one.kind == AUDIT}
         found: dict[str, tuple[int, int]] = {}
-        for one in self.answers.values():
-            if one.kind != AUDIT and one.sign and one.asked in right:
+        for one in sure:
+            if one.kind != AUDIT and one.asked in right:
                 n, n_wrong = found.get(one.annotator, (0, 0))
-                audit = right[one.asked]
-                wrong = (one.sign, one.picked) != (audit.sign, audit.picked)
-                found[one.annotator] = (n + 1, n_wrong + wrong)
+                found[one.annotator] = (n + 1, n_wrong + ((one.sign, one.picked) != right[one.asked]))
         return found
-
-    @property
-    def epsilon(self) -> float | None:
-        """Privacy of all answers that stand; None where they are as they were given."""
-        return self._one_epsilon(self.answers.values())
 
     @property
     def next_epsilon(self) -> float | None:
         """Privacy to go on with: that of all answers ever given, or else of a session."""
-        given = [*self.answers.values(), *self.withdrawn.values()]
-        if given:
-            return self._one_epsilon(given)
+        if given := [*self.answers.values(), *self.withdrawn.values()]:
+            return self.epsilon(given)
         return next((one for one in reversed(self.epsilons.values()) if one is not None), None)
 
     def epsilon_of(self, one: Answer[str]) -> float | None:
         """Privacy of an answer: by its own line, or else that of its session."""
         return self.epsilons.get(one.session) if one.epsilon is None else one.epsilon
 
-    def _one_epsilon(self, answers: Iterable[Answer[str]]) -> float | None:
+    def epsilon(self, answers: Iterable[Answer[str]]) -> float | None:
+        """Privacy of all these answers; None where they are as they were given."""
         found = {self.epsilon_of(one) for one in answers}
         if any(one is not None and math.isnan(one) for one in found):
             lines = [str(row.line) for row in self.bad_rows if row.reason.startswith("epsilon")]
             raise InputError(
-                "The log does not say how often its answers were flipped: the `epsilon` of a session cannot be read. "
-                f"Mend line {', '.join(lines)}."
+                "The log does not say how often its answers were flipped: the `epsilon` of a session "
+                f"cannot be read. Mend line {', '.join(lines)}."
             )
         if len(found) > 1:
             names = ", ".join(sorted("not at all" if one is None else f"epsilon {one:g}" for one in found))
-            raise InputError(
-                f"The log holds answers that were flipped at different rates ({names}). Fit the logs of each apart."
-            )
+            rates = f"The log holds answers that were flipped at different rates ({names})."
+            raise InputError(f"{rates} Fit the logs of each apart.")
         return found.pop() if found else None
 
     def _apply_answer(self, event: str, record: Record, line: int) -> None:
@@ -239,11 +199,6 @@ def _number(record: Record, name: str) -> Any:
         whole = "whole " if name == "rank" else ""
         raise ValueError(f"{name} {str(value)[:20]} is not a {whole}number from {low:g} to {high:g}")
     return value
-
-
-def is_log_record(record: Mapping[str, object]) -> bool:
-    """Whether a JSON object is a line of such a log."""
-    return record.get("event") in EVENTS and "session" in record
 
 
 def read_log(path: Location) -> LogContents:
@@ -322,7 +277,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         columns["id_b"] = "choices"
     if any(one.annotator for one in given):
         columns["annotator"] = "annotator"
-    unsure = [(k, one.left, one.right, one.sign) for k, one in enumerate(given) if not one.sign]
+    unsure = [(k, one.left, one.right, 0) for k, one in enumerate(given) if not one.sign]
     pairs = sorted([*given_pairs(given), *unsure], key=lambda pair: pair[0])
     of = np.array([k for k, *_ in pairs], dtype=np.intp)
     counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
@@ -343,7 +298,7 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         kinds=texts["kind"][of],
         drawn=contents.drawn()[of],
         n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
-        epsilon=contents.epsilon,
+        epsilon=contents.epsilon(given),
         questions=of if columns["id_b"] == "choices" else None,
         reading=contents.reading,
         seconds=_amounts(given, "seconds", of),
@@ -368,14 +323,10 @@ class AnswerLog:
         try:
             _lock(self._fd, self.path)
             data = self.path.read_bytes()
-            self.contents = parse_log(data)
-            found = self.contents
+            self.contents = found = parse_log(data)
             if found.bad_rows and not (found.epsilons or found.answers or found.undone or found.labels):
-                first = found.bad_rows[0]
-                raise InputError(
-                    f"{self.path}, line {first.line}: {first.reason}. It is not a log that can be continued; name "
-                    "another file."
-                )
+                first = f"{self.path}, line {found.bad_rows[0].line}: {found.bad_rows[0].reason}."
+                raise InputError(f"{first} It is not a log that can be continued; name another file.")
             self._end = len(data)
             self._lines = data.count(b"\n") + 1
             if data and not data.endswith(b"\n"):
@@ -384,8 +335,7 @@ class AnswerLog:
         except BaseException:
             os.close(self._fd)
             raise
-        numbers = [key[1] for key in (*self.contents.answers, *self.contents.undone)]
-        self._last = max(numbers, default=0)
+        self._last = max((number for _, number in (*found.answers, *found.undone)), default=0)
 
     def begin(self, seed: int, **settings: object) -> None:
         """Write down what a session begins with."""
@@ -456,21 +406,17 @@ class AnswerLog:
     def check(self) -> None:
         """Refuse to go on where the file is not as it was written: what is added may be lost."""
         own = os.fstat(self._fd)
-        try:
-            named = os.stat(self.path)
-        except OSError:
-            named = None
-        if named is None:
+        if not self.path.exists():
             what = "was moved or removed"
-        elif not os.path.samestat(own, named):
+        elif not os.path.samestat(own, self.path.stat()):
             what = "was replaced by another file"
         elif own.st_size != self._end:
             what = "was cut short" if own.st_size < self._end else "was written to by another program"
         else:
             return
         raise FileError(
-            f"{self.path} {what} while `sdulearn ask` had it open: nothing more is saved. Stop `sdulearn ask`, put the "
-            "log back where it was, and start the same command again."
+            f"{self.path} {what} while `sdulearn ask` had it open: nothing more is saved. Stop `sdulearn "
+            "ask`, put the log back where it was, and start the same command again."
         )
 
     def close(self) -> None:
@@ -508,9 +454,8 @@ def _lock(fd: int, path: Path) -> None:
 
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise FileError(
-            f"{path} is open in another `sdulearn ask`. Use that one (several people can), or name another file."
-        ) from None
+        advice = "Use that one (several people can), or name another file."
+        raise FileError(f"{path} is open in another `sdulearn ask`. {advice}") from None
 
 
 def _sync_folder(path: Path) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError, listed, quoted, shortened
-from sdulearn.io.answer_log import is_log_record, log_answers, read_log
+from sdulearn.io.answer_log import EVENTS, log_answers, read_log
 from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Cells, Sheet, by_plain_name, pair_columns, read_sheet
@@ -121,17 +121,18 @@ def read_answers(
         return source
     columns = dict(columns or {})
     sheet = read_sheet(source, "the answers", columns.pop("sheet", None))
-    if "event" in sheet.header and any(isinstance(one, dict) and is_log_record(one) for _, one in sheet.records()):
-        return _read_log(source, sheet.format)
+    if {"event", "session"} <= set(sheet.header):
+        events = [one.get("event") for _, one in sheet.records() if isinstance(one, dict) and "session" in one]
+        if any(event in EVENTS for event in events):
+            return _read_log(source, sheet.format)
     return _read_answers(recognise(sheet, columns), columns, words or {})
 
 
 def _read_log(source: Location | Frame, file_format: str) -> Answers:
     """The answers that stand when all is undone and changed that was."""
     if file_format not in ("json", "jsonl") or not is_location(source):
-        raise InputError(
-            "These are lines of a log, of which some take others back. Give the log itself, a .jsonl file."
-        )
+        why = "These are lines of a log, of which some take others back."
+        raise InputError(f"{why} Give the log itself, a .jsonl file.")
     contents = read_log(source)
     if contents.bad_rows and not contents.answers:
         first = contents.bad_rows[0]

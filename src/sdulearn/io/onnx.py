@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.columns import CATEGORY, Column, Columns
+from sdulearn.columns import Column, Columns
 from sdulearn.errors import InputError, listed, quoted, require
 from sdulearn.io.files import Location, written_whole
 from sdulearn.spelling import CYCLES
@@ -84,8 +84,8 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
 def onnx_columns(model: TableModel | Estimator) -> tuple[list[str], list[str]]:
     """Names of the columns of ``numbers`` and of ``texts``, in order."""
     columns = as_table_model(model).columns.columns
-    texts = [column.name for column in columns if column.kind == CATEGORY]
-    return [column.name for column in columns if column.kind != CATEGORY], texts
+    texts = [column.name for column in columns if column.kind == "category"]
+    return [column.name for column in columns if column.kind != "category"], texts
 
 
 def as_table_model(model: TableModel | Estimator) -> TableModel:
@@ -137,11 +137,11 @@ class Graph:
         """The scaled features, by the very operations of the model: splits are exact."""
         parts: list[str] = []
         order: list[int] = []
-        numbers = [one for one in layout.parts if one[0].kind != CATEGORY]
+        numbers = [one for one in layout.parts if one[0].kind != "category"]
         if numbers:
             rows, order = self.numbers(layout, numbers)
             parts.append(rows)
-        texts = [one for one in layout.parts if one[0].kind == CATEGORY]
+        texts = [one for one in layout.parts if one[0].kind == "category"]
         for place, (column, part) in enumerate(texts):
             parts.append(self.one_hot(place, column))
             order += range(part.start, part.stop)

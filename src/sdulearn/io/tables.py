@@ -1,9 +1,8 @@
 """Tables: named columns that can be read again and again, in batches, whatever the format.
 
-CSV, TSV, JSON lines and Parquet are read by pyarrow (the extra ``files``), Excel by calamine (the extra ``excel``).
-A folder of Parquet files is a table too. In text files every column is text: what it holds is decided by all of
-its rows (see :mod:`sdulearn.columns`), never by the first of them. Lines of JSON are checked before pyarrow's reader
-sees them, which crashes on some that are no objects.
+A folder of Parquet files is a table too. In text files every column is text: what it holds is decided by all of its
+rows (see :mod:`sdulearn.columns`), never by the first of them. Lines of JSON are checked before pyarrow's reader sees
+them, which crashes on some that are no objects.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,21 +24,10 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of, usable_scale
-from sdulearn.errors import InputError, listed, pa, quoted, reason, require, shortened
+from sdulearn.errors import InputError, SdulearnError, listed, pa, quoted, reason, require, shortened
+from sdulearn.io import files
 from sdulearn.io.excel import read_workbook, sheet_table
-from sdulearn.io.files import (
-    HEAD_LINES,
-    Location,
-    cannot_open,
-    check_repeated,
-    decoded,
-    file_format,
-    is_location,
-    not_utf8,
-    open_bytes,
-    refuse_damaged,
-    text_head,
-)
+from sdulearn.io.files import Location, check_repeated, is_location, open_bytes, refuse_damaged
 from sdulearn.types import ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
@@ -59,6 +47,7 @@ _BUFFER_BYTES = 1 << 18
 # Objects and lists within each other; a cell of a table is neither.
 _DEEPEST = 100
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
+_STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
 """Record batches with the number of their first row."""
@@ -125,7 +114,7 @@ def batch_rows(width: int) -> int:
 
 def table_format(path: Location) -> str:
     """The format of a table by its name; a folder holds Parquet files."""
-    return "parquet" if Path(path).is_dir() else file_format(path, FORMATS)
+    return "parquet" if Path(path).is_dir() else files.file_format(path, FORMATS)
 
 
 def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: int | None = None) -> Table:
@@ -155,11 +144,11 @@ def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: in
             parts = (partial(_numbered, partial(_json_rows, path, types)),)
             return Table(path, name, types, parts, where=partial(_line, path, "", 0))
         with open_bytes(path) as file:
-            first = list(islice(iter(partial(file.readline, _BLOCK_BYTES), b""), HEAD_LINES))
+            first = list(islice(iter(partial(file.readline, _BLOCK_BYTES), b""), files.HEAD_LINES))
         if not b"".join(first).strip():
             raise InputError(f"{path} is empty. Its first line must name the columns.")
-        lines = io.StringIO(decoded(path, b"".join(first)), newline="")
-        mark, above, end, names = text_head(list(lines), name, skip_rows)
+        lines = io.StringIO(files.decoded(path, b"".join(first)), newline="")
+        mark, above, end, names = files.text_head(list(lines), name, skip_rows)
     check_repeated(path, names)
     types = dict.fromkeys(names, pa.string())
     parts = (partial(_numbered, partial(_text_rows, path, mark, end, tuple(names))),)
@@ -169,10 +158,9 @@ def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: in
 def read_whole(source: Location | Frame) -> ArrowTable:
     """A whole table as it is, for showing it."""
     table = open_table(source)
+    empty = pa.schema(list(table.types.items())).empty_table()
     batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
-    if not batches:
-        return pa.schema(list(table.types.items())).empty_table()
-    return pa.concat_tables(batches, promote_options="permissive")
+    return pa.concat_tables([empty, *batches], promote_options="permissive")
 
 
 def _held(name: str, file_format: str, table: ArrowTable) -> Table:
@@ -246,19 +234,21 @@ def _clear_errors(path: Location) -> Iterator[None]:
     try:
         with refuse_damaged(path):
             yield
+    except SdulearnError:
+        raise
     except OSError as error:
         # As pyarrow speaks of a zipped file.
-        if "compressed" not in str(error) and "inflate" not in str(error):
-            raise
-        raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
+        if re.search("compressed|inflate", str(error)):
+            raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
+        raise files.cannot_open(path, error) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         if "UTF8" in str(error):
-            raise not_utf8(path) from None
+            raise files.not_utf8(path) from None
         advice = ""
         if "columns, got" in str(error):
             advice = (
-                ". A line must have as many cells as the header: put cells that hold the delimiter into quotes. If the "
-                "header is further down, say with `skip_rows` how many lines are above it."
+                ". A line must have as many cells as the header: put cells that hold the delimiter into "
+                "quotes. If the header is further down, say with `skip_rows` how many lines are above it."
             )
         raise InputError(f"{path} cannot be read: {reason(error)}{advice}") from None
     except (csv.Error, KeyError) as error:
@@ -271,10 +261,10 @@ def parquet_files(path: Location) -> list[Path]:
     if not folder.is_dir():
         return [folder]
     found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file())
-    files = [file for file in found if not any(part[0] in "._" for part in file.relative_to(folder).parts)]
-    if not files:
+    shown = [file for file in found if not any(part[0] in "._" for part in file.relative_to(folder).parts)]
+    if not shown:
         raise InputError(f"The folder {path} holds no .parquet files.")
-    return files
+    return shown
 
 
 def open_parquet(path: Location) -> Table:
@@ -283,12 +273,9 @@ def open_parquet(path: Location) -> Table:
     groups: list[RowGroups] = []
     n_rows = 0
     for file in parquet_files(path):
-        try:
-            with _clear_errors(file), _opened(str(file.absolute())) as opened:
-                _join_types(file, types, opened.schema_arrow)
-                found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
-        except OSError as error:
-            raise cannot_open(file, error) from None
+        with _clear_errors(file), _opened(str(file.absolute())) as opened:
+            _join_types(file, types, opened.schema_arrow)
+            found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
         groups += found
         n_rows += sum(group.rows for group in found)
     return Table(str(path), "parquet", types, tuple(groups), n_rows)
@@ -357,23 +344,15 @@ def _checked_lines(path: Location, rows: int) -> Iterator[bytes]:
 
 
 def _check_line(path: Location, number: int, line: bytes) -> None:
-    text = decoded(path, line, f", line {number:,},")
+    text = files.decoded(path, line, f", line {number:,},")
     if text[0] != "{" or text[-1] != "}":
         raise InputError(
             f"{path}, line {number:,}: {quoted(text)} is no JSON object. Each line must be one, such as "
             '{"id": "p1", "height": 1.5}; remove the others.'
         )
-    if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(line) > _DEEPEST:
+    steps = (_STEPS.get(token, 0) for token in _TOKEN.findall(line))
+    if line.count(b"[") + line.count(b"{") > _DEEPEST and max(accumulate(steps)) > _DEEPEST:
         raise InputError(f"{path}, line {number:,}: objects are nested more than {_DEEPEST} deep. Leave them out.")
-
-
-def _depth(line: bytes) -> int:
-    """How deep objects and lists are nested."""
-    depth = deepest = 0
-    for token in _TOKEN.findall(line):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token, 0)
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, BadRow, flip_rate
-from sdulearn.columns import BOOLEAN, CATEGORY, DATE, IMAGE, NUMBER, TEXT, Columns
+from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM
@@ -186,11 +186,11 @@ def _read(report: FitReport, layout: Columns) -> list[Finding]:
         return [_result("table_read", **details)]
     columns = layout.columns
     read: dict[str, object] = {
-        **{kind: [one.name for one in columns if one.kind == kind] for kind in (NUMBER, BOOLEAN, DATE)},
-        CATEGORY: {one.name: len(one.categories) for one in columns if one.kind == CATEGORY},
+        **{kind: [one.name for one in columns if one.kind == kind] for kind in ("number", "boolean", "date")},
+        "category": {one.name: len(one.categories) for one in columns if one.kind == "category"},
         **{
             kind: {one.name: layout.makers[one.name].width for one in columns if one.kind == kind}
-            for kind in (TEXT, IMAGE)
+            for kind in ("text", "image")
         },
         "decimal_commas": [one.name for one in columns if one.text and one.text.form == ","],
         "marks": {one.name: one.text.marks for one in columns if one.text and one.text.marks},
@@ -331,12 +331,12 @@ def _table_read(d: Details) -> str:
 
 def _columns_read(d: Details) -> str:
     kinds = {
-        "numbers": NUMBER,
-        "true or false": BOOLEAN,
-        "dates, in days": DATE,
-        "categories, with their number": CATEGORY,
-        "texts, with the number of features": TEXT,
-        "pictures, with the number of features": IMAGE,
+        "numbers": "number",
+        "true or false": "boolean",
+        "dates, in days": "date",
+        "categories, with their number": "category",
+        "texts, with the number of features": "text",
+        "pictures, with the number of features": "image",
         "decimal commas in": "decimal_commas",
     }
     shown = [f"{what}: {_named(d[kind])}" for what, kind in kinds.items() if d.get(kind)]

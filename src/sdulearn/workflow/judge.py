@@ -14,7 +14,7 @@ from sklearn import config_context
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import doubtful_answers
-from sdulearn.columns import BOOLEAN, CATEGORY, DATE, NUMBER, Column, Columns
+from sdulearn.columns import Column, Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError
 from sdulearn.metrics.accuracy import AccuracyEstimate
@@ -260,7 +260,7 @@ def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: 
     column = columns.columns[k]
     present = values[~np.isnan(values[:, k]), k]
     grid = np.unique(present)
-    if column.kind != CATEGORY and len(grid) >= _GRID:
+    if column.kind != "category" and len(grid) >= _GRID:
         low, high = mquantiles(present, _MIDDLE)
         if high - low <= 1e-6 * max(abs(low), abs(high)):
             # A column that has one value nearly everywhere is drawn along all it has.
@@ -275,9 +275,9 @@ def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: 
 
 def _names(column: Column, values: Array) -> tuple[float, ...] | tuple[str, ...]:
     """Numbers as they are; categories and yes or no by name."""
-    if column.kind == NUMBER:
+    if column.kind == "number":
         return tuple(values.tolist())
-    if column.kind == DATE:
+    if column.kind == "date":
         return tuple(values.astype("datetime64[D]").astype(str).tolist())
-    names = ("false", "true") if column.kind == BOOLEAN else (*column.categories, "none of these")
+    names = ("false", "true") if column.kind == "boolean" else (*column.categories, "none of these")
     return tuple(names[int(value)] for value in values)
