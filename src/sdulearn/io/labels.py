@@ -37,10 +37,15 @@ class Labels:
     def of_rows(self, place: Mapping[str, int], why: Callable[..., str]) -> dict[int, str]:
         """The same by row; ``place`` gives the row of an id, and ``why`` says more of ids that have none."""
         if self.header and self.header in place:
-            raise _no_header(self.name, self.header)
+            raise self.no_header()
         if unknown := [name for name in self.by_id if name not in place]:
             raise InputError(f"`labels`: {why(unknown, whose='labels')}")
         return {place[name]: label for name, label in self.by_id.items()}
+
+    def no_header(self) -> InputError:
+        """The error of a first line that is a label already."""
+        said = f"{self.name} seems to begin with the label of {quoted(self.header)}."
+        return InputError(f"{said} Give it a first line: id,label")
 
     def names(self, found: tuple[str, ...]) -> tuple[str, ...] | tuple[int, ...]:
         """Names of classes as the labels have them: whole numbers, or texts."""
@@ -63,13 +68,10 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
     if sheet.format == "frame":
         return Labels(sheet.name, by_id, whole=whole)
     first, label = [*map(from_cell, sheet.header), "", ""][:2]
+    found = Labels(sheet.name, by_id, first, whole)
     if label in by_id.values() and not looks_like_id(first):
-        raise _no_header(sheet.name, first)
-    return Labels(sheet.name, by_id, first, whole)
-
-
-def _no_header(name: str, first: str) -> InputError:
-    return InputError(f"{name} seems to begin with the label of {quoted(first)}. Give it a first line: id,label")
+        raise found.no_header()
+    return found
 
 
 def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[str, ...]]:
@@ -83,11 +85,7 @@ def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[s
 
 
 def class_names(found: list[str], n_classes: int) -> tuple[str, ...]:
-    """Names of all classes, from those that labels have.
-
-    Of two classes 1, true and yes are +1; of other names the later one in the alphabet. Of more, those that no
-    label names have numbers.
-    """
+    """Names of all classes: of two, 1, true and yes are +1; of more, those that no label names have numbers."""
     if len(found) > n_classes:
         raise InputError(
             f"`labels` names {len(found)} classes ({', '.join(map(shortened, found[:5]))}), but there are to be "

@@ -25,8 +25,6 @@ Record = dict[str, object]
 NumberedRecord = tuple[int, Record | str]
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
-
-
 # Columns that are in common use for the two ends of a pair.
 PAIR_COLUMNS = (
     ("id_a", "id_b"), ("id1", "id2"), ("id_1", "id_2"), ("a", "b"), ("left", "right"), ("left_id", "right_id"),
@@ -87,31 +85,26 @@ def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) ->
         return Sheet(str(source), name, *frame_rows(read_whole(path)))
     if name == "xlsx":
         found = read_workbook(path, sheet)
-        numbered = enumerate(found.rows, found.place + 1)
-        rows = [one for one in numbered if any(cell is not None for cell in one[1])]
         file = f"{source}, sheet {quoted(found.sheet)}" if found.sheet else str(source)
-        return Sheet(file, name, found.names, list(rows))
+        numbered = enumerate(found.rows, found.place + 1)
+        return Sheet(file, name, found.names, [one for one in numbered if any(cell is not None for cell in one[1])])
     text = decoded(path, read_bytes(path))
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
-    lines = list(io.StringIO(text, newline=""))
-    return Sheet(str(source), name, *_read_delimited(path, lines, name))
+    return Sheet(str(source), name, *_read_delimited(path, list(io.StringIO(text, newline="")), name))
 
 
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
     """Column names and rows of a frame, counted from 1."""
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        raise InputError(
-            f"A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and label; got "
-            f"{type(frame).__name__}."
-        )
+        what = "A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and label"
+        raise InputError(f"{what}; got {type(frame).__name__}.")
     names = list(getattr(frame, "column_names", None) or frame.columns)
     check_repeated("the frame", list(map(str, names)))
-    columns = [frame[name] for name in names]
-    lists = [column.to_pylist() if hasattr(column, "to_pylist") else column.to_list() for column in columns]
-    return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
+    lists = (getattr(frame[name], "to_pylist", None) or frame[name].to_list for name in names)
+    return [str(name) for name in names], list(enumerate(zip(*(cells() for cells in lists), strict=True), 1))
 
 
 def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
