@@ -236,7 +236,7 @@ class TableModel:
         if columns.first is None:
             layout = {"kind": "columns", "columns": plain(columns.columns), "keep_gaps": columns.keep_gaps}
             layout["id_column"] = columns.id_column
-        header = {"model": "TableModel", "estimator": estimator, "layout": layout}
+        header: container.Header = {"model": "TableModel", "estimator": estimator, "layout": layout}
         header |= {"classes": list(self.classes), "report": plain(self.report)}
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         for name, maker in columns.makers.items():

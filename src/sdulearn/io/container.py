@@ -1,8 +1,8 @@
 """The model file: a JSON header, plain arrays, a checksum. Nothing in it is ever executed.
 
-Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the
-header as UTF-8 JSON, the arrays one after the other (little-endian, in the header's order), 32
-bytes SHA-256 of all before. The header names the format version too, and the sdulearn that wrote it.
+Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the header as UTF-8
+JSON, the arrays one after the other (little-endian, in the header's order), 32 bytes SHA-256 of all before. The
+header names the format version too, and the sdulearn that wrote it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,15 @@ FORMAT_VERSION = 2
 OLDEST_READ = 2
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = 32
+_NOT_KEPT = object()
 _DTYPES = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 
 
 def write(path: Location, header: Header, arrays: Arrays) -> None:
     """Write header and arrays; the file appears whole or not at all."""
-    specs = []
-    blocks = []
-    for name, array in arrays.items():
-        kind = "f8" if array.dtype.kind == "f" else "i8"
-        blocks.append(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
-        specs.append({"name": name, "dtype": kind, "shape": list(array.shape)})
+    kinds = {name: "f8" if array.dtype.kind == "f" else "i8" for name, array in arrays.items()}
+    blocks = [np.ascontiguousarray(array, dtype=_DTYPES[kinds[name]]).tobytes() for name, array in arrays.items()]
+    specs = [{"name": name, "dtype": kinds[name], "shape": list(array.shape)} for name, array in arrays.items()]
     written = {"format": FORMAT_VERSION, "sdulearn": __version__}
     text = json.dumps({**header, **written, "arrays": specs}, allow_nan=False).encode()
     body = b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, len(text)), text, *blocks])
@@ -95,9 +93,6 @@ def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Est
     return model
 
 
-_NOT_KEPT = object()
-
-
 def _jsonable(name: str, value: object) -> object:
     """A parameter as JSON has it; a splitter, a random state or a list with an estimator is not kept."""
     if isinstance(value, np.generic):
@@ -111,26 +106,23 @@ def _jsonable(name: str, value: object) -> object:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if name == "loss":
-        raise InputError(
-            f"A model trained with a loss object of your own ({type(value).__name__}) cannot be saved: the file holds "
-            "numbers, not code. Keep coef_ and intercept_ yourself."
-        )
+        own = f"A model trained with a loss object of your own ({type(value).__name__}) cannot be saved:"
+        raise InputError(f"{own} the file holds numbers, not code. Keep coef_ and intercept_ yourself.")
     return _NOT_KEPT
 
 
 def read(path: Location) -> tuple[Header, Arrays]:
     """Header and arrays of a file, or a ModelFileError that says what is wrong with it."""
     try:
-        opened = Path(path).open("rb")  # noqa: SIM115
+        with Path(path).open("rb") as file:
+            # The first bytes decide whether to read on: an untrusted link may lead to a device without end.
+            data = file.read(len(MAGIC))
+            if data and data == MAGIC[: len(data)]:
+                data += file.read()
     except OSError as error:
         raise cannot_open(path, error) from None
-    with opened as file:
-        # The first bytes decide whether to read on: an untrusted link may lead to a device without
-        # end.
-        data = file.read(len(MAGIC))
-        if data != MAGIC[: len(data)] or not data:
-            raise ModelFileError(f"{path} is not an sdulearn model file (made by estimator.save).")
-        data += file.read()
+    if not data or not data.startswith(MAGIC[: len(data)]):
+        raise ModelFileError(f"{path} is not an sdulearn model file (made by estimator.save).")
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise ModelFileError(f"{path} is truncated: {len(data)} bytes are left. Copy or save the model again.")
     _, version, header_size = _PREFIX.unpack_from(data)
@@ -138,8 +130,7 @@ def read(path: Location) -> tuple[Header, Arrays]:
         advice = "Upgrade sdulearn." if version > FORMAT_VERSION else "Fit the model again."
         raise ModelFileError(f"{path} has format version {version}. {readable()} {advice}")
     body = data[:-_DIGEST_SIZE]
-    digest = data[-_DIGEST_SIZE:]
-    if hashlib.sha256(body).digest() != digest:
+    if hashlib.sha256(body).digest() != data[-_DIGEST_SIZE:]:
         raise ModelFileError(f"{path} is truncated or altered: its checksum does not fit. Copy or save it again.")
     return _parse(path, body, header_size)
 
@@ -158,7 +149,10 @@ def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Array
     try:
         header = json.loads(body[_PREFIX.size : start].decode())
         specs = [(str(s["name"]), _DTYPES[s["dtype"]], tuple(s["shape"])) for s in header.pop("arrays")]
-        sizes = [_size(shape) for _, _, shape in specs]
+        shapes = [shape for *_, shape in specs]
+        if any(len(shape) > 2 or not all(type(n) is int and 0 <= n < 2**48 for n in shape) for shape in shapes):
+            raise ValueError(f"bad shapes {shapes!r}")
+        sizes = list(map(math.prod, shapes))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged: its header cannot be read ({repr(error)[:300]}).") from None
     if start + 8 * sum(sizes) != len(body):
@@ -168,9 +162,3 @@ def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Array
         arrays[name] = np.frombuffer(body, dtype=dtype, count=size, offset=start).reshape(shape).copy()
         start += 8 * size
     return header, arrays
-
-
-def _size(shape: tuple[Any, ...]) -> int:
-    if len(shape) > 2 or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
-        raise InputError(f"bad shape {shape!r}")
-    return math.prod(shape)

@@ -33,10 +33,9 @@ def with_embedding(table: Table, path: Location | None) -> Table:
         raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
     key = shared[0] if shared else next(iter(table.types))
     joined = partial(_joined, table, str(path), vectors, dict(zip(names, count())), key, ids.get(key))
+    parts = tuple(partial(joined, part) for part in table.parts)
     types = {**table.types, **dict.fromkeys(names, pa.float64())}
-    return replace(
-        table, types=types, parts=tuple(partial(joined, part) for part in table.parts), together=tuple(names)
-    )
+    return replace(table, types=types, parts=parts, together=tuple(names))
 
 
 def _joined(
@@ -89,14 +88,14 @@ def _read(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
 
 def _of_parquet(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
     """Columns of floats, or of lists of them; whole numbers and texts may be ids."""
-    is_list, *others = (getattr(pa.types, f"is_{name}list") for name in ("", "large_", "fixed_size_"))
+    are_lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     blocks = []
     ids = {}
     for name in table.column_names:
         column = table[name].combine_chunks()
         if pa.types.is_floating(column.type):
             blocks.append(np.asarray(column, dtype=np.float64)[:, None])
-        elif is_list(column.type) or any(one(column.type) for one in others):
+        elif any(is_one(column.type) for is_one in are_lists):
             if len(pc.list_value_length(column).unique()) != 1 or column.null_count:
                 raise InputError(f"Column {quoted(name)} of the vectors does not hold lists of one length.")
             blocks.append(np.asarray(column.flatten(), dtype=np.float64).reshape(len(column), -1))

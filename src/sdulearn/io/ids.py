@@ -16,9 +16,7 @@ from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Codes
 ID_COLUMNS = ("id", "ID", "Id", "unique_id")
 # A column is in question only where it holds this share of the ids.
 _ENOUGH = 0.5
-_ID_WORDS = re.compile(
-    r"(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(?-i:[a-z]I[dD])$", re.IGNORECASE
-)
+_ID_WORDS = re.compile(r"(?i)(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number|name|code)$|(?-i:[a-z]I[dD])$")
 
 
 class IdHits(NamedTuple):
@@ -85,10 +83,7 @@ def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[
 def choose_id_column(
     table: str, ids: Sequence[str], hits: Mapping[str, IdHits], asked: Collection[str], n_rows: int
 ) -> str | None:
-    """The column with the ids that answers ask about; None for row numbers.
-
-    A usual name goes first. Row numbers are taken only where no column fits. Refused where it is not clear.
-    """
+    """The column with the ids that answers ask about, one of a usual name first; None for row numbers."""
     mask = np.array([name in asked for name in ids], dtype=bool)
     times = {name: one.times[mask] for name, one in hits.items()}
     held = {name: int(np.count_nonzero(one)) for name, one in times.items()}
@@ -104,8 +99,8 @@ def choose_id_column(
         columns = " and ".join(map(quoted, (full or near)[:3]))
         rows = ", and so could row numbers from 0" if by_number else ""
         raise InputError(
-            f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which with `id_column` "
-            "(an empty name, `id_column=''`, stands for row numbers)."
+            f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which with "
+            "`id_column` (an empty name, `id_column=''`, stands for row numbers)."
         )
     if near:
         return max(near, key=lambda name: held[name])
@@ -126,10 +121,8 @@ def ids_of(batch: ArrowTable, id_column: str | None, rows: Codes) -> list[str]:
 
 def repeated_id(name: str, times: int) -> InputError:
     """The error of an id that several rows have."""
-    return InputError(
-        f"The table's ids must tell rows apart, but {quoted(name)} occurs {times:,} times. Name another column with "
-        "`id_column`, or make them unique."
-    )
+    said = f"The table's ids must tell rows apart, but {quoted(name)} occurs {times:,} times."
+    return InputError(f"{said} Name another column with `id_column`, or make them unique.")
 
 
 # How ids may be spelled otherwise in the table.
@@ -142,15 +135,12 @@ _ALIKE: dict[str, Callable[[str], str]] = {
 
 def spelled_alike(asked: Collection[str], ids: Collection[str], share: float = _ENOUGH) -> bool:
     """Whether a column has this share of the ids, each on one row, if these are spelled otherwise."""
-    for plain in _ALIKE.values():
-        times = Counter(map(plain, ids))
-        if sum(times[plain(name)] == 1 for name in asked) >= share * len(asked):
-            return True
-    return False
+    spelled = [(Counter(map(plain, ids)), map(plain, asked)) for plain in _ALIKE.values()]
+    return any(sum(times[name] == 1 for name in names) >= share * len(asked) for times, names in spelled)
 
 
 def unknown_ids(unknown: Iterable[str], known: Collection[str], id_column: str | None, whose: str = "answers") -> str:
-    """Which ids a table does not have, and why that may be; rows are numbered where there is no column of ids."""
+    """Which ids a table does not have, and why that may be."""
     names = list(dict.fromkeys(unknown))
     said = f"The table has no row with the id{'s' if len(names) > 1 else ''} {listed(map(quoted, names), 3)}."
     for what, plain in _ALIKE.items():

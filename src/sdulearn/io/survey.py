@@ -14,19 +14,9 @@ import numpy as np
 from sdulearn.column_counts import ColumnCounts, count, decide
 from sdulearn.columns import Columns
 from sdulearn.errors import InputError, listed, pa, quoted
+from sdulearn.io import ids
 from sdulearn.io.files import Location, is_location
-from sdulearn.io.ids import (
-    IdHits,
-    choose_id_column,
-    count_ids,
-    ids_of,
-    is_row_number,
-    looks_like_id,
-    may_hold_ids,
-    named_id_column,
-    spelled_alike,
-    unknown_ids,
-)
+from sdulearn.io.ids import IdHits, looks_like_id, unknown_ids
 from sdulearn.io.images import MOST_PICTURES, ImageFeatures
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
@@ -134,20 +124,18 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     n_all = len(rows)
     batch, places = without_blanks(batch)
     rows = rows[places]
-    made = {*wanted.texts, *wanted.images}
-    counts = {
-        name: count(batch[name], rows, name in wanted.guessed)
-        if name not in made
-        else ColumnCounts(len(rows), batch[name].null_count)
-        for name in wanted.features
-    }
-    ids = pa.array(wanted.ids, pa.string())
+    counts = {}
+    for name in wanted.features:
+        made = name in wanted.texts or name in wanted.images
+        gaps = ColumnCounts(len(rows), batch[name].null_count)
+        counts[name] = gaps if made else count(batch[name], rows, name in wanted.guessed)
+    names = pa.array(wanted.ids, pa.string())
     hits = {}
     for name in wanted.id_columns:
         of = counts[name] if name in wanted.guessed else None
         # A column of fractions holds no ids, unless it is called so.
         if not (of and of.n_fractions and of.form(".").n == of.rows - of.gaps and not looks_like_id(name)):
-            hits[name] = count_ids(batch[name], rows, ids)
+            hits[name] = ids.count_ids(batch[name], rows, names)
     fixed = np.isin(rows, wanted.rows)
     mask = fixed | (scramble(rows) <= np.uint64(wanted.highest) if wanted.n_drawn else False)
     for one in hits.values():
@@ -188,20 +176,18 @@ def look_for(
     label_ids: Collection[str] = (),
 ) -> Wanted:
     """All columns but those left out; without a name the ids of answers tell which column holds them."""
-    table.check_columns({"leave out": left_out, "read as categories": categories})
-    table.check_columns({"read as texts": text, "take pictures from": images})
-    table.check_columns({"take ids from": [id_column or None]})
-    named = named_id_column(table.types, id_column)
+    table.check_columns({"leave out": left_out, "read as categories": categories, "read as texts": text})
+    table.check_columns({"take pictures from": images, "take ids from": [id_column or None]})
+    named = ids.named_id_column(table.types, id_column)
     made = {*text, *images}
     free = [name for name in table.types if name not in left_out]
     asked = answer_ids if id_column is None else ()
+    id_columns = [] if named is None else [named]
+    features = [name for name in free if name != named]
     if asked:
         # Any of them may turn out to hold the ids, or to be a feature.
-        id_columns = [name for name in free if name not in made and may_hold_ids(name, table.types[name])]
+        id_columns = [name for name in free if name not in made and ids.may_hold_ids(name, table.types[name])]
         features = free
-    else:
-        id_columns = [] if named is None else [named]
-        features = [name for name in free if name != named]
     # A frame's own categories are a type of their own.
     texts = frozenset(name for name in features if str(table.types[name]).endswith("string")) - {*categories, *made}
     return Wanted(
@@ -218,20 +204,16 @@ def look_for(
 
 
 def decided(
-    table: Table,
-    wanted: Wanted,
-    found: Survey,
-    missing: str,
-    max_categories: int,
-    image_root: Path,
+    table: Table, wanted: Wanted, found: Survey, missing: str, max_categories: int, image_root: Path
 ) -> Columns:
     """How the surveyed table becomes features: neither the column of ids nor one that numbers the rows is one."""
     chosen = _id_column(table, wanted, found)
     counts = {name: one for name, one in found.counts.items() if name != chosen and not _numbers_rows(name, one)}
     if unnamed := [name for name, one in counts.items() if _UNNAMED.fullmatch(name) and one.rows > one.gaps]:
         raise InputError(
-            f"{table.name}: columns without a name hold values: {listed(map(quoted, unnamed))}. Name them, or leave "
-            "them out with `drop`. If the names are further down, say with `skip_rows` how many lines are above them."
+            f"{table.name}: columns without a name hold values: {listed(map(quoted, unnamed))}. Name them, or "
+            "leave them out with `drop`. If the names are further down, say with `skip_rows` how many lines "
+            "are above them."
         )
     # Rows that were kept for another reason depend on the way in which the table was read.
     rows = found.lowest(min(found.n_drawn or MOST_TEXTS, MOST_TEXTS))
@@ -273,7 +255,7 @@ def all_ids(table: Table, id_column: str | None) -> list[str]:
     """The id of every row."""
     found: list[str] = []
     for begin, batch in table.batches([] if id_column is None else [id_column]):
-        found += ids_of(batch, id_column, np.arange(begin, begin + batch.num_rows))
+        found += ids.ids_of(batch, id_column, np.arange(begin, begin + batch.num_rows))
     return found
 
 
@@ -303,20 +285,19 @@ def _id_column(table: Table, wanted: Wanted, found: Survey) -> str | None:
     if not wanted.asked:
         return next(iter(wanted.id_columns), None)
     n_rows = found.n_rows + found.n_blank
-    chosen = choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, n_rows)
+    chosen = ids.choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, n_rows)
     if chosen is not None:
         return chosen
-    # The column that was meant: the ids are then unknown, and why is said of them. Answers 1 and 2 to rows 001 and 002
-    # must not be taken for row numbers, nor the numbers of rows for ages.
-    if all(is_row_number(name, n_rows) for name in wanted.asked):
-        likely = {name: 1.0 for name in wanted.id_columns if looks_like_id(name)}
-    else:
-        likely = dict.fromkeys(wanted.id_columns, 0.5)
-    return next((name for name, n in likely.items() if spelled_alike(wanted.asked, all_ids(table, name), n)), None)
+    # The column that was meant: the ids are then unknown, and why is said of them. Answers 1 and 2 to rows 001
+    # and 002 must not be taken for row numbers, nor the numbers of rows for ages.
+    numbers = all(ids.is_row_number(name, n_rows) for name in wanted.asked)
+    likely = (name for name in wanted.id_columns if looks_like_id(name) or not numbers)
+    share = 1.0 if numbers else 0.5
+    return next((name for name in likely if ids.spelled_alike(wanted.asked, all_ids(table, name), share)), None)
 
 
 def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = None) -> Survey:
-    """A pass over a whole table; ``blocks`` makes them of its parts and its number of rows, in this process if None."""
+    """A pass over a whole table; ``blocks`` makes blocks of its parts and its number of rows, elsewhere."""
     from sdulearn.blocks import LocalBlocks
 
     parts = parts_of(table, wanted.columns)

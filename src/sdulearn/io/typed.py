@@ -39,10 +39,7 @@ def plain(data: object) -> Any:
 
 
 def read(kind: Any, value: object) -> Any:
-    """A value from JSON as the type ``kind``, or a TypeError or ValueError that says why not.
-
-    A key that a dataclass does not know is passed over; one that it lacks takes the field's default.
-    """
+    """A value from JSON as the type ``kind``, or a TypeError or ValueError that says why not."""
     origin = get_origin(kind) or kind
     arguments = get_args(kind)
     if kind is Any:
@@ -58,7 +55,9 @@ def read(kind: Any, value: object) -> Any:
     if origin is np.ndarray:
         return finite(np.array(_of(list, value), dtype=np.float64))
     if origin is tuple:
-        return _tuple(arguments, value)
+        items = _of(list, value)
+        kinds = arguments[:1] * len(items) if arguments[-1] is Ellipsis else arguments
+        return tuple(read(one, item) for one, item in zip(kinds, items, strict=True))
     if origin in (list, Sequence):
         return [read(arguments[0], item) for item in _of(list, value)]
     if origin in (dict, Mapping):
@@ -87,14 +86,14 @@ def _of(kind: type, value: object) -> Any:
 
 def _leaf(kind: type, value: object) -> Any:
     if kind is float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
             raise TypeError("expected a finite number")
-        return float(value)
-    if kind in (str, int, bool, NoneType):
-        if kind is str:
-            _of(str, value).encode()  # a lone surrogate, which JSON can spell, could not be printed
-        return _of(kind, value)
-    raise TypeError(f"{kind!r} cannot be read from JSON")
+        return float(value)  # type: ignore[arg-type]
+    if kind not in (str, int, bool, NoneType):
+        raise TypeError(f"{kind!r} cannot be read from JSON")
+    if kind is str:
+        _of(str, value).encode()  # a lone surrogate, which JSON can spell, could not be printed
+    return _of(kind, value)
 
 
 def _within(kind: Any, limits: Between, value: object) -> Any:
@@ -119,21 +118,11 @@ def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
     return read(last, value)
 
 
-def _tuple(kinds: tuple[Any, ...], value: object) -> tuple[Any, ...]:
-    items = _of(list, value)
-    if kinds[-1] is Ellipsis:
-        kinds = (kinds[0],) * len(items)
-    return tuple(read(kind, item) for kind, item in zip(kinds, items, strict=True))
-
-
 def _record(kind: Any, value: Mapping[str, object]) -> Any:
-    found = {}
-    for name, (hint, required) in _fields(kind).items():
-        if required and name not in value:
-            raise TypeError(f"{name!r} is missing")
-        if name in value:
-            found[name] = read(hint, value[name])
-    return kind(**found)
+    """A dataclass; keys that it does not know are passed over, and those it lacks take the field's default."""
+    if missing := [name for name, (_, required) in _fields(kind).items() if required and name not in value]:
+        raise TypeError(f"{missing[0]!r} is missing")
+    return kind(**{name: read(hint, value[name]) for name, (hint, _) in _fields(kind).items() if name in value})
 
 
 @cache
