@@ -110,8 +110,8 @@ class ColumnCounts:
     marks: Counter[str] = field(default_factory=Counter)  # texts for a missing number
     n_both: int = 0  # texts that are numbers with a decimal point and with a decimal comma
     n_short: int = 0  # dates with two digits for the year
-    # the first cell that is no mark and not of a form; the first "gap"; the first that is "infinite", and "unclear",
-    # such as 1,234, which may be more than a thousand
+    # the first cell that is no mark and not of a form; the first "gap", "infinite" one, and "unclear" one, such as
+    # 1,234, which may be more than a thousand
     odd: Mapping[str, Cell] = field(default_factory=dict)
 
     def __add__(self, other: ColumnCounts) -> ColumnCounts:
@@ -210,14 +210,10 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     }
     both = fits["."] & fits[","] if found else none
     too_large = np.isinf(found["."]) if found else none
-    firsts = _firsts(
-        np.arange(len(texts)),
-        texts,
-        **{form: ~fits.get(form, none) & ~marks for form in FORMS},
-        unclear=both & spelling.matching(texts, spelling.THOUSANDS) if both.any() else none,
-        mark=marks,
-        infinite=too_large,
-    )
+    unclear = both & spelling.matching(texts, spelling.THOUSANDS) if both.any() else none
+    others = {form: ~fits.get(form, none) & ~marks for form in FORMS}
+    places = np.arange(len(texts))
+    firsts = _firsts(places, texts, **others, unclear=unclear, mark=marks, infinite=too_large)
     # The first of its kind is the first row with that text.
     odd = {what: (int(rows[values.index(different[place]).as_py()]), text) for what, (place, text) in firsts.items()}
     return ColumnCounts(
@@ -263,9 +259,8 @@ def decide(
 ) -> Columns:
     """How the counted columns become features, or an error that names every column in the way.
 
-    A column without any value is none, unless missing values are refused. ``made`` holds columns of texts and
-    pictures, with the features of some of their rows. ``points`` says that 1.234 is not a thousand where no cell of the
-    table tells.
+    ``made`` holds columns of texts and pictures, with the features of some of their rows. ``points`` says that 1.234
+    is not a thousand where no cell of the table tells.
     """
     made = made or {}
     problems = []
@@ -275,6 +270,7 @@ def decide(
         try:
             if column in made:
                 found.append(_made_column(column, *made[column], missing))
+            # A column without any value is none, unless missing values are refused.
             elif one.rows > one.gaps or missing == "error":
                 kind, text, one = _recognised(column, types[column], one, column in guessed, decimal, where)
                 _check(column, kind, one, missing, max_categories, where)
@@ -284,9 +280,9 @@ def decide(
     refuse(name, problems)
     if not found:
         raise InputError(f"{name} has no columns to learn from.")
-    mean, deviation = np.hstack([moments for _, moments in found])
+    columns, moments = zip(*found, strict=True)
+    mean, deviation = np.hstack(moments)
     makers = {column: maker for column, (maker, _) in made.items()}
-    columns = tuple(column for column, _ in found)
     return Columns(columns, id_column, mean, usable_scale(mean, deviation), makers=makers)
 
 
@@ -299,13 +295,15 @@ def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missi
 
 def _decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
     """The decimal mark of all columns whose cells tell; "" where none tells and points are decimal points."""
-    clear: Counter[str] = Counter()
+    marks = set()
     for found in counts:
         for mark in DECIMALS:
             n = found.form(mark).n
-            clear[mark] += (n - found.n_both) * (n + found.gaps + found.marks.total() == found.rows)
-    marks = list(+clear)
-    return marks[0] if len(marks) == 1 else "" if points and not marks else None
+            if n > found.n_both and n + found.gaps + found.marks.total() == found.rows:
+                marks.add(mark)
+    if len(marks) == 1:
+        return marks.pop()
+    return "" if points and not marks else None
 
 
 def _recognised(
@@ -336,22 +334,18 @@ def _recognised(
     if numbers.n < _NEARLY_ALL * present:
         return "category", None, found
     row, text_there = found.odd[form]
-    note = f"{rest:,}, the first {quoted(text_there)} in {where(row)}"
-    raise Problem(
-        f"cells that are no {'dates' if form in DATES else 'numbers'} in",
-        noted(column, note),
-        f"Correct the cells; or leave the column out with `drop`; or, if its texts are categories, say so: "
-        f"`categories=[{quoted(column)}]`.",
-    )
+    note = noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}")
+    remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are categories, say so:"
+    what = f"cells that are no {'dates' if form in DATES else 'numbers'} in"
+    raise Problem(what, note, f"{remedy} `categories=[{quoted(column)}]`.")
 
 
 def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -> Form:
     """The form of most cells; a problem where two fit alike."""
     best = max(FORMS, key=lambda form: found.form(form).n)
     if found.n_short > max(found.form(best).n, _NEARLY_ALL * (found.rows - found.gaps - 1)):
-        raise Problem(
-            "dates with two digits for the year in", quoted(column), f"Write four, as in 2021-12-31; or: {_DROP}"
-        )
+        remedy = f"Write four, as in 2021-12-31; or: {_DROP}"
+        raise Problem("dates with two digits for the year in", quoted(column), remedy)
     row, text = found.odd.get("unclear", (0, ""))
     if best == "." and text and found.form(",").n == found.form(".").n:
         if decimal in DECIMALS:
@@ -363,9 +357,8 @@ def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -
                 f"Write the numbers without marks between thousands and with a decimal point; or: {_DROP}",
             )
     if best == "d/m/y" and found.form("m/d/y").n == found.form(best).n:
-        raise Problem(
-            "dates that may be day/month or month/day in", quoted(column), f"Write them as 2021-12-31; or: {_DROP}"
-        )
+        remedy = f"Write them as 2021-12-31; or: {_DROP}"
+        raise Problem("dates that may be day/month or month/day in", quoted(column), remedy)
     return best
 
 
@@ -376,8 +369,8 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         raise Problem(
             "missing values in",
             noted(column, f"{found.gaps:,}, the first in {where(row)}"),
-            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean (most frequent text), "
-            "or leave columns out with `drop`.",
+            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean (most frequent "
+            "text), or leave columns out with `drop`.",
         )
     if found.n_infinite:
         raise infinite(column, where(found.odd["infinite"][0]))
@@ -392,8 +385,8 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         raise Problem(
             f"more than {max_categories} different texts in",
             noted(column, number),
-            "Name the ids with `id_column`, leave columns out with `drop`, learn from their words with `text`, or "
-            "raise `max_categories`.",
+            "Name the ids with `id_column`, leave columns out with `drop`, learn from their words with "
+            "`text`, or raise `max_categories`.",
         )
 
 
@@ -415,15 +408,18 @@ def _column(name: str, kind: Kind, text: Spelling | None, found: ColumnCounts, m
         _, mean, squares, low, high = found.form(".")
         cycles = tuple(c for c in CYCLES if kind == "date" and _SPREAD[c] < high - low < _LIFETIME)
         kept = [0, *(1 + 2 * k + j for k, c in enumerate(CYCLES) if c in cycles for j in (0, 1))]
-        mean, squares = np.atleast_1d(mean)[kept], np.atleast_1d(squares)[kept]
-        deviation = np.sqrt(squares / found.rows)
-        fill = None if missing == "error" else float(mean[0])
-        moments = np.array([[*mean, *[share] * marked], [*deviation, *[np.sqrt(share * (1 - share))] * marked]])
-        return Column(name, kind, fill=fill, text=text, n_gaps=found.gaps, marked=marked, cycles=cycles), moments
+        moments = np.array([np.atleast_1d(mean)[kept], np.sqrt(np.atleast_1d(squares)[kept] / found.rows)])
+        fill = None if missing == "error" else float(moments[0, 0])
+        column = Column(name, kind, fill=fill, text=text, n_gaps=found.gaps, marked=marked, cycles=cycles)
+        return column, np.hstack([moments, _moments(np.array([share] * marked))])
     texts = found.texts or Counter()
     # The first in the alphabet of those that occur most often, whatever the order of the rows.
     usual = {"mean": min(texts, key=lambda text: (-texts[text], text)), "auto": ""}.get(missing)
     names = tuple(sorted({*texts, *[""] * marked}))
     shares = np.array([texts[text] + found.gaps * (text == usual) for text in names]) / found.rows
-    moments = np.array([shares, np.sqrt(shares * (1 - shares))])
-    return Column(name, kind, names, usual, n_gaps=found.gaps), moments
+    return Column(name, kind, names, usual, n_gaps=found.gaps), _moments(shares)
+
+
+def _moments(shares: Array) -> Array:
+    """Mean and deviation of features that are 1 in these shares of the rows, and else 0."""
+    return np.array([shares, np.sqrt(shares * (1 - shares))])

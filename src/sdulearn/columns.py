@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sdulearn.errors import InputError, listed, pa, pc, quoted, require, shortened
+from sdulearn.errors import InputError, listed, pa, pc, quoted, shortened
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.images import ImageFeatures
 from sdulearn.spelling import FALSE, TRUE, Cycle, Spelling, read_texts, trimmed, with_cycles
@@ -113,19 +113,14 @@ class Columns:
     @property
     def width(self) -> int:
         """Number of features."""
-        return self.features[-1].stop if self.columns else 0
+        return self.parts[-1][1].stop if self.columns else 0
 
     @cached_property
-    def features(self) -> list[slice]:
-        """Which features each column becomes."""
-        made = {name: maker.width for name, maker in self.makers.items()}
-        ends = np.cumsum([made.get(one.name) or len(one.features) for one in self.columns]).tolist()
-        return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
-
-    @property
     def parts(self) -> list[tuple[Column, slice]]:
         """Each column with its features."""
-        return list(zip(self.columns, self.features, strict=True))
+        made = {name: maker.width for name, maker in self.makers.items()}
+        ends = np.cumsum([made.get(one.name) or len(one.features) for one in self.columns]).tolist()
+        return list(zip(self.columns, map(slice, [0, *ends], ends), strict=True))
 
     def scaled(self, X: Rows) -> Rows:
         """Standardised features, sparse where they were."""
@@ -144,11 +139,8 @@ class Columns:
         return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
 
     def encode(self, name: str, batch: ArrowTable, where: Where = in_row) -> tuple[Array, Counter[str]]:
-        """Features of a batch, not scaled, and by column the cells whose like training did not have.
-
-        These are texts that are no known category, and gaps. The matrix is stored column by column, as Arrow has it,
-        which is several times faster.
-        """
+        """Features of a batch, not scaled, and by column the texts and gaps whose like training did not have."""
+        # Stored column by column, as Arrow has it, which is several times faster.
         features = np.zeros((self.width, batch.num_rows))
         unseen: Counter[str] = Counter()
         problems = []
@@ -203,11 +195,8 @@ class Columns:
         return np.where(np.isnan(X), fills, X)
 
     def values(self, X: Array) -> Array:
-        """One number a column, of features not scaled; NaN for a known gap.
-
-        Of a category it is its place, -1 is none; of a text its row.
-        """
-        found = X[:, [part.start for part in self.features]]
+        """One number a column, NaN for a known gap; of a category its place, -1 is none; of a text its row."""
+        found = X[:, [part.start for _, part in self.parts]]
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.makers:
                 found[:, k] = np.arange(len(X))
@@ -271,18 +260,16 @@ def usable_scale(mean: Array, deviation: Array) -> Array:
 
 def as_arrow(frame: Frame) -> ArrowTable:
     """A pandas, polars or pyarrow frame as a pyarrow table."""
+    if is_location(frame):
+        raise InputError(
+            f"{frame} is a file, and a frame is needed here: read it first, or call "
+            "sdulearn.workflow.predict_table(model, path), which reads files of any size."
+        )
     try:
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
-        if is_location(frame):
-            raise InputError(
-                f"{frame} is a file, and a frame is needed here: read it first, or call "
-                "sdulearn.workflow.predict_table(model, path), which reads files of any size."
-            ) from None
-        raise InputError(
-            f"A table is a path or a pandas, polars or pyarrow frame; {type(frame).__name__} cannot be used as one "
-            f"({error})."
-        ) from None
+        what = "A table is a path or a pandas, polars or pyarrow frame"
+        raise InputError(f"{what}; {type(frame).__name__} cannot be used as one ({error}).") from None
     # polars hands over its texts in a type that few of Arrow's functions take.
     types = [pa.string() if str(one.type) == "string_view" else one.type for one in table.schema]
     return table.cast(pa.schema(zip(table.column_names, types, strict=True)))
@@ -290,7 +277,7 @@ def as_arrow(frame: Frame) -> ArrowTable:
 
 def kind_of(dtype: ArrowType) -> Kind | None:
     """Number, boolean, date or category; None for all else."""
-    types = require("pyarrow.types", "files")
+    types = pa.types
     if types.is_boolean(dtype):
         return "boolean"
     if types.is_date(dtype) or types.is_timestamp(dtype):
@@ -331,8 +318,8 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
         first = int(odd.argmax())
         note = f"{int(odd.sum()):,}, the first {quoted(str(values[first].as_py()))} in {where(first)}"
         held = {"number": "numbers", "boolean": "true or false", "date": "dates"}[column.kind]
-        what = f"cells that are not {held}, as in training, in"
-        raise Problem(what, noted(column.name, note), "Correct or empty these cells.")
+        cells = f"cells that are not {held}, as in training, in"
+        raise Problem(cells, noted(column.name, note), "Correct or empty these cells.")
     return found
 
 
@@ -382,30 +369,27 @@ def numbers(values: ArrowColumn) -> NDArray[Any]:
 def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
     """A column of pair codes."""
     if values.null_count:
-        raise InputError(
-            f"{path}: column {quoted(name)} lacks values; every row needs a pair code. Put in 0 for unlabeled rows."
-        )
-    found = _whole_numbers(values)
-    if found is None:
-        raise InputError(
-            f"{path}: column {noted(name, str(values.type))} does not hold pair codes. They are whole numbers: +k at "
-            "both ends of similar pair k, -k at both ends of dissimilar pair k, 0 for unlabeled rows."
-        )
-    return found
+        lacks = f"{path}: column {quoted(name)} lacks values; every row needs a pair code."
+        raise InputError(f"{lacks} Put in 0 for unlabeled rows.")
+    what = (
+        "does not hold pair codes. They are whole numbers: +k at both ends of similar pair k, -k at both ends "
+        "of dissimilar pair k, 0 for unlabeled rows."
+    )
+    return _whole_numbers(path, name, values, what)
 
 
 def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
     """A column that says which point each row shows."""
-    found = None if values.null_count else _whole_numbers(values)
-    if found is None or (found < 0).any():
-        raise InputError(
-            f"{path}: column {noted(name, str(values.type))} does not say which point each row shows. Points are "
-            "whole numbers from 0 on, one on every row; rows with equal numbers show the same point. Number what it "
-            "names."
-        )
-    return found
+    what = (
+        "does not say which point each row shows. Points are whole numbers from 0 on, one on every row; rows "
+        "with equal numbers show the same point. Number what it names."
+    )
+    return _whole_numbers(path, name, values, what, least=0)
 
 
-def _whole_numbers(values: ArrowColumn) -> Codes | None:
-    found = numbers(values) if kind_of(values.type) == "number" else np.array([np.nan])
-    return found.astype(np.int64) if np.isfinite(found).all() and (found == np.rint(found)).all() else None
+def _whole_numbers(path: Location, name: str, values: ArrowColumn, what: str, least: float = -np.inf) -> Codes:
+    is_whole = kind_of(values.type) == "number" and not values.null_count
+    found = numbers(values) if is_whole else np.array([np.nan])
+    if not (np.isfinite(found) & (found == np.rint(found)) & (found >= least)).all():
+        raise InputError(f"{path}: column {noted(name, str(values.type))} {what}")
+    return found.astype(np.int64)

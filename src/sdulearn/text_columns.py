@@ -98,11 +98,8 @@ class TextFeatures:
     @cached_property
     def _vectorizers(self) -> list[TfidfVectorizer]:
         found = []
-        at = len(self.words)
-        for settings, terms, weights in (
-            (_WORDS, self.words, self.weights[:at]),
-            (_PIECES, self.pieces, self.weights[at:]),
-        ):
+        halves = np.split(self.weights, [len(self.words)])
+        for settings, terms, weights in zip((_WORDS, _PIECES), (self.words, self.pieces), halves, strict=True):
             if terms:
                 found.append(TfidfVectorizer(**settings, vocabulary=terms))
                 found[-1].idf_ = weights

@@ -75,7 +75,7 @@ def test_the_model_finds_the_classes(told):
     assert "texts, with the number of features: notes (" in model.summary()
     assert model.report.importances[0].column == "notes"
     # The features keep their weights: the first vary most, and all by one unit on average.
-    X = model.columns.scaled(model.features(table))[:, model.columns.features[0]]
+    X = model.columns.scaled(model.features(table))[:, model.columns.parts[0][1]]
     assert X.var(axis=0)[:3].mean() > 2 * X.var(axis=0).mean()
     np.testing.assert_allclose(X.var(axis=0).mean(), 1)
 

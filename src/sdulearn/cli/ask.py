@@ -241,7 +241,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
     arguments.grown_from = [size for size in sizes[:-1] if size < n_rows]
     scaled = columns.scaled(X)
-    parts = zip(columns.columns, columns.features, strict=True)
+    parts = columns.parts
     things = things_of_table(
         raw,
         ids,

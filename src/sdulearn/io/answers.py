@@ -1,9 +1,8 @@
 """Answers from files and frames: who is compared with whom, and whether they are the same.
 
-A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``, as CSV, TSV, JSON, JSON
-lines, Parquet or Excel, gzipped or not, or as a frame; the log of ``sdulearn ask``; or what other tools write
-(:mod:`sdulearn.io.importers`). Names and spellings in common use are understood, and what was understood is
-part of the result: no guess is silent.
+A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``; the log of ``sdulearn ask``;
+or what other tools write (:mod:`sdulearn.io.importers`). Names and spellings in common use are understood, and what
+was understood is part of the result: no guess is silent.
 """
 
 from __future__ import annotations
@@ -154,10 +153,9 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     bad = [BadRow(line, row) for line, row in parsed if isinstance(row, str)]
     meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
     _refuse_reversed(name, roles["label"], meaning.keys() - words.keys())
-    for row in rows:
-        if row["label"] not in meaning:
-            wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
-            bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}"))
+    for row in (row for row in rows if row["label"] not in meaning):
+        wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
+        bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}"))
     rows = [row for row in rows if row["label"] in meaning]
     if not rows and bad:
         raise _nothing_readable(name, bad)
@@ -190,8 +188,8 @@ def _refuse_reversed(name: str, column: str, guessed: Set[str]) -> None:
     if _ASKS_DIFFERENT.search(_label_text(column)) and (unclear := _PLAIN_WORDS & guessed):
         raise InputError(
             f"{name}: column {quoted(column)} seems to ask whether two are different. Say what "
-            f"{listed(sorted(map(quoted, unclear)))} mean there, for example: `words={{'yes': 'dissimilar', 'no': "
-            "'similar'}`."
+            f"{listed(sorted(map(quoted, unclear)))} mean there, for example: "
+            "`words={'yes': 'dissimilar', 'no': 'similar'}`."
         )
 
 
@@ -254,10 +252,7 @@ def _seconds(texts: Iterable[str], column: str) -> Array:
 def _meanings(
     path: str, counts: Counter[str], words: Mapping[str, str], decided: Mapping[str, float]
 ) -> dict[str, float]:
-    """What each spelling in the file means, from -1, surely dissimilar, to 1; numbers are read as 1/0 or 1/-1.
-
-    ``decided`` are the words that a tool's format gives a meaning.
-    """
+    """What each spelling in the file means, from -1, surely dissimilar, to 1; a tool's format has decided some."""
     said = {text: MEANINGS.get(name, _soft(name)) for text, name in words.items()}
     if bad := [text for text in words if said[text] is None]:
         meant = f"{bad[0]!r} was said to mean {words[bad[0]]!r}"
@@ -281,9 +276,9 @@ def _meanings(
 def _steps(labels: Iterable[str], said: Mapping[str, Any]) -> dict[str, float]:
     """What numbers mean by thresholds such as >=4."""
     found: dict[str, float] = {}
+    numbers = {label: number for label in labels if (number := _number(label)) is not None}
     for text, value in said.items():
         if limit := _THRESHOLD.fullmatch(text):
-            numbers = {label: number for label in labels if (number := _number(label)) is not None}
             within = [label for label, one in numbers.items() if _COMPARE[limit[1]](one, float(limit[2]))]
             if both := [label for label in within if found.get(label, value) != value]:
                 raise InputError(f"By `words`, {both[0]} means two things. Give limits that do not overlap.")
@@ -301,9 +296,9 @@ def _scale(path: str, counts: Mapping[str, int]) -> str:
         hard = {f">={steps[-half]}": "similar", **hard, f"<={steps[half - 1]}": "dissimilar"}
     soft = {text: f"{0.05 + 0.9 * k / max(len(counts) - 1, 1):.2g}" for k, text in enumerate(counts)}
     return (
-        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest means similar: "
-        f"`words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If it means dissimilar, exchange the "
-        "two words, or take 1 minus each probability."
+        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest means "
+        f"similar: `words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If it means dissimilar, "
+        "exchange the two words, or take 1 minus each probability."
     )
 
 
@@ -322,19 +317,15 @@ def _find_columns(
     """The column of each role: the one given, else the first of the usual names."""
     for role, name in given.items():
         if role not in ROLES or name not in header:
-            raise InputError(
-                f"{path} has no column {quoted(name)} for {role}; its columns are {listed(map(shortened, header))}."
-            )
+            columns = listed(map(shortened, header))
+            raise InputError(f"{path} has no column {quoted(name)} for {role}; its columns are {columns}.")
     check_repeated(path, [name for name in header if name])
     by_name = by_plain_name(header)
-    found = dict(given)
+    usual = {role: [by_name[name] for name in names if name in by_name] for role, names in usual_names.items()}
+    found = {**{role: names[0] for role, names in usual.items() if names}, **given}
     ends = pair_columns(header)
     if ends is not None and not {"id_a", "id_b"} & given.keys():
         found |= {"id_a": ends[0], "id_b": ends[1]}
-    for role, names in usual_names.items():
-        usual = [by_name[name] for name in names if name in by_name]
-        if usual and role not in found:
-            found[role] = usual[0]
     if missing := [role for role in ("id_a", "id_b", "label") if role not in found]:
         raise InputError(_no_columns(path, header, missing))
     return {role: found[role] for role in ROLES if role in found}

@@ -1,12 +1,9 @@
-"""A model as an ONNX graph: raw columns in, label, decision value and probability out.
-
-With more than two classes the last two have a column for each class.
+"""A model as an ONNX graph: raw columns in, label, decision value and probability (of each class) out.
 
 Inputs are ``numbers`` (double, one column for each number, true/false column or date, which is days since 1970; NaN
-where missing) and ``texts`` (string, one column for each text column; empty where missing), columns in the order
-of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. Everything is
-computed in double precision. Trees are one ``TreeEnsemble`` node (version 5 of ONNX's operators for
-machine learning); before it stands the linear score, in matrix products.
+where missing) and ``texts`` (string, one column for each text column; empty where missing), columns in the order of
+the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. Everything is computed in double
+precision. Trees are one ``TreeEnsemble`` node; before it stands the linear score, in matrix products.
 """
 
 from __future__ import annotations
@@ -62,10 +59,9 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     columns = table_model.columns
     estimator = table_model.estimator
     if made := [*columns.makers]:
-        raise InputError(
-            f"Texts and pictures cannot be read in ONNX: {listed(map(quoted, made))}. Predict with sdulearn, or fit on "
-            "features that you compute yourself."
-        )
+        names = listed(map(quoted, made))
+        advice = "Predict with sdulearn, or fit on features that you compute yourself."
+        raise InputError(f"Texts and pictures cannot be read in ONNX: {names}. {advice}")
     is_linear = hasattr(estimator, "coef_")
     # Without a table NaN is a value like others, which trees know.
     rows = graph.features(columns) if is_linear or model is table_model else NUMBERS
@@ -135,12 +131,8 @@ class Graph:
 
     def features(self, layout: Columns) -> str:
         """The scaled features, by the very operations of the model: splits are exact."""
-        parts: list[str] = []
-        order: list[int] = []
         numbers = [one for one in layout.parts if one[0].kind != "category"]
-        if numbers:
-            rows, order = self.numbers(layout, numbers)
-            parts.append(rows)
+        parts, order = self.numbers(layout, numbers) if numbers else ([], [])
         texts = [one for one in layout.parts if one[0].kind == "category"]
         for place, (column, part) in enumerate(texts):
             parts.append(self.one_hot(place, column))
@@ -148,7 +140,7 @@ class Graph:
         ordered = self.node("Gather", self.node("Concat", *parts, axis=1), np.argsort(order), axis=1)
         return self.node("Div", self.node("Sub", ordered, layout.mean[None, :]), layout.scale[None, :])
 
-    def numbers(self, layout: Columns, columns: list[tuple[Column, slice]]) -> tuple[str, list[int]]:
+    def numbers(self, layout: Columns, columns: list[tuple[Column, slice]]) -> tuple[list[str], list[int]]:
         """Features of the numbers and which they are, NaN replaced by a stand-in unless it is refused or kept."""
         kept = [column.fill is None or layout.keep_gaps for column, _ in columns]
         fills = [np.nan if keep else float(column.fill or 0) for (column, _), keep in zip(columns, kept, strict=True)]
@@ -157,15 +149,16 @@ class Graph:
         places = [part.start for _, part in columns]
         for k, (column, part) in enumerate(columns):
             missing = self.node("Gather", gaps, np.array([k]), axis=1)
+            days = self.node("Gather", NUMBERS, np.array([k]), axis=1)
             for j, (cycle, shift) in enumerate(product(column.cycles, (0.0, np.pi / 2)), part.start + 1):
-                angle = self.node("Mul", self.node("Gather", NUMBERS, np.array([k]), axis=1), 2 * np.pi / CYCLES[cycle])
+                angle = self.node("Mul", days, 2 * np.pi / CYCLES[cycle])
                 wave = self.node("Sin", self.node("Add", angle, shift))
                 parts.append(self.node("Where", missing, np.nan if kept[k] else layout.mean[j], wave))
                 places.append(j)
             if column.marked:
                 parts.append(self.node("Cast", missing, to=self.onnx.TensorProto.DOUBLE))
                 places.append(part.stop - 1)
-        return self.node("Concat", *parts, axis=1), places
+        return parts, places
 
     def one_hot(self, place: int, column: Column) -> str:
         """A feature for each category: zeros for an unknown text, the stand-in's for an empty one."""
@@ -239,12 +232,9 @@ class Graph:
         from sdulearn.boosting.model_text import read_trees
 
         n_scores = 1 if model.n_classes_ == 2 else model.n_classes_
-        trees: list[Tree] = []
-        targets: list[int] = []
-        for text in model.trees_:
-            found = read_trees(text, model.n_features_in_, model.n_classes_)
-            trees += found
-            targets += [place % n_scores for place in range(len(found))]
+        forests = [read_trees(text, model.n_features_in_, model.n_classes_) for text in model.trees_]
+        trees = [tree for forest in forests for tree in forest]
+        targets = [place % n_scores for forest in forests for place in range(len(forest))]
         leaves = np.concatenate([tree.leaf for tree in trees]) / len(model.trees_)
         nodes = _tree_nodes(trees)
         tensor = self.onnx.numpy_helper.from_array
@@ -266,8 +256,8 @@ class Graph:
         helper = self.onnx.helper
         types = self.onnx.TensorProto
         numbers, texts = columns
-        inputs = [helper.make_tensor_value_info(NUMBERS, types.DOUBLE, ["rows", len(numbers)])] * bool(numbers)
-        inputs += [helper.make_tensor_value_info(TEXTS, types.STRING, ["rows", len(texts)])] * bool(texts)
+        given = ((NUMBERS, types.DOUBLE, numbers), (TEXTS, types.STRING, texts))
+        inputs = [helper.make_tensor_value_info(n, t, ["rows", len(names)]) for n, t, names in given if names]
         kinds = {"label": types.INT64, "decision": types.DOUBLE, "probability": types.DOUBLE}
         made = {name for node in self.nodes for name in node.output}
         width = [len(classes)] * (len(classes) > 2)

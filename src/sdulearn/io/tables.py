@@ -169,9 +169,7 @@ def _held(name: str, file_format: str, table: ArrowTable) -> Table:
     return Table(name, file_format, types, (partial(_numbered, partial(_held_rows, table)),), table.num_rows)
 
 
-def _numbered(
-    batches: Callable[[Sequence[str], int], Iterator[ArrowTable]], columns: Sequence[str], rows: int
-) -> Batches:
+def _numbered(batches: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int) -> Batches:
     """Batches with the number of their first row; see :data:`Part`."""
     begin = 0
     for batch in batches(columns, rows):
@@ -309,11 +307,9 @@ def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
     found: list[RowGroups] = []
     for number in range(metadata.num_row_groups):
         rows = metadata.row_group(number).num_rows
-        if found and found[-1].rows + rows <= BATCH_ROWS:
-            last = found.pop()
-            found.append(RowGroups(path, (*last.numbers, number), last.begin, last.rows + rows))
-        else:
-            found.append(RowGroups(path, (number,), begin, rows))
+        small = found and found[-1].rows + rows <= BATCH_ROWS
+        last = found.pop() if small else RowGroups(path, (), begin, 0)
+        found.append(RowGroups(path, (*last.numbers, number), last.begin, last.rows + rows))
         begin += rows
     return found
 

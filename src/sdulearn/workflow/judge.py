@@ -210,7 +210,7 @@ def column_importances(
     held = scaled * columns.scale + columns.mean
     values = columns.values(held)
     by_feature = np.abs(list(feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
-    strengths = np.array([by_feature[part].sum() for part in columns.features])
+    strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
     judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
     decide = partial(_held_out, columns, held, values, judged, _among(whole, parts, chosen, len(pairs)))
     model = SimpleNamespace(decision_function=decide)
