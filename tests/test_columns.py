@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sdulearn import column_counts
 from sdulearn.column_counts import count, decide
-from sdulearn.columns import Column, Columns, pair_codes, usable_scale
+from sdulearn.columns import Column, Columns, usable_scale
 from sdulearn.errors import InputError
 from sdulearn.spelling import Spelling
 
@@ -320,15 +320,6 @@ def test_a_forgotten_column_of_pair_codes_is_no_feature(n_pairs, as_text):
     assert learned(np.r_[codes, 9000]).width == 1
     assert learned(np.r_[codes, codes[codes != 0][0]]).width == 1
     assert learned(np.r_[codes, 0.5]).width == 1
-
-
-def test_pair_codes_may_be_whole_floats():
-    assert pair_codes("t", "c", pa.array([1.0, -2.0, 0.0])).tolist() == [1, -2, 0]
-    for values in ([1.5], [float("inf")], ["1"], [True]):
-        with pytest.raises(ValueError, match=r"'c' \(.*\) does not hold pair codes"):
-            pair_codes("t", "c", pa.array(values))
-    with pytest.raises(ValueError, match="lacks values"):
-        pair_codes("t", "c", pa.array([1, None]))
 
 
 def test_a_text_that_did_not_occur_in_training_is_no_category():

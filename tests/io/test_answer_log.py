@@ -2,12 +2,7 @@
 
 import json
 import os
-import random
-import signal
 import stat
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -122,13 +117,6 @@ def test_cut_anywhere_it_holds_all_lines_before(tmp_path_factory, answers, data)
     assert not read_log(path).bad_rows
 
 
-@given(st.integers(0, 400), st.binary(max_size=300))
-def test_noise_never_stops_the_reader(at, noise):
-    line = json.dumps({"event": "answer", "number": 1, "left": "a", "right": "b", "answer": "same", "session": "s"})
-    parse_log(line.encode()[:at] + noise)
-    parse_log(noise + b"\n" + line.encode())
-
-
 def test_logs_merge_by_concatenation_even_where_one_is_cut_off(tmp_path):
     for name in ("one", "two"):
         with AnswerLog(tmp_path / name) as log:
@@ -218,86 +206,6 @@ def test_an_answer_is_synced_before_it_counts(path, monkeypatch):
         assert '"left": "a"' in synced[-1]
         log.change((log.session, 1), "different")
         assert '"change"' in synced[-1]
-
-
-# Imports once, then forks a writer whenever a line comes in: a process to kill, without a second for its imports.
-WRITERS = """
-import os
-import sys
-from sdulearn.answers.records import Answer
-from sdulearn.io.answer_log import AnswerLog
-
-def tell(*words):
-    # One call: a line cut in two by the kill would run into the next.
-    os.write(1, (" ".join(map(str, words)) + chr(10)).encode())
-
-def write(path):
-    tell("writer", os.getpid())
-    keys = []
-    with AnswerLog(path) as log:
-        for k in range(1, 10**9):
-            keys.append(log.append(Answer("left " + str(k) * 5, (str(k),), 0)).key)
-            tell("answer", *keys[-1])
-            if k % 3 == 0:
-                log.change(keys[-2], "different")
-                tell("change", *keys[-2])
-            if k % 5 == 0:
-                log.undo(keys[-1])
-                tell("undo", *keys.pop())
-
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        try:
-            write(line.strip())
-        finally:
-            os._exit(1)
-    os.waitpid(child, 0)
-    tell("killed")
-"""
-
-
-def kill_one(writers, path, delay):
-    """Start a writer, kill it so many seconds after its first answer; the last it acknowledged of each answer."""
-    writers.stdin.write(f"{path}\n")
-    writers.stdin.flush()
-    process = int(writers.stdout.readline().split()[1])
-    lines = [writers.stdout.readline()]
-    time.sleep(delay)
-    os.kill(process, signal.SIGKILL)
-    for line in writers.stdout:
-        if line == "killed\n":
-            break
-        lines.append(line)
-    told = [line.split() for line in lines]
-    return {(session, int(number)): event for event, session, number in told}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_random_moments_nothing_acknowledged_is_lost(tmp_path):
-    """Two logs with 16 writers each, one after the other; what each said it had written is there."""
-    moments = random.Random(0)
-    command = [sys.executable, "-c", WRITERS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
-        for k in range(2):
-            path = tmp_path / f"{k}.jsonl"
-            state = {}
-            for _ in range(16):
-                state.update(kill_one(writers, path, moments.uniform(0, 0.02)))
-                assert_all_there(state, read_log(path))
-            assert len(state) > 16
-        writers.stdin.close()
-
-
-def assert_all_there(state, found):
-    """What was written and not yet acknowledged may have gone further, never back."""
-    assert not found.bad_rows
-    for key, event in state.items():
-        if event == "undo":
-            assert key in found.undone
-        elif key not in found.undone:
-            assert event == "answer" or found.answers[key].word == "different"
-            assert key in found.answers
 
 
 def test_the_random_sample_ends_with_the_last_random_row_of_a_seed(path):

@@ -4,8 +4,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
@@ -174,22 +172,6 @@ def test_json_lines_with_faults(tmp_path):
 def test_files_that_are_no_pair_files(tmp_path, text, name, message):
     with pytest.raises(ValueError, match=message):
         read_answers(written(tmp_path, text, name))
-
-
-@given(st.lists(st.tuples(st.text(), st.text(), st.sampled_from(["similar", "dissimilar"])), min_size=1))
-def test_any_ids_survive_the_journey(tmp_path_factory, rows):
-    """Every row is either read with its ids or listed as bad; none gets lost."""
-    path = tmp_path_factory.mktemp("pairs") / "pairs.parquet"
-    pd.DataFrame(rows, columns=["id_a", "id_b", "label"]).to_parquet(path)
-    readable = [[a.strip(), b.strip()] for a, b, _ in rows if a.strip() and b.strip()]
-    if not readable:
-        with pytest.raises(ValueError, match="no row can be read"):
-            read_answers(path)
-        return
-    pairs = read_answers(path)
-    assert pairs.ids.tolist() == readable
-    assert len(pairs.bad_rows) == len(rows) - len(readable)
-    assert np.all(pairs.weights == 1)
 
 
 SECONDS = {"6.2": 6.2, "6,2": 6.2, "5e-1": 0.5, "": None, "n/a": None, "-3": None, "soon": None, "inf": None}

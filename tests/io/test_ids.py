@@ -13,7 +13,6 @@ from sdulearn.io.files import as_text
 from sdulearn.io.ids import (
     IdHits,
     choose_id_column,
-    count_ids,
     id_texts,
     is_row_number,
     looks_like_id,
@@ -75,17 +74,6 @@ def test_the_column_that_fits_the_answers(ids, hits, expected):
             chosen(padded)
     else:
         assert chosen(padded) == chosen(dict(reversed(padded.items()))) == expected
-
-
-def test_ids_are_counted_by_column_and_stretch():
-    ids = pa.array(["1", "2", "9"])
-    whole = pa.array(["x", "2", " 1 ", "2", None])
-    parts = [count_ids(whole[:2], np.arange(10, 12), ids), count_ids(whole[2:], np.arange(12, 15), ids)]
-    for hits in (parts[0].joined(parts[1]), parts[1].joined(parts[0]), count_ids(whole, np.arange(10, 15), ids)):
-        assert hits.times.tolist() == [1, 2, 0]
-        assert hits.rows.tolist() == [12, 13, -1]
-        assert not hits.unique
-    assert parts[0].unique
 
 
 def test_row_numbers():

@@ -143,17 +143,6 @@ def test_small_files(tmp_path, monkeypatch, ending, text, options, names, expect
     assert read_ids(path, options.get("id_column"), options.get("answer_ids", ()))[0] == ids
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("b.csv", "n,c\n1.5,1\n2,1\n"), ("c.jsonl", '{"n": 1.5, "c": 1}\n{"n": 2, "c": 1}\n')]
-)
-def test_numbers_may_change_their_spelling_between_tables(tmp_path, name, text):
-    """Whole numbers in training, fractions in prediction; digits as a text category."""
-    (tmp_path / "a.csv").write_text("n,c\n1,1\n2,x\n")
-    columns, _, _ = read_features(tmp_path / "a.csv")
-    (tmp_path / name).write_text(text)
-    np.testing.assert_array_equal(in_batches(tmp_path / name, columns)[0][0], [[1.5, 1, 0], [2, 1, 0]])
-
-
 HEADS = [
     # Text; names of the features; rows above the header.
     ("a;b (m, round)\n1,5;2\n2;3,5\n", ["a", "b (m, round)"], 0),
