@@ -1,4 +1,4 @@
-"""What the rows of a column add up to, and what that makes of it: numbers, dates, categories or texts.
+"""What the rows of a column add up to, and what that makes of it: numbers, dates, categories.
 
 The sums are the same for a table in memory and for one that streams by, in any order. In a text file everything is
 text, so there the kind of a column is decided by all of its texts.
@@ -45,7 +45,7 @@ _FEW = 1_000
 _NEARLY_ALL = 0.9
 # A column of numbers that come in twos by chance has fewer of them than this.
 _FEW_PAIRS = 5
-# Fewer gaps than these, in number and as a share, have no feature of their own: few rows would have large values.
+# Fewer gaps than these, in number and as a share, have no feature of their own.
 _GAPS = (10, 0.01)
 # Days over which dates must spread for their place in a cycle to be a feature. Over so long a time they are mostly
 # dates of birth, whose weekday means nothing.
@@ -55,7 +55,7 @@ _DROP = "Leave the column out with `drop`."
 
 
 class Moments(NamedTuple):
-    """Number of values, their mean, and the sum of squares about it; of dates also those of their cycles."""
+    """Number of values, mean, and sum of squares about it; of dates also of their cycles."""
 
     n: int = 0
     mean: Any = 0.0
@@ -99,7 +99,7 @@ class ColumnCounts:
 
     rows: int  # rows, and how many of them have no value
     gaps: int
-    # the numbers or days that cells hold, by the form in which texts spell them; "." where they are no texts
+    # numbers or days that cells hold, by the form that spells them; "." where they are no texts
     forms: Mapping[str, Moments] = field(default_factory=dict)
     n_infinite: int = 0
     n_fractions: int = 0  # numbers that are not whole
@@ -139,7 +139,7 @@ def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
         times = _frequencies(values.drop_null().value_counts())
         odd = _firsts(rows, gap=np.asarray(values.is_null()))
         return ColumnCounts(len(values), values.null_count, texts=times, odd=odd)
-    # Most files have no blanks around numbers, and to look for some takes as long as to read the numbers.
+    # Most files have no blanks around numbers, and to look for some takes long.
     texts = values
     plain = spelling.plain_numbers(texts) if guessed else None
     if guessed and plain is None:
@@ -179,7 +179,7 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
 
 
 def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Codes) -> ColumnCounts:
-    """Texts that are plain numbers, and what they would be if the comma were the decimal mark: 1.234 thousands."""
+    """Texts that are plain numbers, and what they are if 1.234 is more than a thousand."""
     place = np.asarray(pc.fill_null(pc.find_substring(texts, "."), -1))
     is_pointed = place >= 0
     thousands = is_pointed & (np.asarray(pc.fill_null(pc.binary_length(texts), 0)) - place == len(".000"))
@@ -287,14 +287,14 @@ def decide(
 
 
 def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missing: str) -> tuple[Column, Array]:
-    """A column of texts or pictures, and its moments: one deviation for all, so that components keep their weight."""
+    """A column of texts or pictures; one deviation for all, so that components keep their weight."""
     deviation = np.full(maker.width, np.sqrt(X.var(axis=0).mean()))
     fill = 0.0 if missing == "mean" and maker.kind == "image" else None
     return Column(name, maker.kind, fill=fill), np.array([X.mean(axis=0), deviation])
 
 
 def _decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
-    """The decimal mark of all columns whose cells tell; "" where none tells and points are decimal points."""
+    """The decimal mark by all columns that tell; "" where none does and points are decimal."""
     marks = set()
     for found in counts:
         for mark in DECIMALS:

@@ -28,7 +28,7 @@ from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Cou
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 
 Where: TypeAlias = Callable[[int], str]
-"""Where a row stands, for messages: "line 7" of a text file, for example; rows are counted from 0."""
+"""Where a row, counted from 0, stands: "line 7" of a text file, for example."""
 
 
 def in_row(number: int, above: int = 0) -> str:
@@ -84,7 +84,7 @@ class Columns:
     # (n_features,), mean and deviation of each feature in training; 1 for a constant one
     mean: Array
     scale: Array
-    # the number of the first feature of a sparse matrix, which is divided by its scale and not centred
+    # the number of the first feature of a sparse matrix, which is scaled and not centred
     first: Literal[0, 1] | None = None
     # how each column of texts or pictures becomes features, and the folder that pictures are in
     makers: Mapping[str, TextFeatures | ImageFeatures] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Columns:
         return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
 
     def encode(self, name: str, batch: ArrowTable, where: Where = in_row) -> tuple[Array, Counter[str]]:
-        """Features of a batch, not scaled, and by column the texts and gaps whose like training did not have."""
+        """Features of a batch, not scaled, and by column the texts and gaps new since training."""
         # Stored column by column, as Arrow has it, which is several times faster.
         features = np.zeros((self.width, batch.num_rows))
         unseen: Counter[str] = Counter()
@@ -168,7 +168,7 @@ class Columns:
         return X.T, n_unknown
 
     def _expand(self, column: Column, part: slice, block: Array, where: Where = in_row) -> int:
-        """From the numbers of a column, its first feature, the others; and fill gaps. How many are new."""
+        """The other features of a column from its numbers, gaps filled; how many are new."""
         waves = 1 + 2 * len(column.cycles)
         if column.cycles:
             block[:waves] = with_cycles(block[0], column.cycles)
@@ -195,7 +195,7 @@ class Columns:
         return np.where(np.isnan(X), fills, X)
 
     def values(self, X: Array) -> Array:
-        """One number a column, NaN for a known gap; of a category its place, -1 is none; of a text its row."""
+        """One number a column, NaN for a known gap; a category's place, or -1; a text's row."""
         found = X[:, [part.start for _, part in self.parts]]
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.makers:
@@ -220,7 +220,7 @@ class Columns:
         return self.scaled(found.T)
 
     def unseen_words(self, name: str, count: int) -> str:
-        """What is to be said of cells that training did not prepare for, and of pictures that cannot be read."""
+        """What is said of cells that training did not prepare for, and of unreadable pictures."""
         maker = self.makers.get(name)
         if not name:
             return f"{count:,} rows have no value in the columns that are read, and were left out"

@@ -1,4 +1,4 @@
-"""Data to try things on: waveforms, pairs drawn from labelled points as in the paper, and simulated classes.
+"""Data to try things on: waveforms, pairs drawn from labelled points, and simulated classes.
 
 A plan (:mod:`sdulearn.planning`) draws from a population: generated points, or the user's rows with made-up classes.
 """
@@ -33,7 +33,7 @@ _FEWEST_ROWS = 1000
 _MOST_CELLS = 2_000_000
 _MOST_AXES = 100
 
-# Points, random pairs of them, their answers, unlabeled points, and the accuracy of weights and an intercept.
+# Points, random pairs, their answers, unlabeled points, accuracy of weights and intercept.
 Draw: TypeAlias = tuple[Array, Indices, Mask, Indices, Callable[[Array, float], float]]
 
 
@@ -224,14 +224,12 @@ class GaussianPopulation:
     """Two Gaussian classes with identity covariance, as far apart as the ceiling asks."""
 
     # Neither a table nor a direction in it.
-    n_rows = None
-    direction = None
+    n_rows = direction = None
 
     def __init__(self, prior: float, ceiling: float, n_features: int) -> None:
         self.prior = prior
         self.mean = np.full(n_features, gaussian_distance(prior, ceiling) / 2 / math.sqrt(n_features))
-        self.n_features = n_features
-        self.n_axes = n_features
+        self.n_features = self.n_axes = n_features
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
         """Fresh points for every pair and every unlabeled row."""
@@ -257,16 +255,19 @@ class FeaturePopulation:
     def __init__(self, X: MatrixLike, prior: float, ceiling: float, direction: str) -> None:
         if direction not in ("random", "principal"):
             raise InputError(f"`direction` must be 'random' or 'principal', got {direction!r}.")
-        rows = _some_rows(X)
-        self.rows = _leading_axes(StandardScaler().fit_transform(rows))
+        rows = StandardScaler().fit_transform(_some_rows(X))
         self.prior = prior
         self.ceiling = ceiling
         self.direction = direction
-        # The direction in which the rows vary most, or a new one in each draw.
-        self.axis = randomized_svd(self.rows, 1, random_state=0)[2][0] if direction == "principal" else None
         self.n_rows, self.n_features = rows.shape
-        # Of a wide table the main directions only.
-        self.n_axes = self.rows.shape[1]
+        if self.n_features > _MOST_AXES:
+            # Of a wide table the main directions only; the estimators do not mind the rotation.
+            U, scale, _ = randomized_svd(rows, min(_MOST_AXES, len(rows)), random_state=0)
+            rows = U * scale
+        self.rows = rows
+        self.n_axes = rows.shape[1]
+        # The direction in which the rows vary most, or a new one in each draw.
+        self.axis = randomized_svd(rows, 1, random_state=0)[2][0] if direction == "principal" else None
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
         """New classes for the rows; random pairs of different rows, each in any number of pairs."""
@@ -298,14 +299,6 @@ def _some_rows(X: MatrixLike) -> Array:
     return np.asarray(rows.toarray() if issparse(rows) else rows)
 
 
-def _leading_axes(rows: Array) -> Array:
-    """A wide table in its leading principal axes; the estimators do not mind the rotation."""
-    if rows.shape[1] <= _MOST_AXES:
-        return rows
-    U, scale, _ = randomized_svd(rows, min(_MOST_AXES, len(rows)), random_state=0)
-    return np.asarray(U * scale)
-
-
 def gaussian_accuracy(distance: float, prior: float) -> float:
     """Accuracy of Bayes' rule for two Gaussian classes with identity covariance at a distance."""
     half = distance / 2
@@ -319,7 +312,7 @@ def gaussian_distance(prior: float, ceiling: float) -> float:
 
 
 def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
-    """``k t + b`` with mean probability ``prior`` and the best classifier's accuracy ``ceiling``."""
+    """``k t + b`` with mean probability ``prior`` and best accuracy ``ceiling``."""
     t = (t - t.mean()) / (t.std() or 1.0)
 
     def scores(log_k: float) -> Array:
@@ -330,8 +323,7 @@ def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
     def gap(log_k: float) -> float:
         return float(np.mean(expit(np.abs(scores(log_k))))) - ceiling
 
-    bottom = math.log(1e-3)
-    top = math.log(1e3)
+    bottom, top = np.log([1e-3, 1e3])
     if gap(top) < 0:
         raise InputError(
             f"The rows of `X` take too few different values for `ceiling={ceiling:g}` at this prior: "

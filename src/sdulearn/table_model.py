@@ -67,7 +67,7 @@ class TableModel:
 
     @property
     def answered(self) -> dict[str, NDArray[Any]] | None:
-        """The rows of the training table that were asked about, known better than by their features alone.
+        """The rows that were asked about, known better than by their features alone.
 
         Arrays "id", "class" (names), "probabilities" (n_rows, n_classes) by features and answers, and "n_answers", in
         the order of the table. None for the risks of the paper, which do not know how often answers are wrong.
@@ -162,7 +162,7 @@ class TableModel:
         return found
 
     def decide(self, X: Rows) -> tuple[Indices, Array | None]:
-        """Of features as :meth:`features` gives them: the place of each row's class, and probabilities if any."""
+        """By features, not scaled: the place of each row's class, and probabilities if any."""
         decision = np.asarray(self.estimator.decision_function(self.columns.scaled(X)))
         if decision.ndim == 2:
             return np.argmax(decision, axis=1), np.asarray(softmax(decision, axis=1))
@@ -174,7 +174,7 @@ class TableModel:
 
     @property
     def link(self) -> str | None:
-        """The loss whose ``probability`` turns decisions into probabilities; None where none does."""
+        """The loss that turns decisions into probabilities; None where none does."""
         loss = getattr(self.estimator, "loss", "logistic")
         return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
 
@@ -222,7 +222,7 @@ class TableModel:
         return next(iter(sections(facts(self)).values()))
 
     def save(self, path: Location) -> None:
-        """Write the model to one file that holds numbers and JSON, no code; read it with ``load_model``.
+        """Write the model to one file of numbers and JSON, no code; read it with ``load_model``.
 
         Parameters
         ----------

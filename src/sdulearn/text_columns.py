@@ -81,7 +81,7 @@ class TextFeatures:
     def transform(
         self, texts: Sequence[str | None], _where: str = "", _root: Path | None = None, _refuse: bool = False
     ) -> tuple[Array, int]:
-        """Features of texts, and how many of these have no known term; a missing text is an empty one."""
+        """Features of texts, and how many have no known term; a missing text is an empty one."""
         pieces = [np.empty((0, self.width))]
         n_unknown = 0
         for begin in range(0, len(texts), _AT_ONCE):

@@ -93,20 +93,6 @@ def test_all_formats_give_the_same_matrix_whole_and_in_batches(tmp_path, name, m
     assert sum(batch.num_rows for part in parts for _, batch in part(["age"], 2)) == 4
 
 
-def test_a_csv_larger_than_a_block_streams(tmp_path, monkeypatch):
-    frame = pd.concat([FRAME] * 500)
-    path = stored(frame, tmp_path, "csv")
-    columns, _, _ = read_features(stored(FRAME, tmp_path, "tsv"))
-    monkeypatch.setattr(tables, "_BLOCK_BYTES", 5000)
-    batches, _ = in_batches(path, columns)
-    assert len(batches) > 3
-    np.testing.assert_array_equal(np.vstack(batches), np.tile(X, (500, 1)))
-    assert all_ids(open_table(path), "id") == frame["id"].tolist()
-    # Without ids, rows are numbered through all batches.
-    frame.drop(columns="id").to_csv(path, index=False)
-    assert all_ids(open_table(path), None) == [str(k) for k in range(2000)]
-
-
 WHO = "who,age,colour\n007,1,red\nb,2,blue\nc,3,red\n"
 AGE = [[1], [2], [3]]
 NUMBERED = ["0", "1", "2"]
@@ -397,12 +383,9 @@ def test_files_must_fit_together(folder):
     pq.write_table(TABLE.set_column(0, "n", TABLE["c"]), odd)
     with pytest.raises(ValueError, match=r"z\.parquet: column 'n' is string, but double in the files before it"):
         open_parquet(folder)
-    # Another type of the same kind will do, and so will a column without values.
-    other = TABLE.set_column(0, "n", pa.array(range(100), pa.int8())).set_column(1, "c", TABLE["c"].dictionary_encode())
-    pq.write_table(other.set_column(2, "code", pa.nulls(100)), odd)
-    assert open_parquet(folder).n_rows == 200
-    pq.write_table(other.set_column(0, "n", pa.nulls(100)), folder / "a.parquet")
-    odd.unlink()
+    # A column without values will do, wherever it comes.
+    for name in ("z.parquet", "a.parquet"):
+        pq.write_table(TABLE.set_column(0, "n", pa.nulls(100)), folder / name)
     assert open_parquet(folder).types["n"] == pa.float64()
 
 

@@ -96,7 +96,7 @@ class LogContents:
         self.epsilons[session] = _number(record, "epsilon")
 
     def drawn(self) -> Mask:
-        """Which answers are about points of a random sample: up to the last random one of a seed."""
+        """Which answers are about a random sample: points up to the last random one of a seed."""
         given = [(self.seeds.get(one.session), one.kind == "random", one.rank) for one in self.answers.values()]
         last: dict[int | None, int] = {}
         for seed, is_random, rank in given:
@@ -106,7 +106,7 @@ class LogContents:
         return np.array(found, dtype=bool)
 
     def audits(self) -> dict[str, tuple[int, int]]:
-        """Of each annotator: how many answers were asked again in an audit, and how many of these differ from it."""
+        """By annotator: how many answers were asked again in an audit, and how many differ."""
         sure = [one for one in self.answers.values() if one.sign]
         right = {one.asked: (one.sign, one.picked) for one in sure if one.kind == AUDIT}
         found: dict[str, tuple[int, int]] = {}
@@ -209,7 +209,7 @@ def read_log(path: Location) -> LogContents:
 
 
 def parse_log(data: bytes) -> LogContents:
-    """The contents of a log from its bytes."""
+    """The contents of a log."""
     contents = LogContents()
     found = list(_pieces(data))
     cut_off = _cut_off(found)
@@ -229,13 +229,9 @@ def _pieces(data: bytes) -> Iterator[Piece]:
         line = line.strip(b" \t\r\0\xef\xbb\xbf")
         if not line:
             continue
-        record = _record(line)
-        if record is not None:
-            yield number, line, record
-            continue
-        for piece in re.split(b"(?=" + re.escape(_BEGIN) + b")", line):
-            if piece:
-                yield number, piece, _record(piece)
+        whole = _record(line)
+        pieces = [line] if whole is not None else re.split(b"(?=" + re.escape(_BEGIN) + b")", line)
+        yield from ((number, piece, whole or _record(piece)) for piece in pieces if piece)
 
 
 def _cut_off(found: list[Piece]) -> set[int]:
@@ -245,10 +241,8 @@ def _cut_off(found: list[Piece]) -> set[int]:
         if record is not None:
             first.setdefault(as_text(record.get("session")), k)
     places = set()
-    start = True
-    session_line = True
-    for k in range(len(found) - 1, -1, -1):
-        _, piece, record = found[k]
+    start = session_line = True
+    for k, (_, piece, record) in reversed(list(enumerate(found))):
         if record is not None:
             session_line = record.get("event") == "session"
             start = session_line or first[as_text(record.get("session"))] == k
@@ -349,9 +343,8 @@ class AnswerLog:
         compared: Record = {"choices": list(answer.choices)} if several else {"right": answer.right}
         record: Record = {"event": "answer", "number": number, "left": answer.left, **compared}
         record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
-        optional = {name: getattr(answer, name) for name in (*_LIMITS, "comment")}
-        record |= {name: value for name, value in optional.items() if value not in (None, "")}
-        self._append(record)
+        more = {name: getattr(answer, name) for name in (*_LIMITS, "comment")}
+        self._append(record | {name: value for name, value in more.items() if value not in (None, "")})
         self._last = number
         return self.contents.answers[self.session, number]
 

@@ -243,7 +243,7 @@ def _number(text: str) -> float | None:
 
 
 def _seconds(texts: Iterable[str], column: str) -> Array:
-    """How long answers took, in milliseconds where the column's name says so; NaN where a text is no such number."""
+    """How long answers took; a column's name may say milliseconds, and NaN is no such number."""
     numbers = np.array([_number(text.replace(",", ".")) for text in texts], dtype=np.float64)
     usable = np.isfinite(numbers) & (numbers >= 0)
     return np.where(usable, numbers, np.nan) / (1000 if re.search(r"ms\W*$", column.lower()) else 1)
@@ -252,7 +252,7 @@ def _seconds(texts: Iterable[str], column: str) -> Array:
 def _meanings(
     path: str, counts: Counter[str], words: Mapping[str, str], decided: Mapping[str, float]
 ) -> dict[str, float]:
-    """What each spelling in the file means, from -1, surely dissimilar, to 1; a tool's format has decided some."""
+    """What each spelling means, from -1, surely dissimilar, to 1; a tool has decided some."""
     said = {text: MEANINGS.get(name, _soft(name)) for text, name in words.items()}
     if bad := [text for text in words if said[text] is None]:
         meant = f"{bad[0]!r} was said to mean {words[bad[0]]!r}"

@@ -30,7 +30,7 @@ Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 MAGIC = b"SDULEARN"
-# Raised when what a file holds changes so that files written before cannot be read. No release wrote version 1.
+# Raised when files written before cannot be read any more. No release wrote version 1.
 FORMAT_VERSION = 2
 OLDEST_READ = 2
 _PREFIX = struct.Struct("<8sIQ")
@@ -76,7 +76,7 @@ def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
 
 
 def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Estimator:
-    """An estimator that has checked what the file says of it; ``given`` are parameters that no file holds."""
+    """An estimator that has checked what a file says; ``given`` are parameters that none holds."""
     params = header["params"] | given
     if isinstance(params.get("error_rate"), list):
         # Rates by annotator are pairs in the file.
@@ -94,7 +94,7 @@ def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Est
 
 
 def _jsonable(name: str, value: object) -> object:
-    """A parameter as JSON has it; a splitter, a random state or a list with an estimator is not kept."""
+    """A parameter as JSON has it; a splitter, a random state or an estimator is not kept."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list | np.ndarray):
@@ -115,7 +115,7 @@ def read(path: Location) -> tuple[Header, Arrays]:
     """Header and arrays of a file, or a ModelFileError that says what is wrong with it."""
     try:
         with Path(path).open("rb") as file:
-            # The first bytes decide whether to read on: an untrusted link may lead to a device without end.
+            # The first bytes decide whether to read on: a link may lead to an endless device.
             data = file.read(len(MAGIC))
             if data and data == MAGIC[: len(data)]:
                 data += file.read()

@@ -1,4 +1,4 @@
-"""Vectors of a file of their own, such as those of a language model, joined to a table as columns of numbers."""
+"""Vectors of a file, such as those of a language model, joined to a table as columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sdulearn.types import ArrowColumn, ArrowTable
 
 
 def with_embedding(table: Table, path: Location | None) -> Table:
-    """A table with the vectors of a file beside its columns: row by row, or by a column of ids that both have."""
+    """A table with vectors beside its columns: row by row, or by ids that both have."""
     if path is None:
         return table
     vectors, ids = _read(path)
@@ -49,7 +49,7 @@ def _joined(
     columns: Sequence[str],
     rows: int,
 ) -> Batches:
-    """A part with vectors (see :data:`sdulearn.io.tables.Part`); ``key`` is always read, and may hold their ids."""
+    """A part with vectors; ``key`` is always read, and may hold their ids."""
     own = [name for name in columns if name not in places]
     end = table.n_rows or 0
     for begin, batch in part(list(dict.fromkeys([*own, key])), rows):

@@ -97,7 +97,7 @@ def refuse_damaged(path: Location) -> Iterator[None]:
 
 
 def folder_of(source: Any) -> Path:
-    """The folder of a table, in which files that it names are looked for; of a frame the current one."""
+    """The folder in which files that a table names are looked for; of a frame the current one."""
     path = Path(source) if is_location(source) else Path()
     return path if path.is_dir() else path.parent
 
@@ -126,7 +126,7 @@ def not_utf8(path: Location, where: str = "", at: str = "", wide: bool = False) 
 
 
 def header_place(rows: Sequence[Sequence[object]]) -> int:
-    """Which of the first rows names the columns: above it may be blank rows, and titles of one cell."""
+    """Which of the first rows names the columns; blank rows and titles may be above it."""
     filled = [[k for k, cell in enumerate(row) if as_text(cell)] for row in rows]
     first = next((k for k, cells in enumerate(filled) if cells), 0)
     # Titles fill the first cell alone.
@@ -137,7 +137,7 @@ def header_place(rows: Sequence[Sequence[object]]) -> int:
 
 
 def text_head(lines: Sequence[str], name: str, skip_rows: int | None = None) -> tuple[str, int, int, list[str]]:
-    """Delimiter of a CSV or TSV file, lines above its header and down to it, and names of its columns."""
+    """Delimiter of a text file, lines above its header and down to it, names of its columns."""
     lines = lines[:HEAD_LINES]
     named = None if skip_rows is not None else _SEPARATOR.fullmatch(lines[0].strip())
     above = 1 if named else skip_rows or 0
@@ -150,7 +150,7 @@ def text_head(lines: Sequence[str], name: str, skip_rows: int | None = None) -> 
 
 
 def _delimiter(lines: Sequence[str], name: str) -> str:
-    """What splits most of the first lines into as many cells; of several the one with most cells."""
+    """What splits most of the first lines into as many cells, and into most cells."""
     if name == "tsv":
         return "\t"
     score = {}
@@ -203,7 +203,7 @@ def _remove_folder(folder: Path) -> None:
 
 @contextmanager
 def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
-    """A draft that takes the name of the file, or folder, at the end: it appears whole or not at all."""
+    """A draft that takes the name of a file or folder at the end: it appears whole or not at all."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:

@@ -1,4 +1,4 @@
-"""Ids of rows: how they are spelled, which column holds them, and why a table may not have one of them."""
+"""Ids of rows: how they are spelled, which column holds them, and why one may be unknown."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[
 def choose_id_column(
     table: str, ids: Sequence[str], hits: Mapping[str, IdHits], asked: Collection[str], n_rows: int
 ) -> str | None:
-    """The column with the ids that answers ask about, one of a usual name first; None for row numbers."""
+    """The column with the ids of answers, one of a usual name first; None for row numbers."""
     mask = np.array([name in asked for name in ids], dtype=bool)
     times = {name: one.times[mask] for name, one in hits.items()}
     held = {name: int(np.count_nonzero(one)) for name, one in times.items()}
@@ -134,7 +134,7 @@ _ALIKE: dict[str, Callable[[str], str]] = {
 
 
 def spelled_alike(asked: Collection[str], ids: Collection[str], share: float = _ENOUGH) -> bool:
-    """Whether a column has this share of the ids, each on one row, if these are spelled otherwise."""
+    """Whether a column has this share of the ids on one row each, spelled otherwise."""
     spelled = [(Counter(map(plain, ids)), map(plain, asked)) for plain in _ALIKE.values()]
     return any(sum(times[name] == 1 for name in names) >= share * len(asked) for times, names in spelled)
 

@@ -1,4 +1,4 @@
-"""Pictures and sounds: files within one folder that are safe to show, PNG files made from numbers, and features.
+"""Pictures and sounds: files that are safe to show, PNG files made from numbers, and features.
 
 A column of pictures becomes colours and gradients in a grid of cells, then principal components.
 """
@@ -33,7 +33,7 @@ from sdulearn.errors import (
 )
 from sdulearn.types import Array
 
-# Place and first bytes of each type, whatever a file's name. SVG is not among them: it can hold scripts.
+# Place and first bytes of each type. SVG is not among them: it can hold scripts.
 _SIGNATURES: dict[str, tuple[int, tuple[bytes, ...]]] = {
     "image/png": (0, (b"\x89PNG\r\n\x1a\n",)),
     "image/jpeg": (0, (b"\xff\xd8\xff",)),
@@ -49,7 +49,7 @@ _SIGNATURES: dict[str, tuple[int, tuple[bytes, ...]]] = {
     "audio/webm": (0, (b"\x1aE\xdf\xa3",)),
 }
 MAX_IMAGE_BYTES = 50_000_000
-# The format's number for each count of colours a pixel: grey, red-green-blue, and that with opacity.
+# PNG's number for each count of colours a pixel: grey, red-green-blue, with opacity.
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 # Features of a column, at most, and pictures that they are found by.
 WIDTH = 100
@@ -74,7 +74,7 @@ def media_type(data: bytes, kind: str) -> str | None:
 
 
 def read_image(root: Path, name: str) -> tuple[bytes, str]:
-    """A picture's bytes and media type; refused where the file is outside the folder, by any way."""
+    """A picture's bytes and media type; refused where the file is outside the folder."""
     data = _read(_inside(root, name, "picture"), MAX_IMAGE_BYTES + 1)
     kind = media_type(data, "image")
     if kind is None or len(data) > MAX_IMAGE_BYTES:
@@ -142,7 +142,7 @@ class ImageFeatures:
 
     @classmethod
     def fit(cls, where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> tuple[ImageFeatures, Array]:
-        """By some pictures, with the features of those that can be read; see :func:`descriptors`."""
+        """By some pictures, with the features of those that can be read."""
         found = descriptors(where, cells, root, refuse)
         found = found[np.isfinite(found[:, 0])]
         if not len(found):
@@ -161,7 +161,7 @@ class ImageFeatures:
         return [f"{column} {k}" for k in range(1, self.width + 1)]
 
     def transform(self, cells: Sequence[str | None], where: str, root: Path, refuse: bool) -> tuple[Array, int]:
-        """Features of pictures, 0 as of the mean picture where one cannot be read, and how many those are."""
+        """Features of pictures, 0 where one cannot be read, and how many those are."""
         found = (descriptors(where, cells, root, refuse) - self.centre) @ self.components
         unread = np.isnan(found).any(axis=1)
         found[unread] = 0.0
@@ -169,7 +169,7 @@ class ImageFeatures:
 
 
 def descriptors(where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> Array:
-    """Colours and gradients of the pictures that cells name; NaN where one cannot be read, or an error."""
+    """Colours and gradients of the pictures in cells; NaN where one cannot be read, or an error."""
     require("PIL.Image", "images")
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         found = list(pool.map(partial(_of_cell, root), cells))

@@ -19,7 +19,7 @@ from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 
 def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
-    """The content as the one tool's that it can be, or else as it is; ``given`` are roles with a column."""
+    """The content as the one tool's that it can be, or as it is; ``given`` are roles with a column."""
     plain = set(by_plain_name(sheet.header))
     linker = next((name for name, is_one in LINKERS.items() if is_one(sheet.document or {}, plain)), None)
     if linker is not None and "label" not in given:
@@ -56,7 +56,7 @@ def _annotated(
     columns: dict[str, str],
     sheet: Sheet,
 ) -> Sheet:
-    """A row per person and record; ``read`` gives the data of a record, and what each person said."""
+    """A row per person and record; ``read`` gives a record's data, and what each person said."""
     said: list[tuple[int, Record, Said]] = []
     n_unanswered = 0
     for number, record in sheet.records():

@@ -35,7 +35,7 @@ class Labels:
         return {self.header, *self.by_id} - {""}
 
     def of_rows(self, place: Mapping[str, int], why: Callable[..., str]) -> dict[int, str]:
-        """The same by row; ``place`` gives the row of an id, and ``why`` says more of ids that have none."""
+        """The same by row; ``place`` has the row of an id, ``why`` says more of ids without one."""
         if self.header and self.header in place:
             raise self.no_header()
         if unknown := [name for name in self.by_id if name not in place]:
@@ -85,7 +85,7 @@ def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[s
 
 
 def class_names(found: list[str], n_classes: int) -> tuple[str, ...]:
-    """Names of all classes: of two, 1, true and yes are +1; of more, those that no label names have numbers."""
+    """Names of all classes: 1, true and yes are +1 of two; of more, some have numbers."""
     if len(found) > n_classes:
         raise InputError(
             f"`labels` names {len(found)} classes ({', '.join(map(shortened, found[:5]))}), but there are to be "

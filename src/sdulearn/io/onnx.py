@@ -1,4 +1,4 @@
-"""A model as an ONNX graph: raw columns in, label, decision value and probability (of each class) out.
+"""A model as an ONNX graph: raw columns in; label, decision value and probability out.
 
 Inputs are ``numbers`` (double, one column for each number, true/false column or date, which is days since 1970; NaN
 where missing) and ``texts`` (string, one column for each text column; empty where missing), columns in the order of
@@ -106,19 +106,17 @@ class Graph:
 
     def node(self, kind: str, *inputs: str | NDArray[Any] | float, output: str | None = None, **attributes: Any) -> str:
         """Add a node, and a constant for each input that is no name."""
-        names = [one if isinstance(one, str) else self.constant(np.asarray(one)) for one in inputs]
+        names = []
+        for one in inputs:
+            names.append(one if isinstance(one, str) else f"c{len(self.constants)}")
+            if not isinstance(one, str):
+                self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(one), names[-1]))
         name = output or f"v{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, names, [name], **attributes))
         return name
 
-    def constant(self, value: NDArray[Any]) -> str:
-        """Add a constant."""
-        name = f"c{len(self.constants)}"
-        self.constants.append(self.onnx.numpy_helper.from_array(value, name))
-        return name
-
     def decide(self, total: str, n_classes: int, has_probability: bool = True) -> None:
-        """Decision, label and probability: of two classes by the sign, of more, numbered from 1, by a softmax."""
+        """Decision, label and probability: of two classes by the sign, of more by a softmax."""
         if n_classes > 2:
             decision = self.node("Identity", total, output="decision")
             self.node("Add", self.node("ArgMax", decision, axis=1, keepdims=0), 1, output="label")
@@ -141,7 +139,7 @@ class Graph:
         return self.node("Div", self.node("Sub", ordered, layout.mean[None, :]), layout.scale[None, :])
 
     def numbers(self, layout: Columns, columns: list[tuple[Column, slice]]) -> tuple[list[str], list[int]]:
-        """Features of the numbers and which they are, NaN replaced by a stand-in unless it is refused or kept."""
+        """Features of the numbers and which they are; NaN has a stand-in unless refused or kept."""
         kept = [column.fill is None or layout.keep_gaps for column, _ in columns]
         fills = [np.nan if keep else float(column.fill or 0) for (column, _), keep in zip(columns, kept, strict=True)]
         gaps = self.node("IsNaN", NUMBERS)
@@ -161,7 +159,7 @@ class Graph:
         return parts, places
 
     def one_hot(self, place: int, column: Column) -> str:
-        """A feature for each category: zeros for an unknown text, the stand-in's for an empty one."""
+        """A feature for each category: zeros for an unknown text, a stand-in for an empty one."""
         places = {category: k for k, category in enumerate(column.categories)}
         if column.fill in places:
             places.setdefault("", places[str(column.fill)])

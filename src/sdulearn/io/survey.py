@@ -27,7 +27,7 @@ _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
 # Rows that may be kept in vain.
 _SLACK = 1000
-# Rows by whose texts, at most, it is decided how these become features; words of a text, on average.
+# Rows by whose texts, at most, these become features; words of a text, on average.
 MOST_TEXTS = 20_000
 _WORDS_OF_A_TEXT = 3
 _UNNAMED = re.compile(r"Unnamed: \d+")
@@ -145,7 +145,7 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
 
 
 def without_blanks(batch: ArrowTable) -> tuple[ArrowTable, Indices]:
-    """The rows that have any value, and their places: spreadsheets write blank rows below a table."""
+    """The rows that have any value, and their places: spreadsheets write blank rows."""
     if any(not column.null_count for column in batch.columns):
         return batch, np.arange(batch.num_rows)
     places = np.flatnonzero(~np.all([np.asarray(column.is_null()) for column in batch.columns], axis=0))
@@ -175,7 +175,7 @@ def look_for(
     answer_ids: Collection[str] = (),
     label_ids: Collection[str] = (),
 ) -> Wanted:
-    """All columns but those left out; without a name the ids of answers tell which column holds them."""
+    """All columns but those left out; the ids of answers may tell which column holds them."""
     table.check_columns({"leave out": left_out, "read as categories": categories, "read as texts": text})
     table.check_columns({"take pictures from": images, "take ids from": [id_column or None]})
     named = ids.named_id_column(table.types, id_column)
@@ -206,7 +206,7 @@ def look_for(
 def decided(
     table: Table, wanted: Wanted, found: Survey, missing: str, max_categories: int, image_root: Path
 ) -> Columns:
-    """How the surveyed table becomes features: neither the column of ids nor one that numbers the rows is one."""
+    """How the table becomes features: ids are none, and neither are numbers of rows."""
     chosen = _id_column(table, wanted, found)
     counts = {name: one for name, one in found.counts.items() if name != chosen and not _numbers_rows(name, one)}
     if unnamed := [name for name, one in counts.items() if _UNNAMED.fullmatch(name) and one.rows > one.gaps]:
@@ -260,7 +260,7 @@ def all_ids(table: Table, id_column: str | None) -> list[str]:
 
 
 def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose: str = "answers") -> str:
-    """What is said of ids that a table does not have; it is read once more for those that it has."""
+    """What is said of ids that a table does not have; it is read once more."""
     return unknown_ids(names, all_ids(table, id_column), id_column, whose)
 
 
@@ -297,7 +297,7 @@ def _id_column(table: Table, wanted: Wanted, found: Survey) -> str | None:
 
 
 def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = None) -> Survey:
-    """A pass over a whole table; ``blocks`` makes blocks of its parts and its number of rows, elsewhere."""
+    """A pass over a whole table; ``blocks`` makes blocks of its parts and number of rows."""
     from sdulearn.blocks import LocalBlocks
 
     parts = parts_of(table, wanted.columns)

@@ -118,7 +118,7 @@ def table_format(path: Location) -> str:
 
 
 def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: int | None = None) -> Table:
-    """Open a file, a folder of Parquet files, or a frame: by default the first sheet, with titles recognised."""
+    """Open a file, a folder of Parquet files, or a frame; by default the first sheet."""
     if not is_location(source):
         if sheet is not None or skip_rows is not None:
             raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")

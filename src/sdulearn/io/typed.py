@@ -1,4 +1,4 @@
-"""Data to JSON and back: ``plain`` writes it, ``read`` checks every value by the type it is to have.
+"""Data to JSON and back: ``plain`` writes it, ``read`` checks every value by its type.
 
 An untrusted file can hold anything, so what a dataclass says of its fields is what is accepted:
 finite numbers, printable texts, limits by :class:`sdulearn.types.Between`.
@@ -119,7 +119,7 @@ def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
 
 
 def _record(kind: Any, value: Mapping[str, object]) -> Any:
-    """A dataclass; keys that it does not know are passed over, and those it lacks take the field's default."""
+    """A dataclass; unknown keys are passed over, and missing ones take the default."""
     if missing := [name for name, (_, required) in _fields(kind).items() if required and name not in value]:
         raise TypeError(f"{missing[0]!r} is missing")
     return kind(**{name: read(hint, value[name]) for name, (hint, _) in _fields(kind).items() if name in value})
