@@ -22,7 +22,6 @@ NUMBERS = st.none() | st.floats(-1e6, 1e6) | st.just(float("nan"))
 ROWS = st.lists(
     st.tuples(NUMBERS, st.none() | st.booleans(), st.none() | st.sampled_from("xyz")), min_size=1, max_size=30
 )
-FINITE = st.floats(-1e9, 1e9).map(lambda x: round(x, 4))
 
 
 def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False, points=True):
@@ -99,15 +98,6 @@ def read(texts):
     return found.columns[0], found.encode("t", table)[0]
 
 
-@given(st.lists(FINITE, min_size=1, max_size=20), st.sampled_from([".", ","]))
-def test_numbers_come_back_whatever_their_decimal_mark(numbers, decimal):
-    """With one number that tells which mark it is."""
-    texts = [f"{x:.4f}".replace(".", decimal) for x in [*numbers, 0.25]]
-    found, X = read(texts)
-    assert (found.kind, found.text) == ("number", None if decimal == "." else Spelling(","))
-    np.testing.assert_array_equal(X[:, 0], [float(text.replace(",", ".")) for text in texts])
-
-
 @pytest.mark.parametrize("mark", ["-", "n/a", "N/A", "NA", "None", "Unknown", " - ", "?", "K.A.", "#N/A"])
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_a_mark_is_a_gap_however_it_is_spelled(mark, decimal):
@@ -157,16 +147,6 @@ def test_kinds_of_texts(texts, kind):
 def test_texts_that_are_not_clear(texts, message):
     with pytest.raises(InputError, match=message):
         read(texts)
-
-
-def test_a_late_text_is_seen_and_early_ones_are_not_forgotten():
-    """The first portions hold nothing but numbers."""
-    pieces = [pa.table({"x": pa.array(cells)}) for cells in (["1", "2", "1"], ["2", "2"], ["north", "x"])]
-    found = decided(pieces, guessed=True).columns[0]
-    assert (found.kind, found.categories) == ("category", ("1", "2", "north", "x"))
-    numbers = [pa.table({"x": [str(k) for k in range(50)]})] * 2
-    with pytest.raises(InputError, match="the first 'b' in row 101"):
-        decided([*numbers, pa.table({"x": ["b", "a"]})], guessed=True)
 
 
 def test_stand_ins_are_mean_and_most_frequent_text():

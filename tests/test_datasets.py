@@ -103,16 +103,6 @@ def test_graphs_of_answers(design):
     assert len(asked(table)) == 45
 
 
-def test_wrong_answers_to_loose_pairs():
-    X, y = make_waveform(600, random_state=0)
-    draw = {"n_pairs": 100, "n_unlabeled": 0, "prior": 0.7, "random_state": 3}
-    rows, clean = sample_sdu(X, y, **draw)
-    same_rows, codes = sample_sdu(X, y, error_rate=0.15, **draw)
-    np.testing.assert_array_equal(rows, same_rows)
-    assert (codes[::2] != clean[::2]).sum() == 15
-    np.testing.assert_array_equal(np.abs(codes), np.abs(clean))
-
-
 @pytest.mark.parametrize("design", ["loose", "random", "star"])
 def test_draws_of_any_classes_answer_as_the_classes_say(design):
     y = load_iris().target
