@@ -210,25 +210,6 @@ def test_a_fault_in_one_answer_leaves_the_others_as_they_are(folder, name, said,
     assert len(found) <= 1 + (answers.format in ("label_studio", "argilla"))
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-@settings(max_examples=8)
-@given(data=st.data())
-def test_damaged_bytes_are_an_error_of_ours_or_answers(folder, name, data):
-    write, pack, ending = WRITTEN[name]
-    text = bytearray(pack([write(*row) for row in rows_of([1, -1, 0])]).encode())
-    for _ in range(data.draw(st.integers(1, 4))):
-        begin = data.draw(st.integers(0, len(text)))
-        end = data.draw(st.integers(begin, min(begin + 8, len(text))))
-        text[begin:end] = data.draw(st.binary(max_size=3) | st.sampled_from([b",", b"\n", b"{", b"]", b'"', b"\0"]))
-    try:
-        answers = read(folder, bytes(text), ending)
-    except SdulearnError:
-        return
-    assert set(answers.answers.tolist()) <= {1, 0, -1}
-    assert all(text and isinstance(text, str) for text in answers.ids.ravel())
-    assert len(answers.lines) == len(answers.weights) == len(answers.answers)
-
-
 # Data that people were shown: a label, a weight or a time among them is not what somebody said, how sure, or when.
 SHOWN = {"label": "same", "q": "same", "same": "same", "weight": 70, "time": "noon", "annotator": "me"}
 NOTHING = {"result": []}

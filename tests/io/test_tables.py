@@ -16,10 +16,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from sdulearn import fit_table
 from sdulearn.answers import read_answers
 from sdulearn.columns import Columns
-from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io import excel, tables
 from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_ids, survey, without_blanks
@@ -447,40 +445,14 @@ def test_no_thread_of_pyarrow_reads_a_python_file(tmp_path, monkeypatch, name):
 # Files as people have them, each of which was once misread in silence.
 
 
-@pytest.fixture(scope="module")
-def waves():
-    """200 waveforms, 0.7 of them of class +1; 90 random answers by row number; the truth."""
-    X, y = make_waveform(1000, random_state=3)
-    rng = np.random.default_rng(3)
-    chosen = rng.permutation(np.r_[np.flatnonzero(y == 1)[:140], np.flatnonzero(y == -1)[:60]])
-    frame = pd.DataFrame(X[chosen].round(3), columns=[f"x{k}" for k in range(X.shape[1])])
-    ends = rng.permutation(199)[:180].reshape(-1, 2) + 1
-    truth = y[chosen]
-    return frame, ends, (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int), truth
-
-
-def answers_of(ends, same, shift=0):
-    return pd.DataFrame({"id_a": ends[:, 0] + shift, "id_b": ends[:, 1] + shift, "label": same})
-
-
-def share_right(model, table, truth):
-    return np.mean(model.predict(table).astype(int) == truth)
-
-
-def test_ids_that_count_from_one_are_no_row_numbers(waves, tmp_path, no_importances):
+@pytest.mark.parametrize(
+    ("name", "ending"), [("person_id", "csv"), ("nr", "xlsx"), ("PersonID", "jsonl"), ("key", "parquet")]
+)
+def test_ids_that_count_from_one_are_no_row_numbers(tmp_path, name, ending):
     """Read as row numbers they would be off by one, and the answers about other people."""
-    frame, ends, same, truth = waves
-    answers = answers_of(ends, same, shift=1)
-    for name, ending in (("person_id", "csv"), ("nr", "xlsx"), ("PersonID", "jsonl"), ("key", "parquet")):
-        table = frame.assign(**{name: np.arange(1, 201)})
-        path = stored(table, tmp_path, ending)
-        columns, _, ids = read_features(path, answer_ids=set(map(str, answers[["id_a", "id_b"]].to_numpy().ravel())))
-        assert (columns.id_column, ids[0]) == (name, "1")
-        assert name not in columns.feature_names
-    model, streamed = (fit_table(path, answers, engine=engine, model="linear") for engine in ("memory", "stream"))
-    assert model.columns.id_column == streamed.columns.id_column == "key"
-    assert share_right(model, table, truth) > 0.8
-    np.testing.assert_allclose(streamed.estimator.coef_, model.estimator.coef_, atol=1e-8)
+    table = pd.DataFrame({"x": np.linspace(-1.5, 2, 9), name: np.arange(1, 10)})
+    columns, _, ids = read_features(stored(table, tmp_path, ending), answer_ids={"1", "2", "8"})
+    assert (columns.id_column, columns.feature_names, ids[0]) == (name, ["x"], "1")
 
 
 def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
@@ -514,27 +486,6 @@ def test_far_cells_are_refused_where_they_have_a_value(tmp_path):
     sheet.save(workbook)
     with pytest.raises(InputError, match=r"the 26 cells .* are spread over 1,048,576 rows and 16,384 columns"):
         open_table(workbook)
-
-
-PADDED = np.array([f"{k:05}" for k in range(200)])
-
-
-@pytest.mark.parametrize("lost_by", [None, "table", "answers"])
-def test_leading_zeros_survive_a_fit_and_lost_ones_are_named(waves, tmp_path, no_importances, lost_by):
-    frame, ends, same, truth = waves
-    table = tmp_path / "t.csv"
-    frame.assign(id=PADDED.astype(int) if lost_by == "table" else PADDED).to_csv(table, index=False)
-    ids = PADDED.astype(int) if lost_by == "answers" else PADDED
-    answers = tmp_path / "a.csv"
-    pd.DataFrame({"id_a": ids[ends[:, 0]], "id_b": ids[ends[:, 1]], "label": same}).to_csv(answers, index=False)
-    if lost_by:
-        with pytest.raises(InputError, match=rf"lost their leading zeros\. Write the {lost_by} again.*as text"):
-            fit_table(table, answers)
-    else:
-        model = fit_table(table, answers, model="linear")
-        assert (model.columns.id_column, model.report.n_points) == ("id", 180)
-        assert share_right(model, frame, truth) > 0.8
-        assert read_ids(table, "id", ())[0] == PADDED.tolist()
 
 
 def test_answers_from_a_pipe(tmp_path):

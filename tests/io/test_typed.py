@@ -65,20 +65,6 @@ def test_anything_else_is_refused(kind, value):
         read(kind, value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "expected"),
-    [
-        (float, 3, 3.0), (Probability, 0, 0.0), (Probability, 1, 1.0), (Count, 2**62, 2**62), (Count, 0, 0),
-        (Literal[0, 1], 1, 1), (int | None, None, None), (int | str, "a", "a"), (list[Any], [1, "a"], [1, "a"]),
-        (Sequence[int], [1, 2], [1, 2]), (bool, False, False),
-    ],
-)  # fmt: skip
-def test_what_fits_is_taken(kind, value, expected):
-    found = read(kind, value)
-    assert found == expected
-    assert type(found) is type(expected)
-
-
 def test_a_missing_key_is_named():
     with pytest.raises(TypeError, match="'name' is missing"):
         read(Part, {"share": 0.5})
