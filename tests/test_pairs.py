@@ -61,7 +61,7 @@ def test_damaged_codes_are_refused(codes, data):
         ([[1, 4], [1, -1]], "must not be negative, but row 1 has -1"),
         ([[1, 4], [1, 4]], r"joins point 4 with itself.*\(1 such answers\)"),
         ([[1, 4, 2], [1, 5, 3]], "Rows 0 and 1 are one answer, but `y` names annotators 2 and 3"),
-        ([[1, 4, 2, 1], [1, 5, 2, 0], [0, 4, 0, -1]], r"Point 4 has two labels in `y`, 1 and -1\. Keep the right"),
+        ([[1, 4, 2, 1], [1, 5, 2, 0], [0, 4, 0, -1]], r"Point 4 has two labels in `y`, -1 and 1\. Keep the right"),
     ],
 )
 def test_bad_codes_say_what_to_do(y, message):
@@ -101,7 +101,7 @@ def test_dense_sparse_and_frames_stack_alike():
         ({"pairs": [(0, -1)]}, "names row -1"),
         ({"pairs": [("a", "b")]}, "Number what it names first"),
         ({"pairs": [(0, 1, 2)]}, r"shape \(n_answers, 2\)"),
-        ({"pairs": [(1, 1)]}, r"`pairs\[0\]` joins row 1 with itself"),
+        ({"pairs": [(1, 1)]}, "Answer 0 of `pairs` joins row 1 with itself"),
         ({"same": [True, False]}, "one answer per pair"),
         ({"same": [0]}, "say which is which"),
         ({"same": ["same"]}, "must be boolean"),

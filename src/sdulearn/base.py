@@ -145,8 +145,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Probability of each class for each row, by its features and by the answers about its point.
 
-        Of rows that were asked about, this is more than :meth:`predict_proba` knows. A model that was fitted to the
-        same answers has used them already, so the probabilities are somewhat too sure.
+        A model that was fitted to the same answers has used them already, so the probabilities are
+        somewhat too sure.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_rows, n_classes)
-            Columns as in ``classes_``. A row in no answer has that of ``predict_proba``, a labelled point its label.
+            Columns as in ``classes_``. A row in no answer has those of ``predict_proba``.
 
         Raises
         ------
@@ -260,11 +260,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _vote(self, decision: Array, labels: NDArray[np.number]) -> float:
-        """Positive where most labelled points agree with the decision.
-
-        Where decisions are log odds, it is those of the two ways to name the classes. Else points count alike, and a
-        tie goes by the size of the decisions.
-        """
+        """Positive where most labelled points agree with the decision; the log odds of that, where these are."""
         if hasattr(self, "predict_proba"):
             return float(labels @ np.clip(decision, -_MOST_VOTE, _MOST_VOTE))
         return float(labels @ np.sign(decision)) or float(labels @ decision)
@@ -445,8 +441,7 @@ class LinearClassifier(PairClassifier):
         self.optimality_ = fit.optimality
         self.n_iter_ = fit.n_iter
         self.n_features_in_ = fit.coef.shape[1]
-        for name, value in fit.fitted.items():
-            setattr(self, name, value)
+        self.__dict__.update(fit.fitted)
         warn_unless(fit.optimality, max(self.tol, fit.tol), fit.n_iter)
         return self
 
@@ -464,10 +459,7 @@ def class_numbers(n_classes: int) -> Codes:
 
 
 def match_names(log_p: Array, labels: Codes) -> Indices:
-    """For each name the column that the labelled points give it, by the best matching of all names at once.
-
-    Columns without labelled points keep their order among the names that are left.
-    """
+    """For each name its column by the best matching of labelled points; other columns keep their order."""
     K = log_p.shape[1]
     votes = np.zeros((K, K))
     np.add.at(votes, labels - 1, np.maximum(log_p, -_MOST_VOTE))

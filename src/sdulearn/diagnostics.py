@@ -321,10 +321,8 @@ def check_entities(answers: Answers) -> list[Finding]:
 
 
 def _entity_groups(answers: Answers) -> dict[str, float]:
-    """Number and sizes of the groups that similar answers tie, where they are of entities.
-
-    Few answers a point tie small groups whatever they are about; in random order so would these.
-    """
+    """Number and sizes of the groups that similar answers tie, where they are of entities."""
+    # Few answers per point tie small groups whatever they are about; in random order so would these.
     if answers.n_similar <= _ENTITY_GROUPS:
         return {}
     graph, _ = known_answers(answers)

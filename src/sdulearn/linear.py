@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sdulearn.base import LinearClassifier
-from sdulearn.blocks import PairStatistics, PointCounts
+from sdulearn.blocks import PairStatistics, moment_problem, points_of, refuse_shared_prior
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results, positive_grid, splitter_of
@@ -28,14 +29,13 @@ from sdulearn.risks import (
     marginal_risk,
     mixture,
     row_weights,
-    unit_weights,
     validation_risk,
 )
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
 from sdulearn.solvers.linalg import check_system_size, with_ones
 from sdulearn.solvers.problem import Design, Fit, Solution
-from sdulearn.solvers.squared import group_moments, is_remainder, ridge_path, weighted_moments
+from sdulearn.solvers.squared import group_moments, is_remainder
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, Rows, Splitter
 
 
@@ -68,21 +68,21 @@ class Settings(NamedTuple):
         return alpha, self.mixtures[j], chosen
 
 
+@dataclass
 class Grid:
     """All settings on the rows of one data set; ``fold`` scores them on one split."""
 
-    def __init__(
-        self, model: SDUClassifierCV, settings: Settings, design: Design, source: Indices, weight: Array, prior: float
-    ) -> None:
-        self.settings = settings
-        self.design = design
-        self.source = source
-        self.weight = weight
-        self.prior = prior
-        self.loss = get_training_loss(model.loss)
-        self.solver = choose_solver(model.solver, self.loss, design.A.shape[1])
-        self.tol = fold_tol(self.solver, model.tol)
-        self.max_iter = model.max_iter
+    model: SDUClassifierCV
+    settings: Settings
+    design: Design
+    source: Indices
+    weight: Array
+    prior: float
+
+    def __post_init__(self) -> None:
+        self.loss = get_training_loss(self.model.loss)
+        self.solver = choose_solver(self.model.solver, self.loss, self.design.A.shape[1])
+        self.tol = fold_tol(self.solver, self.model.tol)
         if self.solver == "closed_form":
             self.moments = self._moments(slice(None))
 
@@ -107,12 +107,12 @@ class Grid:
         moments = self.moments - held_out
         if is_remainder(moments, held_out):
             moments = self._moments(train)
-        free = self.design.fit_intercept
+        alphas = self.settings.alphas
+        system = (moments, np.zeros(moments.shape[1] - 1), self.design.fit_intercept)
         paths = []
         for g in self.settings.mixtures:
-            unit = unit_weights(g, self.prior, moments[:, -1, -1])
-            system = weighted_moments(moments, *even_and_linear(*unit.T), free)
-            paths.append(ridge_path(*system, self.loss.curvature, self.settings.alphas, free))
+            problem = moment_problem(*system, g, self.prior, self.loss, alphas[0])
+            paths.append(problem.ridge_path(alphas))
         return np.array(paths)
 
     def _iterative_fold(self, train: Indices) -> Array:
@@ -126,7 +126,7 @@ class Grid:
             for k, alpha in enumerate(self.settings.alphas):
                 starts = path[-1:] + [Solution(last[k].w, 0) for last in paths[-1:]]
                 problem = problem.with_penalty(alpha)
-                solution = solve(problem, self.solver, self.tol, self.max_iter, starts)
+                solution = solve(problem, self.solver, self.tol, self.model.max_iter, starts)
                 warn_unless(solution.optimality, self.tol, solution.n_iter)
                 path.append(solution)
             paths.append(path)
@@ -361,7 +361,7 @@ class SDUClassifier(_SDUBase):
         known = known_of_rows(y)
         check_consistent_length(X, known)
         if self.prior is None:
-            PointCounts.of(known).refuse_prior()
+            refuse_shared_prior([points_of(known)])
         weight = sample_weight
         if weight is not None:
             weight = check_weights(weight, X.shape[0], "sample_weight")

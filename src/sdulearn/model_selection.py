@@ -204,11 +204,8 @@ class PairKFold(PairFolds):
 
 
 def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
-    """What goes into one fold as a whole: the unit of each point, -1 for hubs and points in no answer.
-
-    A unit is a component of the answers; one that is too large for a fold is cut along its breadth. Answers with
-    hubs do not connect the points that they join with these.
-    """
+    """What goes into one fold as a whole: the unit of each point, -1 for hubs and points in no answer."""
+    # A component of the answers, but for those with hubs; one that is too large is cut along its breadth.
     free = graph.degree > 0
     free[graph.hubs()] = False
     between = graph.ends[free[graph.ends].all(axis=1)]
@@ -231,10 +228,7 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
-    """Move the points of an answer to each fold that has none of its own, from folds that keep some, if there are.
-
-    An answer is a fold's own where no end is in another one; hubs are in none.
-    """
+    """Move the points of an answer to each fold that has none within it, from folds that keep some, if there are."""
     for empty in range(n_splits):
         of_ends = fold[ends]
         whole = (of_ends[:, 0] == of_ends[:, 1]) | (of_ends == NO_FOLD).any(axis=1)

@@ -141,10 +141,7 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
 
 
 def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
-    """What is known of rows that weigh something, their weights, and numbers (None for all).
-
-    Only the ratios of weights matter, so they are divided by their mean; equal weights are none at all (None).
-    """
+    """Rows that weigh something: what is known, weights by their mean (None: equal), numbers (None: all)."""
     if sample_weight is None:
         return pairs, None, None
     weight = check_weights(sample_weight, len(pairs), "sample_weight")
@@ -216,11 +213,14 @@ def _check_points(points: Codes, ends: Indices) -> None:
             f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has "
             f"{points.min()}. Where -1 stands for an id that was not found, remove these rows."
         )
-    first, second = points[ends].T
-    if (own := np.flatnonzero(first == second)).size:
+    _refuse_loops(points[ends], "y", "point")
+
+
+def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
+    if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
         raise InputError(
-            f"An answer joins point {first[own[0]]} with itself, which says nothing about the "
-            f"classes ({own.size} such answers). Remove them."
+            f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself, which says nothing "
+            f"about the classes ({own.size} such answers). Remove them."
         )
 
 
@@ -237,18 +237,15 @@ def _check_annotators(annotators: Codes, ends: Indices) -> None:
 
 def _check_labels(labels: Codes, points: Codes | None) -> None:
     """Rows of a point may leave its label out, but not differ."""
-    known = np.flatnonzero(check_labels(labels))
-    shown = known if points is None else points[known]
-    order = np.argsort(shown, kind="stable")
-    shown = shown[order]
-    labels = labels[known[order]]
-    unequal = np.flatnonzero((shown[1:] == shown[:-1]) & (labels[1:] != labels[:-1]))
-    if unequal.size:
-        k = unequal[0]
+    known = check_labels(labels) != 0
+    if points is None:
+        return
+    found = np.unique(np.column_stack([points[known], labels[known]]), axis=0)
+    if (twice := np.flatnonzero(found[1:, 0] == found[:-1, 0])).size:
+        (point, one), (_, other) = found[twice[0] : twice[0] + 2]
         raise InputError(
-            f"Point {shown[k]} has two labels in `y`, {labels[k]} and {labels[k + 1]}. Keep the right "
-            "one and set the other to 0, or give the rows different point numbers where they are not "
-            "one point."
+            f"Point {point} has two labels in `y`, {one} and {other}. Keep the right one and set the "
+            "other to 0, or give the rows different point numbers where they are not one point."
         )
 
 
@@ -499,11 +496,7 @@ def check_ends(values: ArrayLike, n_points: int, name: str, noun: str) -> Indice
         ends = ends.reshape(0, 2)
     if ends.ndim != 2 or ends.shape[1] != 2:
         raise InputError(f"`{name}` must have shape (n_answers, 2), two {noun} numbers per answer; got {ends.shape}.")
-    if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        raise InputError(
-            f"`{name}[{own[0]}]` joins {noun} {ends[own[0], 0]} with itself, which says nothing about the "
-            f"classes ({own.size} such answers). Remove them."
-        )
+    _refuse_loops(ends, name, noun)
     return ends
 
 
@@ -534,12 +527,8 @@ def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: Indi
     if unlabeled is None:
         return np.empty(0, dtype=np.intp)
     if isinstance(unlabeled, str):
-        if unlabeled == "all":
-            return np.arange(n_points)
-        if unlabeled == "rest":
-            in_no_pair = np.ones(n_points, dtype=bool)
-            in_no_pair[ends] = False
-            return np.flatnonzero(in_no_pair)
+        if unlabeled in ("all", "rest"):
+            return np.delete(np.arange(n_points), ends.ravel() if unlabeled == "rest" else [])
         raise InputError(f"`unlabeled` must be 'rest', 'all', None or row numbers, got {unlabeled!r}.")
     chosen = np.asarray(unlabeled)
     if chosen.ndim != 1:

@@ -95,11 +95,7 @@ def steps(items: Iterable[T], title: str) -> Iterator[T]:
 
 
 class RowProgress:
-    """Counts rows, a bar a pass: rows, rows per second, time left. Threads may share it.
-
-    Shown once the work has taken some seconds, on a terminal or in a notebook; with ``log`` at once on a terminal, and
-    elsewhere as lines.
-    """
+    """Counts rows, one bar per pass; ``log``: at once on a terminal, elsewhere lines. Threads may share it."""
 
     def __init__(self, title: str = "pass {}", log: bool = False) -> None:
         self.title = title

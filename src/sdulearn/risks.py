@@ -215,8 +215,8 @@ def row_weights(g: Mixture, prior: float, source: Indices, sample_weight: Array 
     totals = source_totals(source, weight)
     check_sources(g, totals)
     share = weight / np.where(totals > 0, totals, 1.0)[source]
-    P, N = source_weights(g, prior)[source].T * share
-    return P, N
+    P, N = source_weights(g, prior).T
+    return P[source] * share, N[source] * share
 
 
 def even_and_linear(P: Array, N: Array) -> tuple[Array, Array]:

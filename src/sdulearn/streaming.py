@@ -26,8 +26,8 @@ from sdulearn.types import Codes, Rows
 
 __all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
 
+# Rows, what is known of them (pair codes, and points where answers share them) and, if any, weights.
 Portion: TypeAlias = tuple[Rows, Codes] | Block
-"""Rows, what is known of them (pair codes, and points where answers share them) and, if any, weights."""
 
 
 def number_blocks(

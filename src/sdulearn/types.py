@@ -8,31 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-"""Numbers."""
-Codes: TypeAlias = NDArray[np.int64]
-"""Pair codes: +k similar, -k dissimilar, 0 unlabeled."""
-Indices: TypeAlias = NDArray[np.intp]
-"""Row numbers."""
-Mask: TypeAlias = NDArray[np.bool_]
-"""A yes or no for each row."""
-Rows: TypeAlias = Any
-"""Checked rows: a float array or a CSR matrix. scipy has no types, and a union would forbid sparse methods."""
-MatrixLike: TypeAlias = Any
-"""Rows as users give them: array-like, sparse, or a pandas or polars frame."""
-Frame: TypeAlias = Any
-"""A table with named columns: pandas, polars or pyarrow."""
-ArrowTable: TypeAlias = Any
-"""A pyarrow table or record batch; pyarrow has no types and is imported only where it is used."""
-ArrowColumn: TypeAlias = Any
-"""A pyarrow array or chunked array."""
-ArrowType: TypeAlias = Any
-"""A pyarrow data type."""
-Estimator: TypeAlias = Any
-"""Anything with scikit-learn's ``fit`` and ``predict``."""
-Splitter: TypeAlias = Any
-"""Number of folds, or an object with scikit-learn's ``split``."""
-RandomState: TypeAlias = Any
-"""Seed, generator or None, as scikit-learn takes it."""
+Codes: TypeAlias = NDArray[np.int64]  # pair codes: +k similar, -k dissimilar, 0 unlabeled
+Indices: TypeAlias = NDArray[np.intp]  # row numbers
+Mask: TypeAlias = NDArray[np.bool_]  # a yes or no for each row
+# scipy and pyarrow have no types; a union of array and matrix would forbid sparse methods.
+Rows: TypeAlias = Any  # checked rows: a float array or a CSR matrix
+MatrixLike: TypeAlias = Any  # rows as users give them: array-like, sparse, pandas or polars frame
+Frame: TypeAlias = Any  # a table with named columns: pandas, polars or pyarrow
+ArrowTable: TypeAlias = Any  # a pyarrow table or record batch
+ArrowColumn: TypeAlias = Any  # a pyarrow array or chunked array
+ArrowType: TypeAlias = Any  # a pyarrow data type
+Estimator: TypeAlias = Any  # anything with scikit-learn's ``fit`` and ``predict``
+Splitter: TypeAlias = Any  # a number of folds, or an object with scikit-learn's ``split``
+RandomState: TypeAlias = Any  # seed, generator or None, as scikit-learn takes it
 
 
 class Between(NamedTuple):
@@ -44,6 +32,4 @@ class Between(NamedTuple):
 
 
 Probability: TypeAlias = Annotated[float, Between(0, 1)]
-"""A share or probability."""
 Count: TypeAlias = Annotated[int, Between(0, 2**62)]
-"""A number of things."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -39,7 +38,7 @@ from sdulearn.prior import Counts
 from sdulearn.risks import Mixture, even_and_linear, unit_weights
 from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces
 from sdulearn.solvers.problem import ridge_of
-from sdulearn.solvers.squared import MomentProblem, group_moments, shifted_moments, weighted_moments
+from sdulearn.solvers.squared import MomentProblem, group_moments, shifted_moments
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
 Block = tuple[Rows, Codes, Array | None]
@@ -234,45 +233,30 @@ def row_keys(X: Rows) -> NDArray[np.uint64]:
     return keys
 
 
-@dataclass(frozen=True)
-class PointCounts:
-    """In how many answers points are; ``+`` joins two stretches of rows."""
+def points_of(y: Codes) -> Codes:
+    """The points of a block's answers; none where rows are points of their own."""
+    return y[:0] if y.ndim == 1 else y[y[:, 0] != 0, 1]
 
-    points: Codes  # points in answers, sorted; none where rows are points of their own
-    counts: Indices  # answers of each
 
-    @classmethod
-    def of(cls, y: Codes) -> PointCounts:
-        """The points of a block's answers."""
-        if y.ndim == 1:
-            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp))
-        return cls(*np.unique(y[y[:, 0] != 0, 1], return_counts=True))
-
-    def __add__(self, other: PointCounts) -> PointCounts:
-        points, place = np.unique(np.concatenate([self.points, other.points]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([self.counts, other.counts]), len(points))
-        return PointCounts(points, counts.astype(np.intp))
-
-    @property
-    def shared(self) -> bool:
-        """Whether some point is in more than one answer."""
-        return bool(self.counts.max(initial=0) > 1)
-
-    def refuse(self, what: str, instead: str) -> None:
-        """Refuse answers that share points where their graph would be needed."""
-        if self.shared:
-            raise InputError(
-                f"The {int(self.counts.sum()) // 2:,} answers share {len(self.points):,} points, and {what} needs "
-                f"all of these together, which blocks of rows do not show. {instead}"
-            )
-
-    def refuse_prior(self) -> None:
-        """Counts of answers that share points tell the prior less well than they seem to."""
-        self.refuse(
-            "`prior=None`, a prior from the answers,",
-            "Give `prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone. Or fit in memory, "
-            "with `engine='memory'` of sdulearn.fit_table.",
+def refuse_shared(points: Sequence[Codes], what: str, instead: str) -> None:
+    """Refuse answers, by their points in each block, that share some where their graph would be needed."""
+    ends = np.concatenate(points)
+    n_points = len(np.unique(ends))
+    if n_points < len(ends):
+        raise InputError(
+            f"The {len(ends) // 2:,} answers share {n_points:,} points, and {what} needs all of these "
+            f"together, which blocks of rows do not show. {instead}"
         )
+
+
+def refuse_shared_prior(points: Sequence[Codes]) -> None:
+    """Counts of answers that share points tell the prior less well than they seem to."""
+    refuse_shared(
+        points,
+        "`prior=None`, a prior from the answers,",
+        "Give `prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone. Or fit "
+        "in memory, with `engine='memory'` of sdulearn.fit_table.",
+    )
 
 
 class PairStatistics:
@@ -389,11 +373,20 @@ class PairStatistics:
         """The problem of one setting, as far as moments describe it."""
         # Without a free intercept, coordinates must not be moved.
         origin = self.origin if fit_intercept else np.zeros(self.n_features)
-        a, m = even_and_linear(*unit_weights(g, prior, self.weight).T)
-        moved = shifted_moments(self.moments, self.origin - origin)
-        second, c = weighted_moments(moved, a, m, fit_intercept)
-        ridge = ridge_of(alpha, len(c), fit_intercept)
-        return MomentProblem(second, c, ridge, float(a @ self.weight), origin, loss)
+        moments = shifted_moments(self.moments, self.origin - origin)
+        return moment_problem(moments, origin, fit_intercept, g, prior, loss, alpha)
+
+
+def moment_problem(
+    moments: Array, origin: Array, fit_intercept: bool, g: Mixture, prior: float, loss: TrainingLoss, alpha: float
+) -> MomentProblem:
+    """The problem of one setting by the moments of S, D and U about an origin."""
+    weight = moments[:, -1, -1]
+    a, m = even_and_linear(*unit_weights(g, prior, weight).T)
+    keep = slice(None) if fit_intercept else slice(-1)
+    second = np.tensordot(a, moments, axes=1)[keep, keep]
+    c = (m @ moments[:, -1])[keep]
+    return MomentProblem(second, c, ridge_of(alpha, len(c), fit_intercept), float(a @ weight), origin, loss)
 
 
 def check_width(found: int, expected: int) -> None:

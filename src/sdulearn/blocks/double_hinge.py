@@ -260,10 +260,8 @@ def kinked_rows(
 ) -> Sums:
     """With one point: rows within delta of a kink. With more: those that changed sides at the last point only.
 
-    Beside them: at the first point, ``slopes`` and ``level`` of the linear functions that all rows
-    are on their sides; at the last, the ``gap`` by which rows that changed sides exceed theirs.
-    ``known`` counts the rows that were gathered before, as a check that all passes find the same
-    ones. Above ``limit`` rows none are given.
+    Beside them ``slopes`` and ``level`` of the linear functions that rows are on their sides, the
+    ``gap`` of those that changed sides, and how many rows are ``known`` from before, as a check.
     """
     found = Sums(rows=[], a=[], side=[], overflow=0, level=0.0, gap=0.0, known=0, given=0)
     found["slopes"] = np.zeros(len(points[0]))

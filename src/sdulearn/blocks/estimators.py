@@ -17,7 +17,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.base import LinearClassifier
-from sdulearn.blocks import Block, Blocks, HashedPairKFold, PairStatistics, Sums, add_all, check_width, fold_of_rows
+from sdulearn.blocks import (
+    Block,
+    Blocks,
+    HashedPairKFold,
+    PairStatistics,
+    Sums,
+    add_all,
+    check_width,
+    fold_of_rows,
+    refuse_shared,
+    refuse_shared_prior,
+)
 from sdulearn.blocks.double_hinge import solve_double_hinge
 from sdulearn.blocks.problem import (
     BlockProblem,
@@ -47,10 +58,9 @@ from sdulearn.solvers.linalg import joined
 from sdulearn.solvers.problem import Fit, Problem, Solution
 from sdulearn.types import Array, Codes, Rows, Splitter
 
-RowsLike: TypeAlias = Any
-"""Rows in memory, or blocks, portions or dask collections."""
+RowsLike: TypeAlias = Any  # rows in memory, or blocks, portions or dask collections
+# An array for rows in memory; for others what holds such arrays where the rows are.
 Values: TypeAlias = Any
-"""An array for rows in memory; for others what holds such arrays where the rows are."""
 
 # The solver over blocks that stands for each solver in memory; the closed form needs no rows, only
 # their statistics.
@@ -73,7 +83,7 @@ def fit_classifier(model: SDUClassifier | SDUClassifierCV, blocks: Blocks) -> Fi
         return _BlockFit(model, blocks).refit((settings.alphas[0], settings.mixtures[0], {}))
     n_splits = _n_splits(model.cv)
     fit = _BlockFit(model, blocks, n_splits)
-    fit.points.refuse("a choice by folds over points", _CHOOSE_IN_MEMORY)
+    refuse_shared(fit.points, "a choice by folds over points", _CHOOSE_IN_MEMORY)
     _check_folds(fit.folds)
     by_fold = np.array([fit.fold_coefficients(settings, k) for k in range(n_splits)])
     return fit.refit(settings.choose(_fold_scores(fit, by_fold)))
@@ -110,11 +120,10 @@ class _BlockFit:
         in_sample = sum(np.bincount(sources(block[1]), minlength=3) for block in self.sample)
         # Sources of which the sample has all rows.
         self.whole = in_sample == found["counts"]
-        self.points = found["points"]
-        if self.points.shared:
-            refuse_linked(self.points.points, self.points.counts)
+        self.points: list[Codes] = found["points"]
+        refuse_linked(*np.unique(np.concatenate(self.points), return_counts=True))
         if model.prior is None:
-            self.points.refuse_prior()
+            refuse_shared_prior(self.points)
         self.prior, _ = resolve_prior(model.prior, self.statistics.counts, needed=True)
 
     def _without(self, fold: int | None) -> PairStatistics:

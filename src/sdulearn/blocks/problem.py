@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from sdulearn.blocks import Block, Blocks, PairStatistics, PointCounts, Sums, fold_of_rows
+from sdulearn.blocks import Block, Blocks, PairStatistics, Sums, fold_of_rows, points_of
 from sdulearn.losses import TrainingLoss
 from sdulearn.pairs import check_weights, codes_of, labels_of, sources
 from sdulearn.solvers import smooth, solve
@@ -34,7 +34,7 @@ def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
         return None
     annotators = y[y[:, 0] != 0, 2:3] if y.ndim == 2 else y[:0]
     n_labels = int(np.count_nonzero(labels_of(y)))
-    return Sums(points=PointCounts.of(y), annotators=np.unique(annotators).tolist(), n_labels=n_labels)
+    return Sums(points=[points_of(y)], annotators=np.unique(annotators).tolist(), n_labels=n_labels)
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,13 @@ class CountedBlocks:
 
 @dataclass(frozen=True)
 class BlockProblem(MomentProblem):
-    """A problem whose rows are in blocks; its moments know c, the penalty and the scale of the columns.
-
-    ``sample`` is a small problem of the same kind, whose solution is a good start. Its first
-    ``n_whole`` rows are all rows of their sources; the others stand for those that ``drawn`` takes.
-    """
+    """A problem whose rows are in blocks; its moments know c, the penalty and the scale of the columns."""
 
     blocks: CountedBlocks
     rule: RowRule
-    drawn: RowRule
-    sample: Problem
-    n_whole: int
+    drawn: RowRule  # the rows that those of the sample stand for, but for its first
+    sample: Problem  # a small problem of the same kind, whose solution is a good start
+    n_whole: int  # of it, rows that are all rows of their sources
     n_rows: int
     curved: bool = True  # whether a pass brings second derivatives
     # Sums at the last two places; they know no penalty.
@@ -160,7 +156,7 @@ def survey(X: Rows, y: Codes, weight: Array | None, share: float, n_splits: int 
     n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
     sample = [_draw(X, codes, weight, n_drawn)] if n_drawn else []
     counts = np.bincount(sources(codes), minlength=3)
-    found = Sums(counts=counts, sample=sample, points=PointCounts.of(y))
+    found = Sums(counts=counts, sample=sample, points=[points_of(y)])
     if n_splits is None:
         found["fold0"] = PairStatistics().update(X, codes, weight)
         return found

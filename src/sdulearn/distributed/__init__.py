@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sdulearn import linear
 from sdulearn.base import LinearClassifier
-from sdulearn.blocks import Blocks, Sums, as_matrix
+from sdulearn.blocks import Blocks, Sums, as_matrix, refuse_shared
 from sdulearn.blocks.estimators import RowsElsewhere, is_iterative
 from sdulearn.blocks.problem import count_columns
 from sdulearn.errors import InputError, require
@@ -208,7 +208,7 @@ class PairLogisticRegression(DaskRows, joint.PairLogisticRegression):
         """Refuse what other columns than the codes would change."""
         if found is None:
             return
-        found["points"].refuse("the joint likelihood", _FIT_IN_MEMORY)
+        refuse_shared(found["points"], "the joint likelihood", _FIT_IN_MEMORY)
         if found["n_labels"]:
             raise InputError(
                 f"`y` has labels on {found['n_labels']:,} rows, from which the joint likelihood does not learn over "

@@ -23,15 +23,15 @@ from sdulearn.blocks import check_lengths, make_block
 from sdulearn.distributed.cluster import DaskBlocks, DaskCollection, Layer
 from sdulearn.errors import InputError, require
 from sdulearn.pairs import integer_codes, read_pairs, scramble
+from sdulearn.sklearn_private import safe_indexing
 from sdulearn.solvers.linalg import joined
-from sdulearn.types import Indices, MatrixLike, Rows
+from sdulearn.types import MatrixLike, Rows
 
-VectorLike: TypeAlias = Any
-"""One value per row: a dask array, a dask Series or array-like."""
+VectorLike: TypeAlias = Any  # one value per row: a dask array, a dask Series or array-like
+# A chunk of a collection: an array, a sparse matrix, a pandas frame or Series.
 Chunk: TypeAlias = Any
-"""A chunk of a collection: an array, a sparse matrix, a pandas frame or Series."""
+# Rows of X, codes and weights of one block, and the block that each row should go to.
 Bundle: TypeAlias = tuple[Chunk, ...]
-"""Rows of X, codes and weights of one block, and the block that each row should go to."""
 
 # Blocks that one block is split into at a time; more blocks than this take further rounds.
 WIDTH = 32
@@ -200,12 +200,9 @@ def addressed(number: int, n_blocks: int, X: MatrixLike, y: VectorLike, *weight:
 
 
 def shuffle(layer: Layer, bundles: list[Key], width: int = WIDTH) -> list[list[Key]]:
-    """For each block the keys of the pieces that make it up.
-
-    Written with ``base`` digits, the number of the block that a row is in turns into the number of
-    the one it should be in, one digit a round. That takes blocks x base pieces a round, where one
-    round would take blocks squared.
-    """
+    """For each block the keys of the pieces that make it up."""
+    # Written with ``base`` digits, the number of a row's block turns into that of the one it should be
+    # in, one digit a round: blocks x base pieces each, where a single round would take blocks squared.
     n_blocks = len(bundles)
     rounds = next(r for r in range(1, 65) if width**r >= n_blocks)
     base = next(b for b in range(1, n_blocks + 1) if b**rounds >= n_blocks)
@@ -227,27 +224,18 @@ def split(bundle: Bundle, step: int, base: int) -> list[Bundle]:
     """The rows of a bundle by one digit of the block that they should go to."""
     digits = bundle[-1] // step % base
     rows = [np.flatnonzero(digits == digit) for digit in range(base)]
-    return [tuple(_take(column, some) for column in bundle) for some in rows]
+    return [tuple(safe_indexing(column, some) for column in bundle) for some in rows]
 
 
 def one_bundle(pieces: list[Bundle]) -> Bundle:
     """One bundle of several."""
-    return tuple(_stack(column) for column in zip(*pieces, strict=True))
+    return tuple(joined_column(pieces, k) for k in range(len(pieces[0])))
 
 
 def joined_column(pieces: list[Bundle], k: int) -> Chunk:
     """One column of the bundle of several."""
-    return _stack([piece[k] for piece in pieces])
-
-
-def _take(column: Chunk, rows: Indices) -> Chunk:
-    return column.iloc[rows] if hasattr(column, "iloc") else column[rows]
-
-
-def _stack(columns: Sequence[Chunk]) -> Chunk:
-    if hasattr(columns[0], "iloc"):
-        return require("pandas", "dask").concat(columns)
-    return joined(list(columns))
+    parts = [piece[k] for piece in pieces]
+    return require("pandas", "dask").concat(parts) if hasattr(parts[0], "iloc") else joined(parts)
 
 
 def _collection(like: DaskCollection, k: int, pieces: list[list[Key]], moved: list[Delayed]) -> DaskCollection:

@@ -26,12 +26,10 @@ from threadpoolctl import threadpool_limits
 from sdulearn.blocks import Block, Part, Watch, add_all, count_blocks, sum_of_part
 from sdulearn.errors import ClusterWarning, FileError, SdulearnError, warn
 
-Result: TypeAlias = Any
-"""What a task gives back; results are added up with ``+``."""
-Counted: TypeAlias = tuple[int, Result]
-"""A number of rows and the result on them."""
+Result: TypeAlias = Any  # what a task gives back; results are added up with ``+``
+Counted: TypeAlias = tuple[int, Result]  # a number of rows and the result on them
+# A dask array, DataFrame or Series; dask.dataframe is imported only where there is one.
 DaskCollection: TypeAlias = Any
-"""A dask array, DataFrame or Series; dask.dataframe is imported only where there is one."""
 
 # Results that one task adds up: few enough for the memory of a worker, many enough for a flat tree.
 SPLIT_EVERY = 8
@@ -83,11 +81,7 @@ class Layer:
 
 
 class DaskBlocks:
-    """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current when this is made.
-
-    The order of additions is fixed, so neither the number of workers nor a worker that died in
-    between changes a digit.
-    """
+    """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current when this is made."""
 
     def __init__(self, parts: Sequence[Delayed], n_blocks: int | None = None, watch: Watch | None = None) -> None:
         self.parts = list(parts)
@@ -239,7 +233,7 @@ def add_counted(results: Sequence[Counted]) -> Counted:
 
 
 def add_tree(layer: Layer, keys: list[Key], width: int = SPLIT_EVERY) -> Key:
-    """The key of the sum of many, ``width`` at a time."""
+    """The key of the sum of many, ``width`` at a time, in an order that no worker changes."""
     level = 0
     while len(keys) > 1:
         level += 1

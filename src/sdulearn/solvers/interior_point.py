@@ -314,11 +314,8 @@ def _solve(problem: Problem, kinked: Mask, side: Array, n_iter: int) -> Solution
 
 
 def _scaled_rows(problem: Problem, kinked: Mask, inverse: Array) -> tuple[Array, Array]:
-    """Rows on a kink and what they were multiplied by.
-
-    Rows of one length make raw features harmless; with the root of its weight on each, equal rows
-    share their slope in proportion to their weights.
-    """
+    """Rows on a kink and what they were multiplied by: to one length, and by the root of their weight."""
+    # So raw features are harmless, and equal rows share their slope in proportion to their weights.
     B = problem.A[kinked]
     B = B.toarray() if sparse.issparse(B) else B
     length = np.sqrt(np.maximum(B**2 @ inverse, np.finfo(float).tiny))

@@ -18,11 +18,8 @@ _JITTER = 1e-14
 
 
 def weighted_gram(A: Rows, weight: Array | None, *, buffer: Array | None = None) -> Array:
-    """Compute ``A' diag(weight) A`` for weights of zero or more (None for ones), dense, also of CSR rows.
-
-    numpy sees one array twice and does half the work. ``buffer`` of the shape of ``A`` saves the
-    allocation where the same rows are weighted again and again.
-    """
+    """``A' diag(weight) A`` for weights of zero or more (None: ones); ``buffer`` saves an array like A."""
+    # Of one array twice numpy does half the work.
     half = A
     if weight is not None:
         root = np.sqrt(weight)[:, None]

@@ -81,25 +81,18 @@ class Objective:
         return np.sqrt(self.squares * self.total)
 
     def relative(self, w: Array, residual: Array) -> float:
-        """Largest entry of a stationarity residual, each against the scale of its column."""
+        """Largest entry of a stationarity residual, each against its column's scale: in no unit."""
         scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
         return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
     def optimality(self, w: Array, J: float, residual: Array, gap: float) -> float:
-        """The relative KKT residual: the larger of the errors of stationarity and complementarity.
-
-        Stationarity is measured by :meth:`relative`, so that the unit of a feature does not matter;
-        complementarity is a gap in J against the size of J.
-        """
+        """The relative KKT residual: that of stationarity, or the gap in J against its size."""
         return max(self.relative(w, residual), gap / max(abs(J), self.total / 2))
 
 
 @dataclass(frozen=True)
 class Problem(Objective):
-    """Minimise J over rows in memory, ``z = A w``.
-
-    ``a >= 0`` makes it convex. Rows of ``A`` with ``a_i = 0`` are gone: they live on in ``c`` only.
-    """
+    """J over rows in memory, ``z = A w`` and ``a > 0``; rows of weight 0 live on in ``c`` only."""
 
     A: Rows
     a: Array
@@ -135,11 +128,7 @@ class Problem(Objective):
         return replace(solution, objective=J, optimality=self.optimality(w, J, *self.kkt_at(solution, z)))
 
     def kkt_at(self, solution: Solution, z: Array) -> tuple[Array, float]:
-        """The stationarity residual, and the gap of all rows (Fenchel-Young).
-
-        That is ``sum_i a_i even(z_i) + a_i even*(theta_i / a_i) - theta_i z_i``; zero for the
-        slopes of a smooth loss, which are computed here.
-        """
+        """The stationarity residual, and the Fenchel-Young gap of all rows: 0 for a smooth loss."""
         if solution.dual is None:
             return self.gradient(solution.w, self._slopes(z)), 0.0
         theta = np.clip(solution.dual, -self.a / 2, self.a / 2)
@@ -168,12 +157,8 @@ _FLOOR = 1e-8
 
 
 def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
-    """Second derivatives of ``even`` at z, kept from vanishing, or where ``careful`` ``even'(z) / z``.
-
-    That is the curvature of a parabola that touches ``even`` at z and, as a rule, lies above it.
-    Where every row is far out, the true curvature is nil and its Newton step goes anywhere; that of
-    the parabola descends.
-    """
+    """Second derivatives of ``even`` at z; ``careful``: those of the parabola that touches it, ``even'(z) / z``."""
+    # Where every row is far out, the former vanish and a Newton step goes anywhere; the latter descend.
     curvature = loss.even_hess(z)
     far = np.abs(z) > 1e-3
     secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
@@ -204,10 +189,9 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Design:
-    """Rows as the solvers see them, and the way back to the user's coefficients.
+    """Rows as the solvers see them, dense ones centred, with a last column of ones; and the way back.
 
-    Dense columns are centred, the intercept is a last column of ones, and where columns outnumber
-    rows, rows become coordinates in their own span: the solution lies in it.
+    Where columns outnumber rows, rows become coordinates in their own span: the solution lies in it.
     """
 
     A: Rows
@@ -275,11 +259,8 @@ class Design:
 
 
 def _span(rows: Rows) -> tuple[Array, Span]:
-    """Coordinates of the rows in an orthonormal basis of their span, and that basis.
-
-    It is made by inner products, so that a wide sparse matrix stays sparse; where these lose a
-    column in a larger one, from the rows themselves.
-    """
+    """Coordinates of the rows in an orthonormal basis of their span, and that basis."""
+    # Inner products keep a wide sparse matrix sparse, but may lose a column in a larger one.
     kernel = rows @ rows.T
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)
     keep = values > values[-1] * len(values) * np.finfo(float).eps
@@ -304,12 +285,8 @@ def _is_faithful(rows: Rows, values: Array, vectors: Array, keep: Mask) -> bool:
 
 
 def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
-    """The same by a QR decomposition of the rows as columns; ``columns`` are in falling order of length.
-
-    With rows sorted so and columns pivoted, Householder's method is exact to the rounding of each
-    row by itself (A. J. Cox and N. J. Higham, "Stability of Householder QR factorization for
-    weighted least squares problems", 1998): here, of each of the user's columns.
-    """
+    """The same by a QR decomposition of the rows as columns; ``columns`` are in falling order of length."""
+    # Sorted and pivoted so, it is exact to the rounding of each column by itself (Cox and Higham, 1998).
     dense = rows[:, columns]
     dense = dense.toarray() if sparse.issparse(dense) else dense
     Q, R, pivot = qr(dense.T, mode="economic", pivoting=True)

@@ -35,11 +35,6 @@ _BATCH_TRIES = 20
 Batch = Callable[[Array, Indices], tuple[Array, Array]]
 
 
-def rounding_of(J: float, c: Array, w: Array) -> float:
-    """What rounding may add to an objective ``J(w)`` with the linear term ``c.w``."""
-    return 1e-15 * (abs(J) + float(np.abs(c) @ np.abs(w)))
-
-
 def is_enough(value: Numbers, length: Numbers, J: Numbers, slope: Numbers, rounding: float) -> Mask:
     """Whether J falls enough along a step of this length."""
     return np.asarray(value <= J + _SUFFICIENT * length * slope + rounding)
@@ -48,10 +43,7 @@ def is_enough(value: Numbers, length: Numbers, J: Numbers, slope: Numbers, round
 def backtrack_many(
     value_and_gradient: Batch, W: Array, live: Indices, D: Array, f: Array, g: Array
 ) -> tuple[Array, Array, Array]:
-    """Steps along ``-D`` for the problems ``live``, with values and gradients there; 0 where none decreases.
-
-    Only the problems that fail try again.
-    """
+    """Steps along ``-D`` for the problems ``live``, with values and gradients there; 0 where none decreases."""
     slope = -np.einsum("ij,ij->j", g, D)
     # These values are means over rows, of order one.
     rounding = 1e-14
@@ -92,10 +84,9 @@ def lbfgs_many(
     max_iter: int,
     memory: int = 10,
 ) -> tuple[Array, Array]:
-    """Minimise K independent problems, the columns of ``W``, by L-BFGS (Liu and Nocedal, 1989).
+    """Solutions and values of independent problems, the columns of ``W``, by L-BFGS (Liu and Nocedal, 1989).
 
-    Returns solutions and values. ``scale`` is the diagonal of the first inverse Hessian. A column
-    leaves when its gradient norm is below ``tol`` or no step descends.
+    ``scale`` is the diagonal of the first inverse Hessian.
     """
     W = W.copy()
     live: Indices = np.arange(W.shape[1])
@@ -186,15 +177,9 @@ _PATIENCE = 25
 
 
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Newton steps with a line search, continued from larger penalties.
-
-    With few rows and a small penalty the solution is huge and the curvature almost nil at every
-    row: a Newton step from afar is worthless. So the penalty falls tenfold at a time, each problem
-    started from the solution of the last.
-
-    Where the solution is so huge that the loss is all kink, as near the prior 1/2, that may lead
-    nowhere. Then the solution of double hinge is the start, and at last a finer continuation.
-    """
+    """Newton steps with a line search, continued from larger penalties, each solution the next one's start."""
+    # From afar a step is worthless: the solution may be huge, and the curvature nil at every row. Where
+    # it is so huge that the loss is all kink, as near the prior 1/2, that of double hinge is a start.
     w = starts[0].w if starts else np.zeros(len(problem.c))
     w, spent = follow_penalties(problem, w, PENALTY_RATIO, CONTINUATION_TOL, tol, max_iter)
     best = problem.certified(Solution(w, spent))
@@ -279,7 +264,7 @@ def _step(problem: Objective, here: Place, careful: bool, patient: bool) -> Plac
     """Where a whole step leads, or the best of shorter ones where it ascends; None where that does not descend."""
     step = -Cholesky(here.hessian(careful), problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
-    rounding = rounding_of(here.objective, problem.c, here.w)
+    rounding = 1e-15 * (abs(here.objective) + float(np.abs(problem.c) @ np.abs(here.w)))
     ahead = problem.at(here.w + step)
     if is_enough(ahead.objective, 1.0, here.objective, slope, rounding):
         return ahead

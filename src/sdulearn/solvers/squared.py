@@ -24,11 +24,8 @@ _TRIALS = 4
 
 
 def group_moments(A: Rows, group: Indices, weight: Array | None, n_groups: int) -> Array:
-    """``sum weight x x'`` over the rows x of each group (n_groups, d, d), whose last entry is 1.
-
-    So the last row of a group's matrix holds the sum of its rows and, in the corner, their weight.
-    Only the smaller groups are gathered; the largest is the rest.
-    """
+    """``sum weight x x'`` over the rows x, whose last entry is 1, of each group: (n_groups, d, d)."""
+    # Only the smaller groups are gathered; the largest is the rest.
     sizes = np.bincount(group, minlength=n_groups)
     largest = int(np.argmax(sizes))
     moments = np.zeros((n_groups, A.shape[1], A.shape[1]))
@@ -59,24 +56,6 @@ def shifted_moments(moments: Array, by: Array) -> Array:
     return moved
 
 
-def weighted_moments(moments: Array, a: Array, m: Array, fit_intercept: bool) -> tuple[Array, Array]:
-    """``sum a x x'`` and ``sum m x`` over all rows, from a and m per unit of row weight in each group."""
-    keep = slice(None) if fit_intercept else slice(-1)
-    return np.tensordot(a, moments, axes=1)[keep, keep], (m @ moments[:, -1])[keep]
-
-
-def ridge_path(second: Array, c: Array, curvature: float, alphas: Sequence[float], fit_intercept: bool) -> Array:
-    """Solutions of squared loss for all penalties, the free intercept (last) eliminated first."""
-    H = curvature * second
-    if not fit_intercept:
-        return _solve_shifted(H, c, alphas)
-    column = H[:-1, -1]
-    corner = H[-1, -1]
-    reduced = H[:-1, :-1] - np.outer(column, column / corner)
-    W = _solve_shifted(reduced, c[:-1] - column * (c[-1] / corner), alphas)
-    return np.column_stack([W, (c[-1] - W @ column) / corner])
-
-
 def _group_gram(A: Rows, group: Indices, weight: Array | None, k: int) -> Array:
     """The rows are gathered in the memory order of the whole: a table read column by column stays fast."""
     rows = np.flatnonzero(group == k)
@@ -87,16 +66,15 @@ def _group_gram(A: Rows, group: Indices, weight: Array | None, k: int) -> Array:
 def _solve_shifted(H: Array, c: Array, alphas: Sequence[float]) -> Array:
     """``(H + alpha I)^-1 c`` for every alpha."""
     if len(alphas) < _EIGENDECOMPOSITION_PAYS:
-        return np.array([_solve_refined(H, c, float(alpha)) for alpha in alphas])
+        W = np.empty((len(alphas), len(c)))
+        for w, alpha in zip(W, alphas, strict=True):
+            cholesky = Cholesky(H, np.full(len(c), float(alpha)))
+            w[:] = cholesky.solve(c)
+            w += cholesky.solve(c - H @ w - alpha * w)
+        return W
     values, V = eigh(H)
     shifted = np.maximum(values, 0) + np.asarray(alphas, dtype=np.float64)[:, None]
     return ((c @ V) / shifted) @ V.T
-
-
-def _solve_refined(H: Array, c: Array, alpha: float) -> Array:
-    cholesky = Cholesky(H, np.full(len(c), alpha))
-    w = cholesky.solve(c)
-    return w + cholesky.solve(c - H @ w - alpha * w)
 
 
 @dataclass(frozen=True)
@@ -116,15 +94,19 @@ class MomentProblem(Objective):
         return len(self.c) > len(self.origin)
 
     def ridge_path(self, alphas: Sequence[float]) -> Array:
-        """Minimisers of squared loss for all penalties, one in a row."""
-        return ridge_path(self.second, self.c, self.loss.curvature, alphas, self.fit_intercept)
+        """Minimisers of squared loss for all penalties, one in a row, the free intercept eliminated first."""
+        H = self.loss.curvature * self.second
+        c = self.c
+        if not self.fit_intercept:
+            return _solve_shifted(H, c, alphas)
+        column = H[:-1, -1]
+        corner = H[-1, -1]
+        reduced = H[:-1, :-1] - np.outer(column, column / corner)
+        W = _solve_shifted(reduced, c[:-1] - column * (c[-1] / corner), alphas)
+        return np.column_stack([W, (c[-1] - W @ column) / corner])
 
     def certified(self, w: Array) -> Solution:
-        """A solution of squared loss, measured as :meth:`.Problem.certified` does.
-
-        The rows are no longer there to measure it by, so what the rounding of their sums may hide
-        counts as well: next to an outlier, the sums of squares of all other rows are rounding.
-        """
+        """A solution of squared loss with its objective and residual, and what the rounding of sums may hide."""
         level = self.total * float(self.loss.even(np.zeros(1))[0])
         slopes = self.loss.curvature * (self.second @ w)
         J = self.objective(w, level + float(slopes @ w) / 2)

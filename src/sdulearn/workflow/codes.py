@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdulearn.blocks import PointCounts
+from sdulearn.blocks import points_of, refuse_shared
 from sdulearn.columns import Columns, pair_codes, point_numbers
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, quoted
@@ -46,7 +46,7 @@ class CodeSums:
     check: int  # see :func:`sdulearn.pairs.pair_checksum`; joined with ``^``
     ends: Codes  # (n, 3), row, code and point of each end of the drawn pairs
     unlabeled: Codes  # the same of the drawn unlabeled rows
-    points: PointCounts  # the points of all answers, where a column says which they are
+    points: list[Codes]  # the points of all answers, where a column says which they are
     limits: tuple[int | None, int]  # most pairs and unlabeled rows to draw
 
     def __add__(self, other: CodeSums) -> CodeSums:
@@ -83,7 +83,7 @@ def code_sums(
         check=pair_checksum(codes),
         ends=_lowest(table[named], 1, max_pairs and 2 * max_pairs),
         unlabeled=_lowest(table[~named], 0, max_unlabeled),
-        points=PointCounts.of(codes if points is None else table[:, 1:]),
+        points=[points_of(codes if points is None else table[:, 1:])],
         limits=(max_pairs, max_unlabeled),
     )
 
@@ -168,7 +168,7 @@ def of_codes(
     n_used = len(data.ends)
     if n_used < n_pairs:
         what = f"learning from more than {MAX_PAIRS:,} of them"
-        sums.points.refuse(what, "Read the table whole, with `engine='memory'`.")
+        refuse_shared(sums.points, what, "Read the table whole, with `engine='memory'`.")
         data = replace(data, same_answers=False)
         if options.is_joint:
             # Only some of the pairs are learned from, and they are what is counted.
