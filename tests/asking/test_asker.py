@@ -261,7 +261,7 @@ def test_the_model_is_an_estimator_of_the_library_and_labels_are_those_of_the_an
     asker = ask(rows, oracle, 40, n_classes=n_classes, repeat_share=0, random_state=0)
     model = asker.model()
     labels = asker.labels()
-    asked = sorted({point for one in asker._answers for point in (one.left, *one.choices)})
+    asked = sorted({point for one in asker.given for point in (one.left, *one.choices)})
     assert all((labels[a] == labels[b]) == (y[a] == y[b]) for a in asked for b in asked)
     unknown = np.setdiff1d(np.arange(len(rows)), asked)
     assert (labels[unknown] == model.predict(rows.iloc[unknown])).all()
@@ -357,7 +357,7 @@ def test_another_example_of_a_class_is_shown_and_is_what_is_compared_with(iris):
     }
     assert asker.next() == seen[-1]
     asker.tell(seen[-1], oracle(seen[-1].left, seen[-1].choices))
-    assert asker._answers[-1].choices == seen[-1].choices
+    assert asker.given[-1].choices == seen[-1].choices
     assert asker.next() != seen[-1]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.answers.records import Answer
-from sdulearn.asking.state import read_classes
+from sdulearn.asking.records import read_classes
 
 
 def one(a, b, sign, kind="linked"):

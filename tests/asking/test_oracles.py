@@ -31,7 +31,7 @@ def test_a_list_of_questions_at_a_time():
     asker = ask(X, oracle, 30, batch_size=8, n_classes="auto", repeat_share=0, random_state=0)
     assert seen == [8, 8, 8, 6]
     assert asker.n_answers == 30
-    assert len({(one.left, one.choices) for one in asker._answers}) == 30
+    assert len({(one.left, one.choices) for one in asker.given}) == 30
     assert len(asker.classes()) == 3
 
 

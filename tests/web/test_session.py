@@ -153,7 +153,7 @@ def test_answers_that_contradict_others_are_to_be_looked_at_again(session):
     assert session.numbers(wait=True)["review"] == []
     first = answer(session, "same", "ann")
     second = session.log.append(first._replace(said="none", annotator="bob"))
-    session.asker.add(session.asker._answers[-1]._replace(said="none", number=2, annotator="bob"))
+    session.asker.add(session.asker.given[-1]._replace(said="none", number=2, annotator="bob"))
     assert [one.key for one in session.numbers(wait=True)["review"]] == [first.key, second.key]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from threading import RLock
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.records import Answer
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random
 from sdulearn.asking.estimates import (
     Advice,
@@ -66,15 +68,13 @@ _PREPARED = 2
 _MOST_UNLABELED = 5000
 # Where one is held out, five are left for the folds that choose a penalty.
 _LEAST_OF_A_KIND = 6
-# Answers by what they say: what a log adds to each does not matter, number, time, session and line.
-Key = tuple[tuple[object, ...], ...]
 
 
 class Asker:
     """Chooses which points to ask about next, takes the answers, and says what they have found.
 
-    What it asks and estimates is a function of the points, the seed and the answers alone: an Asker of
-    the same points, seed and answers goes on where the other one stopped.
+    What it asks and estimates follows from the points, the seed and the answers: an Asker of the same
+    points, seed and answers goes on where another one stopped.
 
     Parameters
     ----------
@@ -141,11 +141,11 @@ class Asker:
         self.design = design or default
         self.n_classes = n_classes
         _refuse_design(self.design, n_classes, private)
-        # None where it is to be found.
-        self._limit = None if n_classes == "auto" else int(n_classes)
-        for name, share in (("random_share", random_share), ("repeat_share", repeat_share)):
+        for name, share in {"random_share": random_share, "repeat_share": repeat_share}.items():
             if not 0 <= share <= 1:
                 raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
+        # None where it is to be found.
+        self._limit = None if n_classes == "auto" else int(n_classes)
         # A second flipped answer would halve the protection, and the error rate is known.
         self._shares = (random_share, repeat_share if private is None else 0.0)
         self.private = private
@@ -159,15 +159,15 @@ class Asker:
         if self.design != "random":
             # All questions that explore need them; the first one should not wait.
             _ = self._points.distances
-        self._answers: list[RowAnswer] = [] if answers is None else read_answers(answers, self._points.n_points)
+        self._answers = read_answers([] if answers is None else answers, self._points.n_points)
         self._flips = Flips(private, self._answers)
         # What an error calls a point; a program that shows rows of a table gives their ids here.
         self.name_point: Callable[[int], str] = "point {}".format
         self._pending: dict[str, Question] = {}
         self._skipped: list[Question] = []
         self._state_type = MatchState if self.design == "match" else State
-        self._states: dict[Key, State] = {}
-        self._stages: dict[Key, State] = {}
+        self._states = lru_cache(_KEPT)(self._new_state)
+        self._stages = lru_cache(None)(self._new_stage)
         self._lock = RLock()
 
     def __repr__(self) -> str:
@@ -193,21 +193,19 @@ class Asker:
         Question
             Two points; a NothingToAskError where no question is left.
         """
+        name = annotator or ""
         with self._lock:
-            name = annotator or ""
             if name not in self._pending:
-                others = [*self._pending.values(), *self._skipped]
-                self._pending[name] = self._choose(tuple(self._answers), others, name)
+                self._pending[name] = self._choose(self.given, name)
             return self._pending[name]
 
     def prepare(self, question: Question, annotator: str | None = None) -> None:
         """Work out ahead, while the question is read, what follows each answer; changes nothing."""
-        name = annotator or ""
         if self.private is not None:
             return
         for said in (*range(len(question.choices[:_PREPARED])), "none", "unsure"):
-            others = [*(q for who, q in self._pending.items() if who != name), *self._skipped]
-            self._choose((*self._answers, answered(question, said, name)), others, name)
+            given = answered(question, said, annotator or "")
+            self._choose((*self.given, given), given.annotator)
 
     def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
         """Take an answer.
@@ -241,9 +239,8 @@ class Asker:
                 )
             self._flips.remember(answer)
             self._answers.append(answer)
-            asked = (answer.left, answer.choices)
-            self._skipped = [q for q in self._skipped if q[:2] != asked]
-            self._pending = {who: q for who, q in self._pending.items() if q[:2] != asked}
+            self._skipped = [q for q in self._skipped if q[:2] != answer[:2]]
+            self._pending = {who: q for who, q in self._pending.items() if q[:2] != answer[:2]}
 
     def undo(self, annotator: str | None = None, *, number: int | None = None, session: str = "") -> RowAnswer:
         """Take back the latest answer; as often as there are answers.
@@ -364,27 +361,15 @@ class Asker:
         return classes.members.get(classes.label.get(point, -1), [])
 
     def another_example(self, question: Question, position: int) -> Question:
-        """The same question with another example of a class; it is the open one then.
-
-        Parameters
-        ----------
-        question : Question
-            An open question.
-        position : int
-            Place of the class in its choices.
-
-        Returns
-        -------
-        Question
-            With another point at that place; after the last one comes the first again.
-        """
+        """The same question with another example of the class at a place; it is the open one then."""
         with self._lock:
-            shown = examples(self._now, self._class_of(question.choices[position]))
+            choices = list(question.choices)
+            shown = examples(self._now, self._class_of(choices[position]))
             if len(shown) < 2:
                 raise InputError("This class has no other example yet.")
-            following = shown[(shown.index(question.choices[position]) + 1) % len(shown)]
-            choices = (*question.choices[:position], following, *question.choices[position + 1 :])
-            changed = question._replace(choices=choices)
+            # After the last one comes the first again.
+            choices[position] = shown[(shown.index(choices[position]) + 1) % len(shown)]
+            changed = question._replace(choices=tuple(choices))
             self._pending = {who: changed if one == question else one for who, one in self._pending.items()}
             return changed
 
@@ -407,6 +392,11 @@ class Asker:
     def answers(self) -> Mapping[str, list[Any]]:
         """All answers so far, as columns; match answers have ``choices`` in place of ``right``."""
         return as_columns(self._answers, pairs=self.design != "match")
+
+    @property
+    def given(self) -> tuple[RowAnswer, ...]:
+        """The same as records."""
+        return tuple(self._answers)
 
     @property
     def n_answers(self) -> int:
@@ -540,7 +530,8 @@ class Asker:
         if self.private is not None:
             # Nobody should say which answers are flipped.
             return []
-        found = list(self._now.doubtful) if self.design != "random" else []
+        doubtful = self._now.doubtful if self.design != "random" else []
+        found = [self._answers[k] for k in doubtful]
         answers = [one for one in self._answers if one.sign]
         ends, signs, _, places = as_pairs(answers)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
@@ -575,38 +566,37 @@ class Asker:
         """
         return self._flips.leak(self._answers, two_classes=self._limit == 2)
 
-    def _choose(self, answers: tuple[RowAnswer, ...], others: list[Question], annotator: str) -> Question:
-        number = 1 + max([0, *(one.number for one in answers), *(question.number for question in others)])
+    def _choose(self, answers: tuple[RowAnswer, ...], annotator: str) -> Question:
+        others = [*(q for who, q in self._pending.items() if who != annotator), *self._skipped]
+        numbers = [*(one.number for one in answers), *(question.number for question in others)]
         # Not by the number: where answers were taken back, a log goes on with other ones.
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
         closed = self._flips.closed_to(annotator)
-        match = self.design == "match"
-        turn = Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed, match)
+        number = 1 + max(numbers, default=0)
+        turn = Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed)
         return DESIGNS[self.design](turn)
 
     @property
     def _now(self) -> State:
-        return self._state(tuple(self._answers))
+        return self._state(self._answers)
 
-    def _state(self, answers: tuple[RowAnswer, ...]) -> State:
+    def _state(self, answers: Sequence[RowAnswer]) -> State:
         """What the answers say; kept for some, as :meth:`prepare` works ahead."""
-        key = _key(answers)
-        found = self._states.get(key)
-        if found is None:
-            n = start_size(len(answers)) if self.design == "match" else 0
-            before = self._state(answers[:n]) if n else None
-            found = self._state_with(answers, self._settings_for(answers), before)
-        # A thread that prepares writes here, too.
-        with self._lock:
-            # What was used last goes last.
-            found = self._states.pop(key, found)
-            self._states[key] = found
-            while len(self._states) > _KEPT:
-                self._states.pop(next(iter(self._states)))
-        return found
+        return self._states(_as_said(answers))
 
-    def _state_with(self, answers: tuple[RowAnswer, ...], settings: Settings, before: State | None = None) -> State:
-        return self._state_type(self._points, answers, self._limit, settings, self._flips.rate, self._seeds, before)
+    def _new_state(self, answers: tuple[RowAnswer, ...]) -> State:
+        n = start_size(len(answers)) if self.design == "match" else 0
+        before = self._state(answers[:n]) if n else None
+        return self._new_stage(answers, before)
+
+    def _stage(self, answers: Sequence[RowAnswer]) -> State:
+        """What the answers up to a stage say; all are kept, for settings and for accuracies."""
+        return self._stages(_as_said(answers))
+
+    def _new_stage(self, answers: tuple[RowAnswer, ...], before: State | None = None) -> State:
+        rate = self._flips.rate
+        settings = self._settings_for(answers)
+        return self._state_type(self._points, answers, self._limit, settings, rate, self._seeds, before)
 
     def _settings_for(self, answers: tuple[RowAnswer, ...]) -> Settings:
         """Penalty and power by the answers up to the last stage, so that they change rarely."""
@@ -614,13 +604,6 @@ class Asker:
         if not sizes or self.design == "random":
             return self._state_type.FIRST
         return self._stage(answers[: sizes[-1]]).next_settings
-
-    def _stage(self, answers: tuple[RowAnswer, ...]) -> State:
-        """What the answers up to a stage say: all are kept, for the settings that they choose and for accuracies."""
-        key = _key(answers)
-        if key not in self._stages:
-            self._stages[key] = self._state_with(answers, self._settings_for(answers))
-        return self._stages[key]
 
     def _stack(
         self, answers: Sequence[RowAnswer], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
@@ -661,8 +644,9 @@ def start_size(n_answers: int) -> int:
     return first + (n_answers - first - 1) // _START_EVERY * _START_EVERY if n_answers > first else 0
 
 
-def _key(answers: Sequence[RowAnswer]) -> Key:
-    return tuple(one[:5] for one in answers)
+def _as_said(answers: Sequence[RowAnswer]) -> tuple[RowAnswer, ...]:
+    """Answers without what a log adds to them: number, time, session and line do not matter."""
+    return tuple(Answer(*one[:5]) for one in answers)
 
 
 def _for_columns(fitted: Pipeline, rows: Rows) -> Estimator:

@@ -14,12 +14,12 @@ every class found so far, the likeliest first. In both,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdulearn.asking.records import Question, RowAnswer
+from sdulearn.asking.records import Question
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array, Mask
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Checks begin when there is something to check.
 FIRST_CHECK = 12
+CHECKS = ("repeat", "doubtful", "triangle")
 LEAST_EXPLORED = 12
 
 
@@ -41,8 +42,7 @@ class Turn(NamedTuple):
     rng: np.random.Generator  # depends on the seed and the number alone
     random_share: float  # share of the questions about points in random order
     check_share: float  # share of the questions that check earlier answers
-    closed: frozenset[int] = frozenset()  # points that this annotator must not be asked about
-    match: bool = False  # whether a question compares with examples of all classes
+    closed: frozenset[int]  # points that this annotator must not be asked about
 
     @property
     def busy(self) -> set[int]:
@@ -75,30 +75,37 @@ def next_random(turn: Turn) -> Question:
 
 def next_linked(turn: Turn) -> Question:
     """The next question of the linked or the match design."""
-    if not turn.state.classes.members:
-        return _first(turn)
-    if question := _under_way(turn):
-        return question
-    for choose in _by_priority(turn):
-        if question := choose(turn):
+    for question in _by_priority(turn):
+        if question is not None:
             return question
     raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
 
 
-def _by_priority(turn: Turn) -> list[Callable[[Turn], Question | None]]:
-    """What to ask, the first that is possible."""
-    chosen: list[Callable[[Turn], Question | None]] = [_confirm] if turn.match else []
-    checks = {"repeat": _repeat, "doubtful": _doubtful}
-    if not turn.match:
-        checks["triangle"] = _triangle
-    if len(turn.state.answers) >= FIRST_CHECK and _due(turn, ("repeat", "triangle", "doubtful"), turn.check_share):
+def _by_priority(turn: Turn) -> Iterator[Question | None]:
+    """What to ask, the first that is possible; None is not."""
+    state = turn.state
+    if not state.classes.members:
+        yield _first(turn)
+    yield _under_way(turn)
+    # A wrong answer that opened a class splits one in two.
+    yield _again(turn, state.unconfirmed)
+    if len(state.answers) >= FIRST_CHECK and _due(turn, CHECKS, turn.check_share):
         # The one asked least first.
-        kinds = turn.state.kinds
-        chosen += [checks[kind] for kind in sorted(checks, key=lambda kind: (kinds[kind], kind != "repeat"))]
+        for kind in sorted(CHECKS, key=lambda kind: (state.kinds[kind], kind != "repeat")):
+            yield _check(turn, kind)
     if _due(turn, ("random",), turn.random_share):
-        chosen.append(_random_point)
-    chosen.append(_explore if still_exploring(turn.state) else _uncertain)
-    return [*chosen, _random_point]
+        yield _random_point(turn)
+    yield _explore(turn) if still_exploring(state) else _uncertain(turn)
+    yield _random_point(turn)
+
+
+def _check(turn: Turn, kind: str) -> Question | None:
+    """A question that checks earlier answers; match questions have no triangles."""
+    if kind == "repeat":
+        return _repeat(turn)
+    if kind == "doubtful":
+        return _again(turn, turn.state.doubtful)
+    return None if turn.state.MATCH else _triangle(turn)
 
 
 def _due(turn: Turn, kinds: Sequence[str], share: float) -> bool:
@@ -133,11 +140,9 @@ def ask_about(turn: Turn, point: int, kind: str) -> Question:
     """A point against an example of its likeliest class, or of all classes that it may be in."""
     state = turn.state
     out = state.classes.excluded.get(point, set())
-    rest = [k for k, number in enumerate(state.numbers) if number not in out]
-    if state.model is not None:
-        log_p = state.log_probabilities(np.array([point]))[0]
-        rest.sort(key=lambda k: -log_p[k])
-    return turn.ask(point, [example(state, state.numbers[k]) for k in rest[: None if turn.match else 1]], kind)
+    log_p = state.log_probabilities(np.array([point]))[0]
+    rest = sorted((k for k in state.numbers if k not in out), key=lambda k: -log_p[k])
+    return turn.ask(point, [example(state, k) for k in rest[: None if state.MATCH else 1]], kind)
 
 
 def example(state: State, number: int) -> int:
@@ -146,7 +151,7 @@ def example(state: State, number: int) -> int:
     usable = [point for point in members if point in state.trusted]
     if not usable:
         # With two classes "different from the other one" says as much.
-        return state.classes.members[state.numbers[0]][0]
+        return state.founders[0]
     early = np.array(members[: 1 << (len(members).bit_length() - 1)])
     centre = state.points.coordinates(early).mean(axis=0)
     distance = np.linalg.norm(state.points.coordinates(np.array(usable)) - centre, axis=1)
@@ -156,7 +161,7 @@ def example(state: State, number: int) -> int:
 def examples(state: State, number: int) -> list[int]:
     """Points that may stand for a class: the first example, trusted ones, then the likeliest."""
     members = state.classes.members[number]
-    likely = state.log_probabilities(np.array(members))[:, state.numbers.index(number)]
+    likely = state.log_probabilities(np.array(members))[:, number]
     order = sorted(range(len(members)), key=lambda k: (members[k] not in state.trusted, -likely[k]))
     first = example(state, number)
     return [first, *(members[k] for k in order if members[k] != first)]
@@ -180,9 +185,8 @@ def still_exploring(state: State) -> bool:
         return True
     if state.classes.complete:
         return False
-    founders = {members[0] for members in state.classes.members.values()}
     latest = explored[-max(LEAST_EXPLORED, len(state.numbers)) :]
-    return bool(founders.intersection(latest))
+    return not set(state.founders).isdisjoint(latest)
 
 
 def _explore(turn: Turn) -> Question | None:
@@ -250,20 +254,11 @@ def _triangle(turn: Turn) -> Question | None:
     return None if any(one.asked == question.asked for one in turn.state.answers) else question
 
 
-def _confirm(turn: Turn) -> Question | None:
-    """An answer that opened a class, again: a wrong one splits a class in two."""
-    return _again(turn, turn.state.unconfirmed)
-
-
-def _doubtful(turn: Turn) -> Question | None:
-    """The answer least likely to be right, again."""
-    return _again(turn, turn.state.doubtful)
-
-
-def _again(turn: Turn, answers: Sequence[RowAnswer]) -> Question | None:
+def _again(turn: Turn, places: Sequence[int]) -> Question | None:
     """The question of the first of some answers, asked three times at most."""
-    times = Counter(one.asked for one in turn.state.answers)
-    for one in answers:
+    answers = turn.state.answers
+    times = Counter(one.asked for one in answers)
+    for one in (answers[k] for k in places):
         if times[one.asked] < 3 and one.asked not in turn.waiting:
             return turn.ask(one.left, one.choices, "doubtful")
     return None

@@ -1,167 +1,122 @@
-"""What follows from match answers: labels up to the names of the classes, each with one chance to be wrong.
+"""What follows from match answers: labels up to the names of the classes, each may be wrong once.
 
-Of m choices and "none", a person gives the right answer with probability 1 - e and each other one with e / m, so that
-the answers about a point have the likelihood
+Of m choices and "none", a person gives the right answer with probability 1 - e and each other one with
+e / m, so that the answers about a point have the likelihood
 
     L(k) = prod (1 - e if the answer is right where the class is k, else e / m)
 
-of its class k. The model is a softmax with the loss -log sum_k p(k | x) L(k): a right answer is a label. For pairs,
-"same as an example" with the error rate e / (e + m (1 - e)), :class:`~sdulearn.PairLogisticRegression` has that loss.
+of its class k. The model is a softmax with the loss -log sum_k p(k | x) L(k): a right answer is a label.
+For pairs, "same as an example" with the error rate e / (e + m (1 - e)),
+:class:`~sdulearn.PairLogisticRegression` has that loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections import Counter, defaultdict
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
 from sdulearn.asking.points import AS_GIVEN
-from sdulearn.asking.records import RowAnswer, annotator_numbers
+from sdulearn.asking.records import Classes, RowAnswer, annotator_numbers, read_classes
 from sdulearn.asking.state import (
     LEAST_ERROR,
     LEAST_KNOWN,
     LEAST_WRONG,
     NEVER,
-    Classes,
-    Fitted,
     Settings,
     State,
-    read_classes,
+    fit_softmax,
 )
-from sdulearn.types import Array, Estimator, Indices, Mask
+from sdulearn.joint.estimators import PairLogisticRegression
+from sdulearn.types import Array, Indices, Mask
 
 # To choose from, the largest penalty first; columns standardised, or as they are given.
 _PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 _POWERS = (0.0, AS_GIVEN)
+# Penalties nearer than this factor to an earlier one.
+_NEAR = 12.0
 _FOLDS = 5
 # Logarithms of the least and the largest factor of the logits.
 _SHARPNESS = (-4.0, 1.0)
 # So many falls of the held-out likelihood in a row end the search.
 _FALLS = 2
-_OPTIONS = {"maxiter": 500, "gtol": 1e-3, "ftol": 1e-7}
 # Error rate before any answer tells it, and the number of answers that this counts for.
 _USUAL_ERROR = 0.05
 _SHRUNK_BY = 10.0
 _MOST_ERROR = 0.5
 _EM_STEPS = 20
-# Keeps the logarithm of a probability finite.
-_TINY = 1e-300
-
-
-class Softmax(NamedTuple):
-    """A linear model of the logarithms of class probabilities."""
-
-    coef: Array
-    intercept: Array
-
-    def decision_function(self, Z: Array) -> Array:
-        """One column a class."""
-        return Z @ self.coef.T + self.intercept
-
-
-def fit_softmax(Z: Array, log_likelihood: Array, penalty: float, start: Softmax | None = None) -> Softmax:
-    """Minimise -sum_i log sum_k p(k | z_i) L_i(k) + penalty / 2 |coef|^2, from a start or zero."""
-    n_classes = log_likelihood.shape[1]
-    rows = np.column_stack([Z, np.ones(len(Z))])
-    columns = np.ascontiguousarray(rows.T)
-    # One row a class: sums over classes are then sums of long rows.
-    likelihood = np.exp(log_likelihood.T)
-    # The intercept is free but for what makes it unique.
-    ridge = np.full(rows.shape[1], penalty)
-    ridge[-1] = 1e-8
-
-    def value_and_gradient(w: Array) -> tuple[float, Array]:
-        W = w.reshape(n_classes, -1)
-        p = W @ columns
-        p -= p.max(axis=0)
-        np.exp(p, out=p)
-        p /= p.sum(axis=0)
-        joint = p * likelihood + _TINY
-        total = joint.sum(axis=0)
-        joint /= total
-        p -= joint
-        penalised = ridge * W
-        gradient = p @ rows + penalised
-        return float(np.vdot(penalised, W) / 2 - np.log(total).sum()), gradient.ravel()
-
-    W = np.zeros((n_classes, rows.shape[1])) if start is None else np.column_stack([start.coef, start.intercept])
-    found = minimize(value_and_gradient, W.ravel(), jac=True, method="L-BFGS-B", options=_OPTIONS)
-    W = found.x.reshape(n_classes, -1)
-    return Softmax(W[:, :-1], W[:, -1])
 
 
 class MatchState(State):
-    """The answers to match questions, and what they say."""
+    """Answers to match questions, and what they say."""
 
     N_FOLDS = 5
     FIRST = Settings(1.0, 0.0)
+    MATCH = True
+    TOL = 1e-3
 
     @cached_property
     def classes(self) -> Classes:
         """Classes found; where answers about a point disagree, most of them decide."""
         found = read_classes(self.answers, self.limit, self.seeds)
-        wrong = {k for one in self._by_point.values() if len(one) > 1 for k in self._outvoted(one, found)}
+        about: dict[int, list[RowAnswer]] = defaultdict(list)
+        for one in self.answers:
+            if one.sign:
+                about[one.left].append(one)
+        wrong = [one for group in about.values() for one in _outvoted(group, found)]
         if not wrong:
             return found
-        kept = [one for k, one in enumerate(self.answers) if k not in wrong]
-        return read_classes(kept, self.limit, self.seeds)
+        return read_classes([one for one in self.answers if one not in wrong], self.limit, self.seeds)
 
     @cached_property
-    def _by_point(self) -> dict[int, list[int]]:
-        """Places of the answers about each point, but those unsure."""
-        places: dict[int, list[int]] = {}
-        for k, one in enumerate(self.answers):
-            if one.sign:
-                places.setdefault(one.left, []).append(k)
-        return places
-
-    def _outvoted(self, places: list[int], found: Classes) -> list[int]:
-        """Answers about a point that are wrong if most of them are right."""
-        about = [self.answers[k] for k in places]
-        own = found.label.get(about[0].left)
-        opened = own if own is not None and found.members[own][0] == about[0].left else None
-        possible = dict.fromkeys(opened if one.picked is None else found.label.get(one.picked) for one in about)
-        # A tie leaves the first answer standing.
-        best = max(possible, key=lambda number: sum(_is_right(one, number, found) for one in about))
-        return [k for k in places if not _is_right(self.answers[k], best, found)]
+    def _said(self) -> tuple[Indices, Indices, Mask]:
+        """Answers about known points: their places, rows of the points, classes that they fit."""
+        row = {int(point): k for k, point in enumerate(self.known)}
+        said = [(k, one) for k, one in enumerate(self.answers) if one.sign and one.left in row]
+        fits = [[_is_right(one, k, self.classes) for k in self.numbers] for _, one in said]
+        places = np.array([k for k, _ in said], dtype=np.intp)
+        rows = np.array([row[one.left] for _, one in said], dtype=np.intp)
+        return places, rows, np.array(fits, dtype=bool).reshape(-1, len(self.numbers))
 
     @cached_property
-    def _balance(self) -> dict[int, int]:
+    def _who(self) -> Indices:
+        """Number of the annotator of each of these answers."""
+        numbers = annotator_numbers(self.answers)
+        return np.array([numbers[self.answers[k].annotator] for k in self._said[0]], dtype=np.intp)
+
+    @cached_property
+    def _agrees(self) -> Mask:
+        """Whether each of these answers fits the class of its point."""
+        _, rows, fits = self._said
+        return fits[np.arange(len(rows)), self.column[rows]]
+
+    @cached_property
+    def _balance(self) -> dict[int, float]:
         """Answers for the class of each known point less those against it."""
-        label = self.classes.label
-        known = ((point, [self.answers[k] for k in self._by_point.get(point, ())]) for point in label)
-        return {
-            point: sum(2 * _is_right(one, label[point], self.classes) - 1 for one in about) for point, about in known
-        }
-
-    @cached_property
-    def _has_contradictions(self) -> bool:
-        return any(balance < len(self._by_point.get(point, ())) for point, balance in self._balance.items())
+        votes = np.where(self._agrees, 1, -1)
+        found = np.bincount(self._said[1], votes, minlength=len(self.known))
+        return dict(zip(self.known.tolist(), found.tolist(), strict=True))
 
     @cached_property
     def trusted(self) -> set[int]:
         """Points that may stand for a class: founders, and those two more answers for than against."""
-        founders = {members[0] for members in self.classes.members.values()}
-        return founders | {point for point, balance in self._balance.items() if balance >= 2}
+        return {*self.founders, *(point for point, votes in self._balance.items() if votes >= 2)}
 
     @cached_property
-    def unconfirmed(self) -> list[RowAnswer]:
-        """Where answers are wrong: those that opened a class, until two more speak for it, or one more against it."""
-        founders = [members[0] for members in self.classes.members.values()] if self.error else []
-        return [
-            self.answers[self._by_point[one][0]] for one in founders if one in self._by_point and self._balance[one] < 2
-        ]
+    def unconfirmed(self) -> list[int]:
+        """Once answers are wrong: those that opened a class, until two more are for it or one against."""
+        first = {one.left: k for k, one in reversed(list(enumerate(self.answers))) if one.sign}
+        founders = [point for point in self.founders if point in first and self._balance[point] < 2]
+        return [first[point] for point in founders] if self.error else []
 
     @cached_property
     def error_rates(self) -> dict[int, float]:
         """Share of wrong answers of each annotator, by number; 0 without contradictions."""
         who = range(len(annotator_numbers(self.answers)))
-        if not self._has_contradictions:
+        if self._agrees.all():
             return dict.fromkeys(who, 0.0)
         errors = self.settings.errors
         usual = float(np.mean(errors)) if errors else _USUAL_ERROR
@@ -169,103 +124,54 @@ class MatchState(State):
 
     def error_of(self, annotator: str) -> float | None:
         """The same by name; None where nobody else was asked what they were, nor they twice."""
-        again = [places for places in self._by_point.values() if len(places) > 1]
-        compared = {self.answers[k].annotator for places in again for k in places}
-        return self.error_rates[annotator_numbers(self.answers)[annotator]] if annotator in compared else None
+        times = Counter(one.left for one in self.answers if one.sign)
+        compared = {one.annotator for one in self.answers if one.sign and times[one.left] > 1}
+        if annotator not in compared:
+            return None
+        return self.error_rates[annotator_numbers(self.answers)[annotator]]
 
-    @cached_property
-    def error(self) -> float:
-        """Share of all answers that are wrong."""
-        if not self._has_contradictions:
-            return 0.0
-        _, _, _, who = self._said
-        return float(np.mean(np.array(list(self.error_rates.values()))[who]))
-
-    @cached_property
-    def _said(self) -> tuple[Indices, Mask, Array, Indices]:
-        """Of each answer about a known point: row, classes it is right with, choices, annotator."""
-        place = {int(point): row for row, point in enumerate(self.known)}
-        numbers = annotator_numbers(self.answers)
-        about = [self.answers[k] for point in place for k in self._by_point.get(point, ())]
-        rows = np.array([place[one.left] for one in about], dtype=np.intp)
-        right = [[_is_right(one, number, self.classes) for number in self.numbers] for one in about]
-        n_choices = np.array([len(one.choices) for one in about], dtype=np.float64)
-        who = np.array([numbers[one.annotator] for one in about], dtype=np.intp)
-        return rows, np.array(right, dtype=bool).reshape(-1, len(self.numbers)), n_choices, who
+    @property
+    def _rates(self) -> Array:
+        return np.array(list(self.error_rates.values()))
 
     @cached_property
     def log_likelihood(self) -> Array:
         """Logarithm of the likelihood of each class, of all known points (n_known, n_classes)."""
-        if not self.error:
-            return np.where(np.eye(len(self.numbers))[self.column], 0.0, NEVER)
-        return self._log_likelihood(np.array(list(self.error_rates.values())))
+        return self._log_likelihood(self._rates) if self.error else super().log_likelihood
 
     def _log_likelihood(self, rates: Array) -> Array:
         """The same at error rates above 0; the founders of classes are certain."""
-        rows, right, n_choices, who = self._said
-        error = rates[who]
+        places, rows, fits = self._said
+        error = rates[self._who]
+        n_choices = np.array([len(self.answers[k].choices) for k in places])
         found = np.zeros((len(self.known), len(self.numbers)))
-        np.add.at(found, rows, np.where(right, np.log1p(-error)[:, None], np.log(error / n_choices)[:, None]))
-        certain = np.isin(self.known, [members[0] for members in self.classes.members.values()])
-        found[certain] = np.where(np.eye(len(self.numbers))[self.column[certain]], 0.0, NEVER)
-        return np.maximum(found, NEVER)
-
-    def fit(self, left_out: Collection[int]) -> Fitted:
-        """The model without answers about some points, and without classes unknown then."""
-        used = ~np.isin(self.known, list(left_out))
-        columns = np.unique(self.column[used])
-        if len(columns) < 2:
-            return Fitted(None, columns.tolist())
-        Z = self._stretched(self.points.coordinates(self.known[used]))
-        start = None if self._start is None else Softmax(self._start.coef[columns], self._start.intercept[columns])
-        model = fit_softmax(Z, self.log_likelihood[np.ix_(used, columns)], self.settings.penalty, start)
-        return Fitted(model, columns.tolist())
+        of_class = np.where(fits, np.log1p(-error)[:, None], np.log(error / n_choices)[:, None])
+        np.add.at(found, rows, of_class)
+        certain = np.isin(self.known, self.founders)[:, None]
+        return np.where(certain, super().log_likelihood, np.maximum(found, NEVER))
 
     @cached_property
-    def _start(self) -> Softmax | None:
-        """The model of earlier answers, its classes as they are numbered now."""
-        if self.before is None or self.before.model is None:
-            return None
-        found = np.zeros((len(self.numbers), self.before.model.coef.shape[1] + 1))
-        found[self.columns_of(self.before)] = np.column_stack([self.before.model.coef, self.before.model.intercept])
-        return Softmax(found[:, :-1], found[:, -1])
-
-    @cached_property
-    def is_held_out(self) -> Mask:
-        """Known points that can be held out: all, as answers name the classes."""
-        return np.ones(len(self.known), dtype=bool)
-
-    @cached_property
-    def estimator(self) -> Estimator:
+    def estimator(self) -> PairLogisticRegression:
         """The same model as one of the library."""
-        # Of two classes it penalises one difference, the softmax two halves of it.
-        penalty = self.settings.penalty / (2 if len(self.numbers) == 2 else 1)
-        return State.fit(replace(self, settings=self.settings._replace(penalty=penalty)), ()).model
-
-    @property
-    def pair_error_rates(self) -> dict[int, float]:
-        """Error rates with which "same as an example" says what the match answer does."""
-        m = max(len(self.numbers), 1)
-        return {who: e / (e + m * (1 - e)) for who, e in self.error_rates.items()}
+        m = len(self.numbers)
+        # Error rates with which "same as an example" says what the match answer does.
+        return self._fit_pairs({who: e / (e + m * (1 - e)) for who, e in self.error_rates.items()})
 
     @cached_property
     def by_answers(self) -> Array:
         """Probability of each class of the known points, by the answers alone."""
         return np.exp(log_softmax(self.log_likelihood, axis=1))
 
-    @cached_property
-    def doubtful(self) -> list[RowAnswer]:
-        """Answers that are more likely wrong than right, the least likely first."""
-        if self.model is None or len(self.known) < LEAST_KNOWN:
-            return []
-        rates = np.maximum(list(self.error_rates.values()), LEAST_ERROR)
-        rows, right, *_ = self._said
+    def _chance_right(self) -> Array:
+        """Probability that each answer is right."""
+        places, rows, fits = self._said
         # No model knows a class without its only point.
         judged = (np.bincount(self.column)[self.column] > 1) | bool(self.error)
-        posterior = np.exp(log_softmax(self.held_out + self._log_likelihood(rates), axis=1))
-        sure = np.where(judged[rows], (posterior[rows] * right).sum(axis=1), 1.0)
-        places = [k for point in self.known.tolist() for k in self._by_point.get(point, ())]
-        return [self.answers[places[k]] for k in np.argsort(sure, kind="stable") if sure[k] < 0.5]
+        likelihood = self._log_likelihood(np.maximum(self._rates, LEAST_ERROR))
+        posterior = np.exp(log_softmax(self.held_out + likelihood, axis=1))
+        right = np.ones(len(self.answers))
+        right[places] = np.where(judged[rows], (posterior[rows] * fits).sum(axis=1), 1.0)
+        return right
 
     @cached_property
     def next_settings(self) -> Settings:
@@ -277,7 +183,7 @@ class MatchState(State):
         fold[size < 2] = -1
         if len(self.numbers) < 2 or (fold >= 0).sum() < LEAST_KNOWN:
             return self.FIRST
-        near = 12 if self.settings != self.FIRST else np.inf
+        near = _NEAR if self.settings != self.FIRST else np.inf
         penalties = [one for one in _PENALTIES if 1 / near < one / self.settings.penalty < near]
         found = [one for power in _POWERS for one in self._by_penalty(power, fold, penalties)]
         _, settings, logits = max(found, key=lambda one: one[0])
@@ -289,38 +195,41 @@ class MatchState(State):
         """Held-out log likelihood, settings and held-out logits, until the first falls."""
         Z = self.points.coordinates(self.known) @ self.points.stretch(power)
         found: list[tuple[float, Settings, Array]] = []
-        models: list[Softmax | None] = [None] * _FOLDS
+        models: list[Array | None] = [None] * _FOLDS
         for penalty in penalties:
             logits = np.zeros_like(self.log_likelihood)
             for k in range(_FOLDS):
                 test = fold == k
-                models[k] = model = fit_softmax(Z[~test], self.log_likelihood[~test], penalty, models[k])
-                logits[test] = model.decision_function(Z[test])
+                W = fit_softmax(Z[~test], self.log_likelihood[~test], penalty, models[k])
+                logits[test] = Z[test] @ W[:, :-1].T + W[:, -1]
+                models[k] = W
             score, sharpness = _sharpened(logits[fold >= 0], self.log_likelihood[fold >= 0])
             found.append((score, Settings(penalty, power, sharpness=sharpness), logits))
-            if len(found) > _FALLS and max(one[0] for one in found) > max(one[0] for one in found[-_FALLS:]):
+            scores = [one[0] for one in found]
+            if len(scores) > _FALLS and max(scores) > max(scores[-_FALLS:]):
                 break
         return found
 
     def _estimated_errors(self, log_p: Array, counted: Mask) -> tuple[float, ...]:
         """Error rates that held-out probabilities make likeliest, by EM; shrunk to that of all."""
-        rows, right, _, who = self._said
+        _, rows, fits = self._said
         used = counted[rows]
-        n = np.bincount(who[used], minlength=int(who.max()) + 1)
+        who = self._who[used]
+        n = np.bincount(who, minlength=int(self._who.max()) + 1)
         rates = np.full(len(n), _USUAL_ERROR)
         for _ in range(_EM_STEPS):
             posterior = np.exp(log_softmax(log_p + self._log_likelihood(rates), axis=1))
-            wrong = 1 - (posterior[rows] * right).sum(axis=1)
-            sums = np.bincount(who[used], wrong[used], minlength=len(n))
+            wrong = 1 - (posterior[rows] * fits).sum(axis=1)
+            sums = np.bincount(who, wrong[used], minlength=len(n))
             of_all = (sums.sum() + _SHRUNK_BY * _USUAL_ERROR) / (n.sum() + _SHRUNK_BY)
             rates = (sums + _SHRUNK_BY * of_all) / (n + _SHRUNK_BY)
         return tuple(np.clip(rates, LEAST_WRONG, _MOST_ERROR).tolist())
 
 
 def _sharpened(logits: Array, log_likelihood: Array) -> tuple[float, float]:
-    """Log likelihood of held-out points at the factor of their logits that makes it largest, and that factor."""
-    # Points that were chosen because a model is unsure of them would call for too large a penalty: with the factor it
-    # is judged by the order of the classes.
+    """Largest log likelihood of held-out points over factors of their logits, and that factor."""
+    # Points that were chosen because a model is unsure of them would call for too large a penalty:
+    # with the factor it is judged by the order of the classes.
 
     def loss(log_factor: float) -> float:
         log_p = log_softmax(np.exp(log_factor) * logits, axis=1)
@@ -328,6 +237,18 @@ def _sharpened(logits: Array, log_likelihood: Array) -> tuple[float, float]:
 
     best = minimize_scalar(loss, bounds=_SHARPNESS, method="bounded", options={"xatol": 0.01})
     return -float(best.fun), float(np.exp(best.x))
+
+
+def _outvoted(about: list[RowAnswer], found: Classes) -> list[RowAnswer]:
+    """Those of several answers about a point that are wrong if most of them are right."""
+    if len(about) < 2:
+        return []
+    own = found.label.get(about[0].left)
+    opened = own if own is not None and found.members[own][0] == about[0].left else None
+    picked = [opened if one.picked is None else found.label.get(one.picked) for one in about]
+    # A tie leaves the first answer standing.
+    best = max(dict.fromkeys(picked), key=lambda k: sum(_is_right(one, k, found) for one in about))
+    return [one for one in about if not _is_right(one, best, found)]
 
 
 def _is_right(one: RowAnswer, number: int | None, classes: Classes) -> bool:

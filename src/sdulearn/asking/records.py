@@ -1,7 +1,8 @@
-"""Questions, and the forms in which answers to them come in and go out."""
+"""Questions, the forms in which answers come in and go out, and the classes that follow from them."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -78,17 +79,17 @@ def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
         raise InputError(
             f"`answers` has no column {missing[0]!r}. It needs left, right (of match questions choices) and answer."
         )
-    ways = zip(columns["answer"], columns["choices"], strict=True)
-    columns["answer"] = [read_said(answer, len(choices), match=match) for answer, choices in ways]
     n = len(columns["answer"])
     columns = {"annotator": [""] * n, "kind": [""] * n, "number": list(range(1, n + 1)), **columns}
     lengths = {name: len(values) for name, values in columns.items()}
     if set(lengths.values()) != {n}:
         raise InputError(f"The columns of `answers` differ in length: {lengths}.")
-    answers = [
-        check_answer(Answer(left, tuple(choices), said, str(who or ""), kind, int(number)), n_points)
-        for left, choices, said, who, kind, number in zip(*(columns[name] for name in COLUMNS), strict=True)
-    ]
+    answers = []
+    for row in zip(*(columns[name] for name in COLUMNS), strict=True):
+        left, choices, answer, who, kind, number = row
+        said = read_said(answer, len(choices), match=match)
+        given = Answer(left, tuple(choices), said, str(who or ""), kind, int(number))
+        answers.append(check_answer(given, n_points))
     if len({answer.number for answer in answers}) < n:
         raise InputError("Two rows of `answers` have the same number. Leave the column `number` out to count anew.")
     return answers
@@ -136,3 +137,95 @@ def annotator_numbers(answers: Sequence[RowAnswer]) -> dict[str, int]:
     """Who answered, numbered from 1 in the order of their first answers; 0 is somebody without a name."""
     names = dict.fromkeys(["", *(one.annotator for one in answers)])
     return {name: k for k, name in enumerate(names)}
+
+
+class Classes:
+    """Which classes the answers have found, and which point is in which.
+
+    Answers are read as they came, each question once, by the majority of its answers:
+
+    - Examples that were given open the first classes, else the first choice of the first answer.
+    - "Same" as a point of a class: in that class.
+    - "Different" from points of some classes: not in these. Where the number of classes is known
+      and all are found, the last one that is left follows.
+    - Different from all classes: the point opens one, unless all are found.
+
+    An answer that disagrees with those before it changes nothing here.
+    """
+
+    def __init__(self, limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> None:
+        self.limit = limit  # number of classes where it is known
+        self.label: dict[int, int] = {}  # class of each point that is in one, by point
+        # Points of each class as they were found, by the number of the class.
+        self.members: dict[int, list[int]] = {}
+        self.excluded: dict[int, set[int]] = {}  # classes that each point under way is not in
+        self._waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for number, points in enumerate(seeds):
+            for point in points:
+                self._join(point, number)
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are as many classes as there can be."""
+        return self.limit is not None and len(self.members) >= self.limit
+
+    def read(self, a: int, others: Sequence[int], answer: int) -> None:
+        """Take in that a point is of the same class as others, or of that of none of them."""
+        if not self.members:
+            # The others are examples; new points come first.
+            self._join(others[0], 0)
+        if a not in self.label:
+            if there := {self.label[b] for b in others if b in self.label}:
+                self._place(a, there, answer)
+            for b in others:
+                if b not in self.label:
+                    self._waiting[a].append((b, answer))
+                    self._waiting[b].append((a, answer))
+            return
+        for b in others:
+            if b not in self.label:
+                self._place(b, {self.label[a]}, answer)
+
+    def _place(self, point: int, numbers: set[int], answer: int) -> None:
+        """An answer about a point of no class yet, and some classes."""
+        out = self.excluded.setdefault(point, set())
+        if answer > 0:
+            self._join(point, min(numbers))
+            return
+        out |= numbers
+        rest = [other for other in self.members if other not in out]
+        if self.complete:
+            if len(rest) == 1:
+                self._join(point, rest[0])
+        elif not rest:
+            self._join(point, len(self.members))
+
+    def _join(self, point: int, number: int) -> None:
+        self.label[point] = number
+        self.members.setdefault(number, []).append(point)
+        self.excluded.pop(point, None)
+        for other, answer in self._waiting.pop(point, ()):
+            self.read(point, (other,), answer)
+
+
+def read_classes(answers: Sequence[RowAnswer], limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> Classes:
+    """Classes from answers, beside points that are examples of them."""
+    classes = Classes(limit, seeds)
+    first = {one.asked: one for one in reversed(answers) if one.sign}
+    for asked, votes in count_votes(answers).items():
+        one = first[asked]
+        # A tie leaves the first answer standing.
+        picked, _ = votes.most_common(1)[0]
+        others = one.choices if picked is None or len(one.choices) == 1 else (picked,)
+        classes.read(one.left, others, -1 if picked is None else 1)
+    return classes
+
+
+def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, ...], Counter[int | None]]:
+    """How often each choice was picked, or none, in the answers to each question."""
+    votes: dict[tuple[int, ...], Counter[int | None]] = defaultdict(Counter)
+    for one in answers:
+        if one.sign:
+            # Either point of a pair may be called the choice.
+            votes[one.asked][one.picked if len(one.choices) > 1 or one.sign < 0 else one.asked[1]] += 1
+    return votes

@@ -163,7 +163,7 @@ class Session:
             self._unname(last.left, annotator)
             gone = self.asker.undo(number=last.number, session=last.session)
             # What was before them followed from what is gone.
-            return self._show(self._person(annotator), Question(gone.left, gone.choices, gone.kind, 1, gone.rank))
+            return self._show(self._person(annotator), _question_of(gone, gone.kind))
 
     def example(self, annotator: str, token: int, position: int) -> Question | None:
         """The open question with another example of one class; None where it is not open."""
@@ -409,48 +409,48 @@ class Session:
 
     def _shared(self, annotator: str) -> Question | None:
         """A question of somebody else, while this person shares too few; of those asked least."""
-        standing = self.log.contents.answers.values()
-        people: dict[tuple[str, tuple[str, ...]], set[str]] = {}
-        for one in standing:
+        people: dict[tuple[object, ...], set[str]] = {}
+        for one in self.asker.given:
             people.setdefault(one[:2], set()).add(one.annotator)
         own = [names for names in people.values() if annotator in names]
         if sum(len(names) > 1 for names in own) >= int(self.goal.overlap * (len(own) + 1)):
             return None
-        shown = {one.question[:2] for one in self._people.values() if one.question is not None}
-        free = [one for one in standing if annotator not in people[one[:2]] and self._in_rows(one) not in shown]
+        shown = {question[:2] for question in self._open()}
+        free = [one for one in self.asker.given if annotator not in people[one[:2]] and one[:2] not in shown]
         fewest = min((len(people[one[:2]]) for one in free), default=0)
         pool = [one for one in free if len(people[one[:2]]) == fewest]
         return self._draw(pool, "repeat") if pool else None
 
     def _audited(self, annotator: str, number: int) -> Question:
         """A question that somebody else answered, drawn at random, until there are enough."""
-        standing = self.log.contents.answers.values()
-        shown = {one.question.asked for one in self._people.values() if one.question is not None}
-        done = {self._asked(one) for one in standing if one.kind == AUDIT}
+        done = {one.asked for one in self.asker.given if one.kind == AUDIT}
+        closed = done | {question.asked for question in self._open()}
         free = {
-            self._asked(one): one
-            for one in standing
-            if one.kind != AUDIT and one.sign and one.annotator != annotator and self._asked(one) not in shown | done
+            one.asked: one
+            for one in self.asker.given
+            if one.kind != AUDIT and one.sign and one.annotator != annotator and one.asked not in closed
         }
         if len(done) >= number or not free:
             raise NothingToAskError(f"The audit is over: {len(done):,} answers were given again. Thank you.")
         return self._draw(list(free.values()), AUDIT)
 
-    def _draw(self, pool: Sequence[Answer[str]], kind: str) -> Question:
-        drawn = random.Random(f"{self.asker.seed} {self.n_answers}").choice(pool)
-        return Question(*self._in_rows(drawn), kind, 1, drawn.rank)
+    def _open(self) -> list[Question]:
+        """What people have before them."""
+        return [person.question for person in self._people.values() if person.question is not None]
 
-    def _asked(self, one: Answer[str]) -> tuple[int, ...]:
-        return Question(*self._in_rows(one)).asked
-
-    def _in_rows(self, one: Answer[str]) -> tuple[int, tuple[int, ...]]:
-        return self.rows[one.left], tuple(self.rows[name] for name in one.choices)
+    def _draw(self, pool: Sequence[Answer[int]], kind: str) -> Question:
+        return _question_of(random.Random(f"{self.asker.seed} {self.n_answers}").choice(pool), kind)
 
     def close(self) -> None:
         """Stop working ahead, and let others write to the log."""
         self._closed = True
         self._ahead.shutdown(cancel_futures=True)
         self.log.close()
+
+
+def _question_of(answer: Answer[int], kind: str) -> Question:
+    """The question of an answer, to be asked again."""
+    return Question(answer.left, answer.choices, kind, 1, answer.rank)
 
 
 def _check_name(name: str, what: str) -> None:
