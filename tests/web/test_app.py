@@ -318,7 +318,7 @@ def test_texts_of_all_languages(page, make_page):
         assert places(found) == wanted, name
         assert list(found) == sorted(found)
     assert page.get("texts/de.json").json() == texts["de"]
-    wording = {"question": "One fault?", "instructions": "*Look* twice.", "language": "de"}
+    wording = {"wording": "One fault?", "instructions": "*Look* twice.", "language": "de"}
     start = make_page(page.session, **wording).get("api/start").json()
     assert (start["wording"], start["instructions"], start["language"]) == tuple(wording.values())
 

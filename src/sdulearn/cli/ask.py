@@ -11,7 +11,6 @@ gives a name on the page. For people on other machines see --host.
 from __future__ import annotations
 
 import argparse
-import csv
 import secrets
 import shlex
 import threading
@@ -41,12 +40,14 @@ from sdulearn.cli.options import (
     positive,
     refuse_overwriting,
     say,
+    share,
     waiting,
+    write_csv,
 )
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, SdulearnError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
-from sdulearn.io.files import as_cell, as_text, decoded, read_bytes, written_whole
+from sdulearn.io.files import as_cell, as_text, decoded, read_bytes
 from sdulearn.io.ids import repeated_id, unknown_ids
 from sdulearn.io.labels import read_labels
 from sdulearn.io.typed import plain
@@ -59,7 +60,6 @@ from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.data import draw_rows, sample_sizes
 
 _DEMO_LOG = Path("digits-answers.jsonl")
-_DEFAULT_QUESTIONS = 200
 # What a log remembers of how the table was read.
 _READING = [one.name for one in fields(TableReading)]
 _ASKED_SHOWN = 500
@@ -67,18 +67,17 @@ _EXAMPLES_SHOWN = 3
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
 _HELP = "s same, d different, u unsure, z undo, k later, q stop"
 _MATCH_HELP = "the number of the one that it is like, n none of them, u unsure, z undo, k later, q stop"
-_share = number(float, lambda share: 0 < share < 1, "a number between 0 and 1")
 Asked: TypeAlias = tuple[Rows, Things, list[str], str | None]
 """What is asked about: rows of features, what is shown of each, labels, and the name of the id column."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn ask``."""
-    parser.add_argument("table", type=Path, nargs="?", help=".csv, .tsv, .jsonl, .parquet or .xlsx, one row per item")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="LOG", help="the log of answers (.jsonl), new or to go on with"
-    )
-    parser.add_argument("--demo", action="store_true", help="ask about scikit-learn's digits, as pictures")
+    add = parser.add_argument
+    add("table", type=Path, nargs="?", help=".csv, .tsv, .jsonl, .parquet or .xlsx, one row per item")
+    text = "the log of answers (.jsonl), new or to go on with"
+    add("-o", "--output", type=Path, metavar="LOG", help=text)
+    add("--demo", action="store_true", help="ask about scikit-learn's digits, as pictures")
     _add_shown_options(parser.add_argument_group("what is shown of a row"))
     _add_asking_options(parser.add_argument_group("what is asked, and whom"))
     add_machine_options(parser.add_argument_group("machines that answer"))
@@ -89,77 +88,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
-    shown.add_argument("--text", metavar="COLUMN", help="a column of texts, which become features")
-    shown.add_argument(
-        "--image",
-        type=names,
-        default=(),
-        metavar="COLUMN",
-        help="a column of picture files, which become features, or of links, which need --drop too; several: A,B,...",
-    )
-    shown.add_argument("--audio", metavar="COLUMN", help="a column of sound files, which are no features")
-    shown.add_argument("--columns", type=names, default=(), metavar="A,B,...", help="columns side by side")
+    add = shown.add_argument
+    several: dict[str, Any] = {"type": names, "default": (), "metavar": "A,B,..."}
+    add("--text", metavar="COLUMN", help="a column of texts, which become features")
+    text = "columns of picture files, which become features, or of links, which need --drop too"
+    add("--image", **several, help=text)
+    add("--audio", metavar="COLUMN", help="a column of sound files, which are no features")
+    add("--columns", **several, help="columns side by side")
     add_files_options(shown)
-    shown.add_argument("--question", default="", metavar="TEXT", help="the question in your words, above the rows")
-    shown.add_argument(
-        "--instructions", type=Path, metavar="FILE.md", help="what people should keep in mind (Markdown)"
-    )
-    shown.add_argument("--language", choices=LANGUAGES, default="en", help="language of the page (%(default)s)")
+    add("--question", default="", metavar="TEXT", help="the question in your words, above the rows")
+    text = "what people should keep in mind (Markdown)"
+    add("--instructions", type=Path, metavar="FILE.md", help=text)
+    add("--language", choices=LANGUAGES, default="en", help="language of the page (%(default)s)")
+    text = "names to choose from for a new class (match)"
+    add("--class-names", **several, help=text)
 
 
 def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
-    asking.add_argument("--annotator", default="", metavar="NAME", help="who answers, unless they say otherwise")
-    asking.add_argument(
-        "--design",
-        choices=("linked", "match", "random"),
-        help="linked: a new row against an example of its likeliest class; match: against an example of every class "
-        "found so far; random: random pairs (two classes linked, more match; with --private random)",
+    add = asking.add_argument
+    add("--annotator", default="", metavar="NAME", help="who answers, unless they say otherwise")
+    text = (
+        "linked: a new row against an example of its likeliest class; match: against an example of every class "
+        "found so far; random: random pairs (two classes linked, more match; with --private random)"
     )
-    asking.add_argument(
-        "--classes", type=number_of_classes, help="number of classes, or auto to find it (2; with --demo auto)"
+    add("--design", choices=("linked", "match", "random"), help=text)
+    text = "number of classes, or auto to find it (2; with --demo auto)"
+    add("--classes", type=number_of_classes, help=text)
+    epsilon = number(float, is_epsilon, "a number above 0, from {:g} to {:g}".format(*EPSILONS))
+    text = (
+        "flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it. No row "
+        "is in two answers"
     )
-    asking.add_argument(
-        "--private",
-        type=number(float, is_epsilon, "a number above 0, from {:g} to {:g}".format(*EPSILONS)),
-        metavar="EPSILON",
-        help="flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it. No row "
-        "is in two answers",
+    add("--private", type=epsilon, metavar="EPSILON", help=text)
+    text = "examples of classes to begin with: a file id,label (match)"
+    add("--seeds", type=Path, metavar="LABELS", help=text)
+    add("--per-person", type=positive, metavar="N", help="thank a person after so many answers")
+    text = (
+        "share of each person's questions that somebody else answers, too: who disagrees tells how often people "
+        "are wrong"
     )
-    asking.add_argument(
-        "--seeds", type=Path, metavar="LABELS", help="examples of classes to begin with: a file id,label (match)"
-    )
-    asking.add_argument(
-        "--class-names", type=names, default=(), metavar="A,B,...", help="names to choose from for a new class (match)"
-    )
-    asking.add_argument("--per-person", type=positive, metavar="N", help="thank a person after so many answers")
-    asking.add_argument(
-        "--overlap",
-        type=_share,
-        default=0.0,
-        metavar="SHARE",
-        help="share of each person's questions that somebody else answers, too: who disagrees tells how often people "
-        "are wrong",
-    )
-    asking.add_argument(
-        "--until", type=_share, metavar="WIDTH", help="until the interval of the accuracy is that wide, such as 0.05"
-    )
-    asking.add_argument("--seed", type=int, help="seed of a new log; an old one goes on with its own")
-    asking.add_argument("--oracle", metavar="COLUMN", help="answer by itself, from a column of labels; no page")
-    asking.add_argument(
-        "--questions", type=positive, default=_DEFAULT_QUESTIONS, help="how many, with --oracle (%(default)s)"
-    )
+    add("--overlap", type=share, default=0.0, metavar="SHARE", help=text)
+    text = "until the interval of the accuracy is that wide, such as 0.05"
+    add("--until", type=share, metavar="WIDTH", help=text)
+    add("--seed", type=int, help="seed of a new log; an old one goes on with its own")
+    add("--oracle", metavar="COLUMN", help="answer by itself, from a column of labels; no page")
+    add("--questions", type=positive, default=200, help="how many, with --oracle (%(default)s)")
 
 
 def _add_server_options(where: argparse._ArgumentGroup) -> None:
-    where.add_argument("--port", type=int, default=0, help="port of the page (any that is free)")
-    where.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to listen on (%(default)s: this machine alone). With 0.0.0.0, everybody who can reach this "
-        "machine and has the address with its key sees the rows and can answer; the connection is not encrypted",
+    add = where.add_argument
+    add("--port", type=int, default=0, help="port of the page (any that is free)")
+    text = (
+        "address to listen on (%(default)s: this machine alone). With 0.0.0.0, everybody who can reach this "
+        "machine and has the address with its key sees the rows and can answer; the connection is not encrypted"
     )
-    where.add_argument("--no-browser", action="store_true", help="print the page's address, and do not open it")
-    where.add_argument("--console", action="store_true", help="ask in this terminal instead of a page")
+    add("--host", default="127.0.0.1", help=text)
+    add("--no-browser", action="store_true", help="print the page's address, and do not open it")
+    add("--console", action="store_true", help="ask in this terminal instead of a page")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -175,7 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
             session = _session(arguments, X, things.ids, log)
         try:
             if arguments.oracle is not None or arguments.command is not None:
-                ask_machine(session, things, labels, _instructions(arguments.instructions), arguments)
+                ask_machine(session, things, labels, _instructions(arguments), arguments)
                 # A person has another name than the machine.
                 arguments.annotator = ""
             if arguments.oracle is None and (arguments.command is None or arguments.audit is not None):
@@ -277,16 +262,17 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
     if seed is None:
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     private = _privacy(arguments, log)
-    options = {"design": arguments.design, "n_classes": classes, "random_state": seed, "private": private}
     if arguments.seeds is not None:
         _add_seeds(arguments.seeds, ids, log)
-    options["grown_from"] = getattr(arguments, "grown_from", ())
-    goal = Goal(arguments.per_person, arguments.overlap, arguments.until, arguments.audit)
+    options: dict[str, Any] = {"design": arguments.design, "n_classes": classes, "private": private}
     if arguments.command is not None:
         # A machine says the same again, and what a person says of it is in an audit.
         options["repeat_share"] = 0.0
-    session = Session(continue_asker(X, log, ids, **options), log, ids, not is_loopback(arguments.host), goal)
-    settings = {"design": session.asker.design, "classes": classes}
+    grown_from = getattr(arguments, "grown_from", ())
+    asker = continue_asker(X, log, ids, random_state=seed, grown_from=grown_from, **options)
+    goal = Goal(arguments.per_person, arguments.overlap, arguments.until, arguments.audit)
+    session = Session(asker, log, ids, not is_loopback(arguments.host), goal)
+    settings: dict[str, Any] = {"design": asker.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
         say(
@@ -294,8 +280,8 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
             "Questions are random pairs, and no row is in two of them, as each answer about a row reveals more of it."
         )
     if not arguments.demo:
-        read_as = {name: value for name, value in table_options(arguments).items() if value and name in _READING}
-        settings["reading"] = plain(read_as)
+        read_as = table_options(arguments)
+        settings["reading"] = plain({name: read_as[name] for name in _READING if read_as.get(name)})
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
 
@@ -342,15 +328,16 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
         "digits" if arguments.demo else arguments.table.name,
         arguments.annotator,
         None if arguments.demo else partial(_fit, arguments, session, id_column),
-        question=arguments.question.strip(),
-        instructions=_instructions(arguments.instructions),
+        wording=arguments.question.strip(),
+        instructions=_instructions(arguments),
         language=arguments.language,
         class_names=arguments.class_names,
     )
     serve(page, arguments.host, arguments.port, ready)
 
 
-def _instructions(path: Path | None) -> str:
+def _instructions(arguments: argparse.Namespace) -> str:
+    path: Path | None = arguments.instructions
     return "" if path is None else decoded(path, read_bytes(path)).strip()
 
 
@@ -379,9 +366,7 @@ def _fit(
     model.write_report(report, model_path=model_path)
     write_answered(answered, model)
     if labels:
-        with written_whole(labels_path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-            rows = [(as_cell(row_id), as_cell(name)) for row_id, name in labels.items()]
-            csv.writer(file).writerows([("id", "label"), *rows])
+        write_csv(labels_path, [("id", "label"), *(map(as_cell, row) for row in labels.items())])
     same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
     named = {"labels": labels_path if labels else None, "id_column": arguments.id}
     return {

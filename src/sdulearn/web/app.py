@@ -8,6 +8,7 @@ import json
 import mimetypes
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -43,6 +44,7 @@ Said = int | Literal["same", "different", "unsure", "none"]
 mimetypes.add_type("text/javascript", ".js")
 
 
+@dataclass
 class Page:
     """All that the page shows and does, of one session: plain data in, plain data out."""
 
@@ -58,50 +60,35 @@ class Page:
         "split": {"id": str},
     }
 
-    def __init__(
-        self,
-        session: Session,
-        things: Things,
-        title: str,
-        annotator: str = "",
-        fit: Callable[[Mapping[str, str]], Json] | None = None,
-        *,
-        question: str = "",
-        instructions: str = "",
-        language: str = "en",
-        class_names: Sequence[str] = (),
-    ) -> None:
-        self.session = session
-        self.things = things
-        self.title = title
-        self.annotator = annotator  # who answers unless they give another name
-        # The question in one's own words, instructions (Markdown), language of all other texts.
-        self.wording = {"wording": question, "instructions": instructions, "language": language}
-        # Names of classes that are expected, to choose from.
-        self.class_names = list(class_names)
-        # Takes names of classes by row id, fits a model, and gives back what to show of it.
-        self.fit = fit
-        # Of the last fit: the report page, and the rows that were asked about.
-        self.report: Path | None = None
-        self.answered: Path | None = None
-        self._fitting = threading.Lock()
+    session: Session
+    things: Things
+    title: str
+    annotator: str = ""  # who answers unless they give another name
+    # Takes names of classes by row id, fits a model, and gives back what to show of it.
+    fit: Callable[[Mapping[str, str]], Json] | None = None
+    wording: str = ""  # the question in one's own words
+    instructions: str = ""  # in Markdown
+    language: str = "en"  # of all other texts
+    class_names: Sequence[str] = ()  # that are expected, to choose from
+    # Of the last fit: the report page, and the rows that were asked about.
+    report: Path | None = None
+    answered: Path | None = None
+    _fitting: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, given: Json) -> Json:
         """What the page needs once."""
-        epsilon = self.session.epsilon
+        session = self.session
+        own = ("title", "annotator", "wording", "instructions", "language", "class_names")
         return {
-            "title": self.title,
-            "annotator": self.annotator,
-            "people": self.session.people(),
-            "log": str(self.session.log.path),
+            **{name: getattr(self, name) for name in own},
+            "people": session.people(),
+            "log": str(session.log.path),
             "can_fit": self.fit is not None,
-            "need_name": self.session.for_team,
-            "flip_rate": None if epsilon is None else flip_rate(epsilon),
-            **self.wording,
-            "class_names": self.class_names,
-            "match": self.session.asker.design == "match",
-            "per_person": self.session.goal.per_person,
-            "until": self.session.goal.until,
+            "need_name": session.for_team,
+            "flip_rate": None if session.epsilon is None else flip_rate(session.epsilon),
+            "match": session.asker.design == "match",
+            "per_person": session.goal.per_person,
+            "until": session.goal.until,
         }
 
     def question(self, given: Json) -> Json:
@@ -112,8 +99,8 @@ class Page:
             token, question = self.session.question(name)
             shown = {"token": token, "left": self._thing(question.left)}
             if self.session.asker.design == "match":
-                rows = question.choices
-                shown["choices"] = [{**self._thing(row), "name": self.session.name_of(row)} for row in rows]
+                named = [{**self._thing(row), "name": self.session.name_of(row)} for row in question.choices]
+                shown["choices"] = named
             else:
                 shown["right"] = self._thing(question.right)
         except SdulearnError as error:
@@ -131,7 +118,7 @@ class Page:
 
     def act(self, name: str, given: Json) -> Json:
         """Do one of the actions."""
-        values = [_field(given, field, kind) for field, kind in self.ACTIONS[name].items()]
+        values = [_field(given, key, kind) for key, kind in self.ACTIONS[name].items()]
         getattr(self.session, name)(_name(given), *values)
         return self.question(given)
 
@@ -168,9 +155,8 @@ class Page:
         shown = []
         for found in self.session.classes():
             examples = [self._thing(row) for row in found.examples]
-            ids = [one["id"] for one in examples]
-            name = self.session.name_of(found.examples[0])
-            shown.append({**found._asdict(), "ids": ids, "name": name, "examples": examples})
+            more = {"ids": [one["id"] for one in examples], "examples": examples}
+            shown.append({**found._asdict(), **more, "name": self.session.name_of(found.examples[0])})
         return plain({"classes": shown})
 
     def finish(self, given: Json) -> Json:
@@ -210,23 +196,18 @@ class Page:
         name = _name(given)
         alone = self.session.is_alone(name)
         changeable = self.session.epsilon is None
-        return [
-            {
-                **{name: getattr(one, name) for name in ("session", "number", "annotator", "time", "comment")},
-                "left": self._end(one.left),
-                **self._compared(one),
-                "may_change": changeable and (alone or one.annotator == name),
-            }
-            for one in answers
-        ]
-
-    def _compared(self, one: Answer[str]) -> Json:
-        """What a row was compared with, and what was said."""
-        if self.session.asker.design != "match":
-            return {"right": self._end(one.right), "answer": one.word}
-        rows = self.session.rows
-        choices = [{**self._end(row_id), "name": self.session.name_of(rows[row_id])} for row_id in one.choices]
-        return {"choices": choices, "answer": one.said}
+        listed = []
+        for one in answers:
+            shown = {key: getattr(one, key) for key in ("session", "number", "annotator", "time", "comment")}
+            shown |= {"left": self._end(one.left), "may_change": changeable and (alone or one.annotator == name)}
+            if self.session.asker.design == "match":
+                named = [(row_id, self.session.name_of(self.session.rows[row_id])) for row_id in one.choices]
+                shown["choices"] = [{**self._end(row_id), "name": label} for row_id, label in named]
+                shown["answer"] = one.said
+            else:
+                shown |= {"right": self._end(one.right), "answer": one.word}
+            listed.append(shown)
+        return listed
 
     def _end(self, row_id: str) -> Json:
         row = self.session.rows[row_id]
