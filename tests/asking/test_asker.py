@@ -59,16 +59,6 @@ def test_questions_and_estimates_are_a_function_of_points_seed_and_answers(whole
     assert again.accuracy() == asker.accuracy() != resumed(whole, 24).accuracy()
 
 
-def test_undo_of_any_depth_restores_all(whole):
-    asker = resumed(whole, 22)
-    asked = answer_all(asker, 8)
-    for question in reversed(asked):
-        undone = asker.undo()
-        assert Question(undone.left, undone.choices, undone.kind, undone.number, undone.rank) == question
-        assert asker.next() == question
-    assert answer_all(asker, 8) == asked == whole[1][22:]
-
-
 def test_preparing_changes_nothing_and_threads_may_do_it(whole):
     asker = resumed(whole, 10)
     with ThreadPoolExecutor(3) as pool:
@@ -291,14 +281,14 @@ def test_the_generator_that_all_programs_share_is_left_alone():
 
 @pytest.fixture
 def iris(matcher):
-    """An Asker after 25 right match answers, the classes and the oracle."""
+    """An Asker after 25 right match answers."""
     rows, y = load_iris(return_X_y=True)
-    oracle = matcher(y)
-    return ask(rows, oracle, 25, n_classes="auto", random_state=0), y, oracle
+    return ask(rows, matcher(y), 25, n_classes="auto", random_state=0)
 
 
 def test_match_answers_are_positions_in_the_choices(iris):
-    asker, y, _ = iris
+    asker = iris
+    y = load_iris().target
     question = asker.next()
     assert len(question.choices) == 3
     assert sorted(y[list(question.choices)]) == [0, 1, 2]
@@ -314,7 +304,7 @@ def test_match_answers_are_positions_in_the_choices(iris):
 
 
 def test_classes_are_merged_and_split_by_changing_answers(iris):
-    asker, _, _ = iris
+    asker = iris
     a, b, c = (one.examples[0] for one in asker.classes())
     before = asker.answers
     label = dict(asker._now.classes.label)
@@ -342,23 +332,6 @@ def test_classes_are_merged_and_split_by_changing_answers(iris):
     assert asker._now.classes.label[members[1]] == asker._now.classes.label[members[2]] not in label.values()
     with pytest.raises(InputError, match="No answer put point 149 into a class"):
         asker.merge(a, 149)
-
-
-def test_another_example_of_a_class_is_shown_and_is_what_is_compared_with(iris):
-    asker, y, oracle = iris
-    question = asker.next()
-    seen = [question]
-    for _ in range(4):
-        seen.append(asker.another_example(seen[-1], 1))
-    assert len({one.choices[1] for one in seen}) > 2
-    assert {y[one.choices[1]] for one in seen} == {y[question.choices[1]]}
-    assert {(one.left, one.choices[::2], one.number) for one in seen} == {
-        (question.left, question.choices[::2], question.number)
-    }
-    assert asker.next() == seen[-1]
-    asker.tell(seen[-1], oracle(seen[-1].left, seen[-1].choices))
-    assert asker.given[-1].choices == seen[-1].choices
-    assert asker.next() != seen[-1]
 
 
 def test_classes_can_begin_with_examples():

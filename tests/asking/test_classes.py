@@ -14,15 +14,6 @@ def one(a, b, sign, kind="linked"):
     return Answer(a, (b,), 0 if sign > 0 else "none", kind=kind)
 
 
-def records_of(answers, kind="linked"):
-    """Pairs with a sign, or match answers with choices and what was said."""
-    return [Answer(*answer) if isinstance(answer[1], tuple) else one(*answer, kind) for answer in answers]
-
-
-def true_answers(ends, y):
-    return [(a, b, 1 if y[a] == y[b] else -1) for a, b in ends]
-
-
 def partition(label):
     groups = {}
     for point, number in label.items():
@@ -37,9 +28,9 @@ def test_two_classes_are_the_sides_of_the_graph(seed):
     y = rng.integers(0, 2, 12)
     ends = [(k, int(rng.integers(0, k))) for k in range(1, 12)]
     ends = [ends[k] for k in rng.permutation(11)]
-    answers = true_answers(ends, y)
-    sides = AnswerGraph.from_answers(ends, [a for *_, a in answers], n_points=12).sides
-    label = read_classes(records_of(answers), 2).label
+    signs = [1 if y[a] == y[b] else -1 for a, b in ends]
+    sides = AnswerGraph.from_answers(ends, signs, n_points=12).sides
+    label = read_classes([one(*pair, sign) for pair, sign in zip(ends, signs, strict=True)], 2).label
     assert len(label) == 12
     for i, j in itertools.combinations(range(12), 2):
         assert (label[i] == label[j]) == (sides[i] == sides[j])
@@ -68,18 +59,15 @@ def test_two_classes_are_the_sides_of_the_graph(seed):
     ],
 )
 def test_what_follows_from_answers(answers, limit, classes, excluded):
-    found = read_classes(records_of(answers), limit)
+    """Of pairs with a sign, or of choices and what was said."""
+    given = [Answer(*answer) if isinstance(answer[1], tuple) else one(*answer) for answer in answers]
+    found = read_classes(given, limit)
     assert partition(found.label) == classes
     assert found.excluded == excluded
 
 
-def test_examples_open_the_first_classes():
-    found = read_classes([Answer(4, (0, 2), 1), Answer(5, (2, 0), "none")], None, [(0, 1), (2,)])
-    assert partition(found.label) == [[0, 1], [2, 4], [5]]
-
-
 def test_the_majority_of_answers_to_a_question_stands():
-    first = records_of([(0, 1, -1)])
+    first = [one(0, 1, -1)]
     again = [one(1, 0, 1, "repeat"), one(0, 1, 1, "doubtful")]
     assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
     assert read_classes(first + again, 2).label == {0: 0, 1: 0}

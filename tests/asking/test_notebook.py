@@ -148,9 +148,7 @@ def test_pictures(asker, shape, kind):
     assert data == encode_png(np.rint(pixels).astype(np.uint8))
     with pytest.raises(InputError, match="shape"):
         QuestionCell(asker, np.zeros((60, 5, 4, 2)))
-
-
-def test_things_that_show_themselves(asker):
+    # What shows itself.
     drawn = SimpleNamespace(_repr_png_=lambda: b"\x89PNG")
     (part,) = question(QuestionCell(asker, lambda row: drawn))["right"]["parts"]
     assert part["src"].endswith(base64.b64encode(b"\x89PNG").decode())

@@ -117,7 +117,6 @@ def test_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, ope
     page.reload()
     page.locator("nav a", has_text="Ask").click()
     playwright.expect(page.locator("#n-answers")).to_have_text("12 answers", timeout=PATIENCE_MS)
-    assert len(pair(page)) == 2
     server.kill()
     page.keyboard.press("s")
     playwright.expect(page.locator("#status")).to_contain_text("Not saved yet", timeout=PATIENCE_MS)
@@ -129,34 +128,11 @@ def test_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, ope
     assert words(log) == [*expected[:12], "different"]
 
 
-def test_two_people_in_two_windows(start_server, open_page, log):
-    server = start_server("--demo", "--classes", "2", "-o", log, "--seed", "2")
-    windows = {}
-    for name in ("ann", "bob"):
-        page = open_page(server.address)
-        page.get_by_label("You are").fill(name)
-        page.get_by_role("button", name="Set").click()
-        playwright.expect(page.locator("#ask-title")).to_be_focused(timeout=PATIENCE_MS)
-        windows[name] = page
-    for k in range(3):
-        for turn, (name, page) in enumerate(windows.items()):
-            press(page, "s" if name == "ann" else "d", f"Answer {2 * k + turn + 1} saved")
-    press(windows["ann"], "z", "Taken back")
-    found = [(one.annotator, one.word) for one in read_log(log).answers.values()]
-    assert sorted(found) == [("ann", "same")] * 2 + [("bob", "different")] * 3
-    page = windows["bob"]
-    page.locator("nav a", has_text="People").click()
-    playwright.expect(page.locator("#agreement")).to_contain_text("ann", timeout=PATIENCE_MS)
-    assert page.locator("#agreement tbody tr").first.inner_text().split()[:2] == ["ann", "2"]
-    page.locator("nav a", has_text="History").click()
-    playwright.expect(page.locator("#list tbody tr")).to_have_count(5, timeout=PATIENCE_MS)
-    assert page.locator("#list select").count() == 3
-
-
 def test_private_answers_a_log_that_is_gone_and_keys_that_are_no_answers(start_server, open_page, log):
     page = open_page(start_server("--demo", "--classes", "2", "--private", "0.5", "-o", log).address)
     page.get_by_label("You are").press_sequentially("sduz")
-    page.get_by_role("button", name="Set").focus()
+    page.get_by_role("button", name="Set").click()
+    playwright.expect(page.locator("#ask-title")).to_be_focused(timeout=PATIENCE_MS)
     page.keyboard.press("Control+s")
     page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 's', repeat: true, bubbles: true}))")
     press(page, "p", "Paused")
@@ -173,7 +149,7 @@ def test_private_answers_a_log_that_is_gone_and_keys_that_are_no_answers(start_s
     press(page, "s", "was moved or removed")
     log.with_suffix(".away").rename(log)
     press(page, "s", "Answer 2 saved.")
-    assert len(words(log)) == 2
+    assert [one.annotator for one in read_log(log).answers.values()] == ["sduz"] * 2
 
 
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -313,7 +289,7 @@ def kind_of(text):
 
 
 def test_match_questions_by_keyboard_with_names_a_search_and_a_menu(start_server, open_page, log, many_classes):
-    """Fourteen classes: a number answers, beyond twelve one searches; nothing is lost by a kill."""
+    """Fourteen classes: a number answers, beyond twelve one searches."""
     source = axe()
     options = ("--classes", "auto", "--text", "note", "--columns", "a,b,c", "--seed", "2", "--annotator", "ann")
     seeds = ("--seeds", many_classes / "seeds.csv", "--class-names", "kind13,other")
@@ -359,8 +335,6 @@ def test_match_questions_by_keyboard_with_names_a_search_and_a_menu(start_server
     page.keyboard.press("Enter")
     playwright.expect(page.locator("#status")).to_contain_text("The class is named renamed", timeout=PATIENCE_MS)
     assert {"renamed", name} & set(page.locator(".choice .pick span").all_inner_texts()) == {"renamed"}
-    server.kill()
-    server = start_server(many_classes / "many.csv", "-o", log, *options, *seeds)
     page = open_page(server.address, viewport={"width": 390, "height": 800}, color_scheme="dark")
     playwright.expect(page.locator("#status")).to_contain_text(f"{n} answers so far")
     look_at(page, "ask", source, "#n-answers")

@@ -230,7 +230,10 @@ def test_match_questions_with_classes_merged_and_split_are_gone_on_with(open_ses
         session.answer("ann", token, like[0] if like else "none")
     token, question = session.question("ann")
     other = session.example("ann", token, 0)
-    renewed, _ = session.question("ann")
+    assert (other.left, other.choices[1:], other.number) == (question.left, question.choices[1:], question.number)
+    assert other.choices[0] % 3 == question.choices[0] % 3 != other.choices[1] % 3
+    renewed, shown = session.question("ann")
+    assert shown == other != question
     assert session.example("ann", token, 0) is session.answer("ann", token, 0) is None
     written = session.answer("ann", renewed, 0)
     assert written.choices == tuple(session.ids[row] for row in other.choices)

@@ -110,10 +110,9 @@ class Flips:
         if self.epsilon is None or not answer.sign:
             return answer
         self._refuse_second_look(_flip(answer))
-        answer = answer._replace(epsilon=self.epsilon)
-        if not self._is_flipped(_flip(answer)):
-            return answer
-        return answer._replace(said=0 if answer.said == "none" else "none")
+        other = 0 if answer.said == "none" else "none"
+        said = other if self._is_flipped(_flip(answer)) else answer.said
+        return answer._replace(said=said, epsilon=self.epsilon)
 
     def remember(self, answer: RowAnswer) -> None:
         """Take down that an answer was stored."""

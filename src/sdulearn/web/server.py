@@ -20,18 +20,14 @@ LANGUAGES = ("de", "en", "es", "fr", "it")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def new_key() -> str:
-    """A key that nobody can guess."""
-    return secrets.token_urlsafe(18)
-
-
 def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve a page until interrupted; ``ready`` gets its address."""
     uvicorn = require("uvicorn", "ask")
     from sdulearn.web.app import make_app
     from sdulearn.web.security import MAX_CONNECTIONS, PageConnection
 
-    key = new_key()
+    # Nobody can guess it.
+    key = secrets.token_urlsafe(18)
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             make_app(page, key, host),
@@ -59,18 +55,13 @@ def page_address(host: str, port: int, key: str) -> str:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    both = host == "::" and socket.has_dualstack_ipv6()
     try:
-        # A port that a server just left is free.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(128)
+        return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
-        listener.close()
         raise InputError(
             f"Cannot listen on {host}, port {port}: {error.strerror or error}. Give another `port`, or none."
         ) from None
-    return listener
 
 
 def is_loopback(host: str) -> bool:

@@ -266,23 +266,21 @@ class Session:
 
     def agreement(self) -> dict[str, list[dict[str, Any]]]:
         """What everybody did, their error rates, and how far each two of them agree."""
-        given = self.history()
-        n_answers = Counter(one.annotator for one in given)
-        n_unsure = Counter(one.annotator for one in given if not one.sign)
-        said: dict[str, dict[tuple[str, ...], str | None]] = {name: {} for name in sorted(n_answers)}
-        for one in given[::-1]:
-            if one.sign:
-                said[one.annotator][one.asked] = one.picked if len(one.choices) > 1 else one.word
+        given = self.history()[::-1]
+        people: list[dict[str, Any]] = []
+        said: dict[str, dict[tuple[str, ...], str | None]] = {}
+        for name in sorted({one.annotator for one in given}):
+            own = [one for one in given if one.annotator == name]
+            sure = [one for one in own if one.sign]
+            said[name] = {one.asked: one.picked if len(one.choices) > 1 else one.word for one in sure}
+            error = self.asker.error_rate(name) if self.epsilon is None else None
+            counts = {"n_answers": len(own), "n_unsure": len(own) - len(sure)}
+            people.append({"name": name, **counts, "error_rate": error})
         couples = []
         for first, second in combinations(said, 2):
             if both := said[first].keys() & said[second].keys():
                 n_agreed = len(said[first].items() & said[second].items())
                 couples.append({"first": first, "second": second, "n_both": len(both), "n_agreed": n_agreed})
-        people = []
-        for name in said:
-            error = self.asker.error_rate(name) if self.epsilon is None else None
-            counts = {"n_answers": n_answers[name], "n_unsure": n_unsure[name]}
-            people.append({"name": name, **counts, "error_rate": error})
         return {"people": people, "couples": couples}
 
     def label(self, names: dict[str, str], annotator: str) -> None:
