@@ -1,7 +1,5 @@
 """The likelihood of answers with K classes: enumeration, derivatives, invariance, starts."""
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -61,7 +59,7 @@ def test_edges_that_contradict_the_model_keep_their_digits():
 def problem_of(X, graph, n_classes, error=0.0, pull=None):
     codes = np.where(graph.degree > 0, 1, 0)
     data = TrainingData(X, graph, codes, graph.point_weights)
-    return ClassProblem(data, AnswerModel.given(error, data.graph), n_classes, pull)
+    return ClassProblem(data, data.graph, AnswerModel.given(error, data.graph), n_classes, 0.0, pull)
 
 
 def random_problem(n_points=12, n_answers=16, error=0.1, labels=True, pull=True):
@@ -121,12 +119,12 @@ def test_twenty_random_restarts_find_nothing_better(load):
     X, y = load(return_X_y=True)
     graph = AnswerGraph.from_answers(*random_answers(y, 120, 0), n_points=len(X))
     problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), graph, 3)
-    alpha = 0.01 * problem.largest_alpha(0)
-    start = follow_path(problem, [3 * alpha, alpha], 0)[-1]
-    found, _ = solve_classes(problem, (alpha, 0), [start], 1e-3, 200)[0]
+    alpha = 0.01 * problem.largest_alpha
+    start = follow_path(problem, [3 * alpha, alpha])[-1]
+    found, _ = solve_classes(problem, [alpha], [start], 1e-3, 200)[0]
     starts = np.random.default_rng(0).normal(size=(20, X.shape[1] + 1, 3))
-    restarts = solve_classes(problem, (alpha, 0), starts, 1e-3, 200)
-    assert found < restarts[0][0] + 1e-3
+    restarts = solve_classes(problem, [alpha] * 20, starts, 1e-3, 200)
+    assert found < min(value for value, _ in restarts) + 1e-3
 
 
 def test_held_out_classes_are_probabilities_of_which_three_tenths_are_blind():
@@ -155,31 +153,15 @@ def test_pair_moment_estimates_the_spread_of_class_means():
     assert V @ problem.pair_moment @ V.T == pytest.approx(expected, abs=0.2)
 
 
-def test_starts_find_classes_along_directions_of_little_variance():
-    rng = np.random.default_rng(0)
-    y = np.arange(300) % 3
-    centres = np.array([[1.0, 0], [-1, 1], [0, -1]])
-    X = np.hstack([centres[y] + 0.2 * rng.normal(size=(300, 2)), 2.5 * rng.normal(size=(300, 3))])
-    problem = problem_of(X, AnswerGraph.from_answers(*random_answers(y, 400, 0), n_points=300), 3)
-    truth = y[problem.data.graph.points]
-    agree = []
-    for W in problem.starts:
-        found = np.argmax(problem.data.known @ W[:-1] + W[-1], axis=1)
-        agree.append(max(np.mean(np.array(names)[found] == truth) for names in permutations(range(3))))
-    # Two seeds and two scales in each of three spaces; in the last, of the rows as they are, other columns hide them.
-    assert min(agree[:8]) > 0.95
-    assert max(agree[8:12]) < 0.7
-
-
 def test_largest_alpha_is_where_the_model_leaves_equal_chances():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 200)
     X = rng.normal(size=(600, 2)) + 2 * np.array([[1.0, 0], [-1, 1], [0, -1]])[y]
     ends = rng.permutation(600).reshape(-1, 2)
     problem = problem_of(X, AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]]), 3)
-    alpha = problem.largest_alpha(0)
+    alpha = problem.largest_alpha
     start = 0.01 * rng.normal(size=(3, 3))
-    _, above = solve_classes(problem, (2 * alpha, 0), [start], 1e-8, 500)[0]
-    _, below = solve_classes(problem, (alpha / 2, 0), [start], 1e-8, 500)[0]
+    _, above = solve_classes(problem, [2 * alpha], [start], 1e-8, 500)[0]
+    _, below = solve_classes(problem, [alpha / 2], [start], 1e-8, 500)[0]
     assert np.abs(above[:-1]).max() < 1e-2
     assert np.abs(below[:-1]).max() > 0.1

@@ -9,14 +9,7 @@ from scipy.special import expit
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
 from sdulearn.joint.data import TrainingData
-from sdulearn.joint.likelihood import (
-    FoldLikelihood,
-    LoosePairs,
-    PriorPull,
-    TwoClassLikelihood,
-    chain_information,
-    soft_sides,
-)
+from sdulearn.joint.likelihood import FoldLikelihood, LoosePairs, TwoClassLikelihood
 from sdulearn.joint.path import PointProblem
 from tests.reference import enumerated
 
@@ -141,36 +134,11 @@ def test_the_hessian_of_pairs_and_sides_is_exact_and_with_messages_larger(kind, 
         assert np.linalg.eigvalsh(above).max() > 0.01
 
 
-def test_the_pull_is_a_divergence_of_shares():
-    pull = PriorPull(np.array([0.2, 0.3, 0.5]), 2.0)
-    mean = np.array([[0.3], [0.3], [0.4]])
-    value, first, second = pull.derivatives(mean)
-    assert value[0] == pytest.approx(2 * (0.2 * np.log(0.2 / 0.3) + 0.5 * np.log(0.5 / 0.4)))
-    np.testing.assert_allclose(first, -2 * pull.shares[:, None] / mean)
-    np.testing.assert_allclose(second, 2 * pull.shares[:, None] / mean**2)
-    two = PriorPull.of(0.7, 3.0, 1)
-    for m in (0.2, 0.7):
-        value, first, second = (float(x) for x in two.of_two(np.array(2 * m - 1)))
-        assert value == pytest.approx(3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m))), abs=1e-12)
-        assert first == pytest.approx(3 * (0.3 / (1 - m) - 0.7 / m), abs=1e-12)
-        assert second == pytest.approx(3 * (0.3 / (1 - m) ** 2 + 0.7 / m**2))
-    assert PriorPull.of(None, 3.0, 1) is PriorPull.of(0.7, 0.0, 1) is PriorPull.of(0.7, 3.0, 0) is None
-
-
 def test_wrong_answers_say_less_and_the_pull_keeps_its_balance():
     """By the squared correlation of a side with the one it hangs on: (1 - 2 e)^2 for a pair."""
     assert wrong_pairs(0.0).pull.strength == pytest.approx(3)
     assert wrong_pairs(0.1).pull.strength == pytest.approx(3 * 0.8**2)
     assert make_problem(0.0).pull.strength == pytest.approx(3)
-
-
-def test_sides_and_classes():
-    graph = AnswerGraph.from_answers([(0, 1), (2, 3), (3, 4)], [-1, 1, -1], labels=[0, 0, 0, -1, 0, 1])
-    assert likelihood_of(graph).side.tolist() == [1, -1, -1, -1, 1, 1]
-    assert soft_sides(graph, AnswerModel.given(0.0, graph)).tolist() == [1, -1, -1, -1, 1, 1]
-    # An answer of rate 0.1 is right with a correlation of 0.8.
-    np.testing.assert_allclose(soft_sides(graph, AnswerModel.given(0.1, graph))[:2], [1, -0.8])
-    np.testing.assert_allclose(likelihood_of(graph, 0.1).side, soft_sides(graph, AnswerModel.given(0.1, graph)))
 
 
 @pytest.mark.parametrize(
@@ -216,12 +184,11 @@ def test_information_of_a_pair_and_of_labels():
 
     expected = fisher(A, z, same)
     for answer in (True, False):
-        J = LoosePairs.of_answers(np.array([answer])).information(A, z)
+        J = likelihood_of(AnswerGraph.from_answers([(0, 1)], [answer])).information(A, z)
         np.testing.assert_allclose(J.T @ J, expected, rtol=1e-6)
-        J = chain_information(A, z, np.array([1, 1 if answer else -1]), np.array([0, 0]), np.array([False]))
-        np.testing.assert_allclose(J.T @ J, expected, rtol=1e-6)
-    J = chain_information(A, z, np.array([1, 1]), np.array([0, 0]), np.array([True]))
-    np.testing.assert_allclose(J.T @ J, A.T @ ((expit(z) * expit(-z))[:, None] * A), rtol=1e-12)
+    # An answer and a label, one half each.
+    J = likelihood_of(AnswerGraph.from_answers([(0, 1)], [True], labels=[1, 0])).information(A, z)
+    np.testing.assert_allclose(2 * J.T @ J, A.T @ ((expit(z) * expit(-z))[:, None] * A), rtol=1e-12)
 
 
 def test_information_that_wrong_answers_leave():

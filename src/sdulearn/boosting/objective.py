@@ -93,11 +93,9 @@ def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, A
 def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:
     """The pull of a prior, P(y = +1) or the shares of K classes; None where it, or an unlabeled point, is missing."""
     points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
-    if prior is None or not strength or not len(points):
-        return None
-    shares = np.array([1 - prior, prior]) if isinstance(prior, float) else np.asarray(prior, dtype=np.float64)
     weight = graph.point_weights[points]
-    return points, weight / weight.sum(), PriorPull(shares, strength)
+    pull = PriorPull.of(prior, strength, len(points))
+    return None if pull is None else (points, weight / weight.sum(), pull)
 
 
 class PairObjective:

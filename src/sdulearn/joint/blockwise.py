@@ -78,10 +78,7 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
 
 
 class Survey(Sums):
-    """The first pass: weighted sum of the rows, number and weight of the pairs and of the unlabeled rows.
-
-    A row of weight 0 is not there, and is not counted; to the sums of all passes it adds nothing.
-    """
+    """The first pass: sum of the rows, number and weight of pairs and of unlabeled rows."""
 
     def __add__(self, other: Sums) -> Survey:
         check_width(len(other["total"]), len(self["total"]))

@@ -35,8 +35,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigh, svd
@@ -47,14 +47,12 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.answers.graph import AnswerGraph, connect, different_groups, restrict, sum_matrix
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
 from sdulearn.joint.data import PriorPull, TrainingData, axis_penalty, bordered_sum
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Codes, Indices, Mask
-
-if TYPE_CHECKING:
-    from sdulearn.answers.answer_model import AnswerModel
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
@@ -235,36 +233,30 @@ def _n_independent(factors: FactorGraph, weight: Array) -> float:
     return float(weight @ (ties + potentials + known) + weight[factors.ends[:, 0]].sum())
 
 
+@dataclass(eq=False)
 class ClassProblem:
     """Points in memory with K classes, and what is known of them."""
 
-    def __init__(
-        self,
-        data: TrainingData,
-        answer_model: AnswerModel,
-        n_classes: int,
-        pull: PriorPull | None = None,
-        graph: AnswerGraph | None = None,
-        composite: bool = False,
-    ) -> None:
-        self.data = data
-        self.answer_model = answer_model
-        self.n_classes = n_classes
-        self.pull = pull
-        # All answers and labels, or those that a fold knows.
-        self.graph = data.graph if graph is None else graph
-        self.weight = data.weight[data.graph.component]
-        # Whether all edges are taken one by one, those of trees too.
-        self.composite = composite
+    data: TrainingData
+    graph: AnswerGraph  # all answers and labels, or those that a fold knows
+    answer_model: AnswerModel
+    n_classes: int
+    power: float  # of the covariance, in the penalty
+    pull: PriorPull | None = None
+    composite: bool = False  # whether all edges are taken one by one, those of trees too
 
-    def with_classes(self, n_classes: int, composite: bool = False) -> ClassProblem:
-        """The same with another number of classes."""
-        return ClassProblem(self.data, self.answer_model, n_classes, self.pull, composite=composite)
+    @cached_property
+    def weight(self) -> Array:
+        """(n_known,), weights of the points."""
+        return self.data.weight[self.data.graph.component]
 
-    def restricted(self, answers: Mask, labels: Mask) -> ClassProblem:
-        """The same points with some of the answers (n_answers,) and some of the labels (n_known,)."""
-        graph = restrict(self.graph, answers, labels)
-        return ClassProblem(self.data, self.answer_model, self.n_classes, self.pull, graph, self.composite)
+    def restricted(self, shown: Mask) -> ClassProblem:
+        """The same points with the labels of some (n_known,) and the answers about these alone."""
+        return replace(self, graph=leave_out(self.graph, ~shown))
+
+    def penalties(self, alphas: Sequence[float]) -> Array:
+        """One column (r,) for each alpha."""
+        return np.column_stack([axis_penalty(self.data.axes.variance, alpha, self.power) for alpha in alphas])
 
     @cached_property
     def likelihood(self) -> SoftmaxLikelihood:
@@ -293,10 +285,7 @@ class ClassProblem:
         return evaluate
 
     def value_and_gradient(self, W: Array, exact: bool = False, light: bool = False) -> tuple[Array, Array]:
-        """Equation (4) without its penalty, of B problems: ``W`` is (r + 1, K) in each column.
-
-        Exact is by propagation round cycles, where there are :attr:`cycles`, and of one problem; light is in float32.
-        """
+        """Equation (4) without its penalty; exact round :attr:`cycles`, or light in float32."""
         A, unit = self.data.light if light else (self.data.A, np.ones((1, 1)))
         V = (unit[:, :, None] * W.reshape(-1, self.n_classes, W.shape[1])).astype(A.dtype)
         n_known = len(self.data.known)
@@ -328,13 +317,12 @@ class ClassProblem:
         intercept = np.full((1, pen.shape[1]), 0.25 / K)
         return 1 / np.repeat(np.vstack([0.15 * self.data.axes.variance[:, None] / K + pen, intercept]), K, axis=0)
 
-    def largest_alpha(self, covariance_power: float) -> float:
-        """The penalty above which equal chances for all classes are a minimum, about.
-
-        At equal chances -log P is, to second order in the logits z less their mean over classes,
-        ``-z.z' / K`` for a "same" answer and ``z.z' / (K (K - 1))`` for a "different" one.
-        """
-        scale = 1 / np.sqrt(axis_penalty(self.data.axes.variance, 1.0, covariance_power))
+    @cached_property
+    def largest_alpha(self) -> float:
+        """The penalty above which equal chances for all classes are a minimum, about."""
+        # At equal chances -log P is, to second order in the logits z less their mean over classes,
+        # -z.z' / K for a "same" answer and z.z' / (K (K - 1)) for a "different" one.
+        scale = 1 / np.sqrt(self.penalties([1.0])[:, 0])
         top = float(eigh(scale[:, None] * self.pair_moment * scale, eigvals_only=True)[-1])
         n = self.likelihood.n_answers
         if self.likelihood.by_answers is not None:
@@ -386,17 +374,17 @@ class ClassProblem:
         if self.pull is None or self.graph.labels.any():
             return starts
         by_share = np.argsort(np.argsort(-self.pull.shares, kind="stable"))
-        return [W[:, np.argsort(-self._sizes(W), kind="stable")[by_share]] for W in starts]
+        ordered = []
+        for W in starts:
+            nearest = np.argmax(self.data.unlabeled @ W[:-1] + W[-1], axis=1)
+            size = np.bincount(nearest, weights=self.data.share, minlength=self.n_classes)
+            ordered.append(W[:, np.argsort(-size, kind="stable")[by_share]])
+        return ordered
 
     @cached_property
     def group_starts(self) -> list[Array]:
         """Starts that groups of answers alone give, where they are as many as classes and shares are not given."""
         return [] if self.pull is not None else self._different_starts()
-
-    def _sizes(self, W: Array) -> Array:
-        """Share of the unlabeled points that are nearest to each class."""
-        nearest = np.argmax(self.data.unlabeled @ W[:-1] + W[-1], axis=1)
-        return np.bincount(nearest, weights=self.data.share, minlength=self.n_classes).astype(np.float64)
 
     def _spaces(self) -> Iterator[Array]:
         """Maps from the axes to the spaces in which k-means looks for clusters."""

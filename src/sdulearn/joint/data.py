@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
@@ -54,10 +55,7 @@ class Axes:
 
     @classmethod
     def from_moments(cls, mean: Array, covariance: Array, design: Design | None = None) -> Axes:
-        """Axes of rows with this mean and covariance.
-
-        Directions without variance are dropped: w is 0 there.
-        """
+        """Axes of rows with this mean and covariance, but for directions without variance."""
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         level = np.abs(mean) + (0.0 if design is None else design.level)
         deviation[deviation <= CONSTANT * level] = 0.0
@@ -102,11 +100,9 @@ class Axes:
 
 
 def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
-    """Principal axes and their variances where columns have units of different sizes.
-
-    The eigenvalues of the covariance round like the largest. A root of the covariance, from one of the correlations,
-    rounds like the largest deviation, not like its square.
-    """
+    """Principal axes and their variances where columns have units of different sizes."""
+    # Eigenvalues of the covariance round like the largest. A root of it, from one of the correlations,
+    # rounds like the largest deviation, not like its square.
     varies = np.flatnonzero(deviation)
     unit = deviation[varies]
     values, U = eigh(covariance[np.ix_(varies, varies)] / np.outer(unit, unit))
@@ -119,11 +115,7 @@ def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
 
 
 class TrainingData:
-    """Points in their axes, each once: where the rows of a point differ, it is their mean, by weight.
-
-    Rows are validated, all of positive weight, and ``graph`` was made of them. With ``pairs_first`` points of loose
-    pairs come first, all first ends before all second ends: two classes then take them as slices.
-    """
+    """Points in their axes, each once: the mean of its rows, by weight."""
 
     def __init__(self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, pairs_first: bool = False) -> None:
         # Principal axes of all points, each by the mean weight of its rows.
@@ -133,6 +125,7 @@ class TrainingData:
         rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
         known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
         if pairs_first:
+            # All first ends before all second ends: two classes take them as slices.
             loose = loose_pairs(graph)[graph.component[known]]
             paired = known[loose]
             ends = paired[np.argsort(graph.component[paired], kind="stable")].reshape(-1, 2)
@@ -226,11 +219,13 @@ class PriorPull(NamedTuple):
     strength: float
 
     @classmethod
-    def of(cls, prior: float | None, strength: float, n_unlabeled: int) -> PriorPull | None:
-        """Of two classes; None where there is no such term: no prior, no strength, or no unlabeled rows."""
+    def of(cls, prior: float | ArrayLike | None, strength: float, n_unlabeled: int) -> PriorPull | None:
+        """Of P(y = +1) or class shares; None without a prior, a strength or unlabeled rows."""
         if prior is None or not strength or not n_unlabeled:
             return None
-        return cls(np.array([1 - prior, prior]), strength)
+        p = np.asarray(prior, dtype=np.float64)
+        shares = p if p.ndim else np.stack([1 - p, p])
+        return cls(shares / shares.sum(), strength)
 
     def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
         """Value (B,) and the first two derivatives in each share of the mean (n_classes, B)."""
@@ -252,21 +247,19 @@ def bordered_sum(A: Rows, G: Array) -> Array:
 
 
 class Moments:
-    """What starts and penalties of two classes need, by sums with any weights.
-
-    "joint" (r + 1, r + 1) is the sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs of points, "ends"
-    (r + 1, 1) that of ``omega [x + x', 2]``, and "named" the direction from the labelled points of class -1 to those of
-    class +1, if any.
-    """
+    """What starts and penalties of two classes need, by sums with any weights."""
 
     def __init__(
         self, variance: Array, joint: Array, ends: Array, prior: float | None, named: Array | None = None
     ) -> None:
         unit = 2 / max(float(ends[-1, 0]), 1e-300)
         self.variance = variance
+        # (r + 1, r + 1), the sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs.
         self.joint = unit * joint
+        # (r + 1, 1), that of ``omega [x + x', 2]``.
         self.ends = unit * ends
         self.prior = prior
+        # The direction from the labelled points of class -1 to those of class +1, if any.
         self.named = named
         typical = float(variance.mean())
         if typical > _UNEVEN * np.median(variance):
@@ -285,19 +278,13 @@ class Moments:
         return np.vstack([1 / (0.15 * self.variance[:, None] + pen), intercept])
 
     def largest_alpha(self, covariance_power: float) -> float:
-        """The alpha above which, at prior 1/2, w = 0 is a minimum.
-
-        It is the top eigenvalue of minus the Hessian of the loss at 0.
-        """
+        """The alpha above which, at prior 1/2, w = 0 is a minimum, by the Hessian there."""
         top, _ = self._top_moment(1 / np.sqrt(axis_penalty(self.variance, 1.0, covariance_power)))
         return max(top / 4, 1e-6)
 
     def starts(self, init: str = "auto") -> list[Array]:
-        """The top eigenvector of the whitened pair moment; unless ``init`` is "moment", also the SD solution, up to
-        scale, where there is a prior, and the direction of the labels, if any. The first follows their sign.
-
-        ``E[s x x'^T] = mu mu^T`` with ``mu = E[y x]``, so the first needs no prior.
-        """
+        """The top eigenvector of the whitened pair moment and, unless ``init`` is "moment", others."""
+        # E[s x x'^T] = mu mu^T with mu = E[y x], so it needs no prior.
         root = np.sqrt(self._shrunk)
         moment = self._unit(self._top_moment(1 / root)[1] / root)
         # An eigenvector's sign is free; this one is the same for the same rows, however they are laid out.
@@ -310,7 +297,7 @@ class Moments:
             # tells the two signs apart.
             others = [-moment]
         elif self.prior is not None:
-            # sum omega (s - mean s) (x + x')
+            # The SD solution, up to scale: sum omega (s - mean s) (x + x')
             marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk)
             # The mean of similar pairs is nearer to that of the larger class, which is +1 unless the
             # prior says otherwise.
@@ -318,6 +305,7 @@ class Moments:
             moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
             others = [marginal]
         if self.named is not None:
+            # The direction of the labels.
             moment *= np.copysign(1.0, moment @ self.named)
             others.insert(0, self._unit(self.named / self._shrunk))
         return [np.append(w, b) for w in ([moment] if init == "moment" else [moment, *others])]

@@ -99,6 +99,13 @@ class PairLogisticBase(LinearClassifier):
     tol: float
     max_iter: int
 
+    def _training_data(self, X: Rows, pairs: Pairs, weight: Array | None, pairs_first: bool = False) -> TrainingData:
+        """Points of checked rows, with a warning where the columns have different scales."""
+        weight = np.ones(len(pairs)) if weight is None else weight
+        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
+        graph = AnswerGraph.from_y(pairs, weight)
+        return TrainingData(X, graph, pairs.codes, weight, pairs_first)
+
     def _lay_out(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PointProblem, PriorEstimate, AnswerModel]:
         """Checked rows as a problem, and the prior and the answer model as reported."""
         if not isinstance(self.prior, Real | None):
@@ -111,28 +118,26 @@ class PairLogisticBase(LinearClassifier):
                 "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
                 "`n_classes`, or leave `answer_table='auto'`."
             )
-        weight = np.ones(len(pairs)) if weight is None else weight
-        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        data = TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, pairs_first=True)
+        data = self._training_data(X, pairs, weight, pairs_first=True)
         model = self._answer_model(X, pairs, data)
         likelihood = TwoClassLikelihood(data.graph, model, data.weight)
-        strength = float(self.prior_strength)
-        estimate, prior = self._resolve_prior(pairs, weight, data.graph, likelihood)
+        estimate, prior = self._resolve_prior(pairs, weight, likelihood)
         if self.prior is None and prior is not None and likelihood.labelled.any():
             # Labels tell where the boundary is, and an estimated prior pulls nothing beside them.
             problem = PointProblem(data, likelihood, None, 0.0)
             alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
             share, _ = problem.positive_share(descend(problem, alpha, 1.0))
             return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
-        if self.prior is None and not likelihood.is_certain:
-            # Answers that may be wrong tell little of it.
-            strength = 0.0
+        # Answers that may be wrong tell little of it.
+        pulls = self.prior is not None or likelihood.is_certain
+        strength = float(self.prior_strength) if pulls else 0.0
         return PointProblem(data, likelihood, prior, strength), estimate, model
 
     def _resolve_prior(
-        self, pairs: Pairs, weight: Array, graph: AnswerGraph, likelihood: TwoClassLikelihood
+        self, pairs: Pairs, weight: Array | None, likelihood: TwoClassLikelihood
     ) -> tuple[PriorEstimate, float | None]:
-        """See :func:`~sdulearn.prior.resolve_prior`, and what is to be said of answers of one kind."""
+        """See :func:`~sdulearn.prior.resolve_prior`, with warnings of answers of one kind."""
+        graph = likelihood.graph
         counts = answer_counts(pairs, weight)
         majority = MAJORITY[self.orientation]
         if likelihood.is_loose and likelihood.is_certain:
@@ -176,15 +181,15 @@ class PairLogisticBase(LinearClassifier):
             found = AnswerModel.estimate(data.graph, logits=_held_out_logits(data, found, known))
         return found
 
-    def _class_problem(self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int) -> ClassProblem:
+    def _class_problem(self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int, power: float) -> ClassProblem:
         """Checked rows as a problem of K classes."""
-        weight = np.ones(len(pairs)) if weight is None else weight
-        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        data = TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
+        data = self._training_data(X, pairs, weight)
         _check_answers(data.graph, n_classes)
-        pull = self._shares_pull(n_classes, len(data.share))
+        shares = None if self.prior is None else class_shares_given(self.prior, n_classes)
+        pull = PriorPull.of(shares, float(self.prior_strength), len(data.share))
         if self.error_rate == "auto" and is_crowd(data.graph, n_classes):
-            trial = ClassProblem(data, AnswerModel.given(_CROWD_RATE, data.graph), n_classes, pull)
+            model = AnswerModel.given(_CROWD_RATE, data.graph)
+            trial = ClassProblem(data, data.graph, model, n_classes, 0.0, pull)
             parts = fold_parts(number_of_folds(_FOLDS, data.graph.same > 0), X, pairs)
             logits = held_out_classes(trial, data.known_to_folds(parts))
             model = AnswerModel.estimate(data.graph, n_classes, logits, self.answer_table)
@@ -194,15 +199,7 @@ class PairLogisticBase(LinearClassifier):
                 model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
         else:
             model = answer_model_of(self.error_rate, data.graph, n_classes, self.answer_table)
-        return ClassProblem(data, model, n_classes, pull)
-
-    def _shares_pull(self, n_classes: int, n_unlabeled: int) -> PriorPull | None:
-        if self.prior is None:
-            return None
-        shares = class_shares_given(self.prior, n_classes)
-        if not n_unlabeled or not self.prior_strength:
-            return None
-        return PriorPull(shares / shares.sum(), float(self.prior_strength))
+        return ClassProblem(data, data.graph, model, n_classes, power, pull)
 
 
 class PairLogisticRegression(PairLogisticBase):
@@ -293,11 +290,9 @@ class PairLogisticRegression(PairLogisticBase):
     >>> from sdulearn import PairLogisticRegression
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes, X_test, y_test = sample_sdu(
-    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
-    ... )
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
     >>> model = PairLogisticRegression().fit(rows, codes)
-    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
+    >>> bool((model.predict(X) == y).mean() > 0.88)
     True
     """
 
@@ -346,10 +341,10 @@ class PairLogisticRegression(PairLogisticBase):
             v = descend(problem, self.alpha, self.covariance_power, self.init)
             fit = polish(self, problem, v, self.alpha, self.covariance_power, prior)
         else:
-            of_classes = self._class_problem(X, pairs, weight, int(self.n_classes))
+            of_classes = self._class_problem(X, pairs, weight, int(self.n_classes), self.covariance_power)
             _refuse_too_few_classes(of_classes)
             model = of_classes.answer_model
-            fit = fit_classes(of_classes, self, self.alpha, self.covariance_power)
+            fit = fit_classes(of_classes, self, self.alpha)
             _warn_of_empty_classes(X, of_classes, fit)
         return self._accept(replace(fit, fitted={"answer_model_": model}))
 
@@ -411,11 +406,9 @@ class PairLogisticRegressionCV(PairLogisticBase):
     >>> from sdulearn import PairLogisticRegressionCV
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes, X_test, y_test = sample_sdu(
-    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
-    ... )
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
     >>> model = PairLogisticRegressionCV().fit(rows, codes)
-    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
+    >>> bool((model.predict(X) == y).mean() > 0.88)
     True
     """
 
@@ -525,48 +518,44 @@ class PairLogisticRegressionCV(PairLogisticBase):
 
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
         """Fit more than two classes; False where "auto" finds two."""
+        n_classes = _MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         auto = self.n_classes == "auto"
         if auto and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
-        n_classes = self._number_of_classes(pairs, weight)
+        if auto and self.error_rate == "auto":
+            graph = AnswerGraph.from_y(pairs, weight)
+            if is_crowd(graph, 3):
+                n_classes = number_by_answers(graph)[0]
+                auto = n_classes == _MOST_CLASSES
         if n_classes == 2:
             return False
-        auto = auto and n_classes == _MOST_CLASSES
-        problem = self._class_problem(X, pairs, weight, n_classes)
-        known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
         # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
-        power = powers[0]
+        problem = self._class_problem(X, pairs, weight, n_classes, powers[0])
+        known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
         if auto:
-            fit, self.n_classes_interval_ = self._find_number(X, problem, power, known)
+            fit, self.n_classes_interval_ = self._find_number(X, problem, known)
             _warn_of_open_number(problem.graph, fit, self.n_classes_interval_)
         else:
-            _refuse_too_few_classes(problem)
-            fit = choose_and_fit(problem, self, self._class_alphas(problem, power), power, known)
+            fit = self._choose_and_fit(problem, known)
             _warn_of_empty_classes(X, problem, fit)
         if fit is None:
             return False
         self._accept(replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model}))
         return True
 
-    def _find_number(
-        self, X: Rows, problem: ClassProblem, power: float, known: Mask
-    ) -> tuple[Fit | None, tuple[int, int]]:
-        """The model with the number of classes by the held-out likelihood, None where that is two; and its interval.
-
-        A class without rows costs no likelihood and is none, unless answers and labels force it.
-        """
+    def _find_number(self, X: Rows, problem: ClassProblem, known: Mask) -> tuple[Fit | None, tuple[int, int]]:
+        """The model with the likeliest number of classes, None where that is two; and its interval."""
         graph = problem.graph
         fewest = _least_classes(problem)
         if graph.labels.max(initial=0) > 1:
             # Labels 1 and 2 are those of three classes or more.
             fewest = max(fewest, 3)
         most = max(min(_MOST_CLASSES, graph.n_points // 2), fewest)
-        n_classes, low, high = choose_number(problem, fewest, most, power, known)
+        n_classes, low, high = choose_number(problem, fewest, most, known)
         fit = None
         while n_classes > 2:
-            part = problem.with_classes(n_classes)
-            _refuse_too_few_classes(part)
-            fit = choose_and_fit(part, self, self._class_alphas(part, power), power, known)
+            fit = self._choose_and_fit(replace(problem, n_classes=n_classes), known)
+            # A class without rows costs no likelihood and is none, unless answers force it.
             n_used = max(fewest, len(_used(X, fit)))
             if n_used == n_classes:
                 break
@@ -574,16 +563,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
             fit = None
         return fit, (min(low, n_classes), _most_classes(graph, max(high, n_classes)))
 
-    def _number_of_classes(self, pairs: Pairs, weight: Array | None) -> int:
-        """As given, or by the answers of a crowd alone; else the most that are tried."""
-        if self.n_classes != "auto":
-            return int(self.n_classes)
-        graph = AnswerGraph.from_y(pairs, weight)
-        return number_by_answers(graph)[0] if self.error_rate == "auto" and is_crowd(graph, 3) else _MOST_CLASSES
-
-    def _class_alphas(self, problem: ClassProblem, power: float) -> list[float]:
-        """Alphas that fall."""
-        return self._grid(np.array([problem.largest_alpha(power)]), _CLASS_GRID)[:, 0].tolist()
+    def _choose_and_fit(self, problem: ClassProblem, known: Mask) -> Fit:
+        """The best penalty of a grid, for one number of classes."""
+        _refuse_too_few_classes(problem)
+        alphas = self._grid(np.array([problem.largest_alpha]), _CLASS_GRID)[:, 0].tolist()
+        return choose_and_fit(problem, self, alphas, known)
 
     def _powers(self) -> list[float]:
         powers = [float(power) for power in self.covariance_powers]
@@ -645,27 +629,25 @@ def _used(X: Rows, fit: Fit) -> Indices:
 
 
 def _most_classes(graph: AnswerGraph, most: int) -> int:
-    """The most classes that the answers allow, from the most that a model uses which held-out answers allow.
-
-    Without enough "same" answers some may not be seen. K equal classes make random answers "same" with chance 1/K.
-    """
-    enough, _ = _ties(graph, most)
-    if enough:
+    """The most classes that the answers allow; ``most`` are those that good models use."""
+    if _ties(graph, most)[0]:
         return most
+    # Some may not have been seen. K equal classes make random answers "same" with chance 1/K.
     n_same = int(np.sum(graph.same > 0))
     share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
     return max(most, int(1 / max(share, 1 / _MOST_CLASSES)))
 
 
 def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
-    """Whether "same" answers that do not follow from others, and labels, are enough for so many classes; in words."""
+    """Whether independent "same" answers, and labels, are enough for so many classes; in words."""
     n_same = graph.n_points - len(np.unique(graph.group))
     n_labels = int(np.count_nonzero(graph.labels))
-    enough = n_same + n_labels >= _TIES_A_CLASS * n_classes
-    labels = f", and {n_labels:,} points are labelled" if n_labels else ""
-    needed = "" if enough else f"; {_TIES_A_CLASS} or more a class are needed"
     said = f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others'
-    return enough, f"{said}{labels}{needed}."
+    if n_labels:
+        said += f", and {n_labels:,} points are labelled"
+    if n_same + n_labels >= _TIES_A_CLASS * n_classes:
+        return True, f"{said}."
+    return False, f"{said}; {_TIES_A_CLASS} or more a class are needed."
 
 
 def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[int, int]) -> None:

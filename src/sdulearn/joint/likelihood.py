@@ -26,21 +26,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from sdulearn.answers.graph import AnswerGraph, log_cosh, restrict, sum_matrix
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.graph import AnswerGraph, leave_out, log_cosh, sum_matrix
 from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import Axes, Moments, PriorPull, bordered_sum, labelled_components, loose_pairs, subgraph
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Indices, Mask, Rows
-
-if TYPE_CHECKING:
-    from sdulearn.answers.answer_model import AnswerModel
 
 Columns = Indices | Sequence[int]
 Sums = Mapping[str, Array]
@@ -52,10 +49,8 @@ _MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
 
 
 def tanh_half(Z: Array) -> tuple[Array, Array]:
-    """``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential.
-
-    In place: with many rows new memory costs more than the arithmetic.
-    """
+    """``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
+    # In place: with many rows new memory costs more than the arithmetic.
     e = np.abs(Z)
     np.negative(e, out=e)
     np.exp(e, out=e)
@@ -79,10 +74,9 @@ class LoosePairs:
     # Whether :meth:`curvature` is exact, or larger.
     exact_curvature = True
 
-    def __init__(self, agree: Array, differ: Array, certainty: Array | float = 1.0) -> None:
+    def __init__(self, agree: Array, differ: Array) -> None:
         self.agree = agree[:, None]
         self.differ = differ[:, None]
-        self.certainty = certainty
         # Certain answers, s = +1 or -1, and nothing beside them.
         self.certain = bool((np.isneginf(np.minimum(agree, differ)) & (np.maximum(agree, differ) == 0)).all())
         self.s = np.sign(self.agree - self.differ)
@@ -138,14 +132,6 @@ class LoosePairs:
         crossed = bordered_gram(A[:n], omega * (p - m + spread * (plus**2 - minus**2)), A[n:])
         return bordered_gram(A, np.tile(omega, 2) * nodes, A) - crossed - crossed.T
 
-    def information(self, A: Array, z: Array) -> Array:
-        """Roots of the Fisher information, one row a component; of wrong answers see :func:`chain_information`."""
-        n = len(self.s)
-        t1, t2 = np.split(np.tanh(z / 2)[:, None], 2)
-        J = (1 - t1**2) * t2 * A[:n] + (1 - t2**2) * t1 * A[n:]
-        J *= np.broadcast_to(self.certainty, n)[:, None] / (2 * np.sqrt(np.maximum(1 - (t1 * t2) ** 2, 1e-12)))
-        return J
-
 
 class CertainSides:
     """Equations (1) and (2)."""
@@ -182,10 +168,6 @@ class CertainSides:
         V = self._signed[free] @ np.column_stack([A, np.ones(len(A))])
         return bordered_gram(A, nodes, A) - V.T @ (flips[free, None] * V)
 
-    def information(self, A: Array, z: Array) -> Array:
-        """As of :class:`LoosePairs`."""
-        return chain_information(A, z, self.side, self.component, self.labelled)
-
 
 class WrongAnswers:
     """Components with answers that may be wrong, by belief propagation."""
@@ -196,12 +178,6 @@ class WrongAnswers:
         self.network = TwoClassNetwork(answer_model.factor_graph(graph, 2))
         self.side = soft_sides(graph, answer_model)
         self.component = graph.component
-        self.labelled = labelled_components(graph)
-        self.certainty = np.zeros(graph.n_points)
-        says = 1 - 2 * answer_model.errors(graph.annotators)
-        for end in graph.ends.T:
-            np.maximum.at(self.certainty, end, says)
-        self.certainty[graph.labels != 0] = 1.0
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
         """As of :class:`LoosePairs`."""
@@ -213,18 +189,10 @@ class WrongAnswers:
         p = expit(z)
         return bordered_gram(A, omega[self.component] * p * (1 - p), A)
 
-    def information(self, A: Array, z: Array) -> Array:
-        """By the likeliest sides, one row a point."""
-        side = np.where(self.network.solve(z[:, None]).positive[:, 0] > 0.5, 1.0, -1.0)
-        return self.certainty[:, None] * chain_information(A, z, side, self.component, self.labelled)
-
 
 def soft_sides(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
-    """What the answers alone say of the side of each point, from -1 to 1.
-
-    The sides are those beside the point with the most answers of each component; in components with
-    labels they are classes. Where no answer is wrong they are +1 and -1.
-    """
+    """What the answers alone say of the side, or with labels the class, of each point: -1 to 1."""
+    # The sides are those beside the point with the most answers of each component.
     order = np.lexsort((-graph.degree, graph.component))
     pivots = order[np.unique(graph.component[order], return_index=True)[1]]
     pinned = graph.labels.copy()
@@ -234,15 +202,11 @@ def soft_sides(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
 
 
 def chain_information(A: Array, z: Array, side: Array, component: Indices, labelled: Mask) -> Array:
-    """Roots of the information that the points of components bring, one row each.
-
-    The likelihood of a component is a product over its points: given the sides of those before it,
-    point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that side and
-    T = tanh(u / 2) of the points before it. A row is ``dq / sqrt(q (1 - q))``: for a pair its Fisher
-    information, in a component with labels that of logistic regression. Where answers are wrong at a rate e,
-    rows are multiplied by the *certainty* 1 - 2 e: its square is the share of the information that is left for
-    small logits. For large ones less is left, but with so little the evidence would reward overfitting.
-    """
+    """Roots of the information that the points of components bring, one row each."""
+    # The likelihood of a component is a product over its points: given the sides of those before it,
+    # point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that side and
+    # T = tanh(u / 2) of the points before it. A row is dq / sqrt(q (1 - q)): for a pair its Fisher
+    # information, in a component with labels that of logistic regression.
     order = np.argsort(component, kind="stable")
     component = component[order]
     t_x = side[order, None] * A[order]
@@ -266,13 +230,7 @@ def _before(values: Array, start: Indices, counts: Indices) -> Array:
 
 
 class TwoClassLikelihood:
-    """Losses of the components of a graph, by three kinds of them: loose pairs, certain sides, and all others.
-
-    ``n_independent`` counts the answers of each component that do not follow from others, and its labels: its
-    points, less the free flip. An answer that counts weighs 1 / n on average in ``omega``, so that alpha means the same
-    beside answers, linked or loose, and labels. With more than two classes "different" answers do not follow from
-    each other, and the count is another.
-    """
+    """Losses of the components of a graph: loose pairs, certain sides, and all others."""
 
     n_classes = 2
 
@@ -284,6 +242,9 @@ class TwoClassLikelihood:
         self.component = graph.component
         self.labelled = labelled_components(graph)
         self.weight = np.ones(graph.n_components) if weight is None else weight
+        # Answers of each component that do not follow from others, and its labels: its points, less the free
+        # flip. An answer that counts weighs 1 / n on average in ``omega``, so that alpha means the same beside
+        # answers, linked or loose, and labels.
         self.n_independent = (graph.component_sizes - 1 + self.labelled).astype(np.float64)
         self.total = float(self.weight @ self.n_independent) if total is None else total
         self.omega = self.weight / self.total
@@ -314,10 +275,8 @@ class TwoClassLikelihood:
             if np.isneginf(np.maximum(agree, differ)).any():
                 # It refuses contradictions.
                 self.answer_model.factor_graph(self.graph, 2)
-            certainty = np.zeros(len(loose))
-            np.maximum.at(certainty, of_answer, 1 - 2 * self.errors)
-            pairs = LoosePairs(agree, differ, certainty[loose])
-            parts.append((_span(ends.T.ravel()), _span(np.flatnonzero(loose)), pairs))
+            place = _span(ends.T.ravel())
+            parts.append((place, _span(np.flatnonzero(loose)), LoosePairs(agree, differ)))
         for certain in (True, False):
             chosen = (uncertain != certain) & ~loose & ~silent
             if chosen.any():
@@ -355,36 +314,39 @@ class TwoClassLikelihood:
         return np.sum(found, axis=0)
 
     def information(self, A: Array, z: Array) -> Array:
-        """Roots of the Fisher information about w, by ``omega``."""
-        found = []
-        for points, part, terms in self.parts:
-            rows = terms.information(A[points], z[points])
-            # One row a component, or one a point.
-            omega = self.omega[part] if len(rows) == len(self.omega[part]) else self.omega[self.component[points]]
-            found.append(np.sqrt(omega)[:, None] * rows)
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        """Roots of the Fisher information about w by the likeliest sides, one row a point."""
+        side = np.where(self.side < 0, -1.0, 1.0)
+        for points, _, terms in self.parts:
+            if isinstance(terms, WrongAnswers):
+                positive = terms.network.solve(z[points, None]).positive[:, 0]
+                side[points] = np.where(positive > 0.5, 1.0, -1.0)
+        # Of answers that are wrong at a rate e the square of 1 - 2 e is the share of the information that is left
+        # for small logits. For large ones less is left, but with so little the evidence would reward overfitting.
+        certainty = (self.graph.labels != 0).astype(np.float64)
+        for end in self.graph.ends.T:
+            np.maximum.at(certainty, end, 1 - 2 * self.errors)
+        rows = chain_information(A, z, side, self.component, self.labelled)
+        return (certainty * np.sqrt(self.omega[self.component]))[:, None] * rows
 
-    def moments(self, A: Array) -> tuple[Array, Array, Array | None]:
-        """Sums for :class:`~sdulearn.joint.data.Moments`.
-
-        All pairs of points of a component whose relative side is known enter; the labelled components
-        are one. A component counts by its points: its mean over pairs weighs as many answers.
-        """
+    def moments(self, A: Array, variance: Array, prior: float | None) -> Moments:
+        """Of all pairs of points of a component whose relative side is known."""
         labelled = self.labelled[self.component]
         # Labels tie all points with a known class together.
         component = np.where(labelled, int(np.argmax(self.labelled)), self.component)
         count = np.bincount(component, minlength=len(self.omega))
+        # A component counts by its points: its mean over pairs weighs as many answers.
         weight = np.where(count > 1, self.omega, 0.0)
         scale = weight / np.maximum(count - 1, 1)
         V = sum_matrix(component, len(self.omega)) @ (self.side[:, None] * np.column_stack([A, np.ones(len(A))]))
         joint = V.T @ (scale[:, None] * V) - bordered_gram(A, scale[component] * self.side**2, A)
         ends = bordered_sum(A, weight[component][:, None])
-        if not labelled.any():
-            return joint, ends, None
-        # The labelled points, those of class -1 negative, less what their mean explains.
-        side = self.side[labelled]
-        one_class = abs(np.sign(side).sum()) == len(side)
-        return joint, ends, side @ (A[labelled] - (0.0 if one_class else A[labelled].mean(axis=0)))
+        named = None
+        if labelled.any():
+            # The labelled points, those of class -1 negative, less what their mean explains.
+            side = self.side[labelled]
+            one_class = abs(np.sign(side).sum()) == len(side)
+            named = side @ (A[labelled] - (0.0 if one_class else A[labelled].mean(axis=0)))
+        return Moments(variance, joint, ends, prior, named)
 
 
 def _span(index: Indices) -> Indices | slice:
@@ -394,18 +356,15 @@ def _span(index: Indices) -> Indices | slice:
 
 
 class FoldLikelihood:
-    """A column of a batch is a fold: an answer or a label is known to it where it touches no point left out.
-
-    The weights are those of all answers, so that alpha means the same in folds and in the refit.
-    """
+    """A column of a batch is a fold, which knows what touches no point left out."""
 
     def __init__(self, whole: TwoClassLikelihood, known: Mask) -> None:
         self.whole = whole
         self.known = known
-        self.answers = np.asarray(known[whole.graph.ends].all(axis=1))
         self.folds = []
-        for answers, labels in zip(self.answers.T, known.T, strict=True):
-            part = restrict(whole.graph, answers, labels)
+        for shown in known.T:
+            part = leave_out(whole.graph, ~shown)
+            # The weights of all answers: alpha means the same in folds and in the refit.
             weight = np.ones(part.n_components)
             weight[part.component] = whole.weight[whole.component]
             self.folds.append(TwoClassLikelihood(part, whole.answer_model, weight, whole.total))
@@ -421,13 +380,10 @@ class FoldLikelihood:
         return values, slopes
 
     def score(self, Z: Array, fold: int) -> Array:
-        """Mean log chance (B,) of each answer and label that a fold does not know, by itself, given what it knows.
-
-        NaN where there is none.
-        """
+        """Mean log chance (B,) of what a fold does not know, one by one, given what it knows; or NaN."""
         graph = self.whole.graph
         odds = self.folds[fold].log_odds(Z)
-        asked = np.flatnonzero(~self.answers[:, fold])
+        asked = np.flatnonzero(~self.known[graph.ends, fold].all(axis=1))
         named = np.flatnonzero(~self.known[:, fold] & (graph.labels != 0))
         agree, differ = log_factors(graph.same[asked], self.whole.errors[asked], np.ones(len(asked)))
         answers, _ = LoosePairs(agree, differ).terms(odds[graph.ends[asked].T.ravel()])
@@ -439,10 +395,8 @@ class FoldLikelihood:
 
 
 def mean_sums(A: Rows, share: Array, Z: Array) -> dict[str, Array]:
-    """What the pull needs of the unlabeled rows: "mean", ``sum share tanh(z / 2)``, and its "mean_slope".
-
-    ``Z`` is written over.
-    """
+    """What the pull needs: "mean", ``sum share tanh(z / 2)``, and its "mean_slope"."""
+    # Written over.
     Z /= 2
     np.tanh(Z, out=Z)
     mean = share @ Z
@@ -475,8 +429,7 @@ class Problem:
         raise NotImplementedError
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """Share of the unlabeled rows, or of all where there are none, on the positive side; and the sum of their
-        squared weights."""
+        """Share of unlabeled rows, else of all, on the positive side; sum of their squared weights."""
         raise NotImplementedError
 
     def objective(self, pen: Array, exact: bool = False) -> Batch:

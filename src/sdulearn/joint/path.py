@@ -17,7 +17,7 @@ import numpy as np
 
 from sdulearn.errors import OrientationWarning, warn
 from sdulearn.joint.classes import ClassProblem, log_probabilities
-from sdulearn.joint.data import Moments, PriorPull, TrainingData, axis_penalty, bordered_sum
+from sdulearn.joint.data import Moments, PriorPull, TrainingData, bordered_sum
 from sdulearn.joint.likelihood import (
     Columns,
     FoldLikelihood,
@@ -32,7 +32,7 @@ from sdulearn.progress import steps
 from sdulearn.risks import PriorEstimate
 from sdulearn.solvers.problem import Fit
 from sdulearn.solvers.smooth import gradient_norm, lbfgs_many, newton
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Codes, Indices, Mask
 
 if TYPE_CHECKING:
     from sdulearn.joint.estimators import PairLogisticBase
@@ -48,11 +48,9 @@ _POLISH_TOL = 1e-4
 _POLISH_ITER = 50
 # Standard deviation of the logits of a model that says nothing.
 _EMPTY = 1e-3
-# The penalty of fits that only name classes, try starts or judge annotators, as a share of the alpha at which the
-# model leaves zero.
+# The penalty of fits that only name classes, try starts or judge annotators, as a share of the alpha
+# at which the model leaves zero.
 WORKING_ALPHA = 0.03
-
-
 # K classes: how far every start is followed, how many of them further, and how well the path is solved.
 _CLASS_TRIAL_ITER = 15
 _N_FOLLOWED = 3
@@ -96,8 +94,7 @@ class PointProblem(Problem):
         self.likelihood = likelihood
         # Those of all answers, or of the folds.
         self.terms = likelihood.weighted_terms
-        joint, ends, named = likelihood.moments(data.known)
-        self.moments = Moments(data.axes.variance, joint, ends, prior, named)
+        self.moments: Moments = likelihood.moments(data.known, data.axes.variance, prior)
         if not likelihood.is_certain:
             # Answers that may be wrong say less of the points, and the pull keeps its balance with them.
             n_pivots = int((~likelihood.labelled).sum())
@@ -107,7 +104,6 @@ class PointProblem(Problem):
         self.exact_hessian = likelihood.exact_curvature
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         data = self.data
         value, slopes = self.terms(data.known @ W[:-1] + W[-1], columns, exact)
         sums = {"loss": value, "slope": bordered_sum(data.known, slopes)}
@@ -121,7 +117,6 @@ class PointProblem(Problem):
         return sums | {"mean": found["mean"].astype(np.float64), "mean_slope": unit * found["mean_slope"]}
 
     def curvatures(self, w: Array) -> Sums:
-        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         n = self.data.graph.n_points
         z = self.data.A @ w[:-1] + w[-1]
         sums = {"curvature": self.likelihood.curvature(self.data.known, z[:n])}
@@ -130,19 +125,15 @@ class PointProblem(Problem):
         return sums
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """See :class:`~sdulearn.joint.likelihood.Problem`."""
         A, share = self.data.judged()
         return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
 
     def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
-        """Where on the path (n_alphas, n_powers) the model names no classes.
-
-        Its logits hardly vary; or nothing leads away from zero, neither a prior nor a label, and the penalty is too
-        strong to leave it.
-        """
+        """Where on the path (n_alphas, n_powers) the model is empty: its logits hardly vary."""
         variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.moments.variance)
         empty = variance < _EMPTY**2
         if self.moments.prior is None and self.moments.named is None:
+            # Nothing leads away from zero, and the penalty is too strong to leave it.
             empty |= alphas >= [self.moments.largest_alpha(power) for power in covariance_powers]
         return np.asarray(empty)
 
@@ -161,17 +152,13 @@ class PointProblem(Problem):
 
 
 def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]) -> Array:
-    """Solutions (n_alphas, r + 1, n_powers) for alphas (n_alphas, n_powers) that fall.
-
-    Candidates at each alpha are the last alpha's solution and the first start; at the first alpha
-    every start. A start is one for all columns, or (r + 1, n_powers).
-    """
+    """Solutions (n_alphas, r + 1, n_powers) for alphas (n_alphas, n_powers) that fall."""
     m = len(covariance_powers)
+    starts = [np.repeat(one[:, None], m, axis=1) if one.ndim == 1 else one for one in starts]
     path: list[Array] = []
     for row in steps(alphas, "penalties"):
-        candidates = [np.repeat(start[:, None], m, axis=1) if start.ndim == 1 else start for start in starts]
-        if path:
-            candidates = [path[-1], candidates[0]]
+        # The last alpha's solution and the first start; at the first alpha every start.
+        candidates = [path[-1], starts[0]] if path else starts
         count = len(candidates)
         pen = np.tile(problem.moments.penalties(row, covariance_powers), count)
         evaluate = problem.objective(pen)
@@ -186,24 +173,17 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
 
 
 def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, known: Mask) -> tuple[Array, Array]:
-    """Mean log chance (n_folds, n_alphas) of what each fold does not know, and solutions (r + 1, n_alphas, n_folds).
-
-    ``known`` (n_known, n_folds) are the points of each fold. A fold must not start from what was found with the
-    answers that it leaves out: an alpha in the middle is solved from its own starts, and the others in one batch
-    from there.
-    """
+    """Scores (n_folds, n_alphas) of what folds do not know; solutions (r + 1, n_alphas, n_folds)."""
     n_folds = known.shape[1]
     likelihood = FoldLikelihood(problem.likelihood, known)
     folds = copy(problem)
     folds.terms = likelihood.weighted_terms
     moments = problem.moments
     A = problem.data.known
-    of_folds = []
-    for k in range(n_folds):
-        joint, ends, named = likelihood.folds[k].moments(A)
-        of_folds.append(Moments(moments.variance, joint, ends, moments.prior, named))
+    of_folds = [part.moments(A, moments.variance, moments.prior) for part in likelihood.folds]
+    # A fold must not start from what was found with the answers that it leaves out: an alpha in the middle is solved
+    # from its own starts, the others from there. A fold without labels has fewer starts, and repeats its last.
     starts = [of_fold.starts() for of_fold in of_folds]
-    # A fold without labels has fewer starts, and repeats its last.
     count = max(len(of_fold) for of_fold in starts)
     columns = [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
     middle = np.full((1, n_folds), alphas[(len(alphas) - 1) // 2])
@@ -278,87 +258,73 @@ Minimum = tuple[float, Array]
 
 
 def solve_classes(
-    problem: ClassProblem, setting: tuple[float, float], starts: Sequence[Array], tol: float, max_iter: int
+    problem: ClassProblem, alphas: Sequence[float], starts: Sequence[Array], tol: float, max_iter: int
 ) -> list[Minimum]:
-    """Local minima from several starts at one alpha and covariance power, the best first."""
-    pen = np.repeat(axis_penalty(problem.data.axes.variance, *setting)[:, None], len(starts), axis=1)
-    found = _descend_classes(problem, pen, starts, tol, max_iter)
-    return sorted(found, key=itemgetter(0))
-
-
-def _descend_classes(
-    problem: ClassProblem, pen: Array, starts: Sequence[Array], tol: float, max_iter: int
-) -> list[Minimum]:
-    """Local minima from several starts, each with a column of penalties."""
+    """Local minima from several starts, each at its alpha."""
+    pen = problem.penalties(alphas)
     evaluate = problem.objective(pen, light=True)
     first = np.column_stack([W.ravel() for W in starts])
     found, values = lbfgs_many(evaluate, first, problem.scale(pen), tol, max_iter, memory=_CLASS_MEMORY)
     return [(float(value), W.reshape(starts[0].shape)) for value, W in zip(values, found.T, strict=True)]
 
 
-def _best_of(problem: ClassProblem, setting: tuple[float, float], starts: Sequence[Array], n_followed: int) -> Minimum:
+def _best_of(problem: ClassProblem, alpha: float, starts: Sequence[Array], n_followed: int) -> Minimum:
     """The best solution from several starts: all are followed a little, the best of them to the end."""
-    trials = solve_classes(problem, setting, starts, _PATH_TOL, _CLASS_TRIAL_ITER)
-    followed = [W for _, W in trials[:n_followed]]
-    return solve_classes(problem, setting, followed, _CLASS_PATH_TOL, _PATH_ITER)[0]
+    trials = solve_classes(problem, [alpha] * len(starts), starts, _PATH_TOL, _CLASS_TRIAL_ITER)
+    followed = [W for _, W in sorted(trials, key=itemgetter(0))[:n_followed]]
+    found = solve_classes(problem, [alpha] * len(followed), followed, _CLASS_PATH_TOL, _PATH_ITER)
+    return min(found, key=itemgetter(0))
 
 
-def _improve(problem: ClassProblem, setting: tuple[float, float], solution: Minimum, n_again: int) -> Minimum:
+def _improve(problem: ClassProblem, alpha: float, solution: Minimum, n_again: int) -> Minimum:
     """Cluster all points anew from the classes of a solution, while that leads to a better one."""
     for _ in range(0 if problem.likelihood.by_answers is not None else n_again):
-        found = _best_of(problem, setting, problem.starts_again(solution[1]), 1)
+        found = _best_of(problem, alpha, problem.starts_again(solution[1]), 1)
         if found[0] > solution[0] - _BETTER:
             break
         solution = found
     return solution
 
 
-def follow_path(
-    problem: ClassProblem, alphas: Sequence[float], covariance_power: float, n_again: int = _N_AGAIN
-) -> list[Array]:
+def follow_path(problem: ClassProblem, alphas: Sequence[float], n_again: int = _N_AGAIN) -> list[Array]:
     """Coefficients at penalties that fall, from all starts at a middle one of them."""
-    middle, others = _outwards(problem, alphas, covariance_power)
-    setting = (alphas[middle], covariance_power)
-    found = {middle: _improve(problem, setting, _best_of(problem, setting, problem.starts, _N_FOLLOWED), n_again)}
+    middle, others = _outwards(problem, alphas)
+    first = _best_of(problem, alphas[middle], problem.starts, _N_FOLLOWED)
+    found = {middle: _improve(problem, alphas[middle], first, n_again)}
     for i, neighbour in steps(others, "penalties"):
-        setting = (alphas[i], covariance_power)
-        warm = _best_of(problem, setting, [found[neighbour][1], *problem.group_starts], 2)
-        found[i] = _improve(problem, setting, warm, n_again // _N_AGAIN)
+        warm = _best_of(problem, alphas[i], [found[neighbour][1], *problem.group_starts], 2)
+        found[i] = _improve(problem, alphas[i], warm, n_again // _N_AGAIN)
     return [found[i][1] for i in range(len(alphas))]
 
 
-def _outwards(
-    problem: ClassProblem, alphas: Sequence[float], covariance_power: float
-) -> tuple[int, list[tuple[int, int]]]:
+def _outwards(problem: ClassProblem, alphas: Sequence[float]) -> tuple[int, list[tuple[int, int]]]:
     """The penalty nearest to that at which starts are tried, and all others with the neighbours they begin at."""
-    wanted = WORKING_ALPHA * problem.largest_alpha(covariance_power)
+    wanted = WORKING_ALPHA * problem.largest_alpha
     middle = int(np.argmin(np.abs(np.log(np.asarray(alphas) / wanted))))
     up = [(i, i + 1) for i in reversed(range(middle))]
     return middle, up + [(i, i - 1) for i in range(middle + 1, len(alphas))]
 
 
-def fit_classes(problem: ClassProblem, parameters: PairLogisticBase, alpha: float, covariance_power: float) -> Fit:
+def fit_classes(problem: ClassProblem, parameters: PairLogisticBase, alpha: float) -> Fit:
     """The model at one penalty."""
     if parameters.init == "zero":
         nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
-        return _polish_classes(problem, parameters, nothing, alpha, covariance_power)
-    top = max(WORKING_ALPHA * problem.largest_alpha(covariance_power), alpha)
+        return _polish_classes(problem, parameters, nothing, alpha)
+    top = max(WORKING_ALPHA * problem.largest_alpha, alpha)
     alphas = np.geomspace(top, alpha, _CLASS_STEPS_DOWN if top > alpha else 1).tolist()
-    start = follow_path(problem, alphas, covariance_power)[-1]
-    return _polish_classes(problem, parameters, start, alpha, covariance_power)
+    start = follow_path(problem, alphas)[-1]
+    return _polish_classes(problem, parameters, start, alpha)
 
 
-def choose_and_fit(
-    problem: ClassProblem, parameters: PairLogisticBase, alphas: Sequence[float], covariance_power: float, known: Mask
-) -> Fit:
+def choose_and_fit(problem: ClassProblem, parameters: PairLogisticBase, alphas: Sequence[float], known: Mask) -> Fit:
     """The penalty and the temperature by the held-out likelihood, then the model at it."""
-    path = follow_path(problem, alphas, covariance_power)
-    scores = _class_scores(problem, path, alphas, covariance_power, known)
+    path = follow_path(problem, alphas)
+    scores = _class_scores(problem, path, alphas, known)
     temperature, row = _best_setting(scores)
-    fit = _polish_classes(problem, parameters, path[row], alphas[row], covariance_power)
+    fit = _polish_classes(problem, parameters, path[row], alphas[row])
     fitted = {
         "alpha_": alphas[row],
-        "covariance_power_": covariance_power,
+        "covariance_power_": problem.power,
         "temperature_": TEMPERATURES[temperature],
         "cv_results_": grid_results([{"alpha": alpha} for alpha in alphas], scores[temperature]),
         "alphas_": np.array(alphas)[:, None],
@@ -368,21 +334,18 @@ def choose_and_fit(
 
 
 def held_out_classes(problem: ClassProblem, known: Mask) -> Array:
-    """Logarithms (n_points, K) of the class probabilities of every point by a model that knows no answer about it.
-
-    They are as sure as suits held-out answers best, and a share of them is blind.
-    """
-    alpha = WORKING_ALPHA * problem.largest_alpha(0.0)
-    W = follow_path(problem, [alpha], 0.0)[0]
+    """Log probabilities (n_points, K) by models that know no answer about the point."""
+    alpha = WORKING_ALPHA * problem.largest_alpha
+    W = follow_path(problem, [alpha])[0]
     found = np.full((problem.graph.n_points, problem.n_classes, len(TEMPERATURES)), 1 / problem.n_classes)
     scores = []
     for shown in known.T:
-        answers = np.asarray(shown[problem.graph.ends].all(axis=1))
-        part = problem.restricted(answers, shown)
-        _, V = solve_classes(part, (alpha, 0.0), [_SHRUNK * W], _PATH_TOL, _FOLD_ITER)[0]
-        scores.append(_class_score(problem, part, V, ~answers, ~shown))
+        part = problem.restricted(shown)
+        _, V = solve_classes(part, [alpha], [_SHRUNK * W], _PATH_TOL, _FOLD_ITER)[0]
+        scores.append(_class_score(problem, part, V, shown))
         _, p = log_probabilities(problem.data.known, V[:, :, None] / np.array(TEMPERATURES))
         found[~shown] = p[~shown]
+    # As sure as suits held-out answers best.
     best = found[:, :, int(np.argmax(np.nanmean(scores, axis=0)))]
     return np.asarray(np.log((1 - _BLIND) * best + _BLIND / problem.n_classes))
 
@@ -395,20 +358,13 @@ def _best_setting(scores: Array) -> tuple[int, int]:
 
 
 def _class_scores(
-    problem: ClassProblem,
-    path: list[Array],
-    alphas: Sequence[float],
-    covariance_power: float,
-    known: Mask,
-    rough: bool = False,
+    problem: ClassProblem, path: list[Array], alphas: Sequence[float], known: Mask, rough: bool = False
 ) -> Array:
-    """Mean log chance (n_temperatures, n_folds, n_alphas) of what each fold left out, given what it knows; or NaN.
-
-    A fold begins at its neighbour's solution and at the one on everything, shrunk, and keeps the better one. Without
-    the second it would miss solutions that the path found; alone it would tell too much of the answers left out, but
-    for a rough comparison, of all penalties at once.
-    """
-    middle, others = _outwards(problem, alphas, covariance_power)
+    """Scores (n_temperatures, n_folds, n_alphas) of what folds left out; NaN where that is nothing."""
+    # A fold begins at its neighbour's solution and at the one on everything, shrunk, and keeps the better one. Without
+    # the second it would miss solutions that the path found; alone it would tell too much of the answers left out, but
+    # for a rough comparison, of all penalties at once.
+    middle, others = _outwards(problem, alphas)
     stages = [[(middle, middle)]]
     stages += [[one for one in others if abs(one[0] - middle) == away] for away in range(1, len(alphas))]
     shrunk = [_SHRUNK * W for W in path]
@@ -416,25 +372,25 @@ def _class_scores(
         stages = [[(i, middle) for i in range(len(alphas))]]
     scores = np.full((len(TEMPERATURES), known.shape[1], len(alphas)), np.nan)
     for k, shown in enumerate(steps(known.T, "folds")):
-        answers = np.asarray(shown[problem.graph.ends].all(axis=1))
-        part = problem.restricted(answers, shown)
+        part = problem.restricted(shown)
         if not part.likelihood.n_answers > 0:
             continue
         found = {middle: shrunk[middle]} if rough else {}
         for stage in filter(None, stages):
             starts = [shrunk[i] for i, _ in stage] + [found[near] for _, near in stage if near in found]
-            settings = [alphas[i] for i, _ in stage] * (len(starts) // len(stage))
-            pen = np.column_stack([axis_penalty(problem.data.axes.variance, a, covariance_power) for a in settings])
-            minima = _descend_classes(part, pen, starts, _PATH_TOL, _FOLD_ITER)
+            at = [alphas[i] for i, _ in stage] * (len(starts) // len(stage))
+            minima = solve_classes(part, at, starts, _PATH_TOL, _FOLD_ITER)
             for place, (i, _) in enumerate(stage):
                 _, found[i] = min(minima[place :: len(stage)], key=itemgetter(0))
-                scores[:, k, i] = _class_score(problem, part, found[i], ~answers, ~shown)
+                scores[:, k, i] = _class_score(problem, part, found[i], shown)
     return scores
 
 
-def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, answers: Mask, labels: Mask) -> Array:
-    """Mean log chance (n_temperatures,) of some answers and labels, each by itself, given what a part knows."""
+def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, shown: Mask) -> Array:
+    """Mean log chance (n_temperatures,) of what a part does not know, given what it knows."""
     graph = problem.graph
+    labels = ~shown
+    answers = labels[graph.ends].any(axis=1)
     log_p, p = log_probabilities(problem.data.known, W[:, :, None] / np.array(TEMPERATURES))
     q = part.likelihood.group_probabilities(log_p, p)
     by_answers = problem.likelihood.by_answers
@@ -455,24 +411,18 @@ def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, answers: M
     return weights @ np.log(np.maximum(np.concatenate([chances, named]), _SMALLEST_CHANCE)) / weights.sum()
 
 
-def choose_number(
-    problem: ClassProblem, fewest: int, most: int, covariance_power: float, known: Mask
-) -> tuple[int, int, int]:
-    """The number of classes by the held-out likelihood, and its interval.
-
-    Numbers are tried from the fewest on, until more bring nothing. The fewest within one standard error of the best
-    is taken, and the interval is of those within two; classes count that have a point, as others cost no likelihood.
-    """
+def choose_number(problem: ClassProblem, fewest: int, most: int, known: Mask) -> tuple[int, int, int]:
+    """The fewest classes within one standard error of the best score; the range within two."""
     # The same penalties for all numbers: else the lightest would win.
-    largest = problem.with_classes(fewest).largest_alpha(covariance_power)
+    largest = replace(problem, n_classes=fewest).largest_alpha
     alphas = [share * largest for share in _NUMBER_SHARES]
     scores: list[Array] = []
     n_used: list[int] = []
-    # How many are tried shows on the way.
+    # How many are tried shows on the way: until more bring nothing.
     for n_classes in steps(iter(range(fewest, most + 1)), "numbers of classes"):
-        trial = problem.with_classes(n_classes, composite=True)
-        path = follow_path(trial, alphas, covariance_power, _N_AGAIN_OF_A_NUMBER)
-        of_folds = _class_scores(trial, path, alphas, covariance_power, known, rough=True)
+        trial = replace(problem, n_classes=n_classes, composite=True)
+        path = follow_path(trial, alphas, _N_AGAIN_OF_A_NUMBER)
+        of_folds = _class_scores(trial, path, alphas, known, rough=True)
         temperature, row = _best_setting(of_folds)
         scores.append(of_folds[temperature, :, row])
         W = path[row]
@@ -483,14 +433,14 @@ def choose_number(
     one = _near_best(np.array(scores), 1)
     two = _near_best(np.array(scores), 2)
     n_classes = fewest + int(np.argmax(one))
+    # Classes without a point cost no likelihood, and do not count.
     while fewest <= n_used[n_classes - fewest] < n_classes:
         n_classes = n_used[n_classes - fewest]
     return n_classes, fewest + int(np.argmax(two)), int(np.max(np.array(n_used)[two]))
 
 
 def _near_best(scores: Array, n_errors: float) -> Mask:
-    """Which numbers (n_numbers, n_folds) are so many standard errors of the folds' differences from the best, or a
-    few per cent."""
+    """Which numbers are within so many standard errors of the best, or a few per cent."""
     mean = np.nanmean(scores, axis=1)
     best = int(np.argmax(mean))
     behind = scores[best] - scores
@@ -499,13 +449,11 @@ def _near_best(scores: Array, n_errors: float) -> Mask:
     return np.nanmean(behind, axis=1) <= np.maximum(n_errors * error, _WORTH_A_CLASS * abs(mean[best]))
 
 
-def _polish_classes(
-    problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float, covariance_power: float
-) -> Fit:
+def _polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float) -> Fit:
     """Solve to ``tol``, number the classes, and go back to the user's columns."""
     tol = float(parameters.tol)
     max_iter = _STEPS * int(parameters.max_iter)
-    pen = axis_penalty(problem.data.axes.variance, alpha, covariance_power)[:, None]
+    pen = problem.penalties([alpha])
     scale = problem.scale(pen)
     n_calls = 0
 
@@ -537,14 +485,17 @@ def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
 
 
 def _number_classes(problem: ClassProblem, W: Array) -> Indices:
-    """The order of the columns: classes that labels or given shares name stay, the others go by size."""
+    """The order of the columns: classes that have names stay, the others go by size."""
     K = W.shape[1]
-    order = np.arange(K)
-    if problem.answer_model.crowd_of(problem.graph) is not None:
-        return order
-    if problem.pull is not None and len(np.unique(problem.pull.shares)) == K:
-        return order
-    labels = problem.graph.labels
+    named = problem.pull is not None and len(np.unique(problem.pull.shares)) == K
+    if named or problem.answer_model.crowd_of(problem.graph) is not None:
+        return np.arange(K)
+    return order_by_size(_mean_prediction(problem, W), problem.graph.labels)
+
+
+def order_by_size(shares: Array, labels: Codes) -> Indices:
+    """Classes that labels name stay in their place, the others go by size."""
+    order = np.arange(len(shares))
     free = np.flatnonzero(~np.isin(order, labels[labels > 0] - 1))
-    order[free] = free[np.argsort(-_mean_prediction(problem, W)[free], kind="stable")]
+    order[free] = free[np.argsort(-shares[free], kind="stable")]
     return order
