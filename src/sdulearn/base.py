@@ -355,12 +355,6 @@ class OrderedClassifier(PairClassifier):
         "order_": Any,
     }
 
-    def _ordered(self, scores: Array) -> Array:
-        """Log odds of +1 (n_rows,), or K scores, of the classes as they are named."""
-        if scores.ndim > 1:
-            return np.asarray(scores[:, self.order_])
-        return np.asarray(scores if self.order_[0] == 0 else -scores)
-
     def _rename(self, order: Indices) -> None:
         self.order_ = self.order_[order]
         if self.prior_ is not None:
@@ -451,6 +445,13 @@ def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: 
     graph = AnswerGraph.from_y(y, sample_weight)
     log_p = log_node_probabilities(proba, graph)
     return posteriors(model, graph, log_p)[graph.row_point]
+
+
+def in_order(scores: Array, order: Indices) -> Array:
+    """Log odds of +1 (n_rows,), or K scores, of the classes in another order."""
+    if scores.ndim > 1:
+        return np.asarray(scores[:, order])
+    return np.asarray(scores if order[0] == 0 else -scores)
 
 
 def class_numbers(n_classes: int) -> Codes:

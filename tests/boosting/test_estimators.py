@@ -100,7 +100,8 @@ def test_rows_that_show_one_point_are_one_point():
     X, y = two_moons(60, 3)
     pairs = np.column_stack([np.arange(40), np.arange(40) + np.where(np.arange(40) % 2, 1, 2)])
     rows, table = stack_pairs(X, pairs, y[pairs[:, 0]] == y[pairs[:, 1]])
-    found = TrainingRows(rows, read_pairs(table), None, n_values=np.zeros(2, dtype=int), n_folds=3, seed=0)
+    model = PairBoostingClassifier(cv=3)
+    found = TrainingRows(rows, read_pairs(table), None, model, np.zeros(2, dtype=int), 0)
     assert len(rows) > 60
     np.testing.assert_array_equal(found.points, X[found.graph.points])
     for k, train in enumerate(found.trains):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from sdulearn import PairBoostingClassifier, PairModelCV, load_model
-from sdulearn.boosting.model_text import read_trees, write_trees
+from sdulearn.boosting.model_text import read_trees
 from sdulearn.errors import InputError, MissingExtraError, ModelFileError
 from sdulearn.io import container
 
@@ -70,33 +70,6 @@ def test_a_file_of_trees_names_the_extra(boosted, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sdulearn\[boosting\]'"):
         load_model(tmp_path / "model.sdu")
-
-
-def test_a_booster_of_a_fit_is_that_of_its_checked_text_to_the_last_bit(boosted, gaps):
-    for booster, text in zip(boosted.boosters_, boosted.trees_, strict=True):
-        assert booster.current_iteration() == boosted.n_rounds_ > 0
-        written = write_trees(read_trees(text, 3), 3)
-        assert write_trees(read_trees(written, 3), 3) == written
-        again = lightgbm.Booster(model_str=written)
-        assert again.num_trees() == booster.num_trees() == boosted.n_rounds_
-        for options in ({}, {"pred_contrib": True}):
-            np.testing.assert_array_equal(again.predict(gaps[0], **options), booster.predict(gaps[0], **options))
-
-
-def test_trees_by_hand(boosted, gaps):
-    """The parsed arrays, walked in Python, give LightGBM's predictions: numbers and NaN."""
-    X = gaps[0][:50]
-    total = np.zeros(len(X))
-    for tree in read_trees(boosted.trees_[0], 3):
-        for i, row in enumerate(X):
-            node = 0
-            while node >= 0:
-                value = row[tree.feature[node]]
-                nan_left = tree.decision[node] & 2 if tree.decision[node] >> 2 == 2 else tree.threshold[node] >= 0
-                goes_left = nan_left if np.isnan(value) else value <= tree.threshold[node]
-                node = tree.left[node] if goes_left else tree.right[node]
-            total[i] += tree.leaf[-node - 1]
-    np.testing.assert_allclose(total, boosted.boosters_[0].predict(X), atol=1e-12)
 
 
 @pytest.mark.parametrize(

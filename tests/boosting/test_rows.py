@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import sparse
 
 from sdulearn import PairBoostingClassifier, PairModelCV, stack_pairs
 from sdulearn.answers.graph import AnswerGraph
@@ -41,13 +40,6 @@ def test_named_columns():
             find_categories(frame, columns)
     with pytest.raises(InputError, match=r"Column 1 of `X` holds texts. Name it in `categorical_features`"):
         encode(frame.assign(b=["x", "y"]), {})
-
-
-def test_sparse_rows_and_plain_arrays_stay_as_they_are():
-    X = sparse.csr_matrix(np.eye(3))
-    assert encode(X, find_categories(X, "from_dtype")) is X
-    plain = np.eye(3)
-    assert encode(plain, find_categories(plain, "from_dtype")) is plain
 
 
 def consistent(graph, n_classes):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from sdulearn.boosting.estimators import held_out_scores
 from sdulearn.boosting.start import MOST_LOGIT, Features, LinearScore
@@ -55,14 +54,6 @@ def test_the_design_standardises_fills_and_keeps_constants_out():
     )
     # Columns go back to the features they come from.
     np.testing.assert_array_equal(design.by_feature(np.array([[1.0, 2.0, 3.0, 4.0]])), [[1, 2, 7]])
-
-
-def test_the_design_of_sparse_rows_is_the_same_but_for_the_centre():
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    dense = Features.of(X, np.zeros(3, dtype=int))
-    scattered = Features.of(sparse.csr_matrix(X), np.zeros(3, dtype=int))
-    moved = dense.standardised(X) - scattered.standardised(sparse.csr_matrix(X)).toarray()
-    np.testing.assert_allclose(moved, np.tile(moved[0], (20, 1)), atol=1e-12)
 
 
 def test_the_kernel_map_reproduces_the_kernel():

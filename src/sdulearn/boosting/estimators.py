@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
 from sdulearn.answers.graph import leave_out
-from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers
+from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, in_order
 from sdulearn.boosting.model_text import Booster, read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
 from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
@@ -138,16 +138,12 @@ class ScoreClassifier(OrderedClassifier):
         if self.boosters_:
             threads = self._threads(rows.shape[0])
             scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
-        return self._ordered(scores)
+        return in_order(scores, self.order_)
 
     def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
         """Rows as a float matrix with NaN in the gaps."""
-        checks: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "dtype": np.float64,
-            "ensure_all_finite": "allow-nan",
-            "ensure_min_samples": 2 if reset else 1,
-        }
+        checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        checks["ensure_min_samples"] = 2 if reset else 1
         if not is_frame(X) and not self.categories_:
             rows = validate_data(self, X, reset=reset, **checks)
             # LightGBM knows scipy's matrices, not yet its arrays.
@@ -167,32 +163,20 @@ class ScoreClassifier(OrderedClassifier):
         rows = rows if kept is None else rows[kept]
         self._remember(pairs)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        layout = TrainingRows(
-            rows,
-            pairs,
-            weight,
-            n_values=self._n_values(),
-            n_folds=self.cv,
-            seed=seed,
-            n_classes=self.n_classes,
-            error_rate=self.error_rate,
-        )
+        layout = TrainingRows(rows, pairs, weight, self, self._n_values(), seed)
         if kept is not None:
             layout.all_rows = kept[layout.all_rows]
         return layout, seed
 
     def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
-        """Where trees begin: at the linear model, or at the shares of the classes where labels lead on from there.
-
-        What a linear model has wrong far from other rows, trees would have to take back. And where it says next to
-        nothing of held-out answers, trees leave it by chance alone: there they begin at a kernel map.
-        """
+        """Where trees begin: at the linear model, or at the class shares where labels lead on."""
         if self.n_classes > 2 and rows.leads_from_zero(self.n_classes):
             answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes, self.answer_table)
             return constant_start(rows, self.n_classes, answer_model)
         start = fit_linear(self, rows, seed) if linear is None else linear
         if self.n_classes > 2 or self._tells(rows, start):
             return start
+        # From a model that says next to nothing of held-out answers trees move by chance alone.
         kernel = fit_linear(self, rows, seed, with_kernel=True)
         return kernel if self._tells(rows, kernel) else start
 
@@ -208,11 +192,7 @@ class ScoreClassifier(OrderedClassifier):
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
     def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Booster], Array, Array]:
-        """Boost without each fold in turn; see the module's docstring.
-
-        Gives the boosters, with all rounds that were tried; the held-out log likelihood of an answer after each round,
-        first that of the start; and the held-out scores at the best round.
-        """
+        """Boosters of all folds, held-out log likelihood by round, and scores at the best round."""
         lightgbm = require("lightgbm", "boosting")
         pull = make_pull(rows.graph, start.pull, self.prior_strength)
         whole = PointLoss(rows.graph, self.n_classes, start.answer_model)
@@ -280,13 +260,12 @@ class ScoreClassifier(OrderedClassifier):
             booster.free_dataset()
         self.trees_ = [trees_text(booster) for booster in self.boosters_]
         self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
-        fold_models = []
-        for k, score in enumerate(start.folds):
-            fold = copy(self)
-            fold.start_ = score
-            fold.boosters_ = self.boosters_[k : k + 1]
-            fold_models.append((rows.all_rows[rows.fold[rows.all_points] == k], fold))
-        self.fold_models_ = fold_models
+        models = [copy(self) for _ in start.folds]
+        for k, model in enumerate(models):
+            model.start_ = start.folds[k]
+            model.boosters_ = self.boosters_[k : k + 1]
+        fold = rows.fold[rows.all_points]
+        self.fold_models_ = [(rows.all_rows[fold == k], model) for k, model in enumerate(models)]
         return self
 
     @property
@@ -327,12 +306,7 @@ def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
 
 
 def mean_contributions(start: LinearScore | ModelScore, boosters: list[Booster], X: Rows) -> Array:
-    """Mean absolute contribution of each column to the score, of sum 1.
-
-    The contribution of a column to the trees is its Shapley value, as LightGBM computes it; to the linear start it is
-    ``coef (x - mean)``. Both are in units of the score, so they add up. Of a kernel map it is the change of the
-    score where the column is set to its mean.
-    """
+    """Mean absolute contribution of each column, of sum 1; to the trees its Shapley value."""
     some = X[: _ROWS * max(1, X.shape[0] // _ROWS) : max(1, X.shape[0] // _ROWS)]
     total = start.contributions(some)
     n_rows, n_features, n_scores = total.shape
@@ -432,11 +406,9 @@ class PairBoostingClassifier(ScoreClassifier):
     >>> from sdulearn import PairBoostingClassifier
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes, X_test, y_test = sample_sdu(
-    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
-    ... )
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
     >>> model = PairBoostingClassifier().fit(rows, codes)
-    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
+    >>> bool((model.predict(X) == y).mean() > 0.88)
     True
     """
 
@@ -540,22 +512,19 @@ class PairModelCV(ScoreClassifier):
         best = first_of_the_best(self.cv_results_, loss.n_known)
         self.model_ = names[best]
         start, boosters, curve, scores = found[best]
-        n_rows = len(np.asarray(y))
         self._take(rows, start, boosters, curve)
-        self.held_out_decisions_ = np.empty((n_rows, *scores.shape[1:]))
+        self.held_out_decisions_ = np.empty((len(np.asarray(y)), *scores.shape[1:]))
         self.held_out_decisions_[rows.all_rows] = scores[rows.all_points]
-        if (unused := np.setdiff1d(np.arange(n_rows), rows.all_rows)).size:
+        if (unused := np.setdiff1d(np.arange(len(self.held_out_decisions_)), rows.all_rows)).size:
             # Any fold will do for rows in no answer.
             self.held_out_decisions_[unused] = self.fold_models_[0][1].decision_function(safe_indexing(X, unused))
-        self.best_estimator_ = self._linear_estimator(start) if self.model_ == "linear" else self
-        if self.model_ in others:
-            self.best_estimator_ = start.model
+        self.best_estimator_ = start.model if self.model_ in others else self
+        if self.model_ == "linear" and not self.categories_:
+            self.best_estimator_ = self._linear_estimator(start)
         return self
 
     def _linear_estimator(self, start: LinearFits) -> Estimator:
-        """The linear model by the columns of X; this model where these are not numbers alone."""
-        if self.categories_:
-            return self
+        """The linear model by the columns of X."""
         assert isinstance(start.score, LinearScore)
         model = copy(start.model)
         model.coef_ = start.model.coef_ * start.score.features.scale

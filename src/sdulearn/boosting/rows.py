@@ -24,7 +24,7 @@ from sdulearn.errors import InputError
 from sdulearn.io.typed import read
 from sdulearn.model_selection import NO_FOLD, PairKFold, fold_parts, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows
 
 Value = str | float | None
 Categories = dict[int, list[Value]]
@@ -41,16 +41,7 @@ class TrainingRows:
     """Rows, what is known of them, and their folds."""
 
     def __init__(
-        self,
-        X: Rows,
-        pairs: Pairs,
-        weight: Array | None,
-        *,
-        n_values: Indices,
-        n_folds: int,
-        seed: int,
-        n_classes: int = 2,
-        error_rate: ErrorRateParameter = "auto",
+        self, X: Rows, pairs: Pairs, weight: Array | None, parameters: Estimator, n_values: Indices, seed: int
     ) -> None:
         """Checked rows; of very many unlabeled ones a random sample, and labels instead of answers that imply them."""
         rows = np.arange(len(pairs))
@@ -60,7 +51,7 @@ class TrainingRows:
         if (surplus := len(free) - _MOST_UNLABELED) > 0:
             rows = np.setdiff1d(rows, np.random.default_rng(seed).choice(free, surplus, replace=False))
             pairs = read_pairs(np.asarray(pairs)[rows])
-        n_folds = number_of_folds(n_folds, pairs.similar)
+        n_folds = number_of_folds(parameters.cv, pairs.similar)
         if n_folds < 2:
             raise InputError(
                 "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
@@ -69,8 +60,8 @@ class TrainingRows:
         # The numbers of rows among those given, and their points: of all of them, and of those that are kept.
         self.all_rows = rows
         self.all_points = AnswerGraph.from_y(pairs).row_point
-        if n_classes > 2:
-            kept, pairs = _named(pairs, n_classes, error_rate, n_folds)
+        if parameters.n_classes > 2:
+            kept, pairs = _named(pairs, parameters.n_classes, parameters.error_rate, n_folds)
             rows = rows[kept]
         self.X = X if len(rows) == X.shape[0] else X[rows]
         self.n_values = n_values  # of each column, 0 for numbers
@@ -144,14 +135,12 @@ def _examples(labels: Codes) -> dict[int, Indices]:
 
 
 def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indices, Pairs]:
-    """The rows to keep, and what is known of them where labels take the place of the answers that imply them.
-
-    Answers of a kind of which fewer than folds are left go too: no fold could be made of them.
-    """
+    """Rows to keep, and what is known of them with labels in place of the answers that imply them."""
     known = labels[graph.row_point] != 0
     codes = pairs.codes.copy()
     codes[pairs.ends[known[pairs.ends].all(axis=1)]] = 0
     for kind in (1, -1):
+        # Of fewer answers of a kind than folds no fold could be made.
         if np.sum(np.sign(codes) == kind) < 2 * n_folds:
             codes = np.where(np.sign(codes) == kind, 0, codes)
     once = np.zeros(len(pairs), dtype=bool)
@@ -171,21 +160,29 @@ def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categ
         places = [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
     else:
         places = _places(X, np.atleast_1d(np.asarray(categorical, dtype=object)).tolist())
-    return {place: _values(_column(X, place)) for place in places}
+    found = {}
+    for place in places:
+        present = {_plain(value) for value in _column(X, place).tolist()} - {None}
+        # Numbers before texts.
+        found[place] = sorted(present, key=lambda value: (isinstance(value, str), value))
+    return found
 
 
 def encode(X: MatrixLike, categories: Categories) -> Rows:
     """Rows as a float matrix; a value that is no known category is missing."""
-    if not is_frame(X):
-        if not categories:
-            return X
-        columns = list(np.asarray(X, dtype=object).T)
-    else:
-        columns = [_column(X, place) for place in range(len(X.columns))]
-    coded = [
-        _codes(column, categories[place]) if place in categories else _numbers(column, place)
-        for place, column in enumerate(columns)
-    ]
+    coded = []
+    for place in range(np.shape(X)[1]):
+        column = _column(X, place)
+        if place in categories:
+            code = {value: float(k) for k, value in enumerate(categories[place])}
+            coded.append(np.array([code.get(_plain(value), np.nan) for value in column.tolist()]))
+            continue
+        try:
+            coded.append(column.astype(np.float64))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"Column {place} of `X` holds texts. Name it in `categorical_features`, or give it a categorical type."
+            ) from None
     return np.column_stack(coded)
 
 
@@ -220,7 +217,7 @@ def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
 def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
     """A column as an array; None where a value is missing."""
     if not is_frame(X):
-        return np.asarray(X, dtype=object)[:, place]
+        return np.asarray([row[place] for row in X], dtype=object)
     column = X[X.columns[place]]
     values = np.asarray(column)
     if values.dtype.kind in "biuf":
@@ -231,28 +228,8 @@ def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
     return values
 
 
-def _values(column: NDArray[np.generic]) -> list[Value]:
-    """Different values in order; numbers before texts."""
-    present = {_plain(value) for value in column.tolist()}
-    return sorted((value for value in present if value is not None), key=lambda value: (isinstance(value, str), value))
-
-
 def _plain(value: Value) -> Value:
     """A value as JSON has it; None for a missing one."""
     if value is None or value != value:
         return None
     return value if isinstance(value, str) else float(value)
-
-
-def _codes(column: NDArray[np.generic], values: list[Value]) -> Array:
-    code = {value: float(place) for place, value in enumerate(values)}
-    return np.array([code.get(_plain(value), np.nan) for value in column.tolist()])
-
-
-def _numbers(column: NDArray[np.generic], place: int) -> Array:
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"Column {place} of `X` holds texts. Name it in `categorical_features`, or give it a categorical type."
-        ) from None

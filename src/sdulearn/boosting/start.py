@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,13 +19,14 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from sdulearn.base import in_order
 from sdulearn.boosting.rows import TrainingRows
-from sdulearn.errors import InputError, SdulearnWarning
+from sdulearn.errors import InputError
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.metrics.cross_validation import fitted
 from sdulearn.pairs import rows_of
 from sdulearn.progress import steps
 from sdulearn.types import Array, Estimator, Indices, Rows
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 _MOST_VALUES = 50
 _KERNEL_POINTS = 150
 MOST_LOGIT = 8.0
+# Parameters that the linear start shares with the trees.
+_SHARED = ("n_classes", "prior", "prior_strength", "orientation", "error_rate", "answer_table")
 # Some of the rows, the inverse root of the kernel matrix of these, mean and scale of each column that comes out.
 Kernel = tuple[Array, Array, Array, Array]
 _KERNEL_PARTS = ("kernel_points", "kernel_weights", "kernel_mean", "kernel_scale")
@@ -47,15 +50,12 @@ _KERNEL_PARTS = ("kernel_points", "kernel_weights", "kernel_mean", "kernel_scale
 
 @dataclass(frozen=True)
 class Features:
-    """What a linear model sees of rows: numbers with their means in the gaps, then one-hot columns, standardised.
-
-    A kernel map after it is Nystroem's, of an RBF kernel: ``k(x, points) @ weights``, standardised.
-    """
+    """What a linear model sees: numbers, means in the gaps, then one-hot columns, standardised."""
 
     n_values: Indices  # (n_features,), number of values of a categorical column, 0 for a column of numbers
     mean: Array  # of each column that comes out. A sparse matrix is not centred
     scale: Array
-    kernel: Kernel | None = None
+    kernel: Kernel | None = None  # Nystroem's map after it: ``k(x, points) @ weights``
 
     @classmethod
     def of(cls, X: Rows, n_values: Indices) -> Features:
@@ -186,30 +186,21 @@ class LinearScore:
         return cls(features, factor * model.coef_.T, factor * model.intercept_)
 
     def decide(self, X: Rows) -> Array:
-        """The score of each row."""
         return self.of_columns(self.features.transform(X))
 
     def of_columns(self, A: Rows) -> Array:
-        """The score of each row by the columns that the linear model sees.
-
-        No class is less likely than ``exp(-8)`` times the likeliest. Far from the other rows a linear model is
-        certain, and sometimes wrong: then one row would outweigh all others in the held-out likelihood, and no tree
-        could make it good.
-        """
+        """The score of each row by the columns that the linear model sees."""
         return bounded(np.asarray(A @ self.coef + self.intercept))
 
     def named_like(self, A: Rows, reference: Array) -> LinearScore:
-        """The classes named as in reference scores of the same columns: each fold may name them in its own way."""
+        """The classes named as in reference scores of the same columns."""
         order = order_like(self.of_columns(A), reference)
         if reference.ndim == 1:
             return self if order[0] == 0 else replace(self, coef=-self.coef, intercept=-self.intercept)
         return replace(self, coef=self.coef[:, order], intercept=self.intercept[order])
 
     def contributions(self, X: Rows) -> Array:
-        """What each feature adds to each score, beside its mean; of a kernel map, what setting it to its mean takes.
-
-        Shape (n_rows, n_features, n_scores): one score with two classes.
-        """
+        """What each feature adds to each score (n_rows, n_features, n_scores), beside its mean."""
         A = self.features.standardised(X)
         A = A.toarray() if sparse.issparse(A) else A
         by_class = self.coef if self.coef.ndim > 1 else self.coef[:, None]
@@ -232,10 +223,7 @@ class ModelScore:
 
     def decide(self, X: Rows) -> Array:
         """The score of each row, bounded as a linear one."""
-        scores = bounded(self.model.decision_function(X))
-        if scores.ndim == 1:
-            return scores if self.order[0] == 0 else -scores
-        return scores[:, self.order]
+        return in_order(bounded(self.model.decision_function(X)), self.order)
 
     def contributions(self, X: Rows) -> Array:
         """What setting each column to its mean takes from the scores, (n_rows, n_features, n_scores)."""
@@ -261,7 +249,9 @@ def order_like(scores: Array, reference: Array) -> Indices:
 
 
 def bounded(scores: Array) -> Array:
-    """No class is less likely than ``exp(-8)`` times the likeliest; see :meth:`LinearScore.of_columns`."""
+    """No class is less likely than ``exp(-8)`` times the likeliest."""
+    # Far from other rows a model is certain, and sometimes wrong: then one row would outweigh all others in
+    # the held-out likelihood, and no tree could make it good.
     if scores.ndim == 1:
         return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
     return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
@@ -292,29 +282,18 @@ class LinearFits:
 
 
 def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_kernel: bool = False) -> LinearFits:
-    """Choose the penalty by all answers, or by a part of very many, then fit without each fold.
-
-    The linear model is one of the rows, or of a kernel map of them.
-    """
+    """Choose the penalty by all answers, or by a part of very many, then fit without each fold."""
     features = Features.of(rows.X, rows.n_values)
     if with_kernel:
         features = features.with_kernel(rows.points, seed)
     some = rows.start_rows(seed)
     A = features.transform(rows.X)
-    y = rows.y
-    options: dict[str, Any] = {
-        "n_classes": parameters.n_classes,
-        "prior": parameters.prior,
-        "prior_strength": parameters.prior_strength,
-        "orientation": parameters.orientation,
-        "error_rate": parameters.error_rate,
-        "answer_table": parameters.answer_table,
-    }
+    options = {name: getattr(parameters, name) for name in _SHARED}
     model = PairLogisticRegressionCV(cv=rows.splitter, **options)
-    model.fit(A[some], y[some], sample_weight=rows_of(rows.weight, some))
+    model.fit(A[some], rows.y[some], sample_weight=rows_of(rows.weight, some))
     score = LinearScore.of(features, model)
     folds = []
-    if model.fold_models_ and len(some) == len(y):
+    if model.fold_models_ and len(some) == len(rows.y):
         folds = [LinearScore.of(features, fold) for _, fold in model.fold_models_]
     else:
         reference = score.of_columns(A)
@@ -322,19 +301,15 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
         single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
         scale = 1 / getattr(model, "temperature_", 1.0)
         for train in steps(rows.trains, "folds"):
-            fold = _fit_quietly(single, A, rows, np.intersect1d(train, some))
+            fold = _without_fold(single, A, rows, np.intersect1d(train, some))
             folds.append(LinearScore.of(features, fold, scale).named_like(A, reference))
     scores = np.array([fold.of_columns(A)[rows.first_row] for fold in folds])
-    pull = _pull(model, rows)
-    return LinearFits(score, model.prior_, model.answer_model_, pull, folds, scores, model)
+    return LinearFits(score, model.prior_, model.answer_model_, _pull(model, rows), folds, scores, model)
 
 
-def _fit_quietly(estimator: Estimator, A: Rows, rows: TrainingRows, kept: Indices) -> Estimator:
-    """Fit some rows. Folds are named by one reference and judged by held-out answers; the whole fit has warned."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SdulearnWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(A[kept], rows.y[kept], sample_weight=rows_of(rows.weight, kept))
+def _without_fold(estimator: Estimator, A: Rows, rows: TrainingRows, kept: Indices) -> Estimator:
+    """A copy fitted to some rows."""
+    return fitted(estimator, A[kept], rows.y[kept], rows_of(rows.weight, kept))
 
 
 def fit_other(estimator: Estimator, rows: TrainingRows) -> LinearFits:
@@ -344,7 +319,7 @@ def fit_other(estimator: Estimator, rows: TrainingRows) -> LinearFits:
     reference = whole.decide(rows.points)
     folds = []
     for train in steps(rows.trains, "folds"):
-        fold = replace(whole, model=_fit_quietly(clone(estimator), rows.X, rows, train))
+        fold = replace(whole, model=_without_fold(estimator, rows.X, rows, train))
         folds.append(replace(fold, order=order_like(fold.decide(rows.points), reference)))
     scores = np.array([fold.decide(rows.points) for fold in folds])
     return LinearFits(whole, model.prior_, model.answer_model_, None, folds, scores, model)
@@ -362,13 +337,11 @@ def constant_start(rows: TrainingRows, n_classes: int, answer_model: AnswerModel
 
 
 def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | ArrayLike | None:
-    """The prior in the objective of the linear model: the one given, or that of the counts where they have one.
-
-    Beside labels, which are of chosen points, and wrong answers an estimate pulls nothing.
-    """
+    """The prior in the objective of the linear model: the one given, or that of the counts."""
     if model.prior is not None:
         return float(model.prior) if model.n_classes == 2 else np.asarray(model.prior)
     estimate = model.prior_
+    # Beside labels, which are of chosen points, and wrong answers an estimate pulls nothing.
     if estimate is None or rows.graph.labels.any() or not model.answer_model_.certain:
         return None
     return estimate.pull

@@ -19,13 +19,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, renamed
 from sdulearn.answers.graph import AnswerGraph, leave_out, restrict
-from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, class_shares_given
+from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, class_shares_given, in_order
 from sdulearn.boosting.rows import implied_labels
 from sdulearn.errors import InputError, require
 from sdulearn.io import container
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import MAJORITY, PairLogisticRegressionCV
-from sdulearn.joint.path import class_sign
+from sdulearn.joint.path import class_sign, order_by_size
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import Pairs
 from sdulearn.prior import resolve_prior
@@ -124,11 +124,9 @@ class PairNetworkClassifier(OrderedClassifier):
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> from sdulearn.torch import PairNetworkClassifier
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes, X_test, y_test = sample_sdu(
-    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
-    ... )
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
     >>> model = PairNetworkClassifier(hidden_layer_sizes=(32,), n_starts=2, max_iter=200).fit(rows, codes)
-    >>> bool((model.predict(X_test) == y_test).mean() > 0.85)
+    >>> bool((model.predict(X) == y).mean() > 0.85)
     True
     """
 
@@ -250,7 +248,7 @@ class PairNetworkClassifier(OrderedClassifier):
         held = self._held_points(pairs, graph, seed)
         touches: Mask = held[known.ends[:, 0]] | held[known.ends[:, 1]]
         seen, left_out, everything = [
-            KnownPoints(part, self.n_classes, self.answer_model_, self.batch_size, rows.device, generator)
+            KnownPoints(part, self, rows.device, generator)
             for part in (leave_out(known, held), restrict(known, touches, held), known)
         ]
         distort = self.distortion or self._default_distortion(rows)
@@ -286,7 +284,7 @@ class PairNetworkClassifier(OrderedClassifier):
         z = np.concatenate(found)
         if self.n_classes_ == 2:
             z = z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
-        return self._ordered(z)
+        return in_order(z, self.order_)
 
     def _take_prior(self, pairs: Pairs, weight: Array | None) -> Array | None:
         """Keep the prior as reported; the shares that predictions are drawn to, None for equal ones."""
@@ -369,18 +367,15 @@ class PairNetworkClassifier(OrderedClassifier):
         self.n_classes_ = self.n_classes
         self.classes_ = class_numbers(self.n_classes)
         order = np.arange(self.n_classes)
-        if self.n_classes == 2:
-            if not graph.labels.any():
-                assert self.prior_ is not None
-                sign = class_sign(self, self.prior_, float(self.class_shares_[1]), 1 / len(rows))
-                order = order if sign > 0 else order[::-1].copy()
-        elif self.prior is None and self.answer_model_.crowd_of(graph) is None:
-            free = np.flatnonzero(~np.isin(order, graph.labels[graph.labels > 0] - 1))
-            order[free] = free[np.argsort(-self.class_shares_[free], kind="stable")]
+        if self.prior_ is not None and not graph.labels.any():
+            sign = class_sign(self, self.prior_, float(self.class_shares_[1]), 1 / len(rows))
+            order = order if sign > 0 else order[::-1].copy()
+        if self.n_classes > 2:
+            if self.prior is None and self.answer_model_.crowd_of(graph) is None:
+                order = order_by_size(self.class_shares_, graph.labels)
+            self.answer_model_ = renamed(self.answer_model_, order)
         self.order_ = order
         self.class_shares_ = self.class_shares_[order]
-        if self.n_classes > 2:
-            self.answer_model_ = renamed(self.answer_model_, order)
         return self
 
     def _rename(self, order: Indices) -> None:
@@ -442,14 +437,11 @@ def _load_weights(module: Module, data: bytes) -> None:
     """Other weights of the same names and shapes, none of them missing or infinite."""
     try:
         weights = require("safetensors.torch", "torch").load(data)
-    except require("safetensors", "torch").SafetensorError as error:
-        raise InputError(f"the weights cannot be read: {error}") from None
+        module.load_state_dict(weights)
+    except (RuntimeError, require("safetensors", "torch").SafetensorError) as error:
+        raise InputError(f"the weights are not those of this network: {error}") from None
     if any(not bool(value.isfinite().all()) for value in weights.values()):
         raise InputError("weights are missing or infinite")
-    try:
-        module.load_state_dict(weights)
-    except RuntimeError as error:
-        raise InputError(f"the weights are not those of this network: {error}") from None
     module.eval()
 
 
