@@ -144,7 +144,7 @@ def pair_accuracy(
     agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(asked.sum()), confidence)
     if counted is not None:
-        return _accuracy_of_random_points(empty, sign, graph, model, spread, counted)
+        return _accuracy_of_points(empty, sign, graph, model, spread, counted)
     if not labelled and (pairs.similar.all() or not pairs.similar.any()):
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or not (model is None or model.certain)
@@ -153,7 +153,7 @@ def pair_accuracy(
         n_similar = int(pairs.similar.sum())
         by_components = binomtest(n_similar, len(by_pair), similar_share(prior)).pvalue >= _OTHER_RATIO
     if by_components:
-        return _accuracy_of_components(empty, sign, graph, model, spread)
+        return _accuracy_of_points(empty, sign, graph, model, spread, None)
     return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread)
 
 
@@ -173,27 +173,33 @@ def _accuracy_of_pairs(
     if pairs.shares_points:
         effective = min(effective, pairs.n_points / 2)
     low, high = clopper_pearson(share * effective, (1 - share) * effective, empty.confidence)
-    return replace(
-        empty,
-        value=prior_from_share(share),
-        low=prior_from_share(low),
-        high=prior_from_share(high),
-        agreement=share,
-        majority=majority,
-    )
+    value, low, high = map(prior_from_share, (share, low, high))
+    return replace(empty, value=value, low=low, high=high, agreement=share, majority=majority)
 
 
-def _accuracy_of_components(
+def _accuracy_of_points(
     empty: AccuracyEstimate,
     sign: Codes,
     graph: AnswerGraph,
     model: AnswerModel | None,
     spread: float,
-    counted: Mask | None = None,
+    counted: Mask | None,
 ) -> AccuracyEstimate:
-    """By the likelihood of whole components: k of their m points agree, up to a flip."""
-    value, low, high = profile(agreeing(graph, sign), empty.confidence, model, spread, counted)
-    majority, _, _ = profile(graph, empty.confidence, model, counted=counted)
+    """By whole components, k of whose m points agree up to a flip; or by each random point."""
+    confidence = empty.confidence
+    if counted is not None:
+        empty = replace(empty, basis="random questions")
+        if not counted.any():
+            return empty
+        graph = oriented(graph, sign.astype(np.float64))
+    if counted is not None and one_way(graph, counted):
+        chances = classes_by_answers(graph, model)[counted]
+        column = (sign[counted] > 0).astype(np.intp)
+        value, low, high = share_of(chances, column, confidence, spread)
+        majority, _, _ = share_of(chances, np.ones_like(column), confidence)
+    else:
+        value, low, high = profile(agreeing(graph, sign), confidence, model, spread, counted)
+        majority, _, _ = profile(graph, confidence, model, counted=counted)
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
 
 
@@ -215,28 +221,6 @@ def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
     """The graph whose class +1 are the points that are predicted rightly."""
     first, second = sign[graph.ends].T
     return replace(graph, same=graph.same * first * second, labels=graph.labels * sign)
-
-
-def _accuracy_of_random_points(
-    empty: AccuracyEstimate,
-    sign: Codes,
-    graph: AnswerGraph,
-    model: AnswerModel | None,
-    spread: float,
-    counted: Mask,
-) -> AccuracyEstimate:
-    """By what the answers say of each random point; by components where some are small."""
-    empty = replace(empty, basis="random questions")
-    if not counted.any():
-        return empty
-    graph = oriented(graph, sign.astype(np.float64))
-    if not one_way(graph, counted):
-        return _accuracy_of_components(empty, sign, graph, model, spread, counted)
-    chances = classes_by_answers(graph, model)[counted]
-    column = (sign[counted] > 0).astype(np.intp)
-    value, low, high = share_of(chances, column, empty.confidence, spread)
-    majority, _, _ = share_of(chances, np.ones_like(column), empty.confidence)
-    return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
 
 
 def _accuracy_of_one_kind(

@@ -184,17 +184,16 @@ def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
 
 
 def design_effect(deviations: Array, ends: Indices) -> float:
-    """Variance of a sum over pairs of points, by that of independent terms; at least 1.
-
-    Terms that share a point are correlated: ``sum of r_a r_b`` over these is ``sum_points (sum of r)^2`` less what
-    that counts twice. Where no term deviates, n terms over few points are worth a term for each two.
-    """
+    """Variance of a sum over pairs of points, by that of independent terms; at least 1."""
     drawn = ends >= 0
     _, point = np.unique(ends[drawn], return_inverse=True)
     degree = np.bincount(point)
     squares = float(deviations @ deviations)
     if not squares > 0:
+        # n terms over few points are worth a term for each two.
         return max(1.0, float(drawn.sum()) / max(len(degree), 1))
+    # Terms that share a point are correlated: the sum of their products is that of squares of sums by point, less what
+    # that counts twice.
     by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
     alone = float(deviations**2 @ drawn.sum(axis=1))
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
@@ -258,20 +257,14 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
 def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
     """Intervals as of fewer counts, and of no more answers than the points make loose pairs."""
 
-    def of_answers(share: Share) -> Share:
-        return _wider(share, spread * max(1.0, share.n / n_loose), found.confidence)
+    def wider(share: Share, most: float) -> Share:
+        return _interval(share.value, min(share.n, most) / spread, found.confidence) if share.n else share
 
     accuracy = found.accuracy
     if accuracy is not None and found.basis != "random questions":
-        accuracy = _wider(accuracy, spread, found.confidence)
-    agreement, same, different = map(of_answers, (found.agreement, found.same, found.different))
+        accuracy = wider(accuracy, np.inf)
+    agreement, same, different = (wider(one, n_loose) for one in (found.agreement, found.same, found.different))
     return replace(found, agreement=agreement, same=same, different=different, accuracy=accuracy)
-
-
-def _wider(share: Share, spread: float, confidence: float) -> Share:
-    if not share.n:
-        return share
-    return _interval(share.value, share.n / spread, confidence)
 
 
 def _interval(value: float, n: float, confidence: float) -> Share:

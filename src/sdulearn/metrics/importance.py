@@ -171,7 +171,7 @@ def _error(losses: Array, lost: Array, n_points: int) -> Array:
 def shuffled(X: MatrixLike, column: int, donors: Indices) -> MatrixLike:
     """A copy of the rows with the values of one column taken from other rows."""
     if sparse.issparse(X):
-        columns = sparse.csc_matrix(X).tolil()
+        columns = X.tolil()
         columns[:, column] = columns[donors, column]
         return columns.tocsr()
     if hasattr(X, "iloc"):

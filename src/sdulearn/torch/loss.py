@@ -264,17 +264,14 @@ class TorchLikelihood:
 def _pair_factors(
     graph: AnswerGraph, answers: Indices, model: AnswerModel, n_classes: int, table: ArrayLike | None
 ) -> tuple[Indices, Array]:
-    """Ends of loose pairs (n_pairs, 2), and the logarithms of the chances of their answers.
-
-    Where the classes of both ends agree and where they differ, (n_pairs, 2); with a table by both classes, (n_pairs,
-    K, K).
-    """
+    """Ends of loose pairs, and log chances of their answers if classes agree and if they differ."""
     number, pair = np.unique(graph.component[graph.ends[answers, 0]], return_inverse=True)
     ends = np.zeros((len(number), 2), dtype=np.intp)
     ends[pair] = np.sort(graph.ends[answers], axis=1)
     errors = model.errors(graph.annotators)
     factors = log_factors(graph.same, errors, graph.weights).T[answers]
     if table is not None:
+        # By both classes, (n_pairs, K, K).
         table = np.asarray(table, dtype=np.float64)
         if table.shape != (n_classes, n_classes) or not ((table >= 0) & (table <= 1)).all():
             raise InputError(f"`answer_table` must hold {n_classes} x {n_classes} probabilities of 'same'.")
@@ -309,11 +306,7 @@ def log_of_others(log_p: Tensor) -> Tensor:
 
 
 class Components:
-    """Components of answers that share points: their groups and edges on the device.
-
-    Trees are exact. Cycles are exact up to the messages of :mod:`sdulearn.answers.propagate`, or, where ``exact`` is
-    False, cut: a spanning tree of the edges, and each other edge as a pair of its own.
-    """
+    """Components of answers that share points; cycles become a tree and pairs unless ``exact``."""
 
     def __init__(self, factor_graph: FactorGraph, tensors: Callable[..., list[Tensor]], exact: bool) -> None:
         self.factor_graph = factor_graph

@@ -82,22 +82,17 @@ class Starts:
 class KnownPoints:
     """What is known of the points, in batches: loose pairs and labels by number, other components in fixed groups."""
 
-    def __init__(
-        self,
-        graph: AnswerGraph,
-        n_classes: int,
-        model: AnswerModel,
-        size: int,
-        device: Device,
-        generator: Generator,
-    ) -> None:
-        """``size`` points a batch; components of more points are cut into their answers."""
+    def __init__(self, graph: AnswerGraph, parameters: Estimator, device: Device, generator: Generator) -> None:
+        """Components of more points than a batch are cut into their answers."""
         self.generator = generator
         self.device = device
+        model = parameters.answer_model_
+        size = parameters.batch_size
         graph, origin = cut(graph, size, model)
 
         def part(points: Indices) -> tuple[Tensor, TorchLikelihood]:
-            likelihood = TorchLikelihood(subgraph(graph, points), n_classes, model, device=device, exact=False)
+            known = subgraph(graph, points)
+            likelihood = TorchLikelihood(known, parameters.n_classes, model, device=device, exact=False)
             return torch.as_tensor(origin[points], device=device), likelihood
 
         simple = loose_pairs(graph) | (graph.component_sizes == 1) | (model.crowd_of(graph) is not None)
