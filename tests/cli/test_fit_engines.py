@@ -1,8 +1,6 @@
 """One fit, three engines: what is learned does not depend on how the table is read."""
 
-import io
 import re
-import sys
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -14,7 +12,7 @@ import pyarrow.parquet
 import pytest
 from distributed import LocalCluster
 
-from sdulearn import SDUClassifier, load_model, progress
+from sdulearn import SDUClassifier, load_model
 from sdulearn.blocks import LocalBlocks
 from sdulearn.cli.main import build_parser, main
 from sdulearn.cli.options import in_options
@@ -261,29 +259,6 @@ def test_wrong_calls(files, folders, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty holds no .parquet files"):
         fitted(tmp_path, "--features", tmp_path / "empty", *pairs, "--engine", "stream")
-
-
-class Terminal(io.StringIO):
-    """The other stream, as a terminal or as a log file."""
-
-    def __init__(self, terminal):
-        super().__init__()
-        self.isatty = lambda: terminal
-
-
-@pytest.mark.parametrize(("terminal", "patience", "shown"), [(True, 99, True), (False, 99, False), (False, 0, True)])
-def test_progress(files, folders, tmp_path, monkeypatch, capsys, terminal, patience, shown):
-    """On a terminal at once; in a log only for long work; and never among the report."""
-    stream = Terminal(terminal)
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "PATIENCE", 1000 * patience)
-    given = ["--features", folders / "mixed", "--pairs", files / "pairs.csv", "--missing", "mean", "--method", "sd"]
-    fitted(tmp_path, *given, "--engine", "stream")
-    text = stream.getvalue()
-    for number, rows in ((1, "1.50k"), (2, "2.30k")):
-        assert bool(re.search(rf"pass {number}: .*/{rows} \[\d\d:\d\d<.* rows/s\]", text)) == shown
-    assert text == "" or shown
-    assert "pass" not in capsys.readouterr().out
 
 
 def test_a_running_cluster(files, folders, tmp_path, monkeypatch, capsys):

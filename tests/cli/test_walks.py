@@ -6,8 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
-from sklearn.datasets import dump_svmlight_file, load_wine
+from sklearn.datasets import load_wine
 
 from sdulearn import load_model
 from sdulearn.cli.main import main
@@ -35,73 +34,6 @@ def random_answers(y, count, seed=0):
     ends = np.random.default_rng(seed).integers(0, len(y), (count, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
     return ends, y[ends[:, 0]] == y[ends[:, 1]]
-
-
-def test_a_wide_sparse_svmlight_file(tmp_path, in_process, no_importances):
-    """400 rows of 3,000 word counts; the classes differ in 400 of the words."""
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(400) < 0.65, 1, -1)
-    words = np.where(rng.random((400, 60)) < 0.35, rng.integers(0, 200, (400, 60)) + 200 * (y[:, None] > 0), -1)
-    words = np.where(words < 0, rng.integers(0, 3_000, words.shape), words)
-    X = sparse.csr_matrix((np.ones(words.size), (np.repeat(np.arange(400), 60), words.ravel())), shape=(400, 3_000))
-    dump_svmlight_file(X, np.zeros(400), str(tmp_path / "texts.svm"), zero_based=False)
-    ends, same = random_answers(y, 200)
-    words = np.where(same, "accept", "reject").tolist()
-    records = [{"left": a, "right": b, "answer": word} for (a, b), word in zip(ends.tolist(), words, strict=True)]
-    (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, records)))
-
-    out = in_process("fit", "--features", "texts.svm", "--pairs", "answers.jsonl", "-o", "model.sdu")
-    assert "features, rows numbered from 0" in out
-    in_process("predict", "model.sdu", "texts.svm", "-o", "out.csv")
-    found = pd.read_csv(tmp_path / "out.csv")
-    assert found["id"].tolist() == list(range(400))
-    assert np.mean(found["label"] == y) > 0.85
-
-
-def test_text_categories_and_a_pairs_file_full_of_mistakes(tmp_path, in_process, no_importances):
-    rng = np.random.default_rng(1)
-    y = np.where(rng.random(800) < 0.7, 1, -1)
-    frame = pd.DataFrame(
-        {
-            "unique_id": [f"u{k}" for k in range(800)],
-            "age": np.where(rng.random(800) < 0.05, None, (40 + 12 * y + rng.normal(0, 10, 800)).round(1)),
-            "city": np.where(rng.random(800) < 0.8, np.where(y > 0, "Köln", "Łódź"), "São Paulo"),
-            "plan": rng.choice(["free", "pro", "?"], 800, p=[0.6, 0.35, 0.05]),
-            "comment": [f"note {k}" for k in range(800)],
-        }
-    )
-    frame.to_csv(tmp_path / "customers.csv", index=False)
-    ends, same = random_answers(y, 250)
-    rows = [f"u{a},u{b},{'Must-Link' if s else 'cannot-link'}" for (a, b), s in zip(ends.tolist(), same, strict=True)]
-    flipped = rows[0].replace("Must-Link", "x").replace("cannot-link", "Must-Link").replace("x", "cannot-link")
-    mistakes = ["u1,u1,must-link", "u2,ghost,must-link", "u3,,must-link", "u4,u5,dunno", "u6,u7", rows[3], flipped]
-    (tmp_path / "pairs.csv").write_text("\n".join(["ltable_id,rtable_id,label", *rows, *mistakes]))
-
-    out = in_process("check", "pairs.csv", "--features", "customers.csv", code=1)
-    for text in ("Unreadable rows: 3", "with itself: 1", "ghost", "Repeated questions", "question answered both ways"):
-        assert text in out
-    fit = ["fit", "--features", "customers.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--model", "linear"]
-    refused = in_process(*fit, "--missing", "error", code=2)
-    for text in ("2 problems", "'comment' (800)", "'age' (", "--missing mean", "--drop"):
-        assert text in refused
-    fit += ["--drop", "comment"]
-    assert "--skip-bad" in in_process(*fit, code=2)
-    assert not (tmp_path / "model.sdu").exists()
-    out = in_process(*fit, "--skip-bad")
-    assert "warning: Left out: 3 unreadable rows" in out
-    assert "warning: Contradictions" in out
-
-    frame.loc[3, "city"] = "Oslo"
-    frame[["city", "comment", "plan", "age", "unique_id"]].to_csv(tmp_path / "new.csv", index=False)
-    out = in_process("predict", "model.sdu", "new.csv", "-o", "out.csv")
-    assert "1 texts in column 'city' did not occur in training" in out
-    found = pd.read_csv(tmp_path / "out.csv")
-    assert found["id"].tolist() == frame["unique_id"].tolist()
-    assert np.mean(found["label"] == y) > 0.85
-    assert "city: category (Köln, São Paulo, Łódź)" in in_process("inspect", "model.sdu")
-    pytest.importorskip("onnx")
-    in_process("export", "model.sdu", "--onnx", "model.onnx")
-    assert (tmp_path / "model.onnx").stat().st_size > 500
 
 
 def write_answers(path, ids, ends, same, **columns):

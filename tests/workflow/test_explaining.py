@@ -1,5 +1,7 @@
 """What a model goes by: against the model itself on tables with one column changed, and on noise."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -115,7 +117,8 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
         return pair_importance(estimator, X, y, **keywords)
 
     monkeypatch.setattr(judge, "pair_importance", keep)
-    assert len(column_importances(model, parts, rows, pairs, columns)) == 15
+    data = SimpleNamespace(stacked=(rows, pairs, None), columns=columns)
+    assert len(column_importances(model, parts, data)) == 15
     expected = held_out(model, rows, pairs, reference, cv=5)
     asked = np.sort(pairs.ends.ravel())
     np.testing.assert_allclose(decided[0], expected[asked])

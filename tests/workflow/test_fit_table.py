@@ -98,20 +98,6 @@ def test_bad_tables_and_answers(frames):
         fit_table(table, answers.assign(label="unsure"))
 
 
-def test_the_report_is_data(frames):
-    table, answers = frames
-    repeated = pd.concat([answers, answers[:3]])
-    report = fit_table(table, repeated, model="linear", labels={"r0": "a", "r1": "b", "r2": "a", "r3": "b"}).report
-    assert (report.table, report.answers) == ("the table", "the answers")
-    assert report.n_similar + report.n_dissimilar == len(repeated)
-    assert report.n_labels == 4
-    assert report.answer_columns == {"id_a": "id_a", "id_b": "id_b", "label": "label"}
-    assert set(report.answer_words) == {"true", "false"}
-    assert set(report.settings) == {"alpha", "covariance_power"}
-    (again,) = [finding for finding in report.findings if finding.code == "repeated_questions"]
-    assert (again.severity, again.details) == ("info", {"count": 3, "by_majority": False})
-
-
 @pytest.mark.parametrize("design", ["40 points", "star"])
 def test_answers_that_share_points_do_not_flatter_the_model(answers_about, design):
     """By folds of pairs it would be 100% (99% to 100%) here: the model has seen every point in another answer."""

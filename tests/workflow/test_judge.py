@@ -27,7 +27,8 @@ def noise():
 
 def judged(model, rows, y):
     options = SimpleNamespace(is_joint=True, prior=None, prior_strength=3.0)
-    _, accuracy, agreement, findings = judge((model, ModelChoice(), []), options, rows, read_pairs(y), None, None)
+    data = SimpleNamespace(stacked=(rows, read_pairs(y), None), random_points=None)
+    _, accuracy, agreement, findings = judge((model, ModelChoice(), []), options, data)
     assert accuracy is None
     return agreement, findings
 

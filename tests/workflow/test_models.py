@@ -12,7 +12,7 @@ from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, UnseenCategoryWarning
 from sdulearn.pairs import read_pairs
 from sdulearn.report.records import ModelChoice
-from sdulearn.workflow.models import why_linear
+from sdulearn.workflow.judge import why_linear
 
 SIZES = (70, 50, 40)
 pytestmark = pytest.mark.usefixtures("no_importances")
@@ -265,7 +265,7 @@ def test_a_reason_is_given_to_who_asked_or_may_change_the_table(curved, monkeypa
     found = [[one.details for one in report.findings if one.code == "linear_alone"] for report in reports]
     assert found == [[{"reason": "answers", "limit": 60}], []]
     assert [report.model_choice for report in reports] == [ModelChoice()] * 2
-    monkeypatch.setattr("sdulearn.workflow.models._MOST_FEATURES", 1)
+    monkeypatch.setattr("sdulearn.workflow.judge._MOST_FEATURES", 1)
     (found,) = [one for one in fit_table(table, answers[:60]).report.findings if one.code == "linear_alone"]
     assert found.details == {"reason": "features", "limit": 1}
     # Other methods are linear without a word.

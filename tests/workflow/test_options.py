@@ -67,13 +67,17 @@ def test_random_questions_that_tell_enough(n_random, n_rows, n_unranked, codes):
     assert [one.code for one in _check_random(data, random)] == codes
 
 
+def worth(y, n_classes):
+    return _worth(SimpleNamespace(stacked=(None, read_pairs(y), None)), n_classes)
+
+
 def test_answers_that_say_something_of_their_own():
     """Four answers "different" in a cycle: two classes make the last of them follow, three do not."""
     cycle = np.column_stack([np.repeat([-1, -2, -3, -4], 2), [0, 1, 1, 2, 2, 3, 3, 0]])
-    assert [_worth(read_pairs(cycle), n_classes) for n_classes in (2, 3)] == [(4, 3), (4, 4)]
+    assert [worth(cycle, n_classes) for n_classes in (2, 3)] == [(4, 3), (4, 4)]
     # Where 1 and 3 are of one class, each of the others is told from it twice.
     tied = np.vstack([cycle, [[5, 1], [5, 3]]])
-    assert [_worth(read_pairs(tied), n_classes) for n_classes in (2, 3)] == [(4, 3), (4, 3)]
+    assert [worth(tied, n_classes) for n_classes in (2, 3)] == [(4, 3), (4, 3)]
 
 
 @pytest.mark.parametrize(("both_ways", "closure", "left"), [(1, 0, 1), (0, 1, 1), (0, 0, 0)])

@@ -89,12 +89,6 @@ def test_a_saved_model_decides_to_the_last_bit(told, tmp_path):
     assert other.columns.feature_names == model.columns.feature_names
 
 
-def test_row_groups_on_threads_teach_the_same(told):
-    folder, table, answers, _, model = told
-    other = fit_table(folder / "t.parquet", answers, text=["notes"], model="linear", engine="stream")
-    np.testing.assert_allclose(other.predict_proba(table), model.predict_proba(table), atol=1e-8)
-
-
 def test_long_texts_are_recognised(told):
     folder, table, answers, _, model = told
     for source in (folder / "t.csv", folder / "t.parquet", table):

@@ -61,7 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
     answers = cli.answers_of(arguments, arguments.pairs)
     unknown, why = _unknown_ids(answers, arguments)
     about, checks = _findings(answers, arguments)
-    found = [*facts_of_answers(answers), *about, *_faults(answers, checks, unknown, why)]
+    found = [
+        *facts_of_answers(answers),
+        *about,
+        *faults("unknown_ids", [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown], why),
+        *faults("self_pairs", [_answer(answers, k) for k in checks.self_pairs.tolist()]),
+        *faults("repeats", [_answer(answers, k) for k in checks.repeats.tolist()]),
+    ]
     wrong = any(one.severity == "warning" for one in found)
     if arguments.html:
         with written_whole(arguments.html) as draft:
@@ -102,15 +108,6 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     about = [*notes, *check_answers_ratio(graph, arguments.prior), *contradictions, *check_entities(answers)]
     structure = check_shared_points(read_pairs(graph.y), names)
     return [*check_crowd(answers, model, n_classes), *structure, *about], checks
-
-
-def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]], why: str) -> list[Finding]:
-    """What is wrong with single answers, by kind."""
-    return [
-        *faults("unknown_ids", [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown], why),
-        *faults("self_pairs", [_answer(answers, k) for k in checks.self_pairs.tolist()]),
-        *faults("repeats", [_answer(answers, k) for k in checks.repeats.tolist()]),
-    ]
 
 
 def _answer(answers: Answers, k: int) -> str:

@@ -7,7 +7,6 @@ so it is safe to look into an untrusted one.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,8 +51,12 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.names, strict=True))
     probabilities = "yes" if model.link else "no, the loss gives none"
     shown += [f"Classes: {classes}; probabilities: {probabilities}.", *_columns(model)]
-    strengths = next(fact.details["strengths"] for fact in found if fact.code == "strengths")
-    return [*shown, *_strongest(strengths, top)]
+    (strengths,) = [fact.details["strengths"] for fact in found if fact.code == "strengths"]
+    for name, features in strengths.items():
+        title, form = (f"per standard deviation, for {name}", "+9.4g") if name else ("share of the decision", "9.1%")
+        strongest = [f"  {strength:{form}}  {feature}" for feature, strength in features.items()]
+        shown += [f"Strongest features, {title}:", *strongest[:top]]
+    return shown
 
 
 def _columns(model: TableModel) -> list[str]:
@@ -71,15 +74,6 @@ def _column(column: Column) -> str:
     if column.fill is None:
         return text
     return f"{text}, missing = {column.fill if isinstance(column.fill, str) else format(column.fill, '.4g')}"
-
-
-def _strongest(strengths: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
-    found = []
-    for name, features in strengths.items():
-        title, form = (f"per standard deviation, for {name}", "+9.4g") if name else ("share of the decision", "9.1%")
-        listed = [f"  {strength:{form}}  {feature}" for feature, strength in features.items()]
-        found += [f"Strongest features, {title}:", *listed[:top]]
-    return found
 
 
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:

@@ -86,8 +86,7 @@ class PairBoundaryDisplay(Display):
         ----------
         estimator : fitted estimator or pipeline
             With ``predict_proba`` or ``decision_function``.
-        %(X)s
-        %(y)s
+        %(X_and_y)s
         features : pair of int or str, default=(0, 1)
             The two features; all others are held at their median.
         max_pairs : int or None, default=100
@@ -100,17 +99,18 @@ class PairBoundaryDisplay(Display):
         columns = column_indices(X, list(features))
         if len(columns) != 2:
             raise InputError(f"`features` must name two columns, got {features!r}.")
-        i, j = columns
         pairs = read_pairs(y)
         drawn = np.arange(len(pairs.ends))
         if max_pairs is not None and len(drawn) > max_pairs:
             drawn = np.sort(check_random_state(0).permutation(drawn)[:max_pairs])
-        xx0, xx1 = np.meshgrid(*(_side(values[:, k], resolution) for k in (i, j)))
+        flat = values[:, columns]
+        # The range of each column, and a twentieth of it on each side.
+        room = np.array([0.05 * length or 1.0 for length in np.ptp(flat, axis=0)])
+        sides = np.linspace(flat.min(axis=0) - room, flat.max(axis=0) + room, resolution)
+        xx0, xx1 = np.meshgrid(*sides.T)
         grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
-        grid[:, i] = xx0.ravel()
-        grid[:, j] = xx1.ravel()
+        grid[:, columns] = np.column_stack([xx0.ravel(), xx1.ravel()])
         response, level = _respond(estimator, _like(X, grid))
-        flat = values[:, [i, j]]
         label = X.columns if hasattr(X, "columns") else [f"feature {k}" for k in range(values.shape[1])]
         return cls(
             xx0=xx0,
@@ -120,16 +120,21 @@ class PairBoundaryDisplay(Display):
             ends=flat[pairs.ends[drawn]],
             similar=pairs.similar[drawn],
             unlabeled=flat[pairs.unlabeled],
-            names=(str(label[i]), str(label[j])),
+            names=(str(label[columns[0]]), str(label[columns[1]])),
         ).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         response, colours = self._surface()
         options = {"alpha": 0.35, "linewidth": 0, "rasterized": True, **colours, **style}
         self.surface_ = ax.pcolormesh(self.xx0, self.xx1, response, **options)
+        # What is at ``level`` on the boundary of a class: the response, or its lead over all others.
+        leads = [self.response]
+        if self.response.ndim == 3:
+            others = [np.delete(self.response, k, axis=2).max(axis=2) for k in range(self.response.shape[2])]
+            leads = [self.response[..., k] - other for k, other in enumerate(others)]
         self.boundaries_ = [
             ax.contour(self.xx0, self.xx1, lead, levels=[self.level], colors="black", linewidths=2)
-            for lead in self._leads()
+            for lead in leads
             if lead.min() < self.level < lead.max()
         ]
         x, y = self.unlabeled.T
@@ -140,13 +145,6 @@ class PairBoundaryDisplay(Display):
         ]
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         ax.legend(loc="best", framealpha=0.9)
-
-    def _leads(self) -> list[Array]:
-        """What is at ``level`` on the boundary of a class: the response, or by how much each class leads the others."""
-        if self.response.ndim == 2:
-            return [self.response]
-        K = self.response.shape[2]
-        return [self.response[..., k] - np.max(self.response[..., np.arange(K) != k], axis=2) for k in range(K)]
 
     def _surface(self) -> tuple[Array, dict[str, Any]]:
         """The response, its middle colour at the boundary, or the class of each point."""
@@ -160,19 +158,12 @@ class PairBoundaryDisplay(Display):
 
     def _lines(self, ax: Axes, which: Mask, label: str, colour: str, line: str) -> LineCollection:
         style = {"colors": colour, "linestyles": line, "linewidths": 0.9, "alpha": 0.75}
-        lines: LineCollection = require("matplotlib.collections", "demo").LineCollection(
-            self.ends[which], label=label, zorder=3, **style
-        )
+        collections = require("matplotlib.collections", "demo")
+        lines: LineCollection = collections.LineCollection(self.ends[which], label=label, zorder=3, **style)
         ax.add_collection(lines)
         x, y = self.ends[which].reshape(-1, 2).T
         ax.scatter(x, y, s=12, color=colour, linewidths=0, zorder=4)
         return lines
-
-
-def _side(column: Array, resolution: int) -> Array:
-    """The range of a column, and a twentieth of it on each side."""
-    room = 0.05 * np.ptp(column) or 1.0
-    return np.linspace(column.min() - room, column.max() + room, resolution)
 
 
 def _like(X: MatrixLike, grid: Array) -> MatrixLike:

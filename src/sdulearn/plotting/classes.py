@@ -61,8 +61,7 @@ class AnswerMatrixDisplay(Display):
         ----------
         estimator : fitted estimator or pipeline
             With ``predict``; where answers are held out, with ``orient``, or with such a last step.
-        %(X)s
-        %(y)s
+        %(X_and_y)s
         %(cv)s
         %(ax_and_display)s
         """
@@ -314,8 +313,7 @@ class ReliabilityDisplay(Display):
         ----------
         estimator : estimator
             With ``predict_proba``; fitted where ``cv`` is None.
-        %(X)s
-        %(y)s
+        %(X_and_y)s
         %(cv)s
         %(n_bins)s
         %(ax_and_display)s

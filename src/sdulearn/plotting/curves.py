@@ -54,12 +54,11 @@ class PairLearningCurveDisplay(Display):
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> from sdulearn.plotting import PairLearningCurveDisplay
     >>> X, y = make_waveform(3000, random_state=0)
-    >>> rows, codes, *test = sample_sdu(
-    ...     X, y, n_pairs=200, n_unlabeled=200, prior=0.7, n_test=300, random_state=0
-    ... )
-    >>> display = PairLearningCurveDisplay.from_estimator(
-    ...     PairLogisticRegression(), rows, codes, n_pairs=[20, 200], test=test, random_state=0
-    ... )
+    >>> sizes = {"n_pairs": 200, "n_unlabeled": 200, "n_test": 300}
+    >>> rows, codes, *test = sample_sdu(X, y, **sizes, prior=0.7, random_state=0)
+    >>> options = {"n_pairs": [20, 200], "test": test, "random_state": 0}
+    >>> model = PairLogisticRegression()
+    >>> display = PairLearningCurveDisplay.from_estimator(model, rows, codes, **options)
     >>> bool(display.scores[0].mean() < display.scores[1].mean())
     True
     """
@@ -95,8 +94,7 @@ class PairLearningCurveDisplay(Display):
         ----------
         estimator : estimator or pipeline
             It is cloned for every fit.
-        %(X)s
-        %(y)s
+        %(X_and_y)s
         n_pairs : sequence of int, optional
             Numbers of training pairs; by default up to five, from as many as have five of the rarer kind, which
             estimators that choose settings need, to all there are.
@@ -132,8 +130,7 @@ class PairLearningCurveDisplay(Display):
                     _refuse_unnamed(model, codes[chosen])
                 scores[i, k] = score(model, points, truth)
         score_name = "score of held-out pairs" if test is None else "accuracy"
-        display = cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name)
-        return display.plot(ax, **line_kw)
+        return cls(n_pairs=sizes, scores=scores, score_name=score_name, name=name).plot(ax, **line_kw)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         repeats = self.scores.shape[1]
@@ -428,8 +425,7 @@ class RiskGridDisplay(Display):
                 f"`estimator` ({type(estimator).__name__}) has no cv_results_. Fit SDUClassifierCV, "
                 "PairLogisticRegressionCV or GridSearchCV first, and pass that."
             )
-        likelihoods = ("log-likelihood", pair_log_likelihood)
-        is_likelihood = getattr(estimator, "scoring", None) in likelihoods
+        is_likelihood = getattr(estimator, "scoring", None) in ("log-likelihood", pair_log_likelihood)
         results = estimator.cv_results_
         alphas = _parameter(results, "alpha")
         gammas = _parameter(results, "gamma")
@@ -439,19 +435,16 @@ class RiskGridDisplay(Display):
         folds = sum(key.startswith("split") and key.endswith("_test_score") for key in results)
         best = int(np.argmax(score))
         if hasattr(estimator, "alpha_"):
-            chosen = alphas == estimator.alpha_
-            if gammas is not None:
-                chosen &= gammas == estimator.gamma_
-            best = int(np.flatnonzero(chosen)[0])
-        display = cls(
+            fits = (alphas == estimator.alpha_) & (gammas is None or gammas == estimator.gamma_)
+            best = int(np.flatnonzero(fits)[0])
+        return cls(
             alphas=alphas,
             gammas=gammas,
             risk=-score if is_likelihood else 1 - score,
             error=np.asarray(results["std_test_score"]) / np.sqrt(max(folds - 1, 1)),
             best=best,
             risk_name="held-out loss of an answer" if is_likelihood else "held-out risk",
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         if self.gammas is None:

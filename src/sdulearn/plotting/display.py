@@ -48,7 +48,8 @@ Display
 ax_, figure_ : matplotlib Axes and Figure
     Where it was drawn.""",
 }
-# The usual ends of a docstring.
+# What often stands together.
+_SHARED["X_and_y"] = _SHARED["X"] + "\n" + _SHARED["y"]
 _SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
 _SHARED["line_and_display"] = f"""\
 name : str, optional

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 Details = Mapping[str, Any]
 
+
+class _Numbers(dict[str, Any]):
+    """Details of a fact as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
 # What everything that shows a model begins with, a sentence each.
 OPENING = ("learned", "headline", "next")
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
@@ -57,16 +65,26 @@ _WIDE = 0.1
 
 
 def facts(model: TableModel) -> list[Finding]:
-    """What a model was given and found, in the order to be read: the opening, warnings and notes, numbers, charts."""
+    """What a model was given and found, in the order to be read: opening, warnings, notes, numbers, charts."""
     report = model.report
     if report is None:
         return [*facts_of_estimator(model.estimator), _strengths(model)]
     found = [*facts_of_report(report, model.names), *_read(report, model.columns), _settings(model.estimator)]
     if model.asked is not None:
         sure = model.asked[1].max(axis=1)
-        rows = least_certain(model, _ASKED_SHOWN)
-        found.append(_result("answered", n_rows=len(sure), mean=float(sure.mean()), rows=rows))
-    return [*found, *_charts(report, model)]
+        counts = {"n_rows": len(sure), "mean": float(sure.mean())}
+        found.append(_result("answered", **counts, rows=least_certain(model, _ASKED_SHOWN)))
+    if report.agreement is not None and (counted := report.agreement.counts) is not None:
+        names = [model.names[number - 1] for number in counted.classes]
+        found.append(_result("answer_counts", classes=names, same=counted.same, different=counted.different))
+    if report.doubtful:
+        shown = [one for one in report.doubtful if one.wrong >= _DOUBTFUL]
+        found.append(_result("doubtful", least=_DOUBTFUL, answers=shown))
+    found.append(_strengths(model))
+    if report.importances:
+        measure = "accuracy" if len(model.classes) == 2 else "agreement with held-out answers"
+        found.append(_result("importances", measure=measure, columns=report.importances))
+    return [*found, *(_result("dependence", name=model.names[1], **vars(one)) for one in report.dependences)]
 
 
 def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
@@ -78,20 +96,20 @@ def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
     found += _prior(report.prior, names[-1])
     if report.class_shares or report.n_classes_interval is not None:
         shares = dict(zip(names, report.class_shares, strict=False))
-        interval = report.n_classes_interval
-        found.append(_result("class_shares", n_classes=len(names), interval=interval, shares=shares))
+        known = {"n_classes": len(names), "interval": report.n_classes_interval}
+        found.append(_result("class_shares", **known, shares=shares))
     # Nothing of one person alone in whose answers no error was found.
     if len(report.annotators) > 1 or any(one.rate > 0 for one in report.annotators):
         rate = report.error_rate
-        known = {} if rate is None else {**vars(rate), "identified": rate.identified}
-        found.append(_result("annotators", annotators=report.annotators, **known))
+        rates = {} if rate is None else {**vars(rate), "identified": rate.identified}
+        found.append(_result("annotators", annotators=report.annotators, **rates))
     if report.n_labels:
-        counts = {"n_labels": report.n_labels, "n_right": report.n_labels_right}
-        found.append(_result("labels_used", classes=list(names), **counts))
+        n_right = report.n_labels_right
+        found.append(_result("labels_used", report, ["n_labels"], classes=list(names), n_right=n_right))
     if report.model_choice.scores:
         found.append(_result("model_kind", **vars(report.model_choice)))
-    details = ("answers", "n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent", "n_questions")
-    found.append(_result("answers_used", **{name: getattr(report, name) for name in details}))
+    counts = ["n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent", "n_questions"]
+    found.append(_result("answers_used", report, ["answers", *counts]))
     return [*found, _result("understood", columns=report.answer_columns, words=report.answer_words)]
 
 
@@ -99,21 +117,21 @@ def facts_of_estimator(estimator: Estimator) -> list[Finding]:
     """What an estimator says that knows no table."""
     found = [_settings(estimator), *_prior(estimator.prior_, "+1")]
     if estimator.prior_ is None:
-        interval = getattr(estimator, "n_classes_interval_", None)
-        found.append(_result("class_shares", n_classes=len(estimator.classes_), interval=interval, shares={}))
+        known = {"n_classes": len(estimator.classes_), "interval": getattr(estimator, "n_classes_interval_", None)}
+        found.append(_result("class_shares", **known, shares={}))
     return found
 
 
 def facts_of_answers(answers: Answers) -> list[Finding]:
     """What a file of answers was read as, and what could not be read."""
-    details: dict[str, Any] = {"name": answers.name, "format": answers.format, "n_unanswered": answers.n_unanswered}
-    details |= {f"n_{name}": getattr(answers, f"n_{name}") for name in ANSWER_NAMES.values()}
+    names = ["name", "format", "n_unanswered", "n_similar", "n_dissimilar", "n_unsure"]
+    more: dict[str, object] = {}
     if answers.questions is not None:
-        details["n_questions"] = answers.n_questions
+        more["n_questions"] = answers.n_questions
     if answers.epsilon is not None:
-        details |= {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
-    found = [_result("answers_read", **details), _result("understood", columns=answers.columns, words=answers.words)]
-    return found + unreadable(answers.bad_rows)
+        more |= {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
+    understood = _result("understood", answers, ["columns", "words"])
+    return [_result("answers_read", answers, names, **more), understood, *unreadable(answers.bad_rows)]
 
 
 def unreadable(rows: Sequence[BadRow]) -> list[Finding]:
@@ -169,35 +187,36 @@ def sentence(fact: Finding) -> str:
     words = _SENTENCES.get(fact.code)
     if words is not None:
         try:
-            return words.format(**fact.details) if isinstance(words, str) else words(fact.details)
+            details = _Numbers(fact.details)
+            return words.format(**details) if isinstance(words, str) else words(details)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             pass  # the findings of an untrusted file may hold anything
     return f"{fact.code}: {dict(fact.details)}"
 
 
-def _result(code: str, **details: object) -> Finding:
-    return Finding(code, "result", details)
+def _result(code: str, source: object = None, names: Iterable[str] = (), /, **more: object) -> Finding:
+    """A part of the result: attributes of a record by these names, and more."""
+    return Finding(code, "result", {**{name: getattr(source, name) for name in names}, **more})
 
 
 def _read(report: FitReport, layout: Columns) -> list[Finding]:
-    details: dict[str, object] = {"table": report.table, "n_rows": report.n_rows, "n_unlabeled": report.n_unlabeled}
-    details |= {"n_features": layout.width, "id_column": layout.id_column}
+    details: dict[str, object] = {"n_features": layout.width, "id_column": layout.id_column}
+    counts = ["table", "n_rows", "n_unlabeled"]
     if layout.first is not None:
-        return [_result("table_read", **details)]
+        return [_result("table_read", report, counts, **details)]
     columns = layout.columns
+    makers = layout.makers
     read: dict[str, object] = {
         **{kind: [one.name for one in columns if one.kind == kind] for kind in ("number", "boolean", "date")},
         "category": {one.name: len(one.categories) for one in columns if one.kind == "category"},
-        **{
-            kind: {one.name: layout.makers[one.name].width for one in columns if one.kind == kind}
-            for kind in ("text", "image")
-        },
+        **{kind: {one.name: makers[one.name].width for one in columns if one.kind == kind} for kind in ("text", "image")},
         "decimal_commas": [one.name for one in columns if one.text and one.text.form == ","],
         "marks": {one.name: one.text.marks for one in columns if one.text and one.text.marks},
         "gaps": {one.name: one.n_gaps for one in columns if one.n_gaps},
         "gaps_kept": layout.keep_gaps,
     }
-    return [_result("table_read", **details, n_columns=len(columns)), _result("columns_read", **read)]
+    table = _result("table_read", report, counts, **details, n_columns=len(columns))
+    return [table, _result("columns_read", **read)]
 
 
 def _settings(estimator: Estimator) -> Finding:
@@ -211,16 +230,21 @@ def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
     if prior is None:
         return []
     counts = [n for n in (prior.n_similar, prior.n_dissimilar) if n is not None]
-    details = {key: getattr(prior, key) for key in ("value", "low", "high", "identified", "confidence")}
-    return [_result("prior", name=name, n_answers=sum(counts) if counts else None, **details)]
+    names = ["value", "low", "high", "identified", "confidence"]
+    return [_result("prior", prior, names, name=name, n_answers=sum(counts) if counts else None)]
 
 
 def _learned(report: FitReport, names: Sequence[str]) -> Finding:
     """What was learned from what."""
-    details: dict[str, object] = {name: getattr(report, name) for name in ("answers", "table", "n_rows", "n_labels")}
-    details["classes"] = list(names) if report.n_labels else []
-    n_answers = report.n_questions or report.n_similar + report.n_dissimilar
-    return _result("learned", kind=report.model_choice.name, n_classes=len(names), n_answers=n_answers, **details)
+    return _result(
+        "learned",
+        report,
+        ["answers", "table", "n_rows", "n_labels"],
+        kind=report.model_choice.name,
+        n_classes=len(names),
+        n_answers=report.n_questions or report.n_similar + report.n_dissimilar,
+        classes=list(names) if report.n_labels else [],
+    )
 
 
 def _next(report: FitReport, headline: Finding) -> Finding:
@@ -244,8 +268,9 @@ def _headline(report: FitReport) -> list[Finding]:
     """The one number that says how good the model is, and what it was found by; what it is to be compared with."""
     accuracy = report.accuracy
     assert accuracy is not None
-    details = {key: getattr(accuracy, key) for key in ("value", "low", "high", "confidence", "basis")}
-    headline = _result("headline", measure="accuracy", n=accuracy.n_answers, unit="answers", **details)
+    names = ["value", "low", "high", "confidence", "basis"]
+    more = {"measure": "accuracy", "n": accuracy.n_answers, "unit": "answers"}
+    headline = _result("headline", accuracy, names, **more)
     if is_unknown(headline.details):
         return [headline]
     assumed_right = not any(one.rate > 0 for one in report.annotators)
@@ -274,22 +299,6 @@ def _of_many_classes(found: ClassAgreement) -> list[Finding]:
     return [_result("headline", **share("accuracy", found.accuracy, found.basis)), _result("agreement", **agreement)]
 
 
-def _charts(report: FitReport, model: TableModel) -> list[Finding]:
-    """What a page draws."""
-    found = []
-    if report.agreement is not None and (counts := report.agreement.counts) is not None:
-        names = [model.names[number - 1] for number in counts.classes]
-        found.append(_result("answer_counts", classes=names, same=counts.same, different=counts.different))
-    if report.doubtful:
-        shown = [one for one in report.doubtful if one.wrong >= _DOUBTFUL]
-        found.append(_result("doubtful", least=_DOUBTFUL, answers=shown))
-    found.append(_strengths(model))
-    if report.importances:
-        measure = "accuracy" if len(model.classes) == 2 else "agreement with held-out answers"
-        found.append(_result("importances", measure=measure, columns=report.importances))
-    return [*found, *(_result("dependence", name=model.names[1], **vars(one)) for one in report.dependences)]
-
-
 def _strengths(model: TableModel) -> Finding:
     """Features, the strongest first: change of the decision for a standard deviation, by class; of trees the share."""
     names = model.columns.feature_names
@@ -303,33 +312,32 @@ def _strengths(model: TableModel) -> Finding:
 # ---- sentences
 
 
-def _answers_read(d: Details) -> str:
-    counts = f"{d['n_similar']:,} similar, {d['n_dissimilar']:,} dissimilar, {d['n_unsure']:,} unsure"
+def _say_answers_read(d: _Numbers) -> str:
+    counts = f"{d.n_similar:,} similar, {d.n_dissimilar:,} dissimilar, {d.n_unsure:,} unsure"
     if "n_questions" in d:
-        counts = f"{d['n_questions']:,} answers to questions with several choices, of pairs {counts}"
-    text = f"{d['name']}, read as {d['format']}: {counts}."
-    if d["n_unanswered"]:
-        text += f" {_count(d['n_unanswered'], 'question has', 'questions have')} no answer yet."
+        counts = f"{d.n_questions:,} answers to questions with several choices, of pairs {counts}"
+    text = f"{d.name}, read as {d.format}: {counts}."
+    if d.n_unanswered:
+        text += f" {_count(d.n_unanswered, 'question has', 'questions have')} no answer yet."
     if "epsilon" in d:
-        text += f" Answers were flipped with probability {d['flip_rate']:.1%} (epsilon {d['epsilon']:g})."
+        text += f" Answers were flipped with probability {d.flip_rate:.1%} (epsilon {d.epsilon:g})."
     return text
 
 
-def _understood(d: Details) -> str:
-    roles = ", ".join(f"{role} = {quoted(name)}" for role, name in d["columns"].items())
-    words = (f"{quoted(word)} = {ANSWER_NAMES[code]} ({count:,})" for word, (code, count) in d["words"].items())
+def _say_understood(d: _Numbers) -> str:
+    roles = ", ".join(f"{role} = {quoted(name)}" for role, name in d.columns.items())
+    words = (f"{quoted(word)} = {ANSWER_NAMES[code]} ({count:,})" for word, (code, count) in d.words.items())
     return f"Columns of the answers: {roles or 'none'}. Labels: {', '.join(words) or 'none'}."
 
 
-def _table_read(d: Details) -> str:
-    ids = f"ids from {quoted(d['id_column'])}" if d["id_column"] else "rows numbered from 0"
-    n_columns = d.get("n_columns")
-    columns = "" if n_columns is None else "1 column, " if n_columns == 1 else f"{n_columns:,} columns, "
-    features = f"{columns}{d['n_features']:,} features"
-    return f"{d['table']}: {d['n_rows']:,} rows, {features}, {ids}; {d['n_unlabeled']:,} rows used as unlabeled."
+def _say_table_read(d: _Numbers) -> str:
+    ids = f"ids from {quoted(d.id_column)}" if d.id_column else "rows numbered from 0"
+    columns = f"{_count(d.n_columns, 'column', 'columns')}, " if "n_columns" in d else ""
+    features = f"{columns}{d.n_features:,} features"
+    return f"{d.table}: {d.n_rows:,} rows, {features}, {ids}; {d.n_unlabeled:,} rows used as unlabeled."
 
 
-def _columns_read(d: Details) -> str:
+def _say_columns_read(d: _Numbers) -> str:
     kinds = {
         "numbers": "number",
         "true or false": "boolean",
@@ -340,13 +348,13 @@ def _columns_read(d: Details) -> str:
         "decimal commas in": "decimal_commas",
     }
     shown = [f"{what}: {_named(d[kind])}" for what, kind in kinds.items() if d.get(kind)]
-    marks = [f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d["marks"].items()]
+    marks = [f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d.marks.items()]
     shown += [f"read as missing: {', '.join(marks)}"] if marks else []
     text = f"Columns read as {'; '.join(shown)}."
-    if not d["gaps"]:
+    if not d.gaps:
         return text
-    how = "which trees take as they are" if d["gaps_kept"] else "for which the mean, or a category of its own, stands"
-    return f"{text} Missing values, {how}: {_named(d['gaps'])}."
+    how = "which trees take as they are" if d.gaps_kept else "for which the mean, or a category of its own, stands"
+    return f"{text} Missing values, {how}: {_named(d.gaps)}."
 
 
 def _named(columns: Sequence[str] | Mapping[str, int]) -> str:
@@ -356,110 +364,109 @@ def _named(columns: Sequence[str] | Mapping[str, int]) -> str:
     return listed((f"{shortened(name)} ({n:,})" for name, n in columns.items()), _COLUMNS_SHOWN)
 
 
-def _passed_over(d: Details) -> str:
-    shown = [f"sheets other than {quoted(d['sheet'])}"] if d.get("sheet") else []
-    shown += [f"{_count(d['above'], 'line', 'lines')} above the header"] if d.get("above") else []
-    shown += [_count(d["n_blank"], "blank row", "blank rows")] if d["n_blank"] else []
-    if d["columns"]:
-        shown.append(f"columns that are empty or number the rows, {listed(map(quoted, d['columns']), _COLUMNS_SHOWN)}")
+def _say_passed_over(d: _Numbers) -> str:
+    shown = [f"sheets other than {quoted(d.sheet)}"] if d.get("sheet") else []
+    shown += [f"{_count(d.above, 'line', 'lines')} above the header"] if d.get("above") else []
+    shown += [_count(d.n_blank, "blank row", "blank rows")] if d.n_blank else []
+    if d.columns:
+        shown.append(f"columns that are empty or number the rows, {listed(map(quoted, d.columns), _COLUMNS_SHOWN)}")
     return f"Of the table, not read: {'; '.join(shown)}."
 
 
-def _answers_used(d: Details) -> str:
-    n = d["n_similar"] + d["n_dissimilar"]
-    told = f"pairs, by {d['n_questions']:,} answers" if d["n_questions"] else "answers"
-    text = f"{d['answers']}: {d['n_similar']:,} similar and {d['n_dissimilar']:,} dissimilar {told} used, about "
-    text += f"{d['n_points']:,} points"
-    if d["n_points"] == 2 * n:
-        return f"{text}, each in one answer; {d['n_unsure']:,} unsure."
-    return f"{text}; {_independent(d['n_independent'], n)}; {d['n_unsure']:,} unsure."
+def _say_answers_used(d: _Numbers) -> str:
+    n = d.n_similar + d.n_dissimilar
+    told = f"pairs, by {d.n_questions:,} answers" if d.n_questions else "answers"
+    text = f"{d.answers}: {d.n_similar:,} similar and {d.n_dissimilar:,} dissimilar {told} used, about "
+    text += f"{d.n_points:,} points"
+    if d.n_points == 2 * n:
+        return f"{text}, each in one answer; {d.n_unsure:,} unsure."
+    return f"{text}; {_independent(d.n_independent, n)}; {d.n_unsure:,} unsure."
 
 
-def _settings_words(d: Details) -> str:
-    chosen = ", ".join(f"{name} {value:.3g}" for name, value in d["settings"].items())
-    kind = "joint likelihood of pairs" if d["method"] == "joint" else f"risk {d['method']}, loss {d['loss']}"
+def _say_settings(d: _Numbers) -> str:
+    chosen = ", ".join(f"{name} {value:.3g}" for name, value in d.settings.items())
+    kind = "joint likelihood of pairs" if d.method == "joint" else f"risk {d.method}, loss {d.loss}"
     if "start" in d:
-        kind += ", boosted trees" if d["settings"]["n_rounds"] else ", boosted trees (none kept)"
-        kind += f" on a {'linear model' if d['start'] == 'linear' else 'kernel map'}"
-    return f"Method: {kind} ({d['estimator']}): {chosen}."
+        kind += ", boosted trees" if d.settings["n_rounds"] else ", boosted trees (none kept)"
+        kind += f" on a {'linear model' if d.start == 'linear' else 'kernel map'}"
+    return f"Method: {kind} ({d.estimator}): {chosen}."
 
 
-def _model_kind_words(d: Details) -> str:
-    linear = d["scores"]["linear"]
-    boosted = d["scores"]["boosted"]
-    error = "" if d["gap_error"] is None else f", standard error {d['gap_error']:.3f}"
-    how = "" if d["gap_error"] is None else ", chosen by cross-validation"
+def _say_model_kind(d: _Numbers) -> str:
+    linear, boosted = (d.scores[kind] for kind in ("linear", "boosted"))
+    error = "" if d.gap_error is None else f", standard error {d.gap_error:.3f}"
+    how = "" if d.gap_error is None else ", chosen by cross-validation"
     return (
-        f"Model: {d['name']}{how}; held-out log-likelihood of an answer: linear {linear:.3f}, boosted {boosted:.3f} "
+        f"Model: {d.name}{how}; held-out log-likelihood of an answer: linear {linear:.3f}, boosted {boosted:.3f} "
         f"(difference {boosted - linear:+.3f}{error})."
     )
 
 
-def _prior_words(d: Details) -> str:
-    share = f"of the rows are of class {d['name']}"
-    if d["confidence"] is None:
-        return f"Prior: {d['value']:.3g} {share}, as given."
-    if d["n_answers"] == 0:
+def _say_prior(d: _Numbers) -> str:
+    share = f"of the rows are of class {d.name}"
+    if d.confidence is None:
+        return f"Prior: {d.value:.3g} {share}, as given."
+    if d.n_answers == 0:
         return f"Prior: unknown. {_NO_RANDOM}"
-    source = "the answers" if d["n_answers"] is None else f"{d['n_answers']:,g} answers"
-    text = f"Prior: {d['value']:.3f} {share} ({_interval(d, '.3f')}, from {source})."
-    return text if d["identified"] else f"{text} The interval includes 1/2."
+    source = "the answers" if d.n_answers is None else f"{d.n_answers:,g} answers"
+    text = f"Prior: {d.value:.3f} {share} ({_interval(d, '.3f')}, from {source})."
+    return text if d.identified else f"{text} The interval includes 1/2."
 
 
-def _headline_words(d: Details) -> str:
-    if not d["n"]:
+def _say_headline(d: _Numbers) -> str:
+    if not d.n:
         return f"Estimated accuracy: unknown. {_NO_RANDOM}"
     if is_unknown(d):
-        return f"Estimated accuracy: unknown by {d['n']:.0f} random questions. It takes {ENOUGH_RANDOM}; ask more."
-    if d["measure"] == "agreement":
-        return f"{_agreement_words(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."
-    value = f"Estimated accuracy: {d['value']:.1%} ({_interval(d)})"
-    if d["unit"] == "answers":
-        return f"{value}, by {d['n']:,} {d['basis']}."
+        return f"Estimated accuracy: unknown by {d.n:.0f} random questions. It takes {ENOUGH_RANDOM}; ask more."
+    if d.measure == "agreement":
+        return f"{_say_agreement(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."
+    value = f"Estimated accuracy: {d.value:.1%} ({_interval(d)})"
+    if d.unit == "answers":
+        return f"{value}, by {d.n:,} {d.basis}."
     basis = {
         "labels": "held-out labelled rows",
         "groups": "groups of rows that the answers connect, each matched with a class; slightly too high",
         "random questions": "the rows of random questions, whose classes follow from the answers",
         "crowd": "the rows that people were asked about, whose classes follow from all answers",
     }
-    return f"{value}, by {basis[d['basis']]} (effective number of rows: {d['n']:.0f}, as folds share training data)."
+    return f"{value}, by {basis[d.basis]} (effective number of rows: {d.n:.0f}, as folds share training data)."
 
 
-def _learned_words(d: Details) -> str:
-    kind = {"linear": "a linear model", "boosted": "boosted trees"}[d["kind"]]
-    names = f" ({listed(map(shortened, d['classes']), _NAMES_SHOWN)})" if d["classes"] else ""
-    labels = f", {_count(d['n_labels'], 'label', 'labels')}" if d["n_labels"] else ""
+def _say_learned(d: _Numbers) -> str:
+    kind = {"linear": "a linear model", "boosted": "boosted trees"}[d.kind]
+    names = f" ({listed(map(shortened, d.classes), _NAMES_SHOWN)})" if d.classes else ""
+    labels = f", {_count(d.n_labels, 'label', 'labels')}" if d.n_labels else ""
     # What is in memory has no name.
     answers, table = ("" if d[name].startswith("the ") else f" ({d[name]})" for name in ("answers", "table"))
-    source = f"{d['n_answers']:,} answers{answers}{labels} and {d['n_rows']:,} rows{table}"
-    return f"Learned {d['n_classes']} classes{names} with {kind} from {source}."
+    source = f"{d.n_answers:,} answers{answers}{labels} and {d.n_rows:,} rows{table}"
+    return f"Learned {d.n_classes} classes{names} with {kind} from {source}."
 
 
-def _next_words(d: Details) -> str:
+def _say_next(d: _Numbers) -> str:
     use = "predict the classes of other rows (`predict`)"
     steps = {
         "random": "ask about random rows too, as nothing else tells the accuracy",
         "separate": "ask about more pairs, or look for features that separate the classes",
-        "look": f"look at {_count(d['n_warnings'], 'warning', 'warnings')} below, then {use}",
+        "look": f"look at {_count(d.n_warnings, 'warning', 'warnings')} below, then {use}",
         "name": f"name the classes by a few labelled rows (`labels`), and {use}",
         "more": f"{use}, or ask more: the interval is wide",
         "predict": use,
     }
-    return f"Next: {steps[d['step']]}."
+    return f"Next: {steps[d.step]}."
 
 
-def _agreement_words(d: Details) -> str:
+def _say_agreement(d: _Numbers) -> str:
     kinds = " and ".join(f'{d[kind]:.1%} of "{kind}"' for kind in ("same", "different") if kind in d)
-    return f"Agreement with held-out answers: {d['value']:.1%} ({_interval(d)}); {kinds} answers."
+    return f"Agreement with held-out answers: {d.value:.1%} ({_interval(d)}); {kinds} answers."
 
 
-def _class_shares_words(d: Details) -> str:
-    text = f"{d['n_classes']} classes"
-    if d["interval"] is not None:
-        low, high = d["interval"]
+def _say_class_shares(d: _Numbers) -> str:
+    text = f"{d.n_classes} classes"
+    if d.interval is not None:
+        low, high = d.interval
         allowed = "no other number" if low == high else f"{low} to {high}"
         text += f", a number chosen by the answers, which allow {allowed}"
-    shares = ", ".join(f"{name} {share:.1%}" for name, share in d["shares"].items())
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in d.shares.items())
     return f"{text}; mean probability over the unlabeled rows: {shares}." if shares else f"{text}."
 
 
@@ -474,79 +481,79 @@ def _annotator(one: Any) -> str:
     return f"{text}, close to the usual 2% as few answers can be compared" if one.high > 3 * one.rate > 0 else text
 
 
-def _classes_found_words(d: Details) -> str:
-    sizes = ", ".join(f"{name}: {size:,}" for name, size in d["sizes"].items())
-    text = f"{d['n_classes']} classes of the {d['n_ids']:,} ids that answers connect ({sizes}), which are right with "
-    text += f"probability {d['probability']:.1%} on average."
-    return f"{text} Without a class, as their answers do not tell: {d['n_open']:,}." if d["n_open"] else text
+def _say_classes_found(d: _Numbers) -> str:
+    sizes = ", ".join(f"{name}: {size:,}" for name, size in d.sizes.items())
+    text = f"{d.n_classes} classes of the {d.n_ids:,} ids that answers connect ({sizes}), which are right with "
+    text += f"probability {d.probability:.1%} on average."
+    return f"{text} Without a class, as their answers do not tell: {d.n_open:,}." if d.n_open else text
 
 
-def _wrong_answers_words(d: Details) -> str:
-    if not d["identified"] and not d["value"]:
+def _wrong_answers_words(d: _Numbers) -> str:
+    if not d.identified and not d.value:
         return "Wrong answers: unknown, taken to be none, as too few answers can be compared."
-    return f"Wrong answers: {d['value']:.1%} (95% interval {d['low']:.1%} to {d['high']:.1%})."
+    return f"Wrong answers: {d.value:.1%} (95% interval {d.low:.1%} to {d.high:.1%})."
 
 
-def _annotators_words(d: Details) -> str:
-    people = sorted(d["annotators"], key=lambda one: -one.rate)
+def _say_annotators(d: _Numbers) -> str:
+    people = sorted(d.annotators, key=lambda one: -one.rate)
     if len(people) <= _COLUMNS_SHOWN:
-        return f"Wrong answers: {'; '.join(map(_annotator, d['annotators']))}."
+        return f"Wrong answers: {'; '.join(map(_annotator, d.annotators))}."
     worst = "; ".join(map(_annotator, people[:_NAMES_SHOWN]))
     return f"{_wrong_answers_words(d)} Of {len(people):,} people, most often wrong: {worst}."
 
 
-def _labels_used_words(d: Details) -> str:
-    names = d["classes"]
+def _say_labels_used(d: _Numbers) -> str:
+    names = d.classes
     named = f"{names[0]} is -1, {names[1]} is +1; t" if len(names) == 2 else "T"
-    return f"{named}he model predicts {d['n_right']:,} of the {d['n_labels']:,} labels, which it has seen."
+    return f"{named}he model predicts {d.n_right:,} of the {d.n_labels:,} labels, which it has seen."
 
 
-def _doubtful_words(d: Details) -> str:
-    if not d["answers"]:
-        return f"No answer stands out: given the model and all others, each is right with {1 - d['least']:.0%} or more."
-    shown = "; ".join(f"{one.id_a} and {one.id_b} {one.wrong:.0%}" for one in d["answers"][:_NAMES_SHOWN])
+def _say_doubtful(d: _Numbers) -> str:
+    if not d.answers:
+        return f"No answer stands out: given the model and all others, each is right with {1 - d.least:.0%} or more."
+    shown = "; ".join(f"{one.id_a} and {one.id_b} {one.wrong:.0%}" for one in d.answers[:_NAMES_SHOWN])
     return f"Answers most likely to be wrong: {shown}."
 
 
-def _annotators_excluded(d: Details) -> str:
-    if not d["names"]:
-        return f"Nobody is wrong in more than {d['limit']:.0%} of the answers for certain: no answers were left out."
-    names = listed(map(shortened, d["names"]), _NAMES_SHOWN)
-    accuracies, wrong = ([f"{value:.1%}" for value in pair] for pair in zip(d["before"], d["after"], strict=True))
+def _say_annotators_excluded(d: _Numbers) -> str:
+    if not d.names:
+        return f"Nobody is wrong in more than {d.limit:.0%} of the answers for certain: no answers were left out."
+    names = listed(map(shortened, d.names), _NAMES_SHOWN)
+    accuracies, wrong = ([f"{value:.1%}" for value in pair] for pair in zip(d.before, d.after, strict=True))
     return (
-        f"Left out: {d['n_answers']:,} answers of {names}. Accuracy, or agreement with more than two classes: "
+        f"Left out: {d.n_answers:,} answers of {names}. Accuracy, or agreement with more than two classes: "
         f"{' with them, '.join(accuracies)} without; wrong answers: {' with them, '.join(wrong)} without."
     )
 
 
-def _ratio(d: Details) -> str:
+def _ratio(d: _Numbers) -> str:
     """A share of similar pairs that cannot be: at the prior that is given, or at any."""
     if "share" in d:
-        found = f"Of the pairs among the {d['n_points']:,} points in answers, as these connect them, {d['share']:.0%}"
+        found = f"Of the pairs among the {d.n_points:,} points in answers, as these connect them, {d.share:.0%}"
     else:
-        found = f"{d['n_similar']:,} of {d['n_similar'] + d['n_dissimilar']:,} pairs"
+        found = f"{d.n_similar:,} of {d.n_similar + d.n_dissimilar:,} pairs"
     if "prior" in d:
-        expected = f"with the prior {d['prior']:g} about {d['expected_share']:.0%} of random pairs would be"
+        expected = f"with the prior {d.prior:g} about {d.expected_share:.0%} of random pairs would be"
         other = "the prior is different. Leave `prior` out."
     else:
         expected = "with two classes at least half of random pairs are"
         other = (
             "there are more than two classes. Give `classes='auto'`; or, of two classes, the `prior`, if it is known."
         )
-    return f"{found} are similar, but {expected} (level {d['level']:g}): they were not drawn at random, or {other}"
+    return f"{found} are similar, but {expected} (level {d.level:g}): they were not drawn at random, or {other}"
 
 
-def _other_population(d: Details) -> str:
-    worst = list(zip(d["features"], d["standard_scores"], strict=True))
+def _say_other_population(d: _Numbers) -> str:
+    worst = list(zip(d.features, d.standard_scores, strict=True))
     shown = ", ".join(f"{quoted(name)} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
     return (
         f"The points in pairs do not look like a random draw from the table: the means of {len(worst):,} of "
-        f"{d['n_features']:,} features differ (level {d['level']:g} over all features); most, in standard errors, "
+        f"{d.n_features:,} features differ (level {d.level:g} over all features); most, in standard errors, "
         f"{shown}. The prior and the estimated accuracy hold for the population that the pairs come from."
     )
 
 
-def _contradictions(d: Details) -> str:
+def _say_contradictions(d: _Numbers) -> str:
     kinds = {
         "both_ways": ("question", "answered both ways"),
         "closure": ("dissimilar pair", "that other answers make similar"),
@@ -561,12 +568,12 @@ def _contradictions(d: Details) -> str:
     return f"Contradictions among the answers: {found}. {advice}"
 
 
-def _crowd(d: Details) -> str:
-    text = _wrong_answers_words(d) + (f" By the answers alone, with {d['n_classes']} classes." if d["value"] else "")
-    if d["n_people"] > 1:
-        fewest, median, most = d["answers_each"]
+def _say_crowd(d: _Numbers) -> str:
+    text = _wrong_answers_words(d) + (f" By the answers alone, with {d.n_classes} classes." if d.value else "")
+    if d.n_people > 1:
+        fewest, median, most = d.answers_each
         each = f"to {most:,g} answers each (median {median:,g})" if fewest < most else "answers each"
-        text += f" {d['n_people']:,} people gave {fewest:,g} {each}."
+        text += f" {d.n_people:,} people gave {fewest:,g} {each}."
     return text
 
 
@@ -583,37 +590,37 @@ def faulty_answers(d: Details) -> str:
     return f"{d['count']:,} {_FAULTS[d['what']][0]} (lines {', '.join(map(str, d['lines']))}{more})"
 
 
-def _shared_points(d: Details) -> str:
+def _say_shared_points(d: _Numbers) -> str:
     text = (
-        f"The {d['n_answers']:,} answers share {d['n_points']:,} points, in "
-        f"{_count(d['n_components'], 'connected group', 'connected groups')}. With two classes and correct answers, "
-        f"{_independent(d['n_independent'], d['n_answers'])}; the intervals of prior and accuracy allow for this."
+        f"The {d.n_answers:,} answers share {d.n_points:,} points, in "
+        f"{_count(d.n_components, 'connected group', 'connected groups')}. With two classes and correct answers, "
+        f"{_independent(d.n_independent, d.n_answers)}; the intervals of prior and accuracy allow for this."
     )
-    if d["n_cut"]:
-        text += f" {d['n_cut']:,} connect points of two of the {d['n_splits']} folds and are left out in both."
+    if d.n_cut:
+        text += f" {d.n_cut:,} connect points of two of the {d.n_splits} folds and are left out in both."
     return text
 
 
-def _hubs(d: Details) -> str:
-    points = d.get("points", d["n_answers_of_each"])
+def _say_hubs(d: _Numbers) -> str:
+    points = d.get("points", d.n_answers_of_each)
     names = [f"{shortened(point)}: " if isinstance(point, str) else "" for point in points]
-    often = ", ".join(f"{name}{count:,}" for name, count in zip(names, d["n_answers_of_each"], strict=True))
-    more = ", ..." if d["n_hubs"] > len(d["n_answers_of_each"]) else ""
+    often = ", ".join(f"{name}{count:,}" for name, count in zip(names, d.n_answers_of_each, strict=True))
+    more = ", ..." if d.n_hubs > len(d.n_answers_of_each) else ""
     return (
-        f"{_count(d['n_hubs'], 'point is', 'points are')} in many of the {d['n_answers']:,} answers ({often}{more}), "
+        f"{_count(d.n_hubs, 'point is', 'points are')} in many of the {d.n_answers:,} answers ({often}{more}), "
         "so that folds cannot hold them out. Such questions are linked, not random pairs: use the joint method."
     )
 
 
-def _linear_alone(d: Details) -> str:
+def _say_linear_alone(d: _Numbers) -> str:
     reasons = {
         "classes": "trees are compared with a linear model for two classes only",
         "lightgbm": "trees need LightGBM (pip install 'sdulearn[boosting]')",
-        "answers": f"there are fewer than {d['limit']} answers",
-        "features": f"there are more than {d['limit']} features, and the comparison would take long",
+        "answers": f"there are fewer than {d.limit} answers",
+        "features": f"there are more than {d.limit} features, and the comparison would take long",
         "folds": "there are too few answers of a kind to hold some out",
     }
-    return f"Boosted trees were not tried: {reasons[d['reason']]}."
+    return f"Boosted trees were not tried: {reasons[d.reason]}."
 
 
 def _independent(n_independent: int, n: int) -> str:
@@ -626,8 +633,8 @@ def _count(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
-def _interval(d: Details, form: str = ".1%") -> str:
-    return f"{d['confidence']:.0%} interval {d['low']:{form}} to {d['high']:{form}}"
+def _interval(d: _Numbers, form: str = ".1%") -> str:
+    return f"{d.confidence:.0%} interval {d.low:{form}} to {d.high:{form}}"
 
 
 _ASK_OTHERS = (
@@ -639,45 +646,26 @@ _NOT_SHOWN = "The held-out answers do not show that the model is better than"
 _ASK_MORE = "Ask about more pairs, or look for features that separate the classes."
 _NAME_THEM = "Give a few labelled points as `labels` to name them."
 # By code: a function of the details, or a format that they fill.
-_SENTENCES: dict[str, str | Callable[[Details], str]] = {
-    "answers_read": _answers_read,
-    "understood": _understood,
-    "table_read": _table_read,
-    "columns_read": _columns_read,
-    "passed_over": _passed_over,
-    "answers_used": _answers_used,
-    "settings": _settings_words,
-    "model_kind": _model_kind_words,
-    "prior": _prior_words,
-    "learned": _learned_words,
-    "headline": _headline_words,
-    "next": _next_words,
+_SENTENCES: dict[str, str | Callable[[_Numbers], str]] = {
+    **{name.removeprefix("_say_"): said for name, said in globals().items() if name.startswith("_say_")},
     "agreement_of_two": lambda d: (
-        f"The model agrees with {d['value']:.1%} of the held-out answers."
-        + (" All are taken to be right; wrong ones make the accuracy too low." if d["assumed_right"] else "")
+        f"The model agrees with {d.value:.1%} of the held-out answers."
+        + (" All are taken to be right; wrong ones make the accuracy too low." if d.assumed_right else "")
     ),
-    "agreement": _agreement_words,
     "majority": lambda d: (
-        f"Always predicting the larger class is right {d['majority']:.1%} of the time; the model is "
-        f"{'better' if d['beaten'] else 'not shown to be better'}."
+        f"Always predicting the larger class is right {d.majority:.1%} of the time; the model is "
+        f"{'better' if d.beaten else 'not shown to be better'}."
     ),
-    "class_shares": _class_shares_words,
     "answered": "{n_rows:,} rows were asked about. By features and answers together, the mean probability of their "
     "classes is {mean:.1%}. See `answered`.",
-    "annotators": _annotators_words,
-    "labels_used": _labels_used_words,
     "answer_counts": "Held-out answers same / different, by the predicted classes of the two rows.",
-    "doubtful": _doubtful_words,
     "strengths": "Features by their strength in the decision.",
     "importances": "Loss of {measure} where a column is shuffled.",
     "dependence": "Mean probability of class {name} by {column}.",
-    "classes_found": _classes_found_words,
     "unconnected_parts": "Ids that no answers connect with these: {n_ids:,}, in parts of their own: {n_parts:,}. Class "
     "1 of one part is not class 1 of another: compare ids of each part with ids of every class of the first.",
     "too_few_similar": _ratio,
     "ratio_against_prior": _ratio,
-    "other_population": _other_population,
-    "contradictions": _contradictions,
     "entities": "Similar answers connect {n_groups:,} groups of rows, half of them of {median_size:g} rows or fewer "
     "and hardly any of more than 6, where answers about large classes would put {share_large:.0%} of these rows into "
     f"such groups. {_NOT_FOR_THIS}.",
@@ -685,7 +673,7 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     f"fewer are similar more often (level {{level:g}}). {_NOT_FOR_THIS}, if these are entities.",
     "left_out": lambda d: f"Left out: {faulty_answers(d)}.",
     "repeated_questions": lambda d: (
-        f"{d['count']:,} repeated questions, "
+        f"{d.count:,} repeated questions, "
         f"{'each counted once by majority' if d.get('by_majority', True) else 'of which every answer counts'}."
     ),
     "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
@@ -698,7 +686,6 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "too high, and the prior may be biased.",
     "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
     "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
-    "annotators_excluded": _annotators_excluded,
     "audit": "Audit: {n_wrong:,} of the {n:,} answers of {name} that a person gave again are wrong: {value:.1%} of all "
     "its answers (95% interval {low:.1%} to {high:.1%}).",
     "tied_questions": "Left out: {count:,} questions answered both ways equally often.",
@@ -713,16 +700,11 @@ _SENTENCES: dict[str, str | Callable[[Details], str]] = {
     "about different classes, or the ids are mixed up. Check a few labels by hand.",
     "pairs_drawn": "The joint method learns from {n_used:,} of the {n_pairs:,} pairs, drawn at random; a marginal one "
     "(`method='sddu'`) learns from all.",
-    "linear_alone": _linear_alone,
-    "shared_points": _shared_points,
-    "hubs": _hubs,
     "fit_warning": "{message}",
-    "crowd": _crowd,
     "people": lambda d: (
-        f"Doubtful people: {d['count']:,} of {len(d['people']):,}. To fit without them, name them in "
-        "`exclude_annotators`."
-        if d["count"]
-        else f"None of the {len(d['people']):,} people stands out."
+        f"Doubtful people: {d.count:,} of {len(d.people):,}. To fit without them, name them in `exclude_annotators`."
+        if d.count
+        else f"None of the {len(d.people):,} people stands out."
     ),
     "answer_table": "Classes that people confuse most often; the answers do not name them. Look at rows of two such "
     "classes, and say in the instructions what tells them apart.",

@@ -126,8 +126,12 @@ def sections(given: Iterable[Finding]) -> dict[str, str]:
 
 
 def _fact(fact: Finding) -> str:
-    """A sentence, and what is drawn of its numbers; the number that matters most stands before its sentence."""
-    chart = _items(fact.details) + _CHARTS.get(fact.code, lambda d: "")(fact.details)
+    """A sentence, what it lists, and a chart of its numbers; the headline stands below its chart."""
+    items = [escape(str(item)) for item in fact.details.get("items", ())]
+    if len(items) > _ITEMS_SHOWN:
+        items[_ITEMS_SHOWN:] = [f"... and {len(items) - _ITEMS_SHOWN:,} more"]
+    chart = f"<ul><li>{'</li><li>'.join(items)}</li></ul>\n" if items else ""
+    chart += _CHARTS.get(fact.code, lambda d: "")(fact.details)
     words = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence(fact)))
     text = f'<p class="{fact.severity}">{words}</p>'
     return f"{chart}\n{text}" if fact.code == "headline" else f"{text}\n{chart}".rstrip()
@@ -149,13 +153,6 @@ def _headline(d: Details) -> str:
         '<p style="display:flex;justify-content:space-between;margin:.2em 0;opacity:.7;max-width:46em">'
         f"<span>{least:.0%}</span><span>100%</span></p>"
     )
-
-
-def _items(d: Details) -> str:
-    """What a fact lists."""
-    found = [escape(str(item)) for item in d.get("items", ())]
-    more = [f"... and {len(found) - _ITEMS_SHOWN:,} more"] if len(found) > _ITEMS_SHOWN else []
-    return f"<ul><li>{'</li><li>'.join(found[:_ITEMS_SHOWN] + more)}</li></ul>\n" if found else ""
 
 
 def _people(d: Details) -> str:

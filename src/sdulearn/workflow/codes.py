@@ -205,8 +205,8 @@ def with_all_rows(
     if options.codes is None:
         # The ends of all pairs with their codes; among the rows of the table they count as unlabeled too.
         bare = replace(data, unlabeled=np.empty(0, dtype=np.intp), label_codes=None, points=None)
-        rows, y, weights = bare.stacked()
-        parts.append(partial(_held, (rows, y[:, 0], weights)))
+        rows, pairs, weights = bare.stacked
+        parts.append(partial(_held, (rows, pairs.codes, weights)))
         n_unlabeled = data.n_rows
     drawn = data.n_unlabeled if options.max_unlabeled is not None else n_unlabeled or 0
     return replace(data, parts=parts, n_unlabeled=drawn)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,13 @@ from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
 from sdulearn.io.labels import Labels, class_numbers
 from sdulearn.io.survey import MOST_TEXTS, Survey, Wanted, decided, look_for, surveyed, why_unknown
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
-from sdulearn.pairs import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
+from sdulearn.pairs import SIMILAR, UNSURE, Pairs, mean_weight, read_pairs, scramble, stack_pairs
 from sdulearn.types import Array, ArrowColumn, ArrowTable, Codes, Frame, Indices, Mask, Rows
 from sdulearn.workflow.options import MAX_UNLABELED, MEMORY, Engine, FitOptions
 
 if TYPE_CHECKING:
     from sdulearn.blocks import Part as BlockPart
+    from sdulearn.workflow.codes import CodeSums
 
 _LINES_SHOWN = 5
 # Rows to choose questions from, for each answer that is there.
@@ -59,6 +60,7 @@ class TrainingData:
     n_unlabeled: int  # those of the fit on all rows
     n_questions: int | None = None  # that the answers answer, where one may tell of several pairs
     annotators: Codes | None = None
+    people: Codes | None = None  # whose each annotator is, where every certainty of a person is one
     certainty: Array | None = None  # how sure they say they are
     random: Mask | None = None  # ends that are of a random sample of the rows; None where all are
     answers: Answers | None = None  # None for pair codes of a column
@@ -72,30 +74,31 @@ class TrainingData:
     parts: Sequence[BlockPart] = ()
     same_answers: bool = True
 
-    def stacked(self) -> tuple[Rows, Codes, Array | None]:
-        """Standardised rows with what is known of each, and weights where they differ."""
+    @cached_property
+    def stacked(self) -> tuple[Rows, Pairs, Array | None]:
+        """Standardised rows, what is known of each, and weights where they differ."""
         labels = None
         if self.label_codes is not None:
             # NaN where it is not known: there may be labels of class 1 alone.
             labels = np.full(self.X.shape[0], np.nan)
             labels[self.label_rows] = self.label_codes
-        rows, y = stack_pairs(
-            self.X, self.ends, self.similar, unlabeled=self.unlabeled, annotators=self.annotators, labels=labels
-        )
+        known = {"unlabeled": self.unlabeled, "annotators": self.annotators, "labels": labels}
+        rows, y = stack_pairs(self.X, self.ends, self.similar, **known)
         weights = None
         if len(np.unique(self.weights)) > 1:
             # A row in no answer weighs as much as the mean answer, whatever the unit of the file.
-            by_answer = self.weights / mean_weight(self.weights)
-            weights = np.concatenate([np.repeat(by_answer, 2), np.ones(len(y) - 2 * len(self.ends))])
+            weights = np.ones(len(y))
+            weights[: self.ends.size] = np.repeat(self.weights / mean_weight(self.weights), 2)
         if self.points is not None:
             y[:, 1] = self.points[y[:, 1]]
-        return self.columns.scaled(rows), y, weights
+        return self.columns.scaled(rows), read_pairs(y), weights
 
-    def random_points(self, n_rows: int) -> Mask | None:
+    @property
+    def random_points(self) -> Mask | None:
         """Which of the stacked rows show a point drawn at random; None where all points in answers were."""
         if self.random is None:
             return None
-        marked = np.zeros(n_rows, dtype=bool)
+        marked = np.zeros(len(self.stacked[1]), dtype=bool)
         marked[: self.random.size] = self.random.ravel()
         return marked
 
@@ -110,8 +113,6 @@ class TrainingData:
 
     def numbered(self, n_classes: int) -> TrainingData:
         """With labels as those of so many classes."""
-        if not self.labels:
-            return self
         codes, names = class_numbers(list(self.labels.values()), n_classes)
         return replace(self, label_codes=codes, classes=names)
 
@@ -122,50 +123,42 @@ def gather(
     """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
     if is_location(source) and table_format(source) == "svm":
         return _gather_sparse(source, answers, labels, options, engine)
-    table = _opened(source, options)
     asked = set() if answers is None else set(answers.ids.ravel().tolist())
-    wanted = _wanted(table, asked, labels, options, answers is not None)
-    sums = None
-    if answers is None:
-        # A column of pair codes is rare, and fits on blocks with it.
-        from sdulearn.workflow.codes import drawn_pairs, of_codes, sums_of_table
-
-        sums = sums_of_table(table, options, engine)
-        wanted = replace(wanted, rows=np.union1d(wanted.rows, np.r_[sums.ends[:, 0], sums.unlabeled[:, 0]]))
-    found = surveyed(table, wanted, engine.blocks)
-    columns = _columns(source, table, wanted, found, options)
+    table, found, columns, place, sums = _surveyed(source, options, engine, asked, labels)
     if options.missing == "auto" and options.tries_trees:
         columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
-    place = _places(columns.id_column, wanted, found)
-    how = options.skip_bad, not options.is_joint
-    if answers is not None:
-        used = usable_answers(answers, place, *how, partial(why_unknown, table, columns.id_column))
-        unlabeled = found.lowest(options.most_unlabeled(columns.width))
-        data, _ = _kept(table, columns, found, used, unlabeled, labels, place)
-        if options.is_joint or engine.name == MEMORY:
-            return data
-        from sdulearn.workflow.codes import with_all_rows
+    why = partial(why_unknown, table, columns.id_column)
+    labelled = {} if labels is None else labels.of_rows(place, why)
+    if sums is not None:
+        from sdulearn.workflow.codes import drawn_pairs, of_codes
 
-        return with_all_rows(data, table, options, engine)
-    assert sums is not None
-    used = drawn_pairs(table.name, str(options.codes), sums)
-    data, rows = _kept(table, columns, found, used, np.sort(sums.unlabeled[:, 0]), labels, place)
-    return of_codes(data, rows, table, options, engine, sums)
+        used = drawn_pairs(table.name, str(options.codes), sums)
+        data, rows = _kept(table, columns, found, used, np.sort(sums.unlabeled[:, 0]), labelled)
+        return of_codes(data, rows, table, options, engine, sums)
+    assert answers is not None
+    used = usable_answers(answers, place, options.skip_bad, not options.is_joint, why)
+    unlabeled = found.lowest(options.most_unlabeled(columns.width))
+    data, _ = _kept(table, columns, found, used, unlabeled, labelled)
+    if options.is_joint or engine.name == MEMORY:
+        return data
+    from sdulearn.workflow.codes import with_all_rows
 
-
-def _opened(source: Location | Frame, options: FitOptions) -> Table:
-    return with_embedding(open_table(source, options.sheet, options.skip_rows), options.embedding)
+    return with_all_rows(data, table, options, engine)
 
 
-def _wanted(
-    table: Table,
-    asked: Collection[str],
-    labels: Labels | None,
+def _surveyed(
+    source: Location | Frame,
     options: FitOptions,
-    by_answers: bool,
+    engine: Engine,
+    asked: Collection[str],
+    labels: Labels | None = None,
     n_drawn: int | None = None,
-) -> Wanted:
-    """What the pass over the table looks for; unlabeled rows are drawn in it where answers name the others."""
+) -> tuple[Table, Survey, Columns, dict[str, int], CodeSums | None]:
+    """A table, one pass over it, its columns and the rows of ids; before it the sums of a column of codes.
+
+    Unlabeled rows are drawn in this pass where answers name the others; a number of rows to draw is for showing them.
+    """
+    table = with_embedding(open_table(source, options.sheet, options.skip_rows), options.embedding)
     table.check_columns({"take pair codes from": [options.codes], "take points from": [options.points]})
     wanted = look_for(
         table,
@@ -177,20 +170,27 @@ def _wanted(
         answer_ids=asked,
         label_ids=() if labels is None else labels.ids,
     )
-    if n_drawn is None:
-        n_drawn = options.most_unlabeled(len(wanted.features)) if by_answers else 0
-        if by_answers and (wanted.texts or wanted.images):
-            n_drawn = max(n_drawn, MOST_TEXTS)
     # Rows whose numbers may be ids.
-    numbered = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
+    rows = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
+    sums = None
+    if n_drawn is not None:
+        wanted = replace(wanted, shown=tuple(table.types))
+    elif options.codes is None:
+        fewest = MOST_TEXTS if wanted.texts or wanted.images else 0
+        n_drawn = max(options.most_unlabeled(len(wanted.features)), fewest)
+    else:
+        # A column of pair codes is rare, and fits on blocks with it.
+        from sdulearn.workflow.codes import sums_of_table
+
+        sums = sums_of_table(table, options, engine)
+        rows += [*sums.ends[:, 0].tolist(), *sums.unlabeled[:, 0].tolist()]
+        n_drawn = 0
     highest = highest_mark(n_drawn, table.n_rows)
-    return replace(wanted, rows=np.array(sorted(numbered), dtype=np.int64), n_drawn=n_drawn, highest=highest)
-
-
-def _columns(source: Location | Frame, table: Table, wanted: Wanted, found: Survey, options: FitOptions) -> Columns:
-    """How the surveyed table becomes features."""
-    root = folder_of(source) if options.image_root is None else options.image_root
-    return decided(table, wanted, found, options.missing, options.max_categories, root)
+    wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
+    found = surveyed(table, wanted, engine.blocks)
+    root = folder_of(source) if options.image_root is None else Path(options.image_root)
+    columns = decided(table, wanted, found, options.missing, options.max_categories, root)
+    return table, found, columns, _places(columns.id_column, wanted, found), sums
 
 
 def highest_mark(n_drawn: int, n_rows: int | None) -> int:
@@ -205,38 +205,32 @@ def _kept(
     found: Survey,
     used: dict[str, Any],
     unlabeled: Codes,
-    labels: Labels | None,
-    place: Mapping[str, int],
+    labels: Mapping[int, str],
 ) -> tuple[TrainingData, Codes]:
     """The rows that were kept, in their order, under new numbers; and the old ones."""
     order = np.argsort(found.rows)
     rows = found.rows[order]
     X, ids, unseen = _encoded(table, columns, found, order)
     local = np.searchsorted(rows, unlabeled)
-    why = partial(why_unknown, table, columns.id_column)
-    labelled = {} if labels is None else labels.of_rows(place, why)
+    messages = [f"{columns.unseen_words(*one)}." for one in unseen.items()]
+    warned = [Finding("fit_warning", "warning", {"message": message}) for message in messages]
+    # What of the table was not read: lines above its header, other sheets, blank rows, columns that say nothing.
+    known = {columns.id_column, *(column.name for column in columns.columns)}
+    passed = {**table.notes, "n_blank": found.n_blank, "columns": [name for name in found.counts if name not in known]}
+    noted = [Finding("passed_over", "info", passed)] if any(passed.values()) else []
+    findings = [*noted, *warned, *used.get("findings", ())]
     data = TrainingData(
         columns=columns,
         n_rows=found.n_rows,
         X=X,
         ids=ids,
-        **{**used, "ends": np.searchsorted(rows, used["ends"])},
+        **{**used, "ends": np.searchsorted(rows, used["ends"]), "findings": findings},
         unlabeled=local,
         n_unlabeled=len(local),
-        labels={int(np.searchsorted(rows, row)): name for row, name in labelled.items()},
+        labels={int(np.searchsorted(rows, row)): name for row, name in labels.items()},
         population=_population(table, columns, found.n_rows, columns.filled(X[local] if len(local) else X)),
     )
-    notes = [Finding("fit_warning", "warning", {"message": f"{columns.unseen_words(*one)}."}) for one in unseen.items()]
-    data = replace(data, findings=[*_passed_over(table, columns, found), *notes, *data.findings])
     return data, rows
-
-
-def _passed_over(table: Table, columns: Columns, found: Survey) -> list[Finding]:
-    """What of a table was not read: lines above its header, other sheets, blank rows, columns that say nothing."""
-    known = {columns.id_column, *(column.name for column in columns.columns)}
-    left_out = [name for name in found.counts if name not in known]
-    details = {**table.notes, "n_blank": found.n_blank, "columns": left_out}
-    return [Finding("passed_over", "info", details)] if any(details.values()) else []
 
 
 def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str], Counter[str]]:
@@ -269,12 +263,8 @@ def draw_rows(
     ``reading`` are fields of :class:`FitOptions`.
     """
     options = FitOptions(**reading)
-    table = _opened(source, options)
-    wanted = _wanted(table, answer_ids, None, options, bool(answer_ids), n_drawn)
-    wanted = replace(wanted, shown=tuple(table.types))
-    found = surveyed(table, wanted, engine.blocks)
-    columns = _columns(source, table, wanted, found, options)
-    named = list(_places(columns.id_column, wanted, found).values())
+    table, found, columns, place, _ = _surveyed(source, options, engine, answer_ids, n_drawn=n_drawn)
+    named = list(place.values())
     rows = found.rows
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]

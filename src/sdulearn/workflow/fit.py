@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy.stats import binomtest
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
-from sdulearn.answers.records import Answers, flip_rate, some_answers
+from sdulearn.answers.records import Answers, some_answers
 from sdulearn.diagnostics import (
     LEVEL,
     Finding,
@@ -32,28 +33,32 @@ from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.labels import Labels, read_labels
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
 from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array, Codes, Estimator, Frame, Mask, Rows
+from sdulearn.types import Array, Codes, Estimator, Frame, Mask
 from sdulearn.version import __version__
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.judge import (
+    choose,
     column_dependences,
     column_importances,
+    fit_on_all,
     judge,
     most_doubtful,
+    number_of_classes,
     prior_of_random_points,
 )
-from sdulearn.workflow.models import choose, fit_on_all, number_of_classes
 from sdulearn.workflow.options import MEMORY, Engine, FitOptions, open_engine
 
-# A random question passes over rows that were asked about before: with this share of all rows that is seen.
+# With this share of all rows chosen it is seen that random questions pass over chosen rows.
 _MANY_CHOSEN = 0.1
 # Who is wrong more often than this, even at the low end of the interval, is among the worst.
 _WORST_RATE = 0.3
+_Fitted = tuple[TableModel, FitReport]
+_Fit = Callable[[Answers | None], _Fitted]
 
 
 @long_work
@@ -91,24 +96,24 @@ def fit_table(
     """Learn a classifier of the rows of a table from same/different answers about them.
 
     Columns are standardised, text columns become one feature a category, settings are chosen by
-    cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no class label
-    is needed.
+    cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
+    class label is needed.
 
     Parameters
     ----------
     table : str, path-like or frame
-        .csv, .tsv, .jsonl, .parquet, .xlsx or .svm (svmlight), a folder of Parquet files, or a pandas, polars
-        or pyarrow frame.
+        .csv, .tsv, .jsonl, .parquet, .xlsx or .svm (svmlight), a folder of Parquet files, or a
+        pandas, polars or pyarrow frame.
     answers : str, path-like, frame or Answers, optional
         As :func:`~sdulearn.answers.read_answers` takes them. Either these or ``codes``.
     codes : str, optional
-        A column of the table that holds pair codes: +k at both ends of similar pair k, -k at both ends of
-        dissimilar pair k, 0 elsewhere.
+        A column of the table that holds pair codes: +k at both ends of similar pair k, -k at both
+        ends of dissimilar pair k, 0 elsewhere.
     points : str, optional
-        With ``codes``, a column of whole numbers: rows with equal ones show the same point. Without it every row is a
-        point of its own.
+        With ``codes``, a column of whole numbers: rows with equal ones show the same point. Without
+        it every row is a point of its own.
     labels : str, path-like, frame or mapping, optional
-        A few ids with the names of their classes. The joint likelihood learns from them, and they decide the names.
+        A few ids with the names of their classes, which the joint likelihood learns from, too.
     method : {"auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"}, default="auto"
         The joint likelihood ("auto" is the same), or a risk of the paper.
     loss : {"squared", "double_hinge", "logistic"}, default="squared"
@@ -116,19 +121,20 @@ def fit_table(
     prior : float, optional
         Share of class +1, where it is known; for two classes.
     error_rate : "auto" or float, default="auto"
-        Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each annotator, or
-        takes the rate at which ``sdulearn ask --private`` flipped the answers.
+        Probability that an answer is wrong, for the joint likelihood; "auto" estimates it for each
+        annotator, or takes the rate at which ``sdulearn ask --private`` flipped the answers.
     classes : int or "auto", optional
-        Number of classes, or "auto" for the fewest within one standard error of the best likelihood of held-out
-        answers; by default two, or as many as ``labels`` names or match questions have found. More than two are for
-        the joint likelihood.
+        Number of classes, or "auto" for the fewest within one standard error of the best likelihood
+        of held-out answers; by default two, or as many as ``labels`` names or match questions have
+        found. More than two are for the joint likelihood.
     model : {"auto", "linear", "boosted"}, optional
-        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", whichever
-        makes held-out answers likelier; linear without LightGBM, and with fewer than 60 answers, more than 100
-        features, more than two classes, or another method. With "auto" a finding says so.
+        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with
+        "auto", whichever makes held-out answers likelier; linear without LightGBM, and with fewer
+        than 60 answers, more than 100 features, more than two classes, or another method. With
+        "auto" a finding says so.
     max_unlabeled : int, optional
-        Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the paper with
-        another engine than "memory", every row.
+        Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the
+        paper with another engine than "memory", every row.
     id_column : str, optional
         The column of ids, or "" for row numbers from 0; by default found by the ids of the answers.
     drop : sequence of str
@@ -136,25 +142,27 @@ def fit_table(
     categories : sequence of str
         Columns of texts that are categories even though most of them look like numbers.
     text : sequence of str
-        Columns of sentences: weighted words and pieces of words become up to 150 features each (TF-IDF and a truncated
-        SVD). A column of more than ``max_categories`` different texts of three words and more is read so by itself.
+        Columns of sentences: weighted words and pieces of words become up to 150 features each
+        (TF-IDF and a truncated SVD). A column of more than ``max_categories`` different texts of
+        three words and more is read so by itself.
     images : sequence of str
-        Columns with names of picture files: colours and gradients become up to 100 features each (needs
-        ``pip install 'sdulearn[images]'``).
+        Columns with names of picture files: colours and gradients become up to 100 features each
+        (needs ``pip install 'sdulearn[images]'``).
     image_root : str or path-like, optional
         The folder that pictures are in; by default that of the table.
     embedding : str or path-like, optional
-        A .npy or .parquet file of vectors of your own, such as those of a language model, which are features too: one
-        for each row of the table, in its order, or in a .parquet file with a column of ids that the table has too.
+        A .npy or .parquet file of vectors that are features too: one for each row of the table, in
+        its order, or in a .parquet file with a column of ids that the table has too.
     sheet : str, optional
         Name of the sheet of a workbook, or its number from 1; by default the first one.
     skip_rows : int, optional
-        Lines above the header of a CSV file or a sheet; by default blank lines and titles are recognised.
+        Lines above the header of a CSV file or a sheet; by default blank lines and titles are
+        recognised.
     missing : {"auto", "error", "mean"}, default="auto"
-        What is done about missing values. "auto": trees take them as they are; linear models take the column's mean,
-        and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is one of its own.
-        "error" refuses them, "mean" puts in the mean (most frequent category, mean picture) and no more. A missing text
-        is an empty one, and a missing picture is refused by "auto" too.
+        Missing values. "auto": trees take them as they are; linear models take the column's mean,
+        and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is
+        one of its own. "error" refuses them, "mean" puts in the mean (most frequent category, mean
+        picture) and no more. A missing text is an empty one; "auto" refuses a missing picture, too.
     max_categories : int, default=50
         Most different texts that a text column may hold.
     answer_columns, answer_words : mapping, optional
@@ -162,11 +170,11 @@ def fit_table(
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
     exclude_annotators : "worst" or sequence of str, optional
-        People whose answers are left out in a second fit; a finding says what that changes. "worst": all whose error
-        rate is above 0.3 even at the low end of its interval.
+        People whose answers are left out in a second fit; a finding says what that changes. "worst":
+        all whose error rate is above 0.3 even at the low end of its interval.
     engine : {"memory", "stream", "dask"} or Engine, default="memory"
-        Read the table row group by row group: one after another, several at a time on all cores, or on a Dask
-        cluster. Only the rows that are needed are kept, whichever it is.
+        Read the table row group by row group: one after another, several at a time on all cores, or
+        on a Dask cluster. Only the rows that are needed are kept, whichever it is.
 
     Returns
     -------
@@ -195,75 +203,46 @@ def fit_table(
     >>> model.predict(points)[:3]
     array([-1, -1, -1])
     """
+    options = FitOptions.among(locals())
     if (answers is None) == (codes is None):
-        raise InputError("Give either `answers` or `codes`, the column of the table that holds pair codes.")
-    options = FitOptions(
-        codes=codes,
-        points=points,
-        method=method,
-        loss=loss,
-        prior=prior,
-        error_rate=error_rate,
-        classes=classes,
-        model=model,
-        max_unlabeled=max_unlabeled,
-        id_column=id_column,
-        drop=drop,
-        categories=categories,
-        missing=missing,
-        max_categories=max_categories,
-        skip_bad=skip_bad,
-        exclude_annotators=exclude_annotators,
-        text=text,
-        images=images,
-        image_root=None if image_root is None else Path(image_root),
-        embedding=embedding,
-        sheet=sheet,
-        skip_rows=skip_rows,
-    )
+        raise InputError("Give either `answers` or `codes`, a column of the table with pair codes.")
     given = None
     if answers is not None:
         given = read_answers(answers, columns=answer_columns, words=answer_words)
-        if given.reading is not None:
-            options = options.read_as(given.reading)
-        if given.epsilon is not None:
-            # The error rate of answers that were flipped before they were stored is known.
-            options.need_joint(f"{given.name}: answers that were flipped (epsilon {given.epsilon:g})")
-            known = flip_rate(given.epsilon) if error_rate == "auto" else error_rate
-            options = replace(options, error_rate=known)
+        options = options.for_answers(given)
     labelled = None if labels is None else read_labels(labels)
     with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where:
-        fit = _fit_without if exclude_annotators else _fit
-        found, report = fit(table, given, labelled, options, where)
-        return replace(found, report=report)
+        fit = partial(_fit, table, labelled, options, where)
+        found, report = _fit_without(fit, given, options) if exclude_annotators else fit(given)
+    return replace(found, report=report)
 
 
-def _fit_without(
-    table: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
-) -> tuple[TableModel, FitReport]:
+def _fit_without(fit: _Fit, answers: Answers | None, options: FitOptions) -> _Fitted:
     """Fit with and without the answers of some people, and say what changes."""
-    options.need_joint("`exclude_annotators`")
+    option = "`exclude_annotators`"
+    options.need_joint(option)
     if answers is None or answers.annotators is None:
-        raise InputError("`exclude_annotators` needs answers that say who gave them, in a column `annotator`.")
+        raise InputError(f"{option} needs answers that say who gave them, in a column `annotator`.")
     people = answers.annotator_names
     worst = options.exclude_annotators == "worst"
     named = [] if worst else np.atleast_1d(options.exclude_annotators).tolist()
     if unknown := [name for name in named if name not in people]:
-        raise InputError(f"`exclude_annotators`: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
-    nobody = InputError(f"`exclude_annotators` leaves nobody of {listed(people)}. Ask others, or name fewer.")
+        raise InputError(f"{option}: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
+    nobody = InputError(f"{option} leaves nobody of {listed(people)}. Ask others, or name fewer.")
     if len(set(named)) == len(people):
         raise nobody
-    model, report = _fit(table, answers, labels, options, engine)
+    model, report = fit(answers)
     if worst:
         named = [one.name for one in report.annotators if one.name and one.low > _WORST_RATE]
     if len(set(named)) == len(people):
         raise nobody
     left_out = np.isin(answers.annotators, named)
+    details = {"names": named, "limit": _WORST_RATE, "n_answers": int(left_out.sum())}
     before = _quality(model, report)
-    details = {"names": named, "limit": _WORST_RATE, "n_answers": int(left_out.sum()), "before": before}
     if named:
-        model, report = _fit(table, some_answers(answers, ~left_out), labels, options, engine)
-    found = Finding("annotators_excluded", "info", {**details, "after": _quality(model, report)})
+        model, report = fit(some_answers(answers, ~left_out))
+    details |= {"before": before, "after": _quality(model, report)}
+    found = Finding("annotators_excluded", "info", details)
     return model, replace(report, findings=(found, *report.findings))
 
 
@@ -274,36 +253,35 @@ def _quality(model: TableModel, report: FitReport) -> tuple[float, float]:
 
 
 def _fit(
-    table: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
-) -> tuple[TableModel, FitReport]:
+    table: Location | Frame,
+    labels: Labels | None,
+    options: FitOptions,
+    engine: Engine,
+    answers: Answers | None,
+) -> _Fitted:
     """Choose settings, judge them on held-out answers, fit, name the classes, and report."""
     started = time.perf_counter()
-    data, people, options = _prepared(gather(table, answers, labels, options, engine), options)
+    data, options = _prepared(gather(table, answers, labels, options, engine), options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         data, n_classes, interval = _numbered(options, data)
-        rows, y, weights = data.stacked()
-        pairs = read_pairs(y)
-        choice, reasons = choose(options, data, n_classes, rows, pairs, weights)
+        choice, reasons = choose(options, data, n_classes)
         chosen, kind, _ = choice
         if data.columns.keep_gaps and hasattr(chosen, "coef_"):
-            # A gap is the mean, which is 0.
             data = data.without_gaps()
-            rows = np.nan_to_num(rows)
-        random_points = data.random_points(len(y))
-        if random_points is not None and options.prior is None and len(chosen.classes_) == 2:
-            chosen.prior_ = prior_of_random_points(chosen, rows, pairs, weights, random_points)
-        parts, accuracy, agreement, doubts = judge(choice, options, rows, pairs, weights, random_points)
-        importances = column_importances(chosen, parts, rows, pairs, data.columns)
+        if data.random is not None and options.prior is None and len(chosen.classes_) == 2:
+            chosen.prior_ = prior_of_random_points(chosen, data)
+        parts, accuracy, agreement, doubts = judge(choice, options, data)
+        importances = column_importances(chosen, parts, data)
         estimator = chosen if not data.parts else fit_on_all(chosen, options, data, engine)
     model, n_right = _named(estimator, data, labels)
     if options.is_joint:
-        model = replace(model, asked=_asked(estimator, data, rows, y, weights))
-    checks = _checks(options, data, pairs, estimator.prior_, accuracy, n_right)
+        model = replace(model, asked=_asked(estimator, data))
+    checks = _checks(options, data, estimator.prior_, accuracy, n_right)
     report = FitReport(
         table=Path(str(table)).name if is_location(table) else "the table",
-        **_given(data, options, chosen, rows, pairs, people),
+        **_given(data, options, chosen),
         accuracy=accuracy,
         prior=estimator.prior_,
         n_labels_right=n_right,
@@ -320,55 +298,21 @@ def _fit(
     return model, report
 
 
-def _prepared(data: TrainingData, options: FitOptions) -> tuple[TrainingData, Codes | None, FitOptions]:
-    """What the answers themselves decide: no pull to a prior of chosen questions, and rates that are known.
-
-    Soft answers have an annotator for each certainty of a person, and whose each is.
-    """
+def _prepared(data: TrainingData, options: FitOptions) -> tuple[TrainingData, FitOptions]:
+    """What the answers decide: no pull to a prior of chosen questions, and rates that are known."""
     check_enough(data, options)
     if data.random is not None and options.prior is None:
         # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
         options = replace(options, prior_strength=0.0)
-    if options.error_rate == "auto" and data.answers is not None and (audited := audited_rates(data.answers)):
-        options = replace(options, error_rate=audited)
-    if data.certainty is not None and options.error_rate == "auto":
-        return _calibrated(data, options)
-    return data, None, options
+    if options.error_rate != "auto":
+        return data, options
+    if data.answers is not None and (audited := audited_rates(data.answers)):
+        return data, replace(options, error_rate=audited)
+    return (data, options) if data.certainty is None else _calibrated(data, options)
 
 
-def _numbered(options: FitOptions, data: TrainingData) -> tuple[TrainingData, int | str, tuple[int, int] | None]:
-    """The number of classes with its interval, and labels as numbers of these."""
-    n_classes, interval = number_of_classes(options, data)
-    if not data.labels:
-        return data, n_classes, interval
-    if int(n_classes) > 2:
-        options.check_many_classes(f"{n_classes} classes, as `labels` names them,")
-    return data.numbered(int(n_classes)), n_classes, interval
-
-
-def _named(estimator: Estimator, data: TrainingData, labels: Labels | None) -> tuple[TableModel, int]:
-    """The model with the names that labels give its classes, and how many of them it predicts."""
-    n_right = 0
-    if data.labels:
-        points = data.columns.scaled(data.X[data.label_rows])
-        n_right = int(np.sum(estimator.orient(points, data.label_codes).predict(points) == data.label_codes))
-    names = labels.names(data.classes) if labels and data.classes else tuple(estimator.classes_.tolist())
-    return TableModel(estimator, data.columns, names), n_right
-
-
-def _asked(
-    estimator: Estimator, data: TrainingData, rows: Rows, y: Codes, weights: Array | None
-) -> tuple[list[str], Array, Codes]:
-    """Of the rows in answers: ids, class probabilities by features and answers, and number of answers about each."""
-    n = data.ends.size
-    found, first = np.unique(data.ends, return_index=True)
-    point, n_answers = np.unique(y[:n, 1], return_inverse=True, return_counts=True)[1:]
-    posterior = estimator.posterior(rows[:n], y[:n], None if weights is None else weights[:n])
-    return [data.ids[k] for k in found.tolist()], posterior[first], n_answers[point[first]]
-
-
-def _calibrated(data: TrainingData, options: FitOptions) -> tuple[TrainingData, Codes, FitOptions]:
-    """Soft answers: an annotator for each certainty of a person, whose these are, and their error rates."""
+def _calibrated(data: TrainingData, options: FitOptions) -> tuple[TrainingData, FitOptions]:
+    """Soft answers: an annotator for each certainty of a person, and their error rates."""
     assert data.certainty is not None
     options.need_joint("answers with a certainty")
     who = np.zeros(len(data.ends), dtype=np.int64) if data.annotators is None else data.annotators
@@ -378,29 +322,55 @@ def _calibrated(data: TrainingData, options: FitOptions) -> tuple[TrainingData, 
     # Of an unknown number of classes: answers know only whether two are the same.
     asked = max(3, named) if options.classes == "auto" else options.classes
     rates = calibrated_rates(graph, people, stated, int(asked or named))
-    return replace(data, annotators=parts), people, replace(options, error_rate=rates)
+    return replace(data, annotators=parts, people=people), replace(options, error_rate=rates)
 
 
-def _given(
-    data: TrainingData, options: FitOptions, chosen: Estimator, rows: Rows, pairs: Pairs, people: Codes | None
-) -> dict[str, Any]:
-    """What the fit was given; for methods that take all answers for right, not who was wrong and where."""
-    n_independent = data.n_similar + data.n_dissimilar
-    n_points = 2 * n_independent
-    if pairs.shares_points:
-        n_points, n_independent = _worth(pairs, len(chosen.classes_))
+def _numbered(options: FitOptions, data: TrainingData) -> tuple[TrainingData, int | str, tuple[int, int] | None]:
+    """The number of classes with its interval, and labels as numbers of these."""
+    n_classes, interval = number_of_classes(options, data)
+    if data.labels:
+        if int(n_classes) > 2:
+            options.check_many_classes(f"{n_classes} classes, as `labels` names them,")
+        data = data.numbered(int(n_classes))
+    return data, n_classes, interval
+
+
+def _named(estimator: Estimator, data: TrainingData, labels: Labels | None) -> tuple[TableModel, int]:
+    """The model with the names that labels give its classes, and how many of them it predicts."""
+    n_right = 0
+    if data.labels:
+        points = data.columns.scaled(data.X[data.label_rows])
+        predicted = estimator.orient(points, data.label_codes).predict(points)
+        n_right = int(np.sum(predicted == data.label_codes))
+    names = tuple(estimator.classes_.tolist())
+    if labels and data.classes:
+        names = labels.names(data.classes)
+    return TableModel(estimator, data.columns, names), n_right
+
+
+def _asked(estimator: Estimator, data: TrainingData) -> tuple[list[str], Array, Codes]:
+    """Of the rows in answers: ids, probabilities by features and answers, and numbers of answers."""
+    rows, pairs, weights = data.stacked
+    n = data.ends.size
+    y = np.asarray(pairs)[:n]
+    found, first = np.unique(data.ends, return_index=True)
+    point, n_answers = np.unique(y[:, 1], return_inverse=True, return_counts=True)[1:]
+    posterior = estimator.posterior(rows[:n], y, None if weights is None else weights[:n])
+    return [data.ids[k] for k in found.tolist()], posterior[first], n_answers[point[first]]
+
+
+def _given(data: TrainingData, options: FitOptions, chosen: Estimator) -> dict[str, Any]:
+    """What the fit was given; with the joint likelihood, also who was wrong and where."""
+    n_points, n_independent = _worth(data, len(chosen.classes_))
+    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_questions")
     answers = data.answers
     found: dict[str, Any] = {
         "sdulearn": __version__,
         "settings": chosen_settings(chosen),
         "method": "joint" if options.is_joint else options.method,
-        "n_rows": data.n_rows,
-        "n_unlabeled": data.n_unlabeled,
+        **{name: getattr(data, name) for name in counts},
         "n_labels": len(data.labels),
         "answers": data.name,
-        "n_similar": data.n_similar,
-        "n_dissimilar": data.n_dissimilar,
-        "n_questions": data.n_questions,
         "n_unsure": 0 if answers is None else answers.n_unsure,
         "n_points": n_points,
         "n_independent": n_independent,
@@ -412,44 +382,51 @@ def _given(
         return found
     # By their numbers in ``y``; 0 where it is not known who answered.
     names = ("", *(() if answers is None else answers.annotator_names))
-    if people is not None:
-        names = ("", *(names[person] for person in people))
+    if data.people is not None:
+        names = ("", *(names[person] for person in data.people))
     by_name: dict[str, list[Rate]] = {}
     for a, rate in chosen.answer_model_.by_annotator.items():
         by_name.setdefault(names[a], []).append(rate)
     found["annotators"] = tuple(_person(name, rates) for name, rates in by_name.items())
     found["error_rate"] = chosen.answer_model_.error_rate
-    return {**found, "doubtful": most_doubtful(chosen, rows, pairs, data, names)}
+    return {**found, "doubtful": most_doubtful(chosen, data, names)}
 
 
 def _person(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
     """One of those who answered, whose soft answers have several rates."""
     n = np.array([one.n_answers for one in rates])
-    value, low, high = np.array([(one.value, one.low, one.high) for one in rates]).T @ (n / n.sum())
-    return AnnotatorReport(name, value, low, high, all(one.identified for one in rates), int(n.sum()))
+    share = n / n.sum()
+    value, low, high = share @ np.array([(one.value, one.low, one.high) for one in rates])
+    known = all(one.identified for one in rates)
+    return AnnotatorReport(name, value, low, high, known, int(n.sum()))
 
 
 def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
     """Mean probability of each class over the unlabeled rows."""
-    X = data.X[data.unlabeled] if len(data.unlabeled) else data.X
-    found = model.decide(X)[1]
+    found = model.decide(data.X[data.unlabeled] if len(data.unlabeled) else data.X)[1]
     return () if found is None else tuple(found.mean(axis=0).tolist())
 
 
 def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
     """What the fits warned of, each thing once."""
-    notes = {str(note.message): note.category for note in caught}
-    found = []
-    for message, category in notes.items():
+    prior = estimator.prior_
+    unsure = not data.labels and prior is not None and prior.identified
+    found = {}
+    for message, category in {str(note.message): note.category for note in caught}.items():
         if not issubclass(category, OrientationWarning):
-            found.append(Finding("fit_warning", "warning", {"category": category.__name__, "message": message}))
-        elif not data.labels and estimator.prior_ is not None and estimator.prior_.identified:
-            found.append(Finding("names_uncertain", "warning", {}))
-    return list({(one.code, str(one.details)): one for one in found}.values())
+            details = {"category": category.__name__, "message": message}
+            found[message] = Finding("fit_warning", "warning", details)
+        elif unsure:
+            found["names_uncertain"] = Finding("names_uncertain", "warning", {})
+    return list(found.values())
 
 
-def _worth(pairs: Pairs, n_classes: int) -> tuple[int, int]:
+def _worth(data: TrainingData, n_classes: int) -> tuple[int, int]:
     """Points in the answers, and answers that do not follow from the others."""
+    pairs = data.stacked[1]
+    if not pairs.shares_points:
+        n_answers = data.n_similar + data.n_dissimilar
+        return 2 * n_answers, n_answers
     graph = AnswerGraph.from_y(pairs)
     n_points = int(np.sum(graph.degree > 0))
     if n_classes == 2:
@@ -464,46 +441,53 @@ def _worth(pairs: Pairs, n_classes: int) -> tuple[int, int]:
 def _checks(
     options: FitOptions,
     data: TrainingData,
-    pairs: Pairs,
     prior: PriorEstimate | None,
     accuracy: AccuracyEstimate | None,
     n_right: int,
 ) -> list[Finding]:
     """Where the data disagree with what the method assumes.
 
-    With more than two classes, which have neither prior nor accuracy, neither the counts of answers nor odd cycles
-    say that anything is wrong.
+    With more than two classes, which have neither prior nor accuracy, neither the counts of answers
+    nor odd cycles say that anything is wrong.
     """
-    two = prior is not None
-    found = [*data.findings] if two else _without_odd_cycles(data.findings)
-    if two and options.method not in ("su", "du"):
+    pairs = data.stacked[1]
+    found = _without_odd_cycles(data.findings) if prior is None else [*data.findings]
+    if prior is not None and options.method not in ("su", "du"):
         # These two learn from one kind of answer, in whatever number.
         found += _check_counts(data, pairs, options.prior)
     # Without the numbers that points have in ``y``: they are not the table's ids.
-    for one in check_shared_points(pairs) if two else ():
-        found.append(replace(one, details={name: value for name, value in one.details.items() if name != "points"}))
+    for one in check_shared_points(pairs) if prior is not None else ():
+        details = {name: value for name, value in one.details.items() if name != "points"}
+        found.append(replace(one, details=details))
     found += _check_population(data, pairs)
     if data.random is not None:
         found += _check_random(data, data.random)
-    n_labels = len(data.labels)
-    fewer = 2 * n_right <= n_labels
     if prior is not None and accuracy is not None:
-        found += check_outcome(prior, accuracy, bool(n_labels))
-        # Labels that the model predicts less often than its accuracy allows.
-        fewer = fewer or binomtest(n_right, n_labels, accuracy.low, alternative="less").pvalue < LEVEL
-    if n_labels and fewer:
-        found.append(Finding("labels_disagree", "warning", {"n_labels": n_labels, "n_right": n_right}))
-    if n_labels and prior is not None and options.prior is not None and prior.value != options.prior:
-        found.append(Finding("prior_of_other_class", "warning", {"prior": options.prior}))
+        found += check_outcome(prior, accuracy, bool(data.labels))
+    return found + _check_labels(len(data.labels), n_right, accuracy, options.prior, prior)
+
+
+def _check_labels(
+    n: int, n_right: int, accuracy: AccuracyEstimate | None, given: float | None, prior: PriorEstimate | None
+) -> list[Finding]:
+    """Labels that the model predicts less often than its accuracy allows, and those that turn a given prior around."""
+    if not n:
+        return []
+    found = []
+    few = accuracy is not None and binomtest(n_right, n, accuracy.low, alternative="less").pvalue < LEVEL
+    if few or 2 * n_right <= n:
+        found.append(Finding("labels_disagree", "warning", {"n_labels": n, "n_right": n_right}))
+    if prior is not None and given not in (None, prior.value):
+        found.append(Finding("prior_of_other_class", "warning", {"prior": given}))
     return found
 
 
 def _check_counts(data: TrainingData, pairs: Pairs, prior: float | None) -> list[Finding]:
-    """Similar and dissimilar answers: of loose pairs by their counts, as some may not have been drawn."""
+    """Similar and dissimilar answers: of loose pairs by their counts, as some may not be drawn."""
     if data.random is None and not pairs.shares_points:
         return check_ratio(data.n_similar, data.n_dissimilar, prior)
     graph = AnswerGraph.from_y(pairs)
-    return check_component_ratio(graph, prior, random_of(graph, data.random_points(len(pairs))))
+    return check_component_ratio(graph, prior, random_of(graph, data.random_points))
 
 
 def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
@@ -518,28 +502,28 @@ def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
-    """Each point counts once; the moments of a table count its rows, so points on several do not do.
-
-    Of points that were chosen nobody says that they are a random draw.
-    """
+    """Each point counts once; nobody says that points which were chosen are a random draw."""
     names = data.columns.feature_names
     if data.points is None or not pairs.shares_points:
         drawn = data.ends if data.random is None else data.ends[data.random]
         return check_population(data.columns.filled(data.X), drawn, names, data.population)
     if len(data.X) < data.n_rows:
+        # The moments of a table count its rows, so points on several do not do.
         return []
     _, first, place = np.unique(data.points, return_index=True, return_inverse=True)
     return check_population(data.columns.filled(data.X[first]), place[data.ends], names)
 
 
 def _check_random(data: TrainingData, random: Mask) -> list[Finding]:
-    """Where questions were chosen: too few random ones to tell an accuracy or a prior from, or ones that miss rows."""
+    """Where questions were chosen: too few random ones to tell anything, or ones that miss rows."""
     n_random = int(random.any(axis=1).sum())
     if n_random < ENOUGH_RANDOM:
-        return [Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(random)})]
+        details = {"n_random": n_random, "n_answers": len(random)}
+        return [Finding("few_random", "warning", details)]
     chosen = np.setdiff1d(data.ends, data.ends[random])
     # Where their ranks are known, none of the random sample is missing.
     unranked = data.answers is not None and data.answers.n_unranked
     if not unranked or len(chosen) < _MANY_CHOSEN * data.n_rows:
         return []
-    return [Finding("many_chosen", "warning", {"n_chosen": len(chosen), "n_rows": data.n_rows})]
+    details = {"n_chosen": len(chosen), "n_rows": data.n_rows}
+    return [Finding("many_chosen", "warning", details)]

@@ -1,11 +1,11 @@
-"""How good a model is, by answers about points that the models of folds did not know; and what it goes by."""
+"""Which model is fitted to a table, how good it is by answers that it did not know, and what it goes by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,9 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import doubtful_answers
 from sdulearn.columns import Column, Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
-from sdulearn.errors import UndeterminedError
+from sdulearn.errors import UndeterminedError, is_there
+from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.metrics.cross_validation import (
@@ -30,17 +32,32 @@ from sdulearn.metrics.cross_validation import (
     predictions_of,
 )
 from sdulearn.metrics.importance import pair_importance
+from sdulearn.model_selection import fold_parts
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, estimate_prior
-from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, feature_strengths
+from sdulearn.report.records import (
+    ColumnDependence,
+    ColumnImportance,
+    DoubtfulAnswer,
+    ModelChoice,
+    chosen_settings,
+    feature_strengths,
+)
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, Rows
 from sdulearn.workflow.data import TrainingData
-from sdulearn.workflow.models import Choice, at_its_settings
-from sdulearn.workflow.options import FitOptions
+from sdulearn.workflow.options import Engine, FitOptions
 
 if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
 
+# Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
+_MAX_FOLDS = 5
+# Trees stop by held-out answers, in every fold of the accuracy too.
+_FEWEST_OF_A_KIND = 2
+# With fewer answers trees win by chance alone.
+_FEWEST_ANSWERS = 60
+# Beyond so many features the comparison takes more than a few seconds.
+_MOST_FEATURES = 100
 # Of more than two classes, whose fit takes long.
 _FEW_FOLDS = 5
 # Answers wrong every other time would say nothing of the accuracy.
@@ -60,21 +77,148 @@ _GRID = 20
 _MIDDLE = (0.05, 0.95)
 # Places of rows, and what decides about them.
 Deciders = list[tuple[Indices, Callable[[Rows], Array]]]
+# A fitted estimator, why it is of this kind, and the models of folds that the choice was made by, if any.
+Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
+
+
+def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
+    """As asked for, as labels and match questions name, or by the held-out likelihood of answers, with its interval.
+
+    Labels are set aside for the search, as what they are called depends on its result. "auto" comes back where
+    the fit itself can search.
+    """
+    n_named = max(2, len(set(data.labels.values())))
+    if options.classes is None:
+        asked = 2 if data.answers is None else data.answers.n_classes or 2
+        return max(n_named, asked), None
+    if options.classes != "auto" or (not data.labels and options.model != "boosted"):
+        return options.classes, None
+    rows, pairs, weights = data.without_gaps().stacked
+    model = PairLogisticRegressionCV(n_classes="auto", error_rate=options.error_rate, cv=_folds(data))
+    low, high = model.fit(rows, pairs, weights).n_classes_interval_
+    return max(model.n_classes_, n_named), (max(low, n_named), max(high, n_named))
+
+
+def _folds(data: TrainingData) -> int:
+    n_similar = int(data.similar.sum())
+    return min([_MAX_FOLDS, *(n for n in (n_similar, len(data.similar) - n_similar) if n)])
+
+
+def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tuple[Choice, list[Finding]]:
+    """The model that was asked for, or the better of the two, with the settings that held-out answers favour.
+
+    A finding says why models were not compared, where they might have been.
+    """
+    rows, pairs, weights = data.stacked
+    parameters: dict[str, Any] = {
+        "prior": options.prior,
+        "prior_strength": options.prior_strength,
+        "error_rate": options.error_rate,
+        # Of two classes they judge the accuracy too: trees of four fifths of the answers are worse by points.
+        "cv": ACCURACY_FOLDS if n_classes == 2 else _folds(data),
+    }
+    if options.model == "boosted":
+        return _boosted(parameters | {"n_classes": int(n_classes)}, rows, pairs, weights), []
+    found = why_linear(n_classes, rows, pairs) if options.tries_trees else []
+    if options.tries_trees and not found:
+        return _compared(parameters, rows, pairs, weights), []
+    rows = np.nan_to_num(rows) if data.columns.keep_gaps else rows
+    model: Estimator = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=_folds(data))
+    if options.is_joint:
+        parameters["cv"] = folds_over_points(ACCURACY_FOLDS, pairs) if n_classes == 2 else _folds(data)
+        model = PairLogisticRegressionCV(n_classes=n_classes, **parameters)
+    # Unless a comparison was asked for, only a limit that the table might meet is reported.
+    findings = [one for one in found if options.model == "auto" or one.details["reason"] == "features"]
+    model.fit(rows, pairs, weights)
+    parts = [FoldModel(*fold) for fold in model.fold_models_] if options.is_joint and n_classes == 2 else []
+    return (model, ModelChoice(), parts), findings
+
+
+def _boosted(parameters: dict[str, Any], rows: Rows, pairs: Pairs, weights: Array | None) -> Choice:
+    from sdulearn.boosting.estimators import PairBoostingClassifier
+
+    trees = PairBoostingClassifier(**parameters).fit(rows, pairs, weights)
+    curve = trees.held_out_log_likelihood_
+    scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
+    return trees, ModelChoice("boosted", scores), [FoldModel(*fold) for fold in trees.fold_models_]
+
+
+def _compared(parameters: dict[str, Any], rows: Rows, pairs: Pairs, weights: Array | None) -> Choice:
+    from sdulearn.boosting.estimators import PairModelCV
+
+    both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, pairs, weights)
+    table = both.cv_results_
+    gap_error = float(np.max(table["gap_error"]))
+    scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
+    kind = ModelChoice(both.model_, scores, gap_error if np.isfinite(gap_error) else None)
+    # The linear model itself has coefficients, and can be written to ONNX.
+    return both.best_estimator_, kind, [FoldModel(*fold) for fold in both.fold_models_]
+
+
+def why_linear(n_classes: int | str, rows: Rows, pairs: Pairs) -> list[Finding]:
+    """Why models are not compared, as a finding; nothing where they are."""
+    # The fewest answers of a kind that a model has to learn from, of those that the accuracy is found by.
+    signs = np.sign(pairs.codes)
+    trains = [signs[train] for train, _ in fold_parts(folds_over_points(ACCURACY_FOLDS, pairs), None, pairs)]
+    fewest = min(np.sum(train == kind) // 2 for train in trains for kind in (-1, 1) if kind in signs)
+    reasons = {
+        "classes": n_classes != 2,
+        "lightgbm": not is_there("lightgbm"),
+        "answers": len(pairs.ends) < _FEWEST_ANSWERS,
+        "features": rows.shape[1] > _MOST_FEATURES,
+        "folds": fewest < _FEWEST_OF_A_KIND,
+    }
+    reason = next((name for name, holds in reasons.items() if holds), None)
+    if reason is None:
+        return []
+    limits = {"answers": _FEWEST_ANSWERS, "features": _MOST_FEATURES}
+    return [Finding("linear_alone", "info", {"reason": reason, "limit": limits.get(reason)})]
+
+
+def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
+    """An unfitted linear estimator with the settings that a fitted one chose."""
+    found = chosen_settings(model)
+    if not options.is_joint:
+        settings = {"gamma": found.get("gamma", 0.5), "alpha": found["alpha"], "prior": model.prior_.value}
+        return SDUClassifier(options.method, options.loss, **settings)
+    return PairLogisticRegression(
+        found["alpha"],
+        covariance_power=found["covariance_power"],
+        n_classes=len(model.classes_),
+        prior=options.prior,
+        prior_strength=options.prior_strength,
+        error_rate=model.answer_model_,
+    )
+
+
+def fit_on_all(model: Estimator, options: FitOptions, data: TrainingData, engine: Engine) -> Estimator:
+    """An estimator of the same risk fitted on all rows, with the settings chosen on a few of them.
+
+    Where these have no answers but those of the model, its prior is theirs: blocks do not show which answers share
+    points.
+    """
+    from sdulearn.streaming import SDUClassifier as StreamingClassifier
+
+    n_rows = data.n_rows + (0 if data.answers is None else 2 * len(data.ends))
+    # Squared loss reads the rows once.
+    blocks = engine.blocks(data.parts, n_rows, keep=options.loss != "squared")
+    fitted = StreamingClassifier(**at_its_settings(model, options).get_params())
+    if not data.same_answers:
+        return fitted.set_params(prior=options.prior).fit(blocks)
+    fitted.fit(blocks).set_params(prior=options.prior)
+    fitted.prior_ = model.prior_
+    return fitted
 
 
 def judge(
-    choice: Choice,
-    options: FitOptions,
-    rows: Rows,
-    pairs: Pairs,
-    weights: Array | None,
-    random_points: Mask | None,
+    choice: Choice, options: FitOptions, data: TrainingData
 ) -> tuple[list[FoldModel], AccuracyEstimate | None, ClassAgreement | None, list[Finding]]:
     """Judge a model by answers that models of folds have not seen: those of the choice, or with its settings.
 
     Gives these models; the accuracy of two classes, or the agreement of more; and whether the latter is that of chance.
     """
     model, _, parts = choice
+    rows, pairs, weights = data.stacked
     many = len(model.classes_) > 2
     decided = np.zeros(len(pairs))
     if many or not parts:
@@ -86,7 +230,7 @@ def judge(
     elif not many and (hubs := np.setdiff1d(pairs.ends, np.concatenate([part.rows for part in parts]))).size:
         decided[hubs] = model.decision_function(rows[hubs])
     predicted = predictions_of(parts, rows, decided)
-    counted = None if random_points is None else held_out_rows(parts, random_points)
+    counted = held_out_rows(parts, data.random_points)
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
     if many:
         return parts, None, *agreement_of_many(predicted, rates, parts, pairs, weights, counted)
@@ -102,17 +246,16 @@ def judge(
     return parts, accuracy, None, []
 
 
-def prior_of_random_points(
-    model: Estimator, rows: Rows, pairs: Pairs, weights: Array | None, random_points: Mask
-) -> PriorEstimate:
+def prior_of_random_points(model: Estimator, data: TrainingData) -> PriorEstimate:
     """The share of class +1 by the points drawn at random; 1/2, from 0 to 1, where there are none."""
+    rows, pairs, weights = data.stacked
     decision = model.decision_function(rows)
     among = decision[pairs.unlabeled] if len(pairs.unlabeled) else decision
     try:
         return estimate_prior(
             y=pairs,
             sample_weight=weights,
-            random_points=random_points,
+            random_points=data.random_points,
             error_rate=error_rates_of(model),
             decision=decision,
             # Labels may have named the smaller class +1.
@@ -159,10 +302,9 @@ def agreement_of_many(
     return found, [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
 
 
-def most_doubtful(
-    model: Estimator, rows: Rows, pairs: Pairs, data: TrainingData, names: Sequence[str]
-) -> tuple[DoubtfulAnswer, ...]:
+def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) -> tuple[DoubtfulAnswer, ...]:
     """Answers to ask again, by the ids of the table and the names of who gave them."""
+    rows, pairs, _ = data.stacked
     asked = slice(data.ends.size)
     found = doubtful_answers(model, rows[asked], np.asarray(pairs)[asked])
     answers = []
@@ -190,13 +332,13 @@ def _held_out(columns: Columns, held: Array, values: Array, judged: Indices, mod
     return decision.reshape(-1, *decision.shape[2:])
 
 
-def column_importances(
-    whole: Estimator, parts: list[FoldModel], rows: Rows, pairs: Pairs, columns: Columns
-) -> tuple[ColumnImportance, ...]:
+def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingData) -> tuple[ColumnImportance, ...]:
     """What held-out answers lose where a column is shuffled, the most first; nothing where they cannot tell.
 
     Answers count as they came: all for right, and in the ratio they have.
     """
+    rows, pairs, _ = data.stacked
+    columns = data.columns
     if pairs.similar.all() or not pairs.similar.any():
         return ()
     ends = pairs.ends

@@ -6,15 +6,14 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.records import TableReading
+from sdulearn.answers.records import Answers, TableReading, flip_rate
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
@@ -26,6 +25,12 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "joint", *RISKS)
 MODELS = ("auto", "linear", "boosted")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "method": METHODS,
+    "loss": tuple(TRAINING_LOSSES),
+    "missing": ("auto", "error", "mean"),
+    "model": MODELS,
+}
 MAX_UNLABELED = 20_000
 # Beyond so many columns rows must stay few: the eigenvectors of the smaller side are needed.
 _WIDE = 3000
@@ -63,7 +68,7 @@ class FitOptions:
     exclude_annotators: str | Sequence[str] = ()
     text: Sequence[str] = ()
     images: Sequence[str] = ()
-    image_root: Path | None = None
+    image_root: Location | None = None
     embedding: Location | None = None
     sheet: str | None = None
     skip_rows: int | None = None
@@ -72,36 +77,46 @@ class FitOptions:
     def __post_init__(self) -> None:
         if self.points is not None and self.codes is None:
             raise InputError("`points` goes with `codes`: by `answers`, equal ids are the same point. Leave it out.")
-        choices = {
-            "method": (self.method, METHODS),
-            "loss": (self.loss, tuple(TRAINING_LOSSES)),
-            "missing": (self.missing, ("auto", "error", "mean")),
-            "model": (self.model or "auto", MODELS),
-        }
         for name in ("drop", "categories", "text", "images"):
             if isinstance(getattr(self, name), str):
                 raise InputError(f"`{name}` is a list of columns: give [{getattr(self, name)!r}].")
-        for name, (value, allowed) in choices.items():
-            if value not in allowed:
+        for name, allowed in _CHOICES.items():
+            if (value := getattr(self, name)) not in allowed and (name, value) != ("model", None):
                 raise InputError(f"`{name}` must be one of {', '.join(allowed)}; got {value!r}.")
         if self.prior is not None and not 0 < self.prior < 1:
             raise InputError(f"`prior` must lie between 0 and 1, got {self.prior!r}.")
-        number = self.classes
-        if number not in (None, "auto") and not (isinstance(number, Integral) and number >= 2):
-            raise InputError(f"`classes` must be a whole number from 2 on or 'auto', got {number!r}.")
-        if number not in (None, 2):
-            self.check_many_classes(f"`classes={number!r}`")
+        n = self.classes
+        if n not in (None, "auto") and not (isinstance(n, Integral) and n >= 2):
+            raise InputError(f"`classes` must be a whole number from 2 on or 'auto', got {n!r}.")
+        if n not in (None, 2):
+            self.check_many_classes(f"`classes={n!r}`")
         if self.model == "boosted":
             self.need_joint("`model='boosted'`")
             require("lightgbm", "boosting")
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> FitOptions:
+        """The choices among all arguments of a function."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in given.items() if name in known})
 
     @property
     def is_joint(self) -> bool:
         """Whether the method looks at both ends of a pair together."""
         return self.method in ("auto", "joint")
 
-    def read_as(self, reading: TableReading) -> FitOptions:
-        """With the columns as they were read when questions were asked, unless something else is asked for."""
+    def for_answers(self, answers: Answers) -> FitOptions:
+        """With columns read as when questions were asked, unless said otherwise; and known flips."""
+        found = self if answers.reading is None else self._read_as(answers.reading)
+        if answers.epsilon is None:
+            return found
+        # The error rate of answers that were flipped before they were stored is known.
+        flipped = f"answers that were flipped (epsilon {answers.epsilon:g})"
+        self.need_joint(f"{answers.name}: {flipped}")
+        known = flip_rate(answers.epsilon) if self.error_rate == "auto" else self.error_rate
+        return replace(found, error_rate=known)
+
+    def _read_as(self, reading: TableReading) -> FitOptions:
         named = {*self.drop, *self.categories, *self.text, *self.images}
         free = {
             name: tuple(one for one in getattr(reading, name) if one not in named)
@@ -113,7 +128,7 @@ class FitOptions:
             images=self.images or free["images"],
             drop=(*self.drop, *free["drop"]),
             embedding=self.embedding or reading.embedding,
-            image_root=self.image_root or (None if reading.image_root is None else Path(reading.image_root)),
+            image_root=self.image_root or reading.image_root,
             sheet=reading.sheet if self.sheet is None else self.sheet,
             skip_rows=reading.skip_rows if self.skip_rows is None else self.skip_rows,
         )
