@@ -13,7 +13,6 @@ from sdulearn.cli import demo
 from sdulearn.cli.completion import SHELLS
 from sdulearn.cli.main import COMMANDS, GROUPS, build_parser, main
 from sdulearn.cli.options import in_options
-from sdulearn.errors import require
 from sdulearn.risks import RISKS
 
 
@@ -146,11 +145,6 @@ def test_a_user_s_mistake_is_one_line(tmp_path, capsys, command):
     (tmp_path / "file").write_text("in the way")
     assert main([*command, "--out", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err.startswith("sdulearn: The folder ")
-
-
-def test_a_missing_extra_is_named():
-    with pytest.raises(ImportError, match=r"pip install 'sdulearn\[demo\]'"):
-        require("no_such_package_at_all", "demo")
 
 
 @pytest.mark.parametrize("seconds", [0.2, 1.0])

@@ -72,19 +72,6 @@ def test_asked_rows_are_known_better_than_by_their_features(model, table, answer
     assert f"the mean probability of their classes is {sure:.1%}. See" in model.summary()
 
 
-def test_labels_and_new_names_name_them(table, answers, tmp_path):
-    frame, y = table
-    few = {f"r{k}": "yes" if y[k] else "no" for k in range(12)}
-    model = fit_table(frame, answers, labels=few, error_rate=0.1, model="linear")
-    rows = [int(name[1:]) for name in model.answered["id"]]
-    assert np.mean((model.answered["class"] == "yes") == y[rows]) > 0.95
-    assert {model.answered["class"][rows.index(k)] == few[f"r{k}"] for k in range(12)} == {True}
-    renamed = replace(model, classes=("left", "right"))
-    np.testing.assert_array_equal(renamed.answered["class"] == "left", model.answered["class"] == "no")
-    renamed.save(tmp_path / "m.sdu")
-    np.testing.assert_array_equal(load_model(tmp_path / "m.sdu").answered["class"], renamed.answered["class"])
-
-
 def test_points_on_several_rows_and_risks_of_the_paper(table):
     frame, y = table
     point = np.r_[np.arange(40), np.arange(160)]

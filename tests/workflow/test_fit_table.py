@@ -32,21 +32,19 @@ def model(frames):
     return fit_table(*frames, method="sddu")
 
 
-@pytest.mark.parametrize("kind", ["polars", "pyarrow", "csv", "xlsx", "index", "category"])
-def test_the_same_model_from_every_kind_of_frame(frames, model, tmp_path, kind):
+KINDS = {
+    "polars": lambda table, answers: (pl.from_pandas(table), pl.from_pandas(answers)),
+    "pyarrow": lambda table, answers: (pa.Table.from_pandas(table), pa.Table.from_pandas(answers)),
+    "index": lambda table, answers: (table.set_index("id"), answers),
+    "category": lambda table, answers: (table.astype({"city": "category"}), answers),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_model_from_every_kind_of_frame(frames, model, kind):
+    """Files are in tests/test_everyday_files.py."""
     table, answers = frames
-    if kind == "polars":
-        other = fit_table(pl.from_pandas(table), pl.from_pandas(answers), method="sddu")
-    elif kind == "pyarrow":
-        other = fit_table(pa.Table.from_pandas(table), pa.Table.from_pandas(answers), method="sddu")
-    elif kind == "index":
-        other = fit_table(table.set_index("id"), answers, method="sddu")
-    elif kind == "category":
-        other = fit_table(table.assign(city=table["city"].astype("category")), answers, method="sddu")
-    else:
-        path = tmp_path / f"t.{kind}"
-        (table.to_csv if kind == "csv" else table.to_excel)(path, index=False)
-        other = fit_table(path, answers, method="sddu")
+    other = fit_table(*KINDS[kind](table, answers), method="sddu")
     assert other.columns.id_column == "id"
     assert other.columns.feature_names == model.columns.feature_names
     np.testing.assert_allclose(other.estimator.coef_, model.estimator.coef_, rtol=1e-6, atol=1e-9)

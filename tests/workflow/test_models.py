@@ -57,12 +57,8 @@ def test_three_classes_by_size(three, blobs, tmp_path):
     back = load_model(tmp_path / "m.sdu")
     assert (back.classes, back.report) == (three.classes, three.report)
     np.testing.assert_array_equal(back.predict_proba(table), proba)
-
-
-def test_what_answers_tell_of_three_classes(three):
     report = three.report
-    assert report.accuracy is None
-    assert report.prior is None
+    assert report.accuracy is report.prior is None
     found = report.agreement
     # Nothing names the classes, so nothing is said of the accuracy.
     assert (found.accuracy, found.basis) == (None, None)
