@@ -13,6 +13,7 @@ from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.judge import judge
+from sdulearn.workflow.options import FitOptions
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def noise():
 
 
 def judged(model, rows, y):
-    options = SimpleNamespace(is_joint=True, prior=None, prior_strength=3.0)
+    options = FitOptions()
     data = SimpleNamespace(stacked=(rows, read_pairs(y), None), random_points=None)
     _, accuracy, agreement, findings = judge((model, ModelChoice(), []), options, data)
     assert accuracy is None

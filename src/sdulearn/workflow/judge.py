@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -110,43 +110,34 @@ def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tup
     A finding says why models were not compared, where they might have been.
     """
     rows, pairs, weights = data.stacked
-    parameters: dict[str, Any] = {
-        "prior": options.prior,
-        "prior_strength": options.prior_strength,
-        "error_rate": options.error_rate,
-        # Of two classes they judge the accuracy too: trees of four fifths of the answers are worse by points.
-        "cv": ACCURACY_FOLDS if n_classes == 2 else _folds(data),
-    }
-    if options.model == "boosted":
-        return _boosted(parameters | {"n_classes": int(n_classes)}, rows, pairs, weights), []
-    found = why_linear(n_classes, rows, pairs) if options.tries_trees else []
-    if options.tries_trees and not found:
-        return _compared(parameters, rows, pairs, weights), []
-    rows = np.nan_to_num(rows) if data.columns.keep_gaps else rows
-    model: Estimator = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=_folds(data))
-    if options.is_joint:
-        parameters["cv"] = folds_over_points(ACCURACY_FOLDS, pairs) if n_classes == 2 else _folds(data)
-        model = PairLogisticRegressionCV(n_classes=n_classes, **parameters)
+    may_compare = options.tries_trees and options.model != "boosted"
+    reasons = why_linear(n_classes, rows, pairs) if may_compare else []
     # Unless a comparison was asked for, only a limit that the table might meet is reported.
-    findings = [one for one in found if options.model == "auto" or one.details["reason"] == "features"]
-    model.fit(rows, pairs, weights)
-    parts = [FoldModel(*fold) for fold in model.fold_models_] if options.is_joint and n_classes == 2 else []
-    return (model, ModelChoice(), parts), findings
+    findings = [one for one in reasons if options.model == "auto" or one.details["reason"] == "features"]
+    if options.tries_trees and not reasons:
+        return _with_trees(options, data, n_classes), findings
+    rows = np.nan_to_num(rows) if data.columns.keep_gaps else rows
+    if not options.is_joint:
+        model = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=_folds(data))
+        return (model.fit(rows, pairs, weights), ModelChoice(), []), findings
+    cv = folds_over_points(ACCURACY_FOLDS, pairs) if n_classes == 2 else _folds(data)
+    joint = PairLogisticRegressionCV(n_classes=n_classes, cv=cv, **options.likelihood).fit(rows, pairs, weights)
+    parts = [FoldModel(*fold) for fold in joint.fold_models_] if n_classes == 2 else []
+    return (joint, ModelChoice(), parts), findings
 
 
-def _boosted(parameters: dict[str, Any], rows: Rows, pairs: Pairs, weights: Array | None) -> Choice:
-    from sdulearn.boosting.estimators import PairBoostingClassifier
+def _with_trees(options: FitOptions, data: TrainingData, n_classes: int | str) -> Choice:
+    """Boosted trees, or whichever of these and a linear model makes held-out answers likelier."""
+    from sdulearn.boosting.estimators import PairBoostingClassifier, PairModelCV
 
-    trees = PairBoostingClassifier(**parameters).fit(rows, pairs, weights)
-    curve = trees.held_out_log_likelihood_
-    scores = {"linear": float(curve[0]), "boosted": float(curve[trees.n_rounds_])}
-    return trees, ModelChoice("boosted", scores), [FoldModel(*fold) for fold in trees.fold_models_]
-
-
-def _compared(parameters: dict[str, Any], rows: Rows, pairs: Pairs, weights: Array | None) -> Choice:
-    from sdulearn.boosting.estimators import PairModelCV
-
-    both = PairModelCV(["linear", "boosted"], **parameters).fit(rows, pairs, weights)
+    # Of two classes they judge the accuracy too: trees of four fifths of the answers are worse by points.
+    parameters = options.likelihood | {"cv": ACCURACY_FOLDS if n_classes == 2 else _folds(data)}
+    if options.model == "boosted":
+        model = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(*data.stacked)
+        curve = model.held_out_log_likelihood_
+        scores = {"linear": float(curve[0]), "boosted": float(curve[model.n_rounds_])}
+        return model, ModelChoice("boosted", scores), [FoldModel(*fold) for fold in model.fold_models_]
+    both = PairModelCV(["linear", "boosted"], **parameters).fit(*data.stacked)
     table = both.cv_results_
     gap_error = float(np.max(table["gap_error"]))
     scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
@@ -185,9 +176,7 @@ def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
         found["alpha"],
         covariance_power=found["covariance_power"],
         n_classes=len(model.classes_),
-        prior=options.prior,
-        prior_strength=options.prior_strength,
-        error_rate=model.answer_model_,
+        **options.likelihood | {"error_rate": model.answer_model_},
     )
 
 

@@ -134,6 +134,11 @@ class FitOptions:
         )
 
     @property
+    def likelihood(self) -> dict[str, Any]:
+        """What estimators of the joint likelihood are asked for."""
+        return {name: getattr(self, name) for name in ("prior", "prior_strength", "error_rate")}
+
+    @property
     def tries_trees(self) -> bool:
         """Whether trees may turn out to be the model."""
         return self.is_joint and self.model != "linear"

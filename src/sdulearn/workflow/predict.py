@@ -156,8 +156,7 @@ def predict_table(
     """
     reader, table = _opened(model, path, id_column, image_root, embedding, sheet, skip_rows)
     if answers is not None:
-        rows = _in_turn(reader, table, progress)
-        reader = replace(reader, answered=_posterior(reader, table, rows, read_answers(answers), skip_bad))
+        reader = _with_answers(reader, table, read_answers(answers), skip_bad, progress)
     yield from _in_turn(reader, table, progress)
 
 
@@ -211,10 +210,8 @@ def asked_rows(model: TableModel) -> Predictions:
     return Predictions(arrow, p.argmax(axis=1), p, Counter(), n_answers)
 
 
-def _posterior(
-    reader: Reader, table: Table, rows: Iterable[Predictions], answers: Answers, skip_bad: bool
-) -> tuple[ArrowColumn, Array, Codes]:
-    """See :class:`Reader`."""
+def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: Progress | None) -> Reader:
+    """A reader that knows what answers say of the rows that they are about."""
     model = reader.model
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
@@ -222,7 +219,7 @@ def _posterior(
     ids = pa.array(names, "string")
     p = np.zeros((len(names) + 1, len(model.classes)))
     times = np.zeros(len(names), dtype=np.int64)
-    for found in rows:
+    for found in _in_turn(reader, table, progress):
         place = find_ids(found.ids, ids)
         assert found.probability is not None
         p[place[place >= 0]] = found.probability[place >= 0]
@@ -246,7 +243,7 @@ def _posterior(
             f"{answers.name}: answers contradict each other, and the model takes all answers for right. Correct them "
             "(`check_answers` lists contradictions), or fit again with an error rate, for example `error_rate=0.05`."
         ) from None
-    return ids, p, np.bincount(ends.ravel(), minlength=len(p))
+    return replace(reader, answered=(ids, p, np.bincount(ends.ravel(), minlength=len(p))))
 
 
 def _annotators(model: TableModel, answers: Answers) -> Codes:
@@ -325,8 +322,7 @@ def write_predictions(
     opened = nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine)
     with opened as where, written_whole(Path(folder).absolute(), folder=True) as draft:
         if answers is not None:
-            rows = _in_turn(reader, table, where.progress)
-            reader = replace(reader, answered=_posterior(reader, table, rows, read_answers(answers), skip_bad))
+            reader = _with_answers(reader, table, read_answers(answers), skip_bad, where.progress)
         counts: Sums | None = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
