@@ -206,10 +206,11 @@ def _read(report: FitReport, layout: Columns) -> list[Finding]:
         return [_result("table_read", report, counts, **details)]
     columns = layout.columns
     makers = layout.makers
+    made = ("text", "image")
     read: dict[str, object] = {
         **{kind: [one.name for one in columns if one.kind == kind] for kind in ("number", "boolean", "date")},
         "category": {one.name: len(one.categories) for one in columns if one.kind == "category"},
-        **{kind: {one.name: makers[one.name].width for one in columns if one.kind == kind} for kind in ("text", "image")},
+        **{kind: {one.name: makers[one.name].width for one in columns if one.kind == kind} for kind in made},
         "decimal_commas": [one.name for one in columns if one.text and one.text.form == ","],
         "marks": {one.name: one.text.marks for one in columns if one.text and one.text.marks},
         "gaps": {one.name: one.n_gaps for one in columns if one.n_gaps},
