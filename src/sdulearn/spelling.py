@@ -92,7 +92,7 @@ def spelled(texts: ArrowColumn, form: Form) -> Array:
 
 
 def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
-    """The numbers, or days, that a column spells, NaN where one is missing; and which cells are neither.
+    """The numbers, or days, of a column, NaN where one is missing; and which cells are neither.
 
     A spelling that was not there in training is taken where it cannot be mistaken.
     """
@@ -118,7 +118,7 @@ def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
 
 
 def _either(usual: Array, other: Array, thousands: bool) -> tuple[Array, Mask]:
-    """Numbers with the usual decimal mark, or with the other one where cells show that; and cells that are unclear."""
+    """Numbers with the usual decimal mark, or with the other where that shows; unclear cells."""
     only = np.isnan(other) & ~np.isnan(usual)
     foreign = np.isnan(usual) & ~np.isnan(other)
     two = ~np.isnan(usual) & ~np.isnan(other) & (usual != other)
@@ -141,7 +141,7 @@ def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
 
 
 def _days(texts: ArrowColumn, form: Form) -> Array:
-    """Days since 1970 of dates, or parts of a day of times; NaN for what is neither, such as 31.2.2021."""
+    """Days since 1970 of dates, or parts of a day of times; NaN of others, such as 31.2.2021."""
     parts = pc.extract_regex(texts, _PATTERNS[form])
     names = [field.name for field in parts.type]
 
