@@ -1,6 +1,5 @@
 import dataclasses
 import math
-import statistics
 
 import numpy as np
 import pytest
@@ -191,14 +190,3 @@ def test_wide_and_sparse_features_are_cut_to_size():
 def test_bad_input(change, message):
     with pytest.raises(ValueError, match=message):
         simulate_plan(**{"prior": 0.7, "sizes": (50,), "n_repeats": 1, **change})
-
-
-def test_a_curve_has_the_mean_of_the_draws_and_its_standard_error():
-    """A draw that allowed no fit counts as the larger class."""
-    draws = np.array([[0.6, 0.8, 0.7, 0.9], [0.8, math.nan, 0.9, math.nan]])
-    curve = planning._curve("joint", draws, 0.7)
-    filled = [[0.6, 0.8, 0.7, 0.9], [0.8, 0.7, 0.9, 0.7]]
-    assert curve.accuracy == pytest.approx([statistics.mean(row) for row in filled])
-    assert curve.error == pytest.approx([statistics.stdev(row) / 2 for row in filled])
-    assert curve.unfitted == (0.0, 0.5)
-    assert planning._curve("joint", draws[:1, :1], 0.7).error == (0.0,)

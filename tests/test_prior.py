@@ -9,14 +9,12 @@ from scipy.stats import binom
 
 from sdulearn import estimate_prior
 from sdulearn.answers import AnswerGraph
-from sdulearn.errors import UndeterminedError
 from sdulearn.prior import (
     PriorEstimate,
     clopper_pearson,
     effective_number,
     no_value_probability,
     prior_from_share,
-    resolve_prior,
     share_of,
 )
 from sdulearn.risks import dissimilar_share, similar_share
@@ -141,20 +139,6 @@ def test_the_interval_of_a_hub_of_20_covers_at_every_prior():
     for p in np.linspace(0.5, 0.99, 50):
         chance = p * binom.pmf(j, 20, p) + (1 - p) * binom.pmf(j, 20, 1 - p)
         assert chance @ ((low <= p) & (p <= high)) > 0.945
-
-
-@pytest.mark.parametrize(("n_similar", "n_dissimilar"), [(0, 5), (5, 0), (3, 5), (5, 5), (0.5, 0.5), (6, 5), (50, 5)])
-def test_counts_give_a_prior_where_similar_pairs_are_the_more(n_similar, n_dissimilar):
-    """Random pairs are similar with the probability ``p^2 + q^2``, more than one half."""
-    counts = (n_similar, n_dissimilar, n_similar + n_dissimilar)
-    assert resolve_prior(0.3, counts, needed=True) == (PriorEstimate.given(0.3), 0.3)
-    if n_similar > n_dissimilar > 0:
-        estimate, pull = resolve_prior(None, counts, needed=True)
-        assert estimate.value == pull > 0.5
-        assert similar_share(pull) == pytest.approx(n_similar / (n_similar + n_dissimilar))
-    else:
-        with pytest.raises(UndeterminedError):
-            resolve_prior(None, counts, needed=True)
 
 
 def test_points_that_were_chosen_do_not_tell_the_prior():
