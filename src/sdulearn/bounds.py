@@ -61,7 +61,7 @@ def estimation_error_bound(
     gamma : float, default=0.5
         Mixture weight of "sdsu", "sddu" and "sudu".
     paired : bool, default=False
-        Whether to count pairs, not their ends, as independent draws: the pair terms grow by sqrt(2).
+        Whether pairs, not their ends, are independent: the pair terms grow by sqrt(2).
 
     Returns
     -------

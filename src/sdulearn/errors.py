@@ -87,7 +87,7 @@ class OneKindWarning(SdulearnWarning):
 
 
 class ClassNumberWarning(SdulearnWarning):
-    """The answers do not support the number of classes: it stays open, or some classes have no rows."""
+    """The answers do not support the number of classes, or some classes have no rows."""
 
 
 class TrainingAnswersWarning(SdulearnWarning):
@@ -148,7 +148,7 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 class OptionalModule:
-    """An optional module that is imported where its first attribute is asked for; see :func:`require`."""
+    """An optional module, imported when an attribute is asked for; see :func:`require`."""
 
     def __init__(self, module: str, extra: str) -> None:
         self._names = module, extra

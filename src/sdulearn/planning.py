@@ -34,7 +34,7 @@ class Curve:
     method: str  # which estimator
     accuracy: tuple[float, ...]  # mean over the simulated draws
     error: tuple[float, ...]  # its standard error
-    unfitted: tuple[float, ...]  # share of draws that allowed no fit: they count as naming the larger class
+    unfitted: tuple[float, ...]  # share of draws without a fit: they name the larger class
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PlanRow:
     no_value_probability : float
         Chance of no more similar than dissimilar pairs: such counts imply no prior.
     order_bound, order_probability : float or None
-        :func:`~sdulearn.bounds.order_probability`, the paper's bound and the exact one; None at prior 1/2.
+        :func:`~sdulearn.bounds.order_probability`, the bound and the exact one; None at 1/2.
     recommended_gamma : float or None
         :func:`~sdulearn.bounds.recommended_gamma` of SDDU; None at prior 1/2.
     """

@@ -19,7 +19,7 @@ from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.risks import PriorEstimate, check_prior, refuse_linked, similar_share
 from sdulearn.types import Array, Indices, Mask
 
-# Total weights of similar and of dissimilar pairs that share no points, and the sum of their squares.
+# Total weights of similar and of dissimilar loose pairs, and the sum of all squares.
 Counts = tuple[float, float, float]
 
 # A point whose likeliest class is no likelier than this is left out: nothing is known of it.
@@ -47,16 +47,15 @@ def clopper_pearson(successes: float, failures: float, confidence: float) -> tup
 def share_of(
     chances: Array, wanted: Indices, confidence: float, spread: float = 1.0, gain: float = 0.0
 ) -> tuple[float, float, float]:
-    """Share of points that are of a class, each of the one wanted of it, and its interval.
+    """Share of points of the class wanted of each, by class probabilities (n_points, K), and its interval.
 
-    ``chances`` (n_points, K) are the probabilities of the classes by the answers about a point alone, all being
-    equally likely before. With q that of the class wanted, the answers have at the share a the likelihood
+    With q that of the class wanted, by answers alone, the answers have at the share a the likelihood
 
-        prod_points  a q + (1 - a) (1 - q) / (K - 1)                                          (1)
+        prod_points  a q + (1 - a) (1 - q) / (K - 1)                                            (1)
 
-    whose maximum is the estimate. The likeliest class of a point, wrong with probability e on average, is the one
-    wanted with probability a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a. ``spread`` is
-    the variance as a multiple of what independent points have, ``gain`` what the share has grown by since.
+    The likeliest class, wrong with probability e on average, is the one wanted with probability
+    a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a. ``spread``: variance
+    over that of independent points; ``gain``: what the share has grown by since.
     """
     known = chances.max(axis=1) > _KNOWN
     if not known.any():
@@ -108,19 +107,19 @@ def estimate_prior(
     Parameters
     ----------
     n_similar, n_dissimilar : float, optional
-        Numbers, or total weights, of similar and dissimilar *randomly drawn* pairs. Either these or ``y``.
+        Numbers, or weights, of similar and dissimilar *randomly drawn* pairs: these or ``y``.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
     sample_weight, random_points, error_rate : optional
         With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
     decision : array-like of shape (n_rows,), optional
-        With ``random_points``: decision values of a model, which say which side of a large component is class +1.
+        With ``random_points``: a model's, to say which side of a large component is class +1.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
         Level of the interval.
     n_effective : float, optional
-        Of weights: the number of equal ones that are as precise, ``(sum w)^2 / sum w^2``; by default their sum.
+        Of weights: how many equal ones are as precise, ``(sum w)^2 / sum w^2``; else their sum.
 
     Returns
     -------
@@ -221,7 +220,7 @@ def _prior_of_answers(
             # Errors may depend on the two classes, which no rate shows.
             ends = larger_share(graph, confidence)
             share = share[0], min(share[1], ends[0]), max(share[2], ends[1])
-        # Answers that do not follow from the others: one fewer than random points in each component.
+        # Independent answers: one fewer than random points in each component.
         size = np.bincount(graph.component if counted is None else graph.component[counted])
         estimate = _with_share(estimate, *share, float(np.maximum(size - 1, 0).sum()))
     return estimate if majority == "positive" else estimate.mirrored()
@@ -236,7 +235,7 @@ def resolve_prior(
     majority: str = "positive",
     needed: bool = False,
 ) -> tuple[PriorEstimate, float | None]:
-    """The prior as reported, and what to pull mean predictions to; an error where it is ``needed``."""
+    """The prior as reported, and what to pull predictions to; an error where it is ``needed``."""
     if needed and isinstance(answers, Pairs) and answers.shares_points:
         assert answers.points is not None
         questions = np.unique(np.sort(answers.points[answers.ends], axis=1), axis=0)

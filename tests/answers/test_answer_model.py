@@ -11,14 +11,10 @@ from scipy.special import expit
 from scipy.stats import beta, betabinom, binom
 
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
-from sdulearn.answers.graph import restrict
 from sdulearn.answers.rates import (
     RepeatedQuestions,
-    annotators_in_contradictions,
     chances_of_strengths,
-    contradicts,
     log_factors,
-    on_cycles,
     profile_ends,
     shrink,
 )
@@ -165,28 +161,6 @@ def test_rates_are_drawn_to_those_of_the_others():
     np.testing.assert_allclose(shrink(wrong, counts, chances / chances.sum()), chances / chances.sum() @ by_strength)
 
 
-def test_the_ends_of_a_profile():
-    """Of 5 wrong answers in 100 Jeffreys' quantiles are wider below, and what is within 1.92 of the top above."""
-    grid = np.linspace(1e-4, 0.5, 400)
-    value = 5 * np.log(grid) + 95 * np.log1p(-grid)
-    inside = grid[value > value.max() - 1.92]
-    quantiles = beta.ppf([0.025, 0.975], 5.5, 96)
-    expected = min(inside[0], quantiles[0]), max(inside[-1], quantiles[1])
-    assert profile_ends(grid, value) == pytest.approx(expected, abs=2e-3)
-
-
-def test_what_is_on_a_cycle_and_what_contradicts():
-    ends = [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5), (4, 5), (6, 7)]
-    graph = AnswerGraph.from_answers(ends, [1, 1, -1, 1, 1, 1, 1])
-    assert on_cycles(graph).tolist() == [True, True, True, False, True, True, False]
-    assert contradicts(graph)
-    assert not contradicts(restrict(graph, np.arange(7) != 2, np.ones(8, dtype=bool)))
-    # Labels are answers about one more point.
-    labelled = AnswerGraph.from_answers([(0, 1), (2, 3)], [1, 1], labels=[1, -1, 0, 1])
-    assert on_cycles(labelled).tolist() == [True, False]
-    assert contradicts(labelled)
-
-
 def test_where_both_truths_are_equally_frequent_two_people_cannot_be_told_apart():
     """All of the errors may be the first's, or all the other's."""
     rng = np.random.default_rng(3)
@@ -218,22 +192,6 @@ def test_repeated_questions_of_two_and_one_who_shares_none():
     assert (found[1].value + found[2].value) / 2 == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
     assert found[1].n_answers == found[2].n_answers == 100
     assert found[3] == Rate(0.0, 0.0, 0.5, 1)
-
-
-@pytest.mark.parametrize(
-    ("ends", "same", "labels", "involved"),
-    [
-        ([[0, 1], [1, 2], [0, 2]], [True, True, False], None, [True, True]),
-        ([[0, 1], [1, 2], [0, 2]], [False, False, False], None, [False, False]),
-        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 2, 0, 0, 3, 1], [True, False]),
-        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 0, 0, 0, 3, 3], [True, False]),
-    ],
-)
-def test_who_contradicts(ends, same, labels, involved):
-    graph = AnswerGraph.from_answers(ends, same, annotators=[1, 2, 1], labels=labels, n_points=6)
-    annotator = graph.annotators - 1
-    found = annotators_in_contradictions(graph, annotator, np.ones(3, dtype=bool))
-    assert found.tolist() == involved
 
 
 @pytest.mark.parametrize("n_repeats", [0, 2])

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
-from sdulearn.answers.answer_model import is_crowd, posteriors
+from sdulearn.answers.answer_model import posteriors
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
 
@@ -123,14 +123,6 @@ def test_a_person_with_few_answers_is_near_the_mean_of_all():
     rate = model.by_annotator[99]
     assert 0.05 < rate.value < 0.45
     assert rate.high - rate.low > 0.25
-
-
-def test_what_is_a_crowd():
-    _, graph, _ = draw()
-    assert is_crowd(graph, 3)
-    # Too few questions a point, too few points.
-    assert not is_crowd(draw(n_answers=100)[1], 3)
-    assert not is_crowd(graph, 25)
 
 
 def test_two_classes_are_refused_where_more_explain_the_answers():

@@ -87,13 +87,8 @@ def test_a_hub_is_in_many_answers_and_in_many_more_than_others():
     assert hubs_of(star[:9]) == []
     # Two hubs, the one in more answers first; five times the mean is a hub, and less is none.
     assert hubs_of([(1, k) for k in range(2, 30)] + [(0, k) for k in range(30, 80)]) == [0, 1]
-    # 300 answers about examples of ten classes, 30 each: each example is in a tenth of them and is a hub.
-    assert hubs_of([(k % 10, 10 + k) for k in range(300)]) == list(range(10))
     # Few points with many answers each: none stands out.
-    rng = np.random.default_rng(0)
-    for n_points in (8, 20, 100):
-        ends = rng.integers(0, n_points, (200, 2))
-        assert hubs_of(ends[ends[:, 0] != ends[:, 1]]) == []
+    assert hubs_of(list(itertools.combinations(range(20), 2))) == []
     # A question asked again counts once: control questions are asked of everybody.
     loose = [(2 * k, 2 * k + 1) for k in range(100)]
     assert hubs_of(loose + 20 * loose[:3]) == []

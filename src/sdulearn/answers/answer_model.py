@@ -33,7 +33,7 @@ from sdulearn.answers.rates import (
 from sdulearn.errors import ClassNumberWarning, InputError, warn
 from sdulearn.types import Array, Codes, Count, Indices, Probability
 
-# What the parameter of an estimator may be: "auto", one rate for all, one for each annotator, or what was estimated.
+# "auto", one rate for all, one for each annotator, or what was estimated.
 ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel"
 
 # A crowd: so many questions a point, and so many points a class.
@@ -43,10 +43,10 @@ _POINTS_A_CLASS = 3
 _LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
 _QUICK_DRAWS = (60, 40)
-# The most classes that are tried, and by how many standard errors more of them must explain the answers better.
+# The most classes that are tried, and standard errors by which others must be better.
 _MOST_CLASSES = 10
 _CLEARLY = 3.0
-# By how much in log likelihood more than two classes must explain answers left out better, for two to be refused.
+# Gain in log likelihood of answers left out for which two classes are refused.
 _BEYOND_DOUBT = 10.0
 # A mean error rate above which two classes are doubted.
 _DOUBTFUL_RATE = 0.2
@@ -93,9 +93,9 @@ class AnswerModel:
     error_rate : Rate
         Share of all answers that are wrong; the interval has the mean ends of the annotators'.
     by_annotator : dict
-        The :class:`Rate` of each annotator by number, in ascending order; 0 where it is not known who answered.
+        The :class:`Rate` of each annotator by number, ascending; 0 where that is not known.
     table : array of shape (n_classes, n_classes) or None
-        Where errors depend on the two classes: probability that a careful answer is "same", given these.
+        Where errors depend on both classes: probability that a careful answer is "same".
 
     Examples
     --------
@@ -123,7 +123,7 @@ class AnswerModel:
         Parameters
         ----------
         error_rate : float or mapping
-            One rate for all, or one for each annotator; an InputError where one is missing or not in [0, 1/2].
+            One rate in [0, 1/2] for all, or one for each annotator.
         graph : AnswerGraph
             The answers.
 
@@ -196,7 +196,7 @@ class AnswerModel:
     def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
         """Rates by an audit, by Jeffreys' prior; nearly 0 for those who are in no audit.
 
-        ``audits`` say of each annotator how many answers were asked again, and how many of these were wrong.
+        ``audits``: of each annotator how many answers were asked again, and how many were wrong.
         """
         numbers, counts = np.unique(annotators, return_counts=True)
         n, wrong = np.array([audits.get(a, (0, 0)) for a in numbers.tolist()], dtype=np.float64).T
@@ -236,12 +236,11 @@ class AnswerModel:
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
         """What answers that are never wrong tie together, and the others between.
 
-        Of answers of the crowd that the rates come from: what these say of each point, and no edges.
+        Of answers of the crowd behind the rates: what these say of each point, and no edges.
         """
         if (crowd := self.crowd_of(graph)) is not None:
             return FactorGraph.of_evidence(graph, crowd.evidence(graph))
-        factors = log_factors(graph.same, self.errors(graph.annotators), graph.weights)
-        return FactorGraph.from_answers(graph, n_classes, factors)
+        return FactorGraph.from_answers(graph, n_classes, self.errors(graph.annotators))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +249,7 @@ class Crowd:
 
     answers: NDArray[np.void]  # (n_answers,), points, answer and annotator, sorted
     points: Codes  # (n_points,), their numbers in ``y``, ascending
-    log_posteriors: Array  # (n_points, n_classes), logarithms of the class probabilities of each point
+    log_posteriors: Array  # (n_points, n_classes), of class probabilities
     log_shares: Array  # (n_classes,), of their means
     alone: bool  # whether the answers say it alone, or beside a model
 
@@ -278,7 +277,7 @@ def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
 def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
     """Class probabilities by some answers and the logarithms of what is known before.
 
-    Where the answers are all those of a crowd, by these alone: what a model says has been learned from them.
+    Where these are all answers of a crowd, by them alone: a model has learned from them.
     """
     crowd = model.crowd_of(graph)
     if crowd is not None and len(np.unique(_rows_of(graph))) == len(crowd.answers):
@@ -407,7 +406,7 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 # The rounds of one fit ask again.
 @lru_cache(maxsize=1)
 def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
-    """The fewest classes within one standard error of the best for answers left out; log chances of all."""
+    """The fewest classes within a standard error of the best for answers left out; their chances."""
     values: dict[int, Array] = {}
     best = fewest
     for n_classes in range(fewest, most + 1):

@@ -21,8 +21,8 @@ from sdulearn.answers.answer_model import (
     number_by_answers,
     posteriors,
 )
-from sdulearn.answers.graph import AnswerGraph, connect, least_classes, sum_by
-from sdulearn.answers.propagate import FactorGraph, log_factors
+from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
+from sdulearn.answers.propagate import FactorGraph
 from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE, read_pairs
@@ -36,7 +36,7 @@ EXPLAINED = 20
 _UNKNOWN_RATE = 0.05
 # An id has a class where one is at least so likely.
 _LEAST = 2 / 3
-# A point becomes the first of its class where another class is so many times as likely as for any point.
+# How much less likely than for any point a new class may be for the first point of it.
 _DOUBT = 0.1
 # Between the shares of "same" among random pairs of two classes of one size, and of three.
 _SAME_OF_TWO = 5 / 12
@@ -58,7 +58,7 @@ class AnswerChecks:
     self_pairs : array
         Answers about one point and itself.
     repeats : array
-        Answers to a question that stands higher up in the file with the same answer by the same person.
+        Answers that the same person gave to the same question higher up in the file.
     disagreements : list of Contradiction
         Questions that were answered both ways.
     closure : list of Contradiction
@@ -143,7 +143,7 @@ class DoubtfulAnswers:
     Attributes
     ----------
     wrong : array of shape (n_answers,)
-        Probability that each answer is wrong, given the model and all other answers, in falling order.
+        Probability that each answer is wrong, given the model and all others, falling.
     code : int array of shape (n_answers,)
         The pair code of each answer in ``y``.
     rows : int array of shape (n_answers, 2)
@@ -170,7 +170,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     Parameters
     ----------
     model : estimator
-        Fitted, with ``predict_proba`` and ``answer_model_``, such as :class:`~sdulearn.PairLogisticRegression`.
+        Fitted, such as :class:`~sdulearn.PairLogisticRegression`.
     X : array, CSR matrix or frame of shape (n_rows, n_features)
         Rows.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
@@ -198,11 +198,11 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     pairs = read_pairs(y)
     graph = AnswerGraph.from_y(pairs)
     log_p = log_node_probabilities(model.predict_proba(X), graph)
-    factors = log_factors(graph.same, _errors_above_zero(model.answer_model_, graph), graph.weights)
+    errors = _errors_above_zero(model.answer_model_, graph)
     if graph.degree.max(initial=0) <= 1 and not graph.labels.any():
-        right = _right_of_loose(graph, np.exp(log_p), factors)
+        right = _right_of_loose(graph, np.exp(log_p), errors)
     else:
-        right = FactorGraph.from_answers(graph, log_p.shape[1], factors).propagate(log_p).right
+        right = FactorGraph.from_answers(graph, log_p.shape[1], errors).propagate(log_p).right
     order = np.argsort(right, kind="stable")
     return DoubtfulAnswers(
         wrong=1 - right[order],
@@ -222,12 +222,12 @@ def _errors_above_zero(model: AnswerModel, graph: AnswerGraph) -> Array:
     return np.maximum(errors, 1e-3)
 
 
-def _right_of_loose(graph: AnswerGraph, probability: Array, factors: Array) -> Array:
+def _right_of_loose(graph: AnswerGraph, probability: Array, errors: Array) -> Array:
     """Probability that each answer is right, of loose pairs: Bayes' rule."""
     first, second = probability[graph.ends].swapaxes(0, 1)
     agree = np.sum(first * second, axis=1)
-    same, different = np.exp(factors) * [agree, 1 - agree]
-    return np.where(graph.same > 0, same, different) / (same + different)
+    true = np.where(graph.same > 0, agree, 1 - agree)
+    return (1 - errors) * true / ((1 - errors) * true + errors * (1 - true))
 
 
 def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
@@ -256,7 +256,7 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
 
 
 def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> tuple[Indices, int, int]:
-    """The weightier answer of each question; how many were decided so, and how many are tied and left out."""
+    """The weightier answer of each question; numbers of those decided so, and of ties, left out."""
     chosen = []
     n_asked_again = 0
     n_tied = 0
@@ -379,26 +379,23 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
 
 
 def count_classes(graph: AnswerGraph) -> int:
-    """The number that explains left-out answers of a crowd best, or the fewest that explain all.
-
-    Where none explains all, two, if more answers are "same" than of random pairs of three classes.
-    """
+    """The number that explains left-out answers of a crowd best, or the fewest that explain all."""
     if is_crowd(graph, 3):
         return number_by_answers(graph)[0]
+    # Where none does, two, if more answers are "same" than of random pairs of three classes.
     two = graph.refuted.any() and np.mean(graph.same > 0) > _SAME_OF_TWO
     return 2 if two else least_classes(graph, graph.same != 0)
 
 
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:
-    """Probabilities (n_points, n_classes) of the classes, by first points that are given one in turn."""
+    """Class probabilities (n_points, n_classes), by first points that are given one in turn."""
     if model.certain and n_classes < (least := least_classes(graph, graph.same != 0)):
         raise InputError(f"`n_classes={n_classes}`: the answers are about {least} classes or more. Give that many.")
     found = np.full((graph.n_points, n_classes), 1 / n_classes)
     # In each component the point in most answers, then the likeliest of a class that has none yet.
     for k, code in enumerate([-1] if n_classes == 2 else range(1, n_classes)):
         new = found[:, k:].sum(axis=1)
-        order = np.lexsort((-graph.degree, -new.round(3), graph.component))
-        first = order[np.unique(graph.component[order], return_index=True)[1]]
+        first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
         graph = replace(graph, labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
         equal = np.full(n_classes, -np.log(n_classes))

@@ -2,13 +2,13 @@
 
 An answer of annotator a about points of the classes k and l is "same" with probability
 
-    P(same | k, l; a) = (1 - g_a) T[k, l] + g_a s_a                                                          (1)
+    P(same | k, l; a) = (1 - g_a) T[k, l] + g_a s_a                                              (1)
 
 with T symmetric, g_a the share of careless answers and s_a the share of "same" among these. Everything is drawn
 in turn given all the rest [1]_: the classes of points that no answer joins, whether each answer is careless, and
 
     T[k, l] ~ Beta(m mu + same, m (1 - mu) + different),   (mu, m) one for k = l and one for k != l          (2)
-    g_a ~ Beta(m mu + careless, m (1 - mu) + careful),   s_a likewise                                        (3)
+    g_a ~ Beta(m mu + careless, m (1 - mu) + careful),   s_a likewise                            (3)
 
 The mean mu and the strength m of each prior are drawn too, given the counts: a person with few answers is near
 the mean of all people, and a table with few answers near one rate. Without a table T is 1 - e and e.
@@ -73,7 +73,7 @@ _RULED_OUT = -700.0
 class Draws(NamedTuple):
     """What the chains say, S draws of all together."""
 
-    posteriors: Array  # (n_asked, n_classes), probability of each class of the points in answers, the largest first
+    posteriors: Array  # (n_asked, n_classes), of the points in answers, the largest class first
     table: Array  # (n_classes, n_classes), T in equation (1)
     careless: Array  # (n_annotators,), g in equation (1)
     same: Array  # (n_annotators,), s in equation (1)
@@ -146,7 +146,7 @@ class CrowdSampler:
 
     @cached_property
     def _blocks(self) -> list[tuple[Indices, Indices, Indices, Array, Indices]]:
-        """Points that no answer joins, and of their answers: other end, row of chances, weight, where each begins."""
+        """Points that no answer joins; of their answers the other end, row, weight and start."""
         point = self.ends.T.ravel()
         colour = _colour(self.ends, self.n_points)[point]
         order = np.lexsort((point, colour))
@@ -166,15 +166,16 @@ class CrowdSampler:
         state = self._first()
         size = (self.n_chains, self.n_points, self.n_classes)
         means = [np.zeros(size), *map(np.zeros_like, state[1:4]), np.zeros(len(self.left_out))]
+        log_chance = _log_chances(state.table, state.careless, state.same)
         kept = []
         for k in steps(range(n_burn + n_kept), "draws"):
-            log_chance = _log_chances(state.table, state.careless, state.same)
             log_p = np.log(state.shares)[:, None] if self.log_p is None else self.log_p
             found = self.draw_classes(state.classes, log_chance, log_p)
             state = self._draw_parameters(state, log_chance)
+            log_chance = _log_chances(state.table, state.careless, state.same)
             if k < n_burn:
                 continue
-            drawn = (found, *state[1:4], self._left_out_chances(state))
+            drawn = (found, *state[1:4], self._left_out_chances(state.classes, log_chance))
             means = [total + part / n_kept for total, part in zip(means, drawn, strict=True)]
             kept.append((self._share_wrong(state.classes), self._rates(state), state.shares.max(axis=1)))
         posteriors, table, careless, same, chances = means
@@ -182,8 +183,7 @@ class CrowdSampler:
         everybody = np.quantile(careless.mean(axis=0), _CAREFUL)
         table = (1 - everybody) * table + everybody * same.mean()
         careless = np.maximum(careless - everybody, 0.0) / (1 - everybody)
-        orders = _align(posteriors)
-        merged = np.mean([one[:, order] for one, order in zip(posteriors, orders, strict=True)], axis=0)
+        orders, merged = _align(posteriors)
         named = self.log_p is not None or (self.labels >= 0).any()
         by_size = np.arange(self.n_classes) if named else np.argsort(-merged.sum(axis=0), kind="stable")
         orders = [order[by_size] for order in orders]
@@ -304,18 +304,16 @@ class CrowdSampler:
         guessed = same * (1 - state.same) + (1 - same) * state.same
         return (1 - state.careless) * careful + state.careless * guessed
 
-    def _left_out_chances(self, state: _State) -> Array:
+    def _left_out_chances(self, classes: Indices, log_chance: Array) -> Array:
         """Mean over the chains of equation (1) for what was left out."""
-        first, second = self.all_ends[self.left_out].T
-        who = self.annotator[self.left_out]
-        careless = state.careless[:, who]
-        table = state.table[self._chain, state.classes[:, first], state.classes[:, second]]
-        same = ((1 - careless) * table + careless * state.same[:, who]).mean(axis=0)
-        return np.where(self.graph.same[self.left_out] > 0, same, 1 - same)
+        first, second = (classes[:, end] for end in self.all_ends[self.left_out].T)
+        said = (self.graph.same[self.left_out] > 0).astype(np.intp)
+        cells = said, self._chain, self.annotator[self.left_out], first, second
+        return np.exp(log_chance[cells]).mean(axis=0)
 
 
 def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
-    """Class probabilities of the points, given equation (1) of the annotators and what is known before."""
+    """Class probabilities of the points by equation (1) and what is known before."""
     sampler = CrowdSampler(graph, len(table), log_p=log_p)
     assert sampler.log_p is not None
     classes = np.tile(np.argmax(sampler.log_p, axis=1), (_N_CHAINS, 1))
@@ -387,10 +385,10 @@ def _matched(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
     return linear_sum_assignment(-votes)[1][cluster]
 
 
-def _align(posteriors: Array) -> list[Indices]:
-    """The order of the classes of each chain (C, n_points, K) that agrees best with all others."""
+def _align(posteriors: Array) -> tuple[list[Indices], Array]:
+    """The order of the classes of each chain (C, n_points, K) that agrees best with all, and the mean."""
     merged = posteriors[0]
     for _ in range(3):
         orders = [linear_sum_assignment(-merged.T @ one)[1] for one in posteriors]
         merged = np.mean([one[:, order] for one, order in zip(posteriors, orders, strict=True)], axis=0)
-    return orders
+    return orders, merged

@@ -24,8 +24,6 @@ from scipy.sparse.csgraph import connected_components
 
 from sdulearn.errors import InputError
 from sdulearn.pairs import (
-    DISSIMILAR,
-    SIMILAR,
     Pairs,
     annotator_numbers,
     answer_signs,
@@ -64,7 +62,7 @@ class AnswerGraph:
     labels : int array of shape (n_points,)
         Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
     position : int array of shape (n_answers,)
-        Which of the answers that were given each one is, in ascending order of the size of their codes.
+        Which of the given answers each one is, in ascending order of the size of their codes.
     row_point, points : int arrays of shape (n_rows,) and (n_points,)
         The point that each row of ``y`` shows, and the number that each point has in ``y``.
     point_weights : array of shape (n_points,)
@@ -107,7 +105,9 @@ class AnswerGraph:
             Its points are numbered in ascending order of their numbers in ``y``.
         """
         pairs = read_pairs(y)
-        points, row_point = _number_points(pairs.points, len(pairs))
+        points = row_point = np.arange(len(pairs))
+        if pairs.points is not None:
+            points, row_point = np.unique(pairs.points, return_inverse=True)
         by_row = None if sample_weight is None else check_weights(sample_weight, len(pairs), "sample_weight")
         labels = np.zeros(len(points), dtype=np.int64)
         if pairs.labels is not None:
@@ -117,19 +117,9 @@ class AnswerGraph:
         point_weights = np.ones(len(points))
         if by_row is not None:
             weights, point_weights = _in_units(pairs.pair_weights(by_row), by_row, row_point, len(points))
-        graph = cls(
-            n_points=len(points),
-            ends=row_point[pairs.ends],
-            same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
-            annotators=pairs.answer_annotators,
-            weights=weights,
-            labels=labels,
-            position=np.arange(len(weights)),
-            row_point=row_point,
-            points=points,
-            point_weights=point_weights,
-        )
-        return restrict(graph, weights > 0, labels != 0)
+        who = pairs.answer_annotators
+        graph = cls.from_answers(row_point[pairs.ends], pairs.similar, annotators=who, weights=weights, labels=labels)
+        return replace(graph, row_point=row_point, points=points, point_weights=point_weights)
 
     @classmethod
     def from_answers(
@@ -151,7 +141,7 @@ class AnswerGraph:
         same : array-like of shape (n_answers,)
             The answers: booleans, or +1 for "same class" and -1 for "different".
         annotators, weights : array-like of shape (n_answers,), optional
-            Who answered, 0 where that is not known; weights of the answers: 2 is the same answer given twice.
+            Who answered, 0 where that is not known; weights: 2 is the same answer given twice.
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         n_points : int, optional
@@ -264,8 +254,6 @@ class AnswerGraph:
             The points in at least 10 answers, and in at least 5 times as many as the mean point in
             answers, the one in most first. A question asked again counts once.
         """
-        if self.degree.max(initial=0) < _HUB_ANSWERS:
-            return np.empty(0, dtype=np.intp)
         asked, _ = number_questions(self.ends, self.n_points)
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
         found = np.flatnonzero(are_hubs(degree))
@@ -274,14 +262,25 @@ class AnswerGraph:
 
 def restrict(graph: AnswerGraph, answers: Mask, labels: Mask) -> AnswerGraph:
     """The same points with some answers, and with the labels of some points."""
+    of_answers = ("ends", "same", "annotators", "weights", "position")
+    kept = {name: getattr(graph, name)[answers] for name in of_answers}
+    return replace(graph, **kept, labels=np.where(labels, graph.labels, 0))
+
+
+def subgraph(graph: AnswerGraph, points: Indices) -> AnswerGraph:
+    """The graph of some points, in this order, and of the answers between them."""
+    place = np.full(graph.n_points, -1)
+    place[points] = np.arange(len(points))
+    inside = np.asarray((place[graph.ends] >= 0).all(axis=1))
+    part = restrict(graph, inside, np.ones(graph.n_points, dtype=bool))
     return replace(
-        graph,
-        ends=graph.ends[answers],
-        same=graph.same[answers],
-        annotators=graph.annotators[answers],
-        weights=graph.weights[answers],
-        position=graph.position[answers],
-        labels=np.where(labels, graph.labels, 0),
+        part,
+        n_points=len(points),
+        ends=place[part.ends],
+        labels=graph.labels[points],
+        points=graph.points[points],
+        point_weights=graph.point_weights[points],
+        row_point=np.arange(len(points)),
     )
 
 
@@ -373,16 +372,17 @@ def sum_matrix(index: Indices, size: int) -> csr_matrix:
     return csc_matrix((np.ones(n), index, np.arange(n + 1)), shape=(size, n)).tocsr()
 
 
-def find_pivots(ends: Indices) -> tuple[Indices, Indices, Indices, Indices]:
-    """Groups of some edges; the edges, components and pivots with these numbered from 0."""
-    groups, local = np.unique(ends, return_inverse=True)
-    ends = local.reshape(-1, 2)
-    component = connect(ends, len(groups))
-    # Branches that end do not count.
-    degree = np.bincount(ends[find_core(ends, len(groups))].ravel(), minlength=len(groups))
-    order = np.lexsort((-degree, component))
-    # The first of each component has the most edges.
-    return groups, ends, component, order[np.unique(component[order], return_index=True)[1]]
+def find_pivots(ends: Indices, n_groups: int) -> Indices:
+    """Of each part of edges the group with the most of these; branches that end do not count."""
+    degree = np.bincount(ends[find_core(ends, n_groups)].ravel(), minlength=n_groups)
+    first = first_by(connect(ends, n_groups), -degree)
+    return first[degree[first] > 0]
+
+
+def first_by(component: Indices, *keys: Array | Indices) -> Indices:
+    """The first point of each component by the keys, ascending, the last of which counts most."""
+    order = np.lexsort((*keys, component))
+    return order[np.unique(component[order], return_index=True)[1]]
 
 
 def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
@@ -417,22 +417,8 @@ def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]
 
 def _in_units(weights: Array, by_row: Array, row_point: Indices, n_points: int) -> tuple[Array, Array]:
     """Weights of answers, and of the rows of each point, in units of the mean answer or row."""
-    positive = weights[weights > 0]
-    if not len(positive):
-        positive = by_row[by_row > 0]
-    unit = mean_weight(positive) if len(positive) else 1.0
+    given = weights if weights.any() else by_row
+    unit = mean_weight(given[given > 0]) if given.any() else 1.0
     count = np.bincount(row_point[by_row > 0], minlength=n_points)
     of_point = np.bincount(row_point, by_row / unit, n_points) / np.maximum(count, 1)
     return weights / unit, of_point
-
-
-def _number_points(column: Codes | None, n_rows: int) -> tuple[Codes, Indices]:
-    """The points of ``y`` in ascending order, and which of them each row shows."""
-    if column is None:
-        return np.arange(n_rows), np.arange(n_rows)
-    if column.max(initial=0) > 4 * n_rows:
-        points, row_point = np.unique(column, return_inverse=True)
-        return points, row_point
-    # Numbers without large gaps need no sorting.
-    there = np.bincount(column) > 0
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[column]

@@ -13,9 +13,9 @@ them. Where answers contradict each other, some of them are wrong, at an unknown
 
     P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
 
-The interval begins where twice the logarithm has fallen by a quantile of chi-square. With few points that covers
-too rarely. So each end is moved to that of Clopper and Pearson for n points of which n p are on one side, with n as
-large as makes the likelihood of n points fall as much up to there, and at most the number of points:
+The interval begins where twice the logarithm has fallen by a quantile of chi-square. With few points
+that covers too rarely: each end is moved to that of Clopper and Pearson for n points, as many as make
+the likelihood fall as much up to there, and at most the number of points:
 
     n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
 """
@@ -23,21 +23,18 @@ large as makes the likelihood of n points fall as much up to there, and at most 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
-from sdulearn.answers.graph import AnswerGraph, weights_by_component
-from sdulearn.answers.propagate import FactorGraph, log_factors
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.graph import AnswerGraph, first_by, restrict, subgraph, weights_by_component
+from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
-
-if TYPE_CHECKING:
-    from sdulearn.answers.answer_model import AnswerModel
 
 # Of answers that contradict each other and are said to be right.
 _SELDOM = 0.05
@@ -45,11 +42,11 @@ _SELDOM = 0.05
 _LARGE = 10
 # Where answers may be wrong, cycles are slow: so many answers are looked at.
 _MOST_WITH_ERRORS = 3000
-# Logits of probabilities, and error rates, between which a spline goes. A large component bends sharply at 1/2.
+# Logits and error rates between which a spline goes; a large component bends sharply at 1/2.
 _LOGITS = 9.25 * np.linspace(0, 1, 33) ** 1.5
 _RATES = np.geomspace(0.003, 0.45, 10)
 _FINE_RATES = np.geomspace(_RATES[0], _RATES[-1], 60)
-# The prior of equation (3), in equal steps of the logarithm: a mean of 5%, with the weight of ten answers.
+# The prior of equation (3), in steps of the logarithm: a mean of 5%, the weight of ten answers.
 _RATE_WEIGHTS = beta.pdf(_FINE_RATES, 0.5, 9.5) * _FINE_RATES
 # The probability 1 itself is out of reach of a component with two sides.
 _EDGE = 1e-4
@@ -65,7 +62,7 @@ def profile(
     spread: float = 1.0,
     counted: Mask | None = None,
 ) -> tuple[float, float, float]:
-    """Maximum and interval, by equation (4), of the constant probability of class +1, or of the larger."""
+    """Maximum and interval, by (4), of the constant probability of class +1, or of the larger."""
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
     grid = np.linspace(start, 1, _N_GRID)
@@ -105,14 +102,13 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     """The graph with a label in each large component: which side is which, by a model."""
     sign = np.sign(decision)
     first, second = graph.ends.T
-    # Where answers contradict each other there are no sides, and what was compared with a point speaks for it.
+    # Contradictory answers give no sides: what was compared with a point speaks for it.
     by_neighbours = np.bincount(first, graph.same * sign[second], graph.n_points)
     by_neighbours += np.bincount(second, graph.same * sign[first], graph.n_points)
     by_sides = graph.sides * np.bincount(graph.component, graph.sides * sign)[graph.component]
     vote = np.where(graph.sides != 0, by_sides, by_neighbours)
     labelled = np.bincount(graph.component, graph.labels != 0) > 0
-    order = np.lexsort((-graph.degree, graph.component))
-    centre = order[np.unique(graph.component[order], return_index=True)[1]]
+    centre = first_by(graph.component, -graph.degree)
     centre = centre[(graph.component_sizes >= _LARGE) & ~labelled]
     labels = graph.labels.copy()
     labels[centre] = np.sign(vote[centre])
@@ -120,22 +116,14 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
 
 
 def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
-    """Probabilities of the classes by labels and answers alone; contradictory ones are seldom wrong."""
-
+    """Class probabilities by labels and answers alone; contradictory ones are seldom wrong."""
     equal = np.full(n_classes, -np.log(n_classes))
+    seldom = AnswerModel.given(_SELDOM, graph)
+    model = AnswerModel.given(0.0, graph) if model is None else model
     try:
-        factors = _factor_graph(graph, 0.0 if model is None else model, n_classes)
-        return factors.propagate(equal, tol=1e-4).posteriors
+        return model.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
     except InputError:
-        return _factor_graph(graph, _SELDOM, n_classes).propagate(equal, tol=1e-4).posteriors
-
-
-def _factor_graph(graph: AnswerGraph, model: AnswerModel | float, n_classes: int = 2) -> FactorGraph:
-    """By a model of the answers, or by one rate for all."""
-    if not isinstance(model, float):
-        return model.factor_graph(graph, n_classes)
-    errors = np.full(graph.n_answers, model)
-    return FactorGraph.from_answers(graph, n_classes, log_factors(graph.same, errors, graph.weights))
+        return seldom.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
 
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:
@@ -180,7 +168,7 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 
 def _component_weights(graph: AnswerGraph) -> tuple[Array, Array]:
-    """Weights of answers by the mean of their component, and what each component counts: this mean."""
+    """Weights of answers by the mean of their component, and what the component counts: it."""
     relative, mean = weights_by_component(replace(graph, labels=np.zeros_like(graph.labels)))
     asked = graph.component_sizes > 1
     squares = mean[asked] @ mean[asked]
@@ -192,21 +180,20 @@ def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     """Equation (3)."""
     if graph.labels.any():
         # Answers between labelled points are no edges.
-        table = np.column_stack([_at_rates(graph, grid, counted, rate) for rate in _RATES.tolist()])
+        models = [AnswerModel.given(rate, graph) for rate in _RATES.tolist()]
+        table = np.column_stack([_at_rates(graph, grid, counted, model) for model in models])
     else:
-        table = _at_rates(graph, grid, counted, float(_RATES[0]), _RATES)
+        table = _at_rates(graph, grid, counted, AnswerModel.given(_RATES[0], graph), _RATES)
     fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
     return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
 
 
-def _at_rates(
-    graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel | float, others: Array | None = None
-) -> Array:
+def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel, others: Array | None = None) -> Array:
     """Answers that are wrong at a known rate, or a column for each of ``others``."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative, weights = _component_weights(graph)
-    network = TwoClassNetwork(_factor_graph(replace(graph, weights=relative), model))
+    network = TwoClassNetwork(model.factor_graph(replace(graph, weights=relative), 2))
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
     Z = np.outer(counted[points], logits)
@@ -225,16 +212,10 @@ def _at_rates(
 
 def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
     """At most so many answers, at random, and their points."""
-    kept = np.arange(graph.n_answers)
-    if graph.n_answers > _MOST_WITH_ERRORS:
-        kept = np.sort(np.random.default_rng(0).choice(graph.n_answers, _MOST_WITH_ERRORS, replace=False))
-    points = np.union1d(graph.ends[kept], np.flatnonzero(graph.labels))
-    some = AnswerGraph.from_answers(
-        np.searchsorted(points, graph.ends[kept]),
-        graph.same[kept],
-        annotators=graph.annotators[kept],
-        weights=graph.weights[kept],
-        labels=graph.labels[points],
-        n_points=len(points),
-    )
-    return some, points
+    known = graph.labels != 0
+    n = graph.n_answers
+    if n > _MOST_WITH_ERRORS:
+        chosen = np.random.default_rng(0).choice(n, _MOST_WITH_ERRORS, replace=False)
+        graph = restrict(graph, np.isin(np.arange(n), chosen), known)
+    points = np.union1d(graph.ends, np.flatnonzero(known))
+    return subgraph(graph, points), points

@@ -25,10 +25,9 @@ taken once for each class k of one group, the *pivot*, with the most edges on it
 
 Both are exact. In a copy no cycle leads through the pivot, and solutions that differ by a flip of
 all classes are kept apart. With logits z and p = softmax(z), the slope of the value in z_ic is
-posterior_ic - p_ic (Fisher's identity), in components with cycles wherever the messages came to
-rest. On small random graphs posteriors are off by 0.005 on average. Whether K > 2 classes can agree
-with "different" answers around cycles is a graph colouring, which messages do not decide: such a
-contradiction may go unnoticed, with a finite value.
+posterior_ic - p_ic (Fisher's identity), wherever messages came to rest. On small random graphs
+posteriors are off by 0.005 on average. Whether K > 2 classes can agree with "different" answers
+around cycles is a graph colouring: such a contradiction may go unnoticed, with a finite value.
 
 References
 ----------
@@ -41,11 +40,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import dijkstra
 
 from sdulearn.answers.graph import AnswerGraph, connect, find_pivots, find_sides, number_questions, sum_by
 from sdulearn.errors import InputError
@@ -59,32 +59,33 @@ class Propagation(NamedTuple):
     """What the answers say of the classes."""
 
     value: float  # log likelihood of all answers and labels
-    posteriors: Array  # (n_points, n_classes), probability of each class of each point, given all answers and labels
+    posteriors: Array  # (n_points, n_classes), class probabilities of each point, given all answers
     right: Array  # (n_answers,), probability that each answer is right
     component_values: Array  # (n_components,), the part of each component of the graph in ``value``
 
 
 @dataclass(frozen=True, eq=False)
 class FactorGraph:
-    """The groups of points that answers without errors leave, and edges, for any node probabilities."""
+    """Groups of points that answers without errors tie, and edges, for any node probabilities."""
 
     graph: AnswerGraph
     group: Indices  # (n_points,), group of each point
     swapped: Mask  # (n_points,), whether the two classes of a point are swapped in its group
-    # (n_groups, n_classes), what labels and answers within a group or with a labelled group say of it, in logarithms
+    # (n_groups, n_classes), logarithms of what labels, and answers that are no edges, say
     potentials: Array
     label: Indices  # (n_groups,), class that a label fixes, -1 where none does
-    edge: Indices  # (n_answers,), the edge that each answer is part of, -1 where it is part of a potential
+    edge: Indices  # (n_answers,), the edge of each answer, -1 where it is in a potential
     ends: Indices  # (n_edges, 2), the two groups of each edge
-    agree: Array  # (n_edges,), log factors where the classes of the two groups agree and where they differ
+    agree: Array  # (n_edges,), log factors where the classes agree and where they differ
     differ: Array
     component: Indices  # (n_groups,), component of the answers that each group is in
 
     @classmethod
-    def from_answers(cls, graph: AnswerGraph, n_classes: int, factors: Array) -> FactorGraph:
-        """Contract what answers without errors tie together, by the log factors (2, n_answers) of all."""
+    def from_answers(cls, graph: AnswerGraph, n_classes: int, errors: Array) -> FactorGraph:
+        """Contract what answers that are never wrong tie together, by the error rates (n_answers,)."""
         if n_classes < 2:
             raise InputError(f"There are two classes or more, got {n_classes}.")
+        factors = log_factors(graph.same, errors, graph.weights)
         group, swapped = _contract(graph, np.isneginf(factors.min(axis=0)), n_classes)
         n_groups = int(group.max(initial=-1)) + 1
         potentials, label = _label_potentials(graph, group, swapped, n_groups, n_classes)
@@ -112,34 +113,25 @@ class FactorGraph:
         return cls(graph, points, nothing, potentials + log_evidence, label, edge, *no_edges, graph.component)
 
     def propagate(self, log_node_probabilities: Array, *, max_iter: int = 200, tol: float = 1e-9) -> Propagation:
-        """The likelihood of all answers and the posterior of every point.
-
-        ``log_node_probabilities``, (n_points, n_classes) or (n_classes,), are of a classifier or of class shares.
-        Labels -1 and +1 are the first and the second column, labels 1 to K the K columns.
-        """
+        """What the answers say beside probabilities (n_points, n_classes) or shares (n_classes,)."""
         swapped = self.swapped[:, None]
         log_p = np.broadcast_to(log_node_probabilities, (self.graph.n_points, self.potentials.shape[1]))
         log_p = np.where(swapped, log_p[:, ::-1], log_p)
         # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
-        trees = self.trees.beliefs(log_t)
-        cycles = self.cycles
-        cycle_values, beliefs, cycle_agree = cycles.mixture(log_t, max_iter, tol)
-        trees.groups[cycles.groups] = beliefs
-        trees.log_z[cycles.groups] = 0.0
-        size = self.graph.n_components
-        values = sum_by(self.component, trees.log_z, size)
-        values += sum_by(self.component[self.trees.ends[:, 0]], trees.edge_z, size)
-        values += sum_by(self.component[cycles.groups[cycles.pivots]], cycle_values, size)
+        network = self.network
+        if np.ptp(log_node_probabilities) == 0:
+            # Only labels tell the classes apart.
+            network = ConditionedNetwork(self, np.ptp(self.potentials, axis=1) > 0)
+        by_part, beliefs, agree = network.mixture(log_t, max_iter, tol)
+        first = np.unique(network.part, return_index=True)[1]
+        values = sum_by(self.component[first], by_part, self.graph.n_components)
         _refuse_contradictions(self.graph, np.isneginf(values)[self.graph.component])
-        agree = np.empty(len(self.ends))
-        agree[self.on_tree] = trees.agree
-        agree[~self.on_tree] = cycle_agree
-        posteriors = trees.groups[self.group]
+        posteriors = beliefs[self.group]
         return Propagation(
             value=float(values.sum()),
             posteriors=np.where(swapped, posteriors[:, ::-1], posteriors),
-            right=self._right(trees.groups, agree),
+            right=self._right(beliefs, agree),
             component_values=values,
         )
 
@@ -149,16 +141,9 @@ class FactorGraph:
         return edges_on_trees(self.ends, connect(self.ends, len(self.potentials)))
 
     @cached_property
-    def trees(self) -> Network:
-        """All groups, and the edges in parts without cycles."""
-        kept = self.on_tree
-        return Network(self.ends[kept], self.agree[kept], self.differ[kept], len(self.potentials))
-
-    @cached_property
-    def cycles(self) -> ConditionedNetwork:
-        """The other edges and their groups."""
-        kept = ~self.on_tree
-        return ConditionedNetwork(self.ends[kept], self.agree[kept], self.differ[kept], self.potentials.shape[1])
+    def network(self) -> ConditionedNetwork:
+        """What messages are sent along."""
+        return ConditionedNetwork(self, np.ones(len(self.potentials), dtype=bool))
 
     def _right(self, beliefs: Array, agree: Array) -> Array:
         """Probability that each answer is right, from the beliefs of edges and groups."""
@@ -177,18 +162,14 @@ class FactorGraph:
 class Beliefs(NamedTuple):
     """What the messages of a network say when they are at rest."""
 
-    groups: Array  # (n_groups, n_classes), probability of each class, equation (4); zeros where no class is left
+    groups: Array  # (n_groups, n_classes), equation (4); zeros where no class is left
     log_z: Array  # (n_groups,), term of each group in equation (5)
     agree: Array  # (n_edges,), probability that the two ends of each edge agree
     edge_z: Array  # (n_edges,), term of each edge in equation (5)
 
 
 class Network:
-    """Groups and edges, in the order in which messages are sent; potentials come later.
-
-    ``ends`` (n_edges, 2) are the two groups of each edge, of which no two join the same groups;
-    ``agree`` and ``differ`` (n_edges,) its log factors.
-    """
+    """Groups and edges, none twice, in the order in which messages are sent; potentials come later."""
 
     def __init__(self, ends: Indices, agree: Array, differ: Array, n_groups: int) -> None:
         self.ends = ends
@@ -200,26 +181,38 @@ class Network:
         self._order_trees(np.flatnonzero(on_tree))
 
     def _order_trees(self, edges: Indices) -> None:
-        """Root every tree at its first group and order its edges by breadth, level by level."""
-        groups, local = np.unique(self.ends[edges], return_inverse=True)
-        place, n_roots = _search(local.reshape(-1, 2), len(groups))
-        places = place[local].reshape(-1, 2)
-        order = np.argsort(places.max(axis=1))
+        """Root every tree at its first group; edges level by level, those of one parent together."""
+        n_groups = len(self.component)
+        roots = np.unique(self.component, return_index=True)[1]
+        # One node more, joined to the root of every tree, makes the forest a tree.
+        start = np.r_[self.ends[edges, 0], roots]
+        stop = np.r_[self.ends[edges, 1], np.full(len(roots), n_groups)]
+        adjacency = csr_matrix((np.ones(len(start)), (start, stop)), shape=(n_groups + 1, n_groups + 1))
+        depth = dijkstra(adjacency, directed=False, indices=n_groups, unweighted=True)[self.ends[edges]]
+        upper = depth.argmin(axis=1)
+        order = np.lexsort((self.ends[edges, upper], depth.min(axis=1)))
+        # Which of the two ends is the upper one, and the groups at both ends.
         self.tree_edges = edges[order]
-        # Which of the two ends is the upper one, the groups at both ends, and the edges of each level with their
-        # different parents and where the children of each begin.
-        self.upper = places.argmin(axis=1)[order]
+        self.upper = upper[order]
         self.parent = self.ends[self.tree_edges, self.upper]
         self.child = self.ends[self.tree_edges, 1 - self.upper]
-        levels = _levels(places.min(axis=1)[order], n_roots)
-        # And which of these each is a child of.
-        self.levels = [(level, self.parent[level][starts], starts, family) for level, starts, family in levels]
+        # Of each level: edges, parents, where the children of each begin, and whose child each is.
+        self.levels = []
+        ends_of_levels = np.cumsum(np.unique(depth.min(axis=1), return_counts=True)[1]).tolist()
+        for first, last in pairwise([0, *ends_of_levels]):
+            parent = self.parent[first:last]
+            begins = np.diff(parent, prepend=-1) != 0
+            self.levels.append((slice(first, last), parent[begins], np.flatnonzero(begins), np.cumsum(begins) - 1))
 
     def beliefs(self, log_t: Array, max_iter: int = 0, tol: float = 1e-9) -> Beliefs:
-        """Send messages, given the log potentials (n_groups, ..., n_classes), and read the beliefs; in their type."""
+        """What messages say, by log potentials (n_groups, ..., n_classes), in the type of these."""
         cavities = np.empty((2, len(self.ends), *log_t.shape[1:]), log_t.dtype)
         log_q = self._sweep(log_t, cavities)
-        self._flood(log_t, cavities, log_q, max_iter, tol)
+        if len(self.loopy):
+            arrived = self._flood(log_t, max_iter, tol)
+            ends = self.ends[self.loopy]
+            cavities[:, self.loopy] = _cavities(ends, log_t, arrived)
+            log_q += sum_by(ends.T.ravel(), arrived.reshape(-1, log_t.shape[-1]), len(log_t))
         log_z = log_sum(log_q)
         # Where no class is left the likelihood is 0, and beliefs are of no account.
         scale = _zero_for_none(log_z)[..., None]
@@ -229,7 +222,7 @@ class Network:
         return Beliefs(np.exp(log_q - scale), log_z, agree, edge_z)
 
     def _sweep(self, log_t: Array, cavities: Array) -> Array:
-        """Messages on trees, from the leaves to the roots and back: fills their cavities, returns all beliefs' logs."""
+        """Messages on trees, to the roots and back: fills the cavities, gives logs of beliefs."""
         agree = self.agree[self.tree_edges]
         differ = self.differ[self.tree_edges]
         up = np.empty((len(self.tree_edges), *log_t.shape[1:]), log_t.dtype)
@@ -255,90 +248,92 @@ class Network:
             log_q[self.child[level]] += down
         return log_q
 
-    def _flood(self, log_t: Array, cavities: Array, log_q: Array, max_iter: int, tol: float) -> None:
-        """Damped messages over all edges in components with cycles, until they come to rest."""
-        messages = np.zeros((2, len(self.ends), *log_t.shape[1:]))
-        moving = self.loopy
-        n_iter = 0
-        while len(moving) and n_iter < max_iter:
-            groups, local = np.unique(self.ends[moving], return_inverse=True)
-            ends = local.reshape(-1, 2)
-            component = np.unique(self.component[self.ends[moving, 0]], return_inverse=True)[1]
-            agree = self.agree[moving]
-            differ = self.differ[moving]
+    def _flood(self, log_t: Array, max_iter: int, tol: float) -> Array:
+        """Damped messages (2, n_loopy, n_classes) into both ends of edges around cycles, at rest."""
+        messages = np.zeros((2, len(self.loopy), log_t.shape[-1]))
+        moving = np.arange(len(self.loopy))
+        for _ in range(max_iter):
+            edges = self.loopy[moving]
+            factors = self.agree[edges], self.differ[edges]
             old = messages[:, moving]
-            rests = np.zeros(len(moving), dtype=bool)
-            # What rests is left out once it is half of all.
-            while n_iter < max_iter and 2 * rests.sum() < len(rests):
-                first, second = _cavities(ends, log_t[groups], old)
-                fresh = np.stack([message(second, agree, differ), message(first, agree, differ)])
-                # A component rests as a whole.
-                with np.errstate(invalid="ignore"):
-                    # Minus infinity twice is no change.
-                    change = np.where(fresh == old, 0.0, np.abs(fresh - old)).max(axis=(0, *range(2, fresh.ndim)))
-                moved = np.bincount(component, change > tol)
-                rests = moved[component] == 0
-                old = (1 - _DAMPING) * fresh + _DAMPING * old
-                n_iter += 1
-            messages[:, moving] = old
-            moving = moving[~rests]
-        if len(self.loopy):
-            ends = self.ends[self.loopy]
-            arrived = messages[:, self.loopy]
-            cavities[:, self.loopy] = _cavities(ends, log_t, arrived)
-            log_q += sum_by(ends.T.ravel(), arrived.reshape(-1, *log_t.shape[1:]), len(log_t))
+            first, second = _cavities(self.ends[edges], log_t, old)
+            fresh = np.stack([message(second, *factors), message(first, *factors)])
+            with np.errstate(invalid="ignore"):
+                # Minus infinity twice is no change.
+                moves = (np.abs(fresh - old) > tol).any(axis=(0, 2))
+            messages[:, moving] = (1 - _DAMPING) * fresh + _DAMPING * old
+            # A component rests as a whole, and what rests is left out once it is half of all.
+            component = self.component[self.ends[edges, 0]]
+            rests = np.bincount(component, moves)[component] == 0
+            if 2 * rests.sum() >= len(rests):
+                moving = moving[~rests]
+            if not len(moving):
+                break
+        return messages
 
 
 class ConditionedNetwork:
-    """Components with cycles, a copy for each class of their pivots: equations (6) and (7)."""
+    """Parts that edges connect; of those with cycles a copy for each class of the pivot: (6), (7).
 
-    def __init__(self, ends: Indices, agree: Array, differ: Array, n_classes: int) -> None:
-        # The groups are numbered from 0 below.
-        self.groups, self.ends, self.component, self.pivots = find_pivots(ends)
-        n_groups = len(self.groups)
-        is_pivot = np.zeros(n_groups, dtype=bool)
-        is_pivot[self.pivots] = True
-        # Edges that end at a pivot are cut; all copies of the others are one network.
-        self.cut = is_pivot[self.ends].any(axis=1)
-        kept = ~self.cut
-        copies = np.arange(n_classes)[:, None, None] * n_groups + self.ends[kept]
-        factors = (np.tile(agree[kept], n_classes), np.tile(differ[kept], n_classes))
-        self.network = Network(copies.reshape(-1, 2), *factors, n_classes * n_groups)
-        # What the pivots in class k say of each group, (n_classes, n_groups, n_classes).
-        cut_factors = np.stack([agree, differ])[:, self.cut]
-        self.potentials = np.stack(
-            [
-                _absorb(self.ends[self.cut], cut_factors, np.where(is_pivot, k, -1), (n_groups, n_classes))
-                for k in range(n_classes)
-            ]
-        )
-        self.potentials[:, self.pivots] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[:, None, :]
+    Where no group of a part is ``told``, likelier of one class than of another, one copy is enough.
+    """
+
+    def __init__(self, factors: FactorGraph, told: Mask) -> None:
+        ends = factors.ends
+        n_groups, n_classes = factors.potentials.shape
+        self.part = connect(ends, n_groups)
+        self.n_edges = len(ends)
+        loopy = np.flatnonzero(~edges_on_trees(ends, self.part))
+        cyclic = np.unique(ends[loopy])
+        pivots = find_pivots(ends[loopy], n_groups)
+        # The copies of groups are nodes; in the first copy are the groups of all parts.
+        differs = np.isin(self.part, self.part[told])
+        self.alike = cyclic[~differs[cyclic]]
+        loopy = loopy[differs[ends[loopy, 0]]]
+        cyclic = cyclic[differs[cyclic]]
+        node = np.tile(np.arange(n_groups), (n_classes, 1))
+        node[1:, cyclic] = n_groups + np.arange((n_classes - 1) * len(cyclic)).reshape(n_classes - 1, -1)
+        copy, self.group = _repeated(n_groups, cyclic, n_classes)
+        copy_of_edge, self.edge = _repeated(len(ends), loopy, n_classes)
+        nodes = node[copy_of_edge[:, None], ends[self.edge]]
+        # A copy of a part is a unit.
+        n_parts = int(self.part.max(initial=-1)) + 1
+        self.unit = copy * n_parts + self.part[self.group]
+        self.unit_of_edge = self.unit[nodes[:, 0]]
+        self.is_copy = np.zeros((n_classes, n_parts), dtype=bool)
+        self.is_copy.flat[self.unit] = True
+        # A pivot has a label in each copy, and its edges are potentials of their other ends.
+        label = np.full(len(self.group), -1)
+        label[node[:, pivots]] = np.arange(n_classes)[:, None]
+        pivot = label[nodes] >= 0
+        self.cut = pivot.any(axis=1)
+        self.cut_ends = nodes[self.cut, 1 - pivot[self.cut].argmax(axis=1)], label[nodes[pivot]]
+        log_f = np.stack([factors.agree, factors.differ])[:, self.edge]
+        self.potentials = _absorb(nodes[self.cut], log_f[:, self.cut], label, (len(label), n_classes))
+        self.potentials[label >= 0] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[label[label >= 0]]
+        agree, differ = log_f[:, ~self.cut]
+        self.network = Network(nodes[~self.cut], agree, differ, len(label))
 
     def mixture(self, log_t: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
-        """Log likelihoods of the components, and beliefs of groups and edges, by log potentials."""
-        n_classes, n_groups, _ = self.potentials.shape
-        copies = self.potentials + log_t[self.groups]
-        found = self.network.beliefs(copies.reshape(-1, n_classes), max_iter, tol)
-        size = len(self.pivots)
-        of_edge = self.component[self.ends[~self.cut, 0]]
-        log_p = sum_by(self.component, found.log_z.reshape(n_classes, -1).T, size).T
-        log_p += sum_by(of_edge, found.edge_z.reshape(n_classes, -1).T, size).T
+        """Log likelihoods of the parts, and beliefs of groups and edges, by log potentials."""
+        found = self.network.beliefs(log_t[self.group] + self.potentials, max_iter, tol)
+        size = self.is_copy.size
+        log_p = sum_by(self.unit, found.log_z, size) + sum_by(self.unit_of_edge[~self.cut], found.edge_z, size)
+        log_p = np.where(self.is_copy, log_p.reshape(self.is_copy.shape), -np.inf)
         values = np.logaddexp.reduce(log_p, axis=0)
-        share = np.exp(log_p - _zero_for_none(values))
-        beliefs = found.groups.reshape(n_classes, n_groups, n_classes)
-        agree = np.empty((n_classes, len(self.ends)))
-        agree[:, ~self.cut] = found.agree.reshape(n_classes, -1)
-        # In copy k the other end of a cut edge agrees with the pivot where it is in class k.
-        ends = self.ends[self.cut]
-        other = np.where(np.isin(ends[:, 0], self.pivots), ends[:, 1], ends[:, 0])
-        agree[:, self.cut] = [beliefs[k, other, k] for k in range(n_classes)]
-        groups = np.einsum("kg,kgc->gc", share[:, self.component], beliefs)
-        on_edges = (share[:, self.component[self.ends[:, 0]]] * agree).sum(axis=0)
-        return values, groups, on_edges
+        share = np.exp(log_p - _zero_for_none(values)).ravel()
+        beliefs = sum_by(self.group, share[self.unit, None] * found.groups, len(log_t))
+        values[np.unique(self.part[self.alike])] += np.log(log_t.shape[1])
+        beliefs[self.alike] = 1 / log_t.shape[1]
+        agree = np.empty(len(self.edge))
+        agree[~self.cut] = found.agree
+        # The other end of an edge that was cut agrees where it is in the class of the pivot.
+        agree[self.cut] = found.groups[self.cut_ends]
+        return values, beliefs, sum_by(self.edge, share[self.unit_of_edge] * agree, self.n_edges)
 
 
 def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
-    """Log factors of answers that are wrong at these rates, where the classes agree (row 0) and where they differ."""
+    """Log factors of answers by their error rates, where classes agree (row 0) and differ."""
     with np.errstate(divide="ignore"):
         wrong = weights * np.log(errors)
     right = weights * np.log1p(-errors)
@@ -348,25 +343,18 @@ def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
     """Equation (3) in logarithms, of sum 1 over the classes; without a difference that cancels."""
     n_classes = cavity.shape[-1]
-    flat = cavity.reshape(-1, n_classes)
-    rows = np.arange(len(flat))
-    top = flat.argmax(axis=1)
-    h = np.exp(flat - _zero_for_none(flat[rows, top])[:, None])
-    largest = h[rows, top]
-    h[rows, top] = 0.0
-    rest = h @ np.ones(n_classes, h.dtype)
-    others = (largest + rest)[:, None] - h
-    others[rows, top] = rest
-    h[rows, top] = largest
-    factors = np.exp([agree, differ] - np.maximum(agree, differ)).astype(h.dtype)
-    a, b = np.repeat(factors, len(flat) // len(agree), axis=1)
-    sent = a[:, None] * h + b[:, None] * others
+    h = np.exp(cavity - _peak(cavity)[..., None])
+    others = h.reshape(-1, n_classes) @ (1 - np.eye(n_classes, dtype=h.dtype))
+    top = np.maximum(agree, differ)
+    a, b = (_beside(np.exp(factor - top), h).astype(h.dtype) for factor in (agree, differ))
+    sent = a * h + b * others.reshape(h.shape)
     if sent.min(initial=1.0) < 1e3 * np.finfo(h.dtype).tiny:
         # Nothing is left, or too little for anything but logarithms.
         agree, differ = (_beside(factor, cavity) for factor in (agree, differ))
         sent = np.logaddexp(agree + cavity, differ + log_sum_of_others(cavity))
         return sent - _zero_for_none(log_sum(sent))[..., None]
-    return np.log(sent / ((a + (n_classes - 1) * b) * (largest + rest))[:, None]).reshape(cavity.shape)
+    sent /= (a + (n_classes - 1) * b) * (h @ np.ones(n_classes, h.dtype))[..., None]
+    return np.log(sent, out=sent)
 
 
 def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tuple[Array, Array]:
@@ -382,10 +370,15 @@ def _beside(factor: Array, values: Array) -> Array:
     return factor.reshape(-1, *[1] * (values.ndim - 1))
 
 
+def _peak(log_h: Array) -> Array:
+    """The largest over classes; 0 where nothing is left."""
+    # Column by column, as classes are few and rows many.
+    return _zero_for_none(reduce(np.maximum, np.moveaxis(log_h, -1, 0)))
+
+
 def log_sum(log_h: Array) -> Array:
     """Log of the sum over classes."""
-    # Column by column, as classes are few and rows many.
-    peak = _zero_for_none(reduce(np.maximum, np.moveaxis(log_h, -1, 0)))
+    peak = _peak(log_h)
     with np.errstate(divide="ignore"):
         return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1], log_h.dtype)) + peak
 
@@ -431,6 +424,12 @@ def edges_on_trees(ends: Indices, component: Indices) -> Mask:
     return (n_edges < n_groups)[of_edge]
 
 
+def _repeated(n: int, some: Indices, n_copies: int) -> tuple[Indices, Indices]:
+    """All of n, and some once more for each further copy: the copies, and what is copied."""
+    copy = np.r_[np.zeros(n, dtype=np.intp), np.repeat(np.arange(1, n_copies), len(some))]
+    return copy, np.r_[np.arange(n), np.tile(some, n_copies - 1)]
+
+
 def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
     """Potentials that stand for factors within a group, or with one of known class."""
     agree, differ = factors
@@ -469,11 +468,8 @@ def _label_potentials(
     graph: AnswerGraph, group: Indices, swapped: Mask, n_groups: int, n_classes: int
 ) -> tuple[Array, Indices]:
     """Log 0 for each class that a label excludes, and the class that labels fix in each group."""
-    potentials = np.zeros((n_groups, n_classes))
     label = np.full(n_groups, -1)
     known = np.flatnonzero(graph.labels)
-    if not len(known):
-        return potentials, label
     classes = _class_numbers(graph.labels[known], n_classes)
     classes = np.where(swapped[known], 1 - classes, classes)
     label[group[known]] = classes
@@ -484,9 +480,10 @@ def _label_potentials(
 
 def _class_numbers(labels: Codes, n_classes: int) -> Indices:
     """Columns of labels: -1 and +1 with two classes, 1 to K with more."""
-    if n_classes == 2 and labels.max() <= 1:
+    largest = labels.max(initial=0)
+    if n_classes == 2 and largest <= 1:
         return (labels > 0).astype(np.intp)
-    if n_classes == 2 or labels.min() < 0 or labels.max() > n_classes:
+    if n_classes == 2 or labels.min(initial=0) < 0 or largest > n_classes:
         allowed = "-1 and +1" if n_classes == 2 else f"1 to {n_classes}"
         raise InputError(
             f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}. Give `n_classes` "
@@ -505,31 +502,3 @@ def _cavities(ends: Indices, log_t: Array, messages: Array) -> Array:
 def _zero_for_none(log_z: Array) -> Array:
     """What to subtract without making NaN: 0 where nothing is left."""
     return np.where(np.isneginf(log_z), 0.0, log_z)
-
-
-def _search(ends: Indices, n_groups: int) -> tuple[Indices, int]:
-    """Place of each group in one breadth-first search of all trees, and their number."""
-    roots = np.unique(connect(ends, n_groups), return_index=True)[1]
-    # One node more, joined to the root of every tree, makes the forest a tree.
-    start = np.r_[ends[:, 0], np.full(len(roots), n_groups)]
-    stop = np.r_[ends[:, 1], roots]
-    adjacency = csr_matrix((np.ones(len(start)), (start, stop)), shape=(n_groups + 1, n_groups + 1))
-    order = breadth_first_order(adjacency, n_groups, directed=False, return_predecessors=False)
-    place = np.empty(n_groups + 1, dtype=np.intp)
-    place[order] = np.arange(-1, n_groups)
-    return place[:-1], len(roots)
-
-
-def _levels(parent_place: Indices, n_roots: int) -> list[tuple[slice, Indices, Indices]]:
-    """Edges of each level, given the places of their parents; where a new parent begins, and which one each has."""
-    levels = []
-    start = 0
-    # Places below ``reached`` are of groups found so far; their children make the next level.
-    reached = n_roots
-    while start < len(parent_place):
-        stop = int(np.searchsorted(parent_place, reached))
-        begins = np.diff(parent_place[start:stop], prepend=-1) != 0
-        levels.append((slice(start, stop), np.flatnonzero(begins), np.cumsum(begins) - 1))
-        reached += stop - start
-        start = stop
-    return levels

@@ -4,35 +4,34 @@ An answer of annotator a says what is true with probability 1 - e_a, whatever th
 
     P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong,  w its weight      (1)
 
-Rates are estimated from answers that contradict each other, by EM for the likelihood of all answers
-as a function of the rates under a Beta prior:
+Rates follow from contradictions, by EM for the likelihood of all answers under a Beta prior:
 
     e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
 
-mu_a is the rate of all other annotators, itself drawn to a small one; :func:`shrink` takes the mean over m.
+mu_a is the rate of all others, itself drawn to a small one; :func:`shrink` takes the mean over m.
 
-With two classes the likelihood is that of all answers on cycles. A model that has not seen the answers
-about a point says something of it too. But it may be wrong itself, and what it says of a point is
+With two classes the likelihood is that of all answers on cycles. A model that has not seen the
+answers about a point says something of it too, but may be wrong itself:
 
-    P(c = +1) = (1 - b) logistic(t z) + b / 2                                                                   (3)
+    P(c = +1) = (1 - b) logistic(t z) + b / 2                                                    (3)
 
-with a share b of blind points and a scale t that suit the answers best. For a loose pair b and a rate that
-all annotators have in common have one effect: a model can refute a rate and tell annotators apart, not assert a rate.
+with the share b of blind points and the scale t that suit the answers best. For a loose pair b and
+a rate of all annotators have one effect: a model can refute a rate, but not assert it.
 
-With more classes the truth of a question is "same" with some probability s, and its answers are wrong independently:
+With more classes a question is truly "same" with some probability s, and its answers are wrong
+independently:
 
     P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
-                             + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                               (4)
+                             + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                (4)
 
-the latent class model of Dawid and Skene [1]_ with two classes of questions: those with several
-answers, or about two labelled points. Contradictions round a cycle are used where nothing else
-explains them, by the likelihood of all answers on cycles with all classes equally likely.
+the model of Dawid and Skene [1]_, for questions with several answers or about two labelled points.
+Cycles are used where nothing else explains a contradiction, with all classes equally likely.
 
 Person a who says to be right with probability c is right with
 
-    logit P(right) = alpha_a + beta_a logit(c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)                          (5)
+    logit P(right) = alpha_a + beta_a logit(c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)          (5)
 
-Answers that others can check tell the means of alpha and beta; of a person without any, c is taken at its word.
+by the answers that others can check; of a person without any, c is taken at its word.
 
 References
 ----------
@@ -74,7 +73,7 @@ WIDE = 0.4
 # Half of the 95% quantile of chi^2 with one degree of freedom.
 DROP = 1.92
 
-# Two classes: EM, where a profile is computed, and there for all other rates how often EM takes two steps and a leap.
+# Two classes: EM, where a profile is computed, and how often EM leaps there.
 _EM_ITER = 100
 _EM_TOL = 1e-3
 _GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3, 0.38, 0.44, HIGHEST])
@@ -127,7 +126,7 @@ def _prior_answers(wrong: Array, counts: Array) -> tuple[Array, Array]:
 
 
 def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
-    """95% interval of a rate: the wider of where its profile is within 1.92, and Jeffreys' quantiles."""
+    """95% interval of a rate: the wider of a profile within 1.92, and Jeffreys' quantiles."""
     fine = np.linspace(grid[0], grid[-1], 2001)
     value = PchipInterpolator(grid, values - values.max())(fine)
     inside = fine[value >= value.max() - DROP]
@@ -166,11 +165,9 @@ class _TwoClassRates:
 
     def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
         # Labels become log odds, so that the edges do not depend on the rates.
-        self.answers = AnswerGraph.from_answers(
-            graph.ends[used], graph.same[used], weights=graph.weights[used], n_points=graph.n_points
-        )
-        factors = log_factors(self.answers.same, np.full(self.answers.n_answers, 0.1), self.answers.weights)
-        self.network = TwoClassNetwork(FactorGraph.from_answers(self.answers, 2, factors))
+        self.answers = restrict(graph, used, np.zeros(graph.n_points, dtype=bool))
+        any_rate = np.full(self.answers.n_answers, 0.1)
+        self.network = TwoClassNetwork(FactorGraph.from_answers(self.answers, 2, any_rate))
         self.annotator = annotator[used]
         self.n_rates = n_rates
         self.logits = logits
@@ -310,7 +307,7 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     questions = RepeatedQuestions(graph, annotator)
     known = questions.counts > 0
     rates = questions.maximise() * known
-    # Half of the answers to repeated questions tell a rate, about, where there are too many people for profiles.
+    # With too many people for profiles, about half of the answers to repeated questions tell.
     low, high = beta_ends(rates, questions.counts / 2)
     low[~known] = 0.0
     high[~known] = HIGHEST
@@ -347,8 +344,8 @@ class RepeatedQuestions:
         used = (votes.sum(axis=(0, 2)) > 1) | np.isfinite(truth)
         table = np.column_stack([votes[0], votes[1], np.nan_to_num(truth, nan=-1.0)])[used]
         kinds, times = np.unique(table, axis=0, return_counts=True)
-        # How many answers of each kind every annotator gave to a question, (n_kinds, n_annotators), and how many such
-        # questions there are; 1 and 0 where labels say that the truth is "same" or "different", else NaN.
+        # Answers of each annotator to a kind of question (n_kinds, n_annotators), how many such
+        # questions there are, and the truth by labels: 1 "same", 0 "different", else NaN.
         self.same = kinds[:, :n_annotators]
         self.different = kinds[:, n_annotators:-1]
         self.times = times.astype(np.float64)
@@ -396,7 +393,7 @@ class RepeatedQuestions:
         return rates, shares
 
     def _wrong(self, rates: Array, shares: Array) -> tuple[Array, Array]:
-        """How many answers of each annotator are wrong, and how many questions of each kind have the truth "same"."""
+        """Numbers of wrong answers of annotators, and of questions of each kind that are "same"."""
         same, different = self._joint(rates, shares)
         posterior = np.exp(same - np.logaddexp(same, different)) * self.times
         return posterior @ self.different + (self.times - posterior) @ self.same, posterior
@@ -433,12 +430,12 @@ def _cycle_rates(graph: AnswerGraph, annotator: Codes, rates: Array, involved: M
 
 def _propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:
     """What answers that are wrong at these rates say, all classes equally likely before."""
-    factors = FactorGraph.from_answers(graph, n_classes, log_factors(graph.same, errors, graph.weights))
-    return factors.propagate(np.full(n_classes, -np.log(n_classes)), tol=1e-4, max_iter=60)
+    equal = np.full(n_classes, -np.log(n_classes))
+    return FactorGraph.from_answers(graph, n_classes, errors).propagate(equal, tol=1e-4, max_iter=60)
 
 
 def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
-    """Whose ``certain`` answers are in a group, tied by "same" or a label, with a "different" answer or two labels."""
+    """Whose ``certain`` answers tie a group, by "same" or labels, that holds a contradiction."""
     labelled = np.flatnonzero(graph.labels)
     names, name = np.unique(graph.labels[labelled], return_inverse=True)
     ties = np.column_stack([labelled, graph.n_points + name])

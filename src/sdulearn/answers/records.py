@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sdulearn.answers.graph import connect
+from sdulearn.answers.graph import connect, number_questions
 from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Codes, Count, Indices, Mask
@@ -46,12 +46,12 @@ class Answer(NamedTuple, Generic[Point]):
     """A question and what was said; the same record in a log, in the engine and in a session."""
 
     left: Point  # the point that is asked about
-    choices: tuple[Point, ...]  # what it was compared with, one example of each of some classes; of a pair one point
+    choices: tuple[Point, ...]  # what it was compared with; of a pair one point
     said: int | str  # position of the choice that is of the same class, "none" of them, or "unsure"
     annotator: str = ""  # who said it; empty where nobody gave a name
     kind: str = ""  # why it was asked, as the design calls it
     number: int = 0  # names the answer, within its session
-    rank: int | None = None  # place of ``left`` in the random order of all points; None where it is not known
+    rank: int | None = None  # place of ``left`` in the random order of all points
     epsilon: float | None = None  # its privacy, where it says so
     time: str = ""  # when it was first given, in UTC
     session: str = ""  # the start of the program in which it was given
@@ -106,15 +106,12 @@ class Answer(NamedTuple, Generic[Point]):
 
 
 def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Point, int]]:
-    """Pairs of points that answers tell something of: number of the answer, both points and the code.
-
-    A pick is one "same", and "different" of choices that are not known to differ from the picked
-    one: so a wrong pick is one wrong pair.
-    """
+    """Pairs of points that answers tell of: number of the answer, both points and the code."""
     pairs = [(k, *pair) for k, one in enumerate(answers) for pair in one.pairs()]
     picks = [(k, one) for k, one in enumerate(answers) if one.picked is not None and len(one.choices) > 1]
     if not picks:
         return pairs
+    # A pick is "different" of choices not known to differ from it: a wrong one is one wrong pair.
     place = {point: k for k, point in enumerate(dict.fromkeys(p for one in answers for p in (one.left, *one.choices)))}
     same = [(place[a], place[b]) for _, a, b, code in pairs if code == SIMILAR]
     part = connect(np.array(same, dtype=np.intp).reshape(-1, 2), len(place)).tolist()
@@ -128,7 +125,7 @@ def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Poin
 
 
 def read_said(answer: object, n_choices: int, *, positions: bool) -> int | str | None:
-    """What was said, from a word for pairs, True and False, or a position and "none"; None where it is no answer."""
+    """What was said, by a word for pairs, a bool, a position or "none"; None where it is no answer."""
     if isinstance(answer, (bool, np.bool_)):
         answer = "same" if answer else "different"
     if isinstance(answer, str):
@@ -205,9 +202,9 @@ class Answers:
     lines : int array of shape (n_answers,)
         Line of the file; row, counted from 1, or item where there are no lines.
     columns : dict
-        Which column was read as ``id_a``, ``id_b``, ``label``, ``weight``, ``annotator``, ``time``, ``seconds``.
+        Which column was read as ``id_a``, ``id_b``, ``label`` and so on.
     words : dict
-        What each word for an answer was taken for, and how often it occurs: ``{"1": (1, 58), "0": (-1, 42)}``.
+        What each word was taken for, and how often it occurs: ``{"1": (1, 58), "0": (-1, 42)}``.
     bad_rows : tuple of BadRow
         Rows left out.
     format : str
@@ -215,22 +212,22 @@ class Answers:
     n_unanswered : int
         Questions in the file that nobody has answered yet.
     kinds : object array of shape (n_answers,) or None
-        Of a log: why each question was asked, "random" or as the design says; empty where that is not known.
+        Of a log: why each question was asked, "random" or as the design says, or empty.
     drawn : bool array of shape (n_answers,) or None
         With ``kinds``: whether each question is about a point of a random sample: drawn at random,
         or chosen and before the last random one in the random order.
     n_unranked : int
         Number of chosen questions whose points have no known place in that order.
     epsilon : float or None
-        Privacy of each answer, where a log says that they were flipped with probability 1 / (1 + exp(epsilon)).
+        Privacy of a log: its answers were flipped with probability 1 / (1 + exp(epsilon)).
     seconds, certainty : array of shape (n_answers,) or None
         How long each answer took, and how likely it is right, from 0.5 to 1, as who gave it says.
     questions : int array of shape (n_answers,) or None
-        The question that each answer belongs to, from 0, where one with several choices tells of several pairs.
+        The question of each answer, from 0, where questions had several choices.
     reading : TableReading or None
-        How the table was read that the questions of a log are about, as :func:`sdulearn.fit_table` takes it.
+        How the table of a log was read, as :func:`sdulearn.fit_table` takes it.
     audits : dict or None
-        By annotator: how many answers were asked again in an audit, and how many of these were answered otherwise.
+        By annotator: how many answers were asked again, and how many of these were answered otherwise.
     """
 
     name: str
@@ -262,9 +259,9 @@ class Answers:
 
     @property
     def n_classes(self) -> int | None:
-        """Number of classes that questions with several choices have found; None where there are no such questions.
+        """Number of classes that questions with several choices have found; None without these.
 
-        The first pick of a point puts it into the class of what it is like; a point like no choice opens one.
+        The first pick of a point is its class; a point like no choice opens one.
         """
         if self.questions is None:
             return None
@@ -319,17 +316,12 @@ def some_answers(answers: Answers, kept: Mask) -> Answers:
 
 
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:
-    """Which ends of answers are of a random sample; None where all are random pairs.
-
-    A linked design compares the first point with a chosen example; points of a random pair are in no other.
-    """
+    """Which ends of answers are of a random sample; None where all are random pairs."""
     if answers.kinds is None or answers.drawn is None:
         return None
     drawn = answers.drawn[used]
-    partners: dict[int, set[int]] = {}
-    for a, b in ends.tolist():
-        partners.setdefault(b, set()).add(a)
-        partners.setdefault(a, set()).add(b)
-    loose = np.array([len(partners[a]) == len(partners[b]) == 1 for a, b in ends.tolist()], dtype=bool)
+    questions, _ = number_questions(ends, int(ends.max(initial=-1)) + 1)
+    # A linked design compares a point with a chosen example; points of random pairs are in no other.
+    loose = (np.bincount(questions.ravel())[ends] == 1).all(axis=1)
     marked = np.column_stack([drawn, drawn & loose])
-    return None if loose.all() and set(ends[marked].tolist()).issuperset(partners) else marked
+    return None if loose.all() and np.isin(ends, ends[marked]).all() else marked

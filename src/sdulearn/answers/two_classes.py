@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 # Log odds of a group that is taken to be in one class.
 _CERTAIN = 40.0
-# A larger a - d is as good as certain, and so are log odds of twice as much: exponentials stay finite in float32.
+# A larger a - d, or log odds of twice as much, is certain: exponentials stay finite in float32.
 _STRONGEST = 28.0
 _DAMPING = 0.3
 # Around cycles float32 is exact enough for this tolerance.
 _ROUGH = 1e-5
-# Whether messages rest is looked at every so many rounds. Of so many problems or more those at rest are left alone.
+# Rounds between looks whether messages rest; from so many problems on, those at rest are left alone.
 _LOOK = 3
 _MANY = 8
 
@@ -41,7 +41,7 @@ _MANY = 8
 class TwoClassBeliefs(NamedTuple):
     """What the answers say, a column a problem."""
 
-    values: Array  # (n_components, n_problems), log likelihood of the answers and labels of each component
+    values: Array  # (n_components, n_problems), log likelihood of each component
     positive: Array  # (n_points, n_problems), probability of class +1, given all answers and labels
     agree: Array  # (n_edges, n_problems), probability that the two groups of each edge agree
     messages: Array  # where a similar problem may start
@@ -56,12 +56,11 @@ class TwoClassNetwork:
         # (n_edges, 1) where the factors are the same for all problems, else (n_edges, n_problems).
         self.agree = factors.agree[:, None]
         self.differ = factors.differ[:, None]
-        # Groups that edges connect are one part. In each one with cycles the pivot is taken in either class.
+        # Groups that edges connect are a part; in one with cycles the pivot is taken in either class.
         n_groups = len(factors.potentials)
         part = connect(self.ends, n_groups)
         n_parts = int(part.max(initial=-1)) + 1
-        groups, _, _, pivots = find_pivots(self.ends[~factors.on_tree])
-        self.pivots = groups[pivots]
+        self.pivots = find_pivots(self.ends[~factors.on_tree], n_groups)
         self.part = part
         # Sums over points, groups, parts and edges that are taken again and again.
         n_components = factors.graph.n_components
@@ -78,7 +77,7 @@ class TwoClassNetwork:
         self._damping = np.tile(np.where(cyclic, _DAMPING, 0.0), 2)[:, None]
 
     def with_factors(self, agree: Array, differ: Array) -> TwoClassNetwork:
-        """The same answers, none certain, with other log factors (n_answers, n_problems), and no labels."""
+        """The same answers, none certain, without labels, by log factors (n_answers, n_problems)."""
         other = copy(self)
         to_edges = sum_matrix(self.factors.edge, len(self.ends))
         other.agree = to_edges @ agree
@@ -96,7 +95,7 @@ class TwoClassNetwork:
         return TwoClassBeliefs(total, np.where(signs < 0, 1 - positive, positive), agree, messages)
 
     def _potentials(self, odds: Array, level: Array) -> tuple[Array, Array]:
-        """Log odds of the groups and half the sum of their log potentials; a labelled group is certain."""
+        """Log odds of groups and half the sum of their log potentials; labels are certain."""
         potentials = self.factors.potentials
         label = self.factors.label
         free = label < 0
@@ -113,7 +112,7 @@ class TwoClassNetwork:
     def _mixture(
         self, odds: Array, max_iter: int, tol: float, start: Array | None
     ) -> tuple[Array, Array, Array, Array]:
-        """Log likelihood of the parts, less the level of their groups; probabilities of groups and edges; messages."""
+        """Log likelihood of the parts, less their level; beliefs of groups and edges; messages."""
         if not len(self.pivots):
             return self._beliefs(odds, self.agree, self.differ, max_iter, tol, start)
         own = odds[self.pivots]
@@ -153,7 +152,7 @@ class TwoClassNetwork:
         return values, expit(full), expit(same - other), messages
 
     def _send(self, messages: Array, odds: Array, pull: Array, max_iter: int, tol: float) -> None:
-        """Equation (2) until ``messages`` rest, with exponentials: log((r + e^h) / (1 + r e^h)), r = e^(d - a)."""
+        """Equation (2) until messages rest, as log((r + e^h) / (1 + r e^h)), r = e^(d - a)."""
         dtype: Any = np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64
         n_edges = len(self.ends)
         source = self.ends[:, ::-1].T.ravel()

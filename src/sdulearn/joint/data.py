@@ -13,7 +13,7 @@ points differ, and the classifier leans on those.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from sdulearn.answers.graph import AnswerGraph, restrict, weights_by_component
+from sdulearn.answers.graph import AnswerGraph, subgraph, weights_by_component
 from sdulearn.errors import InputError, ScalingWarning, warn
 from sdulearn.solvers.linalg import weighted_gram
 from sdulearn.solvers.problem import Design
@@ -186,23 +186,6 @@ def labelled_components(graph: AnswerGraph) -> Mask:
 def loose_pairs(graph: AnswerGraph) -> Mask:
     """Which components are two points and no label."""
     return (graph.component_sizes == 2) & ~labelled_components(graph)
-
-
-def subgraph(graph: AnswerGraph, points: Indices) -> AnswerGraph:
-    """The graph of some points, in this order, and of the answers between them."""
-    place = np.full(graph.n_points, -1)
-    place[points] = np.arange(len(points))
-    inside = np.asarray((place[graph.ends] >= 0).all(axis=1))
-    part = restrict(graph, inside, np.ones(graph.n_points, dtype=bool))
-    return replace(
-        part,
-        n_points=len(points),
-        ends=place[part.ends],
-        labels=graph.labels[points],
-        points=graph.points[points],
-        point_weights=graph.point_weights[points],
-        row_point=np.arange(len(points)),
-    )
 
 
 def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Array:

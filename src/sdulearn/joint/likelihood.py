@@ -32,10 +32,10 @@ from scipy import sparse
 from scipy.special import expit
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, leave_out, log_cosh, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, first_by, leave_out, log_cosh, subgraph, sum_matrix
 from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.joint.data import Axes, Moments, PriorPull, bordered_sum, labelled_components, loose_pairs, subgraph
+from sdulearn.joint.data import Axes, Moments, PriorPull, bordered_sum, labelled_components, loose_pairs
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Indices, Mask, Rows
 
@@ -193,8 +193,7 @@ class WrongAnswers:
 def soft_sides(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
     """What the answers alone say of the side, or with labels the class, of each point: -1 to 1."""
     # The sides are those beside the point with the most answers of each component.
-    order = np.lexsort((-graph.degree, graph.component))
-    pivots = order[np.unique(graph.component[order], return_index=True)[1]]
+    pivots = first_by(graph.component, -graph.degree)
     pinned = graph.labels.copy()
     pinned[pivots[~labelled_components(graph)]] = 1
     network = TwoClassNetwork(answer_model.factor_graph(replace(graph, labels=pinned), 2))

@@ -26,10 +26,10 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from sdulearn.answers.answer_model import AnswerModel, answer_model_of
-from sdulearn.answers.graph import AnswerGraph, weights_by_component
+from sdulearn.answers.graph import AnswerGraph, subgraph, weights_by_component
 from sdulearn.answers.propagate import FactorGraph, Network, log_factors
 from sdulearn.errors import InputError, OptionalModule
-from sdulearn.joint.data import loose_pairs, subgraph
+from sdulearn.joint.data import loose_pairs
 from sdulearn.types import Array, Indices, Mask
 
 # Log probability of a class that is ruled out, within a message.

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph
-from sdulearn.joint.data import loose_pairs, subgraph
+from sdulearn.answers.graph import AnswerGraph, subgraph
+from sdulearn.joint.data import loose_pairs
 from sdulearn.torch.batches import by_unit, pack
 from sdulearn.torch.loss import Device, Tensor, TorchLikelihood, log_probabilities, torch, unlabeled_terms
 from sdulearn.types import Array, Estimator, Indices
