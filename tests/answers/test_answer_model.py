@@ -210,13 +210,6 @@ def test_triangles_that_cannot_be_tell_a_rate_of_three_classes(n_repeats):
     assert rate.value == pytest.approx(0.1, abs=0.06)
 
 
-def fixed(positive, rate):
-    """A model with given probabilities, and one rate of all answers."""
-    p = np.asarray(positive, dtype=float)
-    answers = AnswerModel(rate, {0: rate})
-    return SimpleNamespace(answer_model_=answers, predict_proba=lambda X: np.column_stack([1 - p, p]))
-
-
 def test_loose_pairs_are_judged_as_propagation_judges_them():
     """The closed form against messages, of three classes and several annotators, one of whom the model knows not."""
     rng = np.random.default_rng(3)
@@ -241,21 +234,14 @@ def test_loose_pairs_are_judged_as_propagation_judges_them():
     assert not np.allclose(doubtful_answers(model, np.zeros((40, 1)), labelled).wrong, found.wrong)
 
 
-def test_a_model_without_a_rate_doubts_all_the_same():
-    """Bayes' rule for a loose pair, at a rate of 0.05 where none is known."""
-    unknown = fixed([0.99, 0.01, 0.9, 0.9], Rate(0.0, 0.0, 0.5, 100))
-    found = doubtful_answers(unknown, np.zeros((4, 1)), [1, 1, 2, 2])
-    assert found.code.tolist() == [1, 2]
-    different = 0.99 * 0.99 + 0.01 * 0.01
-    assert found.wrong[0] == pytest.approx(0.05 * different / (0.05 * different + 0.95 * (1 - different)))
-    # Never found wrong in 100 answers: wrong in half of one.
-    never = fixed([0.99, 0.01], Rate(0.0, 0.0, 0.0, 100))
-    found = doubtful_answers(never, np.zeros((2, 1)), [1, 1])
-    assert found.wrong[0] == pytest.approx(0.005 * different / (0.005 * different + 0.995 * (1 - different)))
+def test_doubt_needs_a_probability_for_each_row():
+    rate = Rate(0.1, 0.1, 0.1, 100)
+    probability = np.array([[0.5, 0.5], [0.5, np.nan]])
+    model = SimpleNamespace(answer_model_=AnswerModel(rate, {0: rate}), predict_proba=lambda X: probability)
     with pytest.raises(InputError, match="`X` has 2 rows"):
-        doubtful_answers(never, np.zeros((2, 1)), [1, 1, 0])
+        doubtful_answers(model, np.zeros((2, 1)), [1, 1, 0])
     with pytest.raises(InputError, match=r"not numbers\. Look for missing values in `X`"):
-        doubtful_answers(fixed([0.99, np.nan], Rate(0.1, 0.1, 0.1, 100)), np.zeros((2, 1)), [1, 1])
+        doubtful_answers(model, np.zeros((2, 1)), [1, 1])
 
 
 def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():

@@ -65,13 +65,16 @@ def profile(
     """Maximum and interval, by (4), of the constant probability of class +1, or of the larger."""
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
-    grid = np.linspace(start, 1, _N_GRID)
-    drop = _drop(graph, grid, model, counted) / spread
-    near = np.flatnonzero(drop <= limit)
-    if len(near) < _FEWEST:
-        grid = np.linspace(grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)], _N_GRID)
-        drop = _drop(graph, grid, model, counted) / spread
+    around = (start, 1.0)
+    for _ in range(2):
+        grid = np.linspace(*around, _N_GRID)
+        values = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), model, counted)
+        # Twice the logarithm below its largest value.
+        drop = 2 * (values.max() - values) / spread
         near = np.flatnonzero(drop <= limit)
+        if len(near) >= _FEWEST:
+            break
+        around = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)]
     value = float(grid[np.argmin(drop)])
     low = start
     high = 1.0
@@ -90,12 +93,6 @@ def _exact_low(value: float, end: float, confidence: float, limit: float, most: 
     """Equation (4), and Clopper and Pearson's lower end for so many points."""
     n = min(limit / (2 * (rel_entr(value, end) + rel_entr(1 - value, 1 - end))), most)
     return float(beta.ppf((1 - confidence) / 2, n * value, n * (1 - value) + 1))
-
-
-def _drop(graph: AnswerGraph, grid: Array, model: AnswerModel | None, counted: Mask | None) -> Array:
-    """Twice the logarithm below its largest value."""
-    value = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), model, counted)
-    return np.asarray(2 * (value.max() - value))
 
 
 def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
