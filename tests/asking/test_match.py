@@ -93,6 +93,8 @@ def test_most_answers_about_a_point_decide():
     assert label(first) == label(first, Answer(1, (100, 0, 50), 1)) == 2
     assert label(first, Answer(1, (50, 0, 100), 1), Answer(1, (0, 100), 0)) == 0
     assert label(first, Answer(1, (50, 0, 100), "none"), Answer(1, (0, 100), "none")) == 3
+    # "None", which two others deny, opens no class though they do not agree.
+    assert label(*(Answer(1, (50, 0, 100), said) for said in ("none", 1, 0))) == 0
     # None of the first two, then one that was not among them: no contradiction.
     followed = (Answer(1, (0, 50), "none"), Answer(1, (100,), 0))
     assert label(*followed) == 2

@@ -77,7 +77,7 @@ def test_the_accuracy_is_shown_once_there_is_one():
     cell = QuestionCell(asker, X)
     for _ in range(5):
         answer(cell)
-    assert re.search(r"Estimated accuracy after 5: unknown, \d random questions are missing$", status(cell))
+    assert re.search(r"Estimated accuracy after 5: unknown, random questions still missing: \d$", status(cell))
     for _ in range(10):
         answer(cell)
     found = asker.accuracy()

@@ -246,8 +246,12 @@ def _outvoted(about: list[RowAnswer], found: Classes) -> list[RowAnswer]:
     own = found.label.get(about[0].left)
     opened = own if own is not None and found.members[own][0] == about[0].left else None
     picked = [opened if one.picked is None else found.label.get(one.picked) for one in about]
+    votes = {k: sum(_is_right(one, k, found) for one in about) for k in picked}
+    if len(votes) > 1 and 2 * votes.get(opened, len(about)) < len(about):
+        # No class stands that most answers deny.
+        del votes[opened]
     # A tie leaves the first answer standing.
-    best = max(dict.fromkeys(picked), key=lambda k: sum(_is_right(one, k, found) for one in about))
+    best = max(votes, key=votes.__getitem__)
     return [one for one in about if not _is_right(one, best, found)]
 
 

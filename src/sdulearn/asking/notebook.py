@@ -128,7 +128,7 @@ class QuestionCell:
             found = self.asker.accuracy()
             words = f"{found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
         except UndeterminedError as error:
-            words = f"unknown, {error.missing} random questions are missing" if error.missing else "unknown"
+            words = f"unknown, random questions still missing: {error.missing}" if error.missing else "unknown"
         n = self.asker.n_answers
         self._accuracy = f"Estimated accuracy after {n}: {words}" if n else ""
 

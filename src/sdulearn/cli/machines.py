@@ -146,7 +146,7 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
         interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
         parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), by the random questions")
     elif numbers["missing"]:
-        parts.append(f"accuracy unknown, {numbers['missing']} random questions are missing")
+        parts.append(f"accuracy unknown, random questions still missing: {numbers['missing']}")
     if advice := numbers["advice"]:
         parts.append(f"the next {advice['n_next']} may add {100 * advice['expected_gain']:.1f} points")
     return "; ".join(parts)
