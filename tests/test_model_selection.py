@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from sdulearn import PairKFold, stack_pairs
 from sdulearn.blocks import HashedPairKFold
@@ -151,3 +152,25 @@ def test_every_test_part_has_an_answer_where_points_allow_it(n_splits):
             assert len(test) >= 2
             assert not set(y[train, 1]) & set(y[test, 1])
         assert len(np.unique(splitter.fold_of_rows(None, y))) == n_splits
+
+
+def test_a_row_is_in_the_same_hashed_fold_however_rows_come():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 12)) * (rng.random((3000, 12)) < 0.5)
+    y = np.zeros(3000, dtype=np.int64)
+    y[:2000] = np.repeat(np.arange(1, 1001) * np.where(np.arange(1000) % 3, 1, -1), 2)
+    folds = HashedPairKFold(5)
+    expected = folds.fold_of_rows(X, y)
+    for kind in (y > 0, y < 0, y == 0):
+        np.testing.assert_allclose(np.bincount(expected[kind], minlength=5) / kind.sum(), 0.2, atol=0.05)
+    order = rng.permutation(3000)
+    np.testing.assert_array_equal(folds.fold_of_rows(X[order], y[order]), expected[order])
+    for other in (np.asfortranarray(X), sparse.csr_matrix(X), np.where(X == 0, -0.0, X)):
+        np.testing.assert_array_equal(folds.fold_of_rows(other, y), expected)
+    # Stored or not, a zero of a sparse matrix is a zero; rows without any other number share a fold.
+    stored = sparse.csr_matrix(X)
+    stored.data[stored.data < 0] = -0.0
+    np.testing.assert_array_equal(folds.fold_of_rows(stored, y), folds.fold_of_rows(np.maximum(X, 0), y))
+    assert len(set(folds.fold_of_rows(sparse.csr_matrix((5, 3)), np.zeros(5, dtype=np.int64)))) == 1
+    single = X.astype(np.float32)
+    np.testing.assert_array_equal(folds.fold_of_rows(single, y), folds.fold_of_rows(single.astype(float), y))

@@ -106,10 +106,8 @@ def test_zero_weight_leaves_a_source_out():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"prior": 0.5}, "undefined at `prior=0.5`.*PairLogisticRegression"),
         ({"prior": 1.0}, "strictly between 0 and 1"),
         ({"prior": 0.7, "risk": "ud"}, "Unknown `risk='ud'`"),
-        ({"prior": 0.7, "risk": (0.5, 0.5, 0.5)}, "three numbers >= 0 of sum 1"),
         ({"prior": 0.7, "risk": "su"}, "needs unlabeled rows.*'sd'"),
         ({"prior": 0.7, "risk": "sudu", "gamma": 1.5}, "`gamma` must lie between"),
         ({"prior": 0.7, "sample_weight": [1, 2, 1, 1]}, "must carry one weight"),

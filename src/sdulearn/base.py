@@ -1,4 +1,4 @@
-"""What all models share: predictions, the score from answers, the names of the classes, the file."""
+"""What all models share: predictions, the score from answers, class names, the file."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the signed confidence of each row, positive for class +1; with K > 2 classes that of each.
+        """Return the signed confidence of each row, positive for +1; with K > 2 classes one of each.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(_knows_how_answers_go_wrong)
     def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Probability of each class for each row, by its features and by the answers about its point.
+        """Probability of each class for each row, by its features and the answers about its point.
 
         A model that was fitted to the same answers has used them already, so the probabilities are
         somewhat too sure.
@@ -170,7 +170,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return posterior_of(self.answer_model_, self.predict_proba(X), y, sample_weight)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy estimated from answers alone; with more than two classes the agreement with the answers.
+        """Accuracy estimated from answers alone; with more than two classes the agreement with them.
 
         On the answers of the fit it is near 1 whatever the model is worth: score other answers, or hold some out
         (``cross_val_score(..., cv=PairKFold())``, :func:`~sdulearn.metrics.cross_val_accuracy` for two classes,
@@ -228,7 +228,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return None if self.prior is None or self.prior_ is None else self.prior_.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
-        """Name the classes by a few labelled points: two classes trade names where most points disagree.
+        """Name the classes by a few labelled points; two trade names where most points disagree.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _vote(self, decision: Array, labels: NDArray[np.number]) -> float:
-        """Positive where most labelled points agree with the decision; the log odds of that, where these are."""
+        """Positive where most labelled points agree with the decision."""
         if hasattr(self, "predict_proba"):
             return float(labels @ np.clip(decision, -_MOST_VOTE, _MOST_VOTE))
         return float(labels @ np.sign(decision)) or float(labels @ decision)
@@ -298,7 +298,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     def _check_rows(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Pairs, Array | None]:
-        """Rows, pairs and weights, checked once, at the door; see :func:`~sdulearn.pairs.weighted_rows`."""
+        """Rows, pairs and weights, checked once; see :func:`~sdulearn.pairs.weighted_rows`."""
         checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
         if y is None or np.ndim(y) != 2 or np.shape(y)[1] == 1:
             X, codes = validate_data(self, X, y, **checks)
@@ -345,7 +345,7 @@ def class_shares_given(prior: Sequence[float] | ArrayLike, n_classes: int) -> Ar
 
 
 class OrderedClassifier(PairClassifier):
-    """Scores of classes in the order in which a fit found them; ``order_`` says which of them each class is."""
+    """Scores of classes as a fit found them; ``order_`` says which of them each class is."""
 
     order_: Indices
 
@@ -460,7 +460,7 @@ def class_numbers(n_classes: int) -> Codes:
 
 
 def match_names(log_p: Array, labels: Codes) -> Indices:
-    """For each name its column by the best matching of labelled points; other columns keep their order."""
+    """For each name the column that best matches its labelled points; others keep their order."""
     K = log_p.shape[1]
     votes = np.zeros((K, K))
     np.add.at(votes, labels - 1, np.maximum(log_p, -_MOST_VOTE))

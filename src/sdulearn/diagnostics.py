@@ -77,7 +77,7 @@ class Finding:
 def check_assumptions(
     X: MatrixLike, y: ArrayLike, *, prior: float | None = None, feature_names: Sequence[str] | None = None
 ) -> list[Finding]:
-    """Test whether pairs look like a random draw of two classes from the unlabeled rows' population.
+    """Test whether pairs look like a random draw of two classes from the population of all rows.
 
     Parameters
     ----------

@@ -50,14 +50,14 @@ Choice = tuple[float, Mixture, dict[str, object]]
 
 
 class Settings(NamedTuple):
-    """Penalties (outer) and mixtures (inner) to try; a risk without gamma has the lone gamma None."""
+    """Penalties (outer) and mixtures (inner) to try; the one gamma may be None."""
 
     alphas: list[float]
     gammas: list[float | None]
     mixtures: list[Mixture]
 
     def choose(self, scores: Array) -> Choice:
-        """The first of the best settings by scores (n_splits, n_settings), and the attributes of the choice."""
+        """The first of the best settings by scores (n_splits, n_settings), with its attributes."""
         pairs = product(self.alphas, self.gammas)
         params = [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in pairs]
         results = grid_results(params, scores)
@@ -116,7 +116,7 @@ class Grid:
         return np.array(paths)
 
     def _iterative_fold(self, train: Indices) -> Array:
-        """Every setting by the solver, each started from the better neighbour: the last alpha or the last gamma."""
+        """Every setting by the solver, from the better neighbour: the last alpha or gamma."""
         design = self.design.subset(train)
         paths: list[list[Solution]] = []
         for g in self.settings.mixtures:
@@ -211,7 +211,7 @@ class _SDUBase(LinearClassifier):
 
 
 class SDUClassifier(_SDUBase):
-    """Linear classifier from similar pairs, dissimilar pairs and unlabeled rows, by an unbiased risk.
+    """Linear classifier from similar and dissimilar pairs and unlabeled rows, by an unbiased risk.
 
     Minimises ``risk(w, b) + alpha / 2 |w|^2``. Rows are points; ``y`` holds pair codes (see
     :func:`~sdulearn.stack_pairs`). Standardise the features first, for example in a ``Pipeline``.

@@ -133,7 +133,7 @@ class DoubleHinge:
         return np.where(np.abs(z) > 1, np.sign(z) / 2, 0.0)
 
     def even_conjugate(self, s: Array) -> Array:
-        """``sup_z (s z - even(z))``, finite for ``|s| <= 1/2``: the certificate of a kinked loss."""
+        """``sup_z (s z - even(z))``, finite for ``|s| <= 1/2``."""
         return np.where(np.abs(s) <= 0.5, np.abs(s) - 0.5, np.inf)
 
 
@@ -205,7 +205,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def get_training_loss(loss: str | LinearOddLoss) -> TrainingLoss:
-    """A loss that can be trained with, by name or as an object; refused with the reason otherwise."""
+    """A loss that can be trained with, by name or as an object, or the reason why not."""
     if isinstance(loss, str) and loss in TRAINING_LOSSES:
         return TRAINING_LOSSES[loss]
     found = cast(TrainingLoss, get_loss(loss))

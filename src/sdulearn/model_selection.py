@@ -1,4 +1,4 @@
-"""Folds over points, so that no answer tells the training part of a test point, and the table of their results."""
+"""Folds over points: no training part knows a test point; the table of their results."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class PairKFold(PairFolds):
         return fold[graph.row_point]
 
     def _fold_of_units(self, graph: AnswerGraph, unit: Indices, rng: np.random.RandomState) -> Indices:
-        """Single answers are dealt out by kind, the others to the fold that has least of their kinds."""
+        """Single answers are dealt by kind, the others to the fold with least of their kinds."""
         of_ends = unit[graph.ends]
         cut = (of_ends[:, 0] != of_ends[:, 1]) & (of_ends >= 0).all(axis=1)
         of_answer = np.where(cut, -1, of_ends.max(axis=1, initial=-1))
@@ -204,7 +204,7 @@ class PairKFold(PairFolds):
 
 
 def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
-    """What goes into one fold as a whole: the unit of each point, -1 for hubs and points in no answer."""
+    """The unit of each point, which goes into one fold; -1 for hubs and points in no answer."""
     # A component of the answers, but for those with hubs; one that is too large is cut along its breadth.
     free = graph.degree > 0
     free[graph.hubs()] = False
@@ -228,7 +228,7 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
-    """Move the points of an answer to each fold that has none within it, from folds that keep some, if there are."""
+    """Move an answer's points to each fold without an answer, from folds that keep some."""
     for empty in range(n_splits):
         of_ends = fold[ends]
         whole = (of_ends[:, 0] == of_ends[:, 1]) | (of_ends == NO_FOLD).any(axis=1)
@@ -271,13 +271,13 @@ def splitter_of(cv: Splitter) -> Splitter:
 
 
 def number_of_folds(most: int, similar: Mask) -> int:
-    """As many folds as asked for, or as the rarer kind of answer allows: below 2 where one is too rare for any."""
+    """As many folds as asked for, or as the rarer kind of answer allows: 0 or 1 for none."""
     n_similar = int(np.sum(similar))
     return min([most, *(n for n in (n_similar, len(similar) - n_similar) if n)] if len(similar) else [0])
 
 
 def check_places(cv: Splitter | None) -> None:
-    """Where rows are left out, a splitter that goes by the places of rows would take others for them."""
+    """Refuse a splitter by places of rows where rows are left out."""
     if cv is None or isinstance(cv, Integral | PairFolds):
         return
     raise InputError(

@@ -141,7 +141,7 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
 
 
 def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
-    """Rows that weigh something: what is known, weights by their mean (None: equal), numbers (None: all)."""
+    """Rows of weight > 0: what is known, weights by their mean (None: equal), numbers (None: all)."""
     if sample_weight is None:
         return pairs, None, None
     weight = check_weights(sample_weight, len(pairs), "sample_weight")
@@ -338,7 +338,7 @@ def scramble(keys: NDArray[np.integer]) -> NDArray[np.uint64]:
 
 
 def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
-    """Zero, hardly ever by chance, where codes stand on two rows with one sign; parts join with ``^``."""
+    """Zero where codes stand on two rows with one sign, hardly ever else; parts join with ``^``."""
     named = np.flatnonzero(codes)
     keys = scramble(codes[named])
     if weight is not None:
@@ -367,7 +367,7 @@ def integer_codes(y: ArrayLike) -> Codes:
 
 
 def known_of_rows(y: ArrayLike, number: int = 0) -> Codes:
-    """Pair codes of a block's rows, or all columns; the number of a block keeps its points apart."""
+    """Codes of a block's rows, or all columns; the number of a block keeps its points apart."""
     columns = read_columns(y)
     codes = integer_codes(columns.pop("answer"))
     known = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}

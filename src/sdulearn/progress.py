@@ -1,4 +1,4 @@
-"""How far long work is: a bar once it has taken five seconds, on a terminal or in a notebook (by tqdm)."""
+"""How far long work is: a bar after five seconds, on a terminal or in a notebook (by tqdm)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Work(threading.local):
-    """What a thread is doing: when it began, and steps within steps, of which the outermost have the bar."""
+    """What a thread is doing: since when, and its steps, of which the outermost have the bar."""
 
     def __init__(self) -> None:
         self.began: float | None = None
@@ -58,7 +58,7 @@ _work = _Work()
 
 
 def long_work(function: Callable[P, T]) -> Callable[P, T]:
-    """Let the :func:`steps` of a function show a bar; its patience counts from the outermost such function on."""
+    """Let the :func:`steps` of a function show a bar; the outermost such function counts."""
 
     @wraps(function)
     def shown(*given: P.args, **named: P.kwargs) -> T:
@@ -95,7 +95,7 @@ def steps(items: Iterable[T], title: str) -> Iterator[T]:
 
 
 class RowProgress:
-    """Counts rows, one bar per pass; ``log``: at once on a terminal, elsewhere lines. Threads may share it."""
+    """Counts rows, one bar per pass; ``log``: at once, and as lines where there is no terminal."""
 
     def __init__(self, title: str = "pass {}", log: bool = False) -> None:
         self.title = title

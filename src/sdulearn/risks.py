@@ -178,7 +178,7 @@ def check_prior(prior: float) -> float:
 
 
 def refuse_linked(points: Indices, count: Indices) -> None:
-    """The risks are unbiased for randomly drawn pairs; where many answers hang on one point, they are not drawn so."""
+    """The risks are unbiased for randomly drawn pairs: refuse many answers about one point."""
     if are_hubs(count).any():
         raise InputError(
             f"Point {points[np.argmax(count)]} is in {count.max()} of the {int(count.sum()) // 2} answers. The risks "
@@ -189,7 +189,7 @@ def refuse_linked(points: Indices, count: Indices) -> None:
 
 
 def source_weights(g: Mixture, prior: float) -> Array:
-    """P and N (columns) of the rows of S, D and U, before the division by the size of the source."""
+    """P and N (columns) of the rows of S, D and U, before the division by their numbers."""
     g1, g2, g3 = g
     p = prior
     q = 1 - prior
@@ -204,7 +204,7 @@ def source_weights(g: Mixture, prior: float) -> Array:
 
 
 def unit_weights(g: Mixture, prior: float, totals: Array) -> Array:
-    """P and N (columns) of a row of weight one from S, D and U: the table, divided by their weights."""
+    """P and N (columns) of a row of weight one: the table, divided by the weights of S, D and U."""
     check_sources(g, totals)
     return source_weights(g, prior) / np.where(totals > 0, totals, 1.0)[:, None]
 
@@ -235,7 +235,7 @@ def validation_risk(source: Indices) -> str:
 def marginal_risk(
     z: Array, source: Indices, g: Mixture, prior: float, loss: Loss, weight: Array | None = None
 ) -> Array:
-    """The empirical risk on clean arrays, of one decision vector or of each column of a matrix of them."""
+    """The empirical risk of a decision vector, or of each column of a matrix of them."""
     P, N = row_weights(g, prior, source, weight)
     return np.asarray(P @ loss.value(z, 1) + N @ loss.value(z, -1))
 

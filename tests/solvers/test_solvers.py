@@ -15,7 +15,8 @@ from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, get_loss
 from sdulearn.pairs import read_pairs, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.solvers import SOLVERS, choose_solver, solve
+from sdulearn.solvers import SOLVERS, choose_solver, interior_point, solve
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
 from sdulearn.solvers.problem import Design, Problem, Solution
 
 ALPHAS = (1e-1, 1e-4, 1e-7)
@@ -125,16 +126,6 @@ def test_a_very_wide_sparse_matrix_is_never_made_dense():
     assert peak < 20 * 8 * d < 8 * n * d  # a few vectors of length d, never n of them
 
 
-@pytest.mark.parametrize("loss", TRAINING_LOSSES)
-def test_dense_is_sparse(waveform, loss):
-    rows, codes = waveform
-    rows = np.where(np.abs(rows) > 0.5, rows, 0)
-    dense = SDUClassifier(loss=loss).fit(rows, codes)
-    thin = SDUClassifier(loss=loss).fit(sparse.csr_matrix(rows), codes)
-    z = thin.decision_function(sparse.csr_matrix(rows))
-    np.testing.assert_allclose(z, dense.decision_function(rows), atol=1e-5)
-
-
 @pytest.mark.parametrize("loss", ["double_hinge", "logistic"])
 def test_no_convergence_is_never_silent(waveform, loss):
     rows, codes = waveform
@@ -233,3 +224,114 @@ def test_more_columns_than_rows(loss, make):
         assert model.objective_ == pytest.approx(theirs.obj_val, abs=1e-6)
         return
     assert kkt_residual(X, codes, loss, ALPHA, model.coef_[0], model.intercept_[0]) < 1e-7
+
+
+def problem_of(rows, codes, alpha=0.01, fit_intercept=True):
+    return Design.from_rows(rows, fit_intercept).problem(*weights_of(codes), DoubleHinge(), alpha)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [1.0, 1e-5])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_the_answer_is_exact(waveform, make, alpha, fit_intercept):
+    problem = problem_of(make(waveform[0]), waveform[1], alpha, fit_intercept)
+    solution = solve(problem, "interior_point", 1e-8, 1000)
+    assert problem.certified(solution).optimality < 1e-14
+    z, share = problem.A @ solution.w, 2 * solution.dual / problem.a
+    kinked = (np.abs(share) > 1e-9) & (np.abs(share) < 1 - 1e-9)
+    assert 0 < kinked.sum() <= len(solution.w)
+    np.testing.assert_allclose(np.abs(z[kinked]), 1, atol=1e-12)
+    np.testing.assert_allclose(share[~kinked], np.sign(z[~kinked]) * (np.abs(z[~kinked]) > 1), atol=1e-9)
+
+
+def test_equal_rows_on_a_kink_share_their_slope_by_weight(waveform):
+    """Their slopes are not unique, and an even split would leave the limits of the lighter ones."""
+    rows, codes = waveform
+    problem = problem_of(rows, codes)
+    parts = np.array([0.01, 0.29, 0.7])
+    split = Problem(
+        np.repeat(problem.A, 3, axis=0), np.outer(problem.a, parts).ravel(), problem.c, problem.ridge, problem.loss
+    )
+    one, three = solve(problem, "interior_point", 1e-8, 1000), solve(split, "interior_point", 1e-8, 1000)
+    np.testing.assert_allclose(three.w, one.w, atol=1e-12)
+    assert split.certified(three).optimality < 1e-13
+
+
+def test_more_rows_near_a_kink_than_columns():
+    """Among many rows some lie so near a kink that the interior point cannot tell them from those on it."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(60_000) < 0.7, 1, -1)
+    answers = np.where(y[:6000:2] == y[1:6000:2], 1, -1) * np.arange(1, 3001)
+    codes = np.concatenate([np.repeat(answers, 2), np.zeros(54_000, dtype=np.int64)])
+    rows = rng.normal(size=(60_000, 10)) + 0.3 * y[:, None] * rng.normal(size=10)
+    problem = problem_of(rows, codes, alpha=1e-3)
+    assert problem.certified(solve(problem, "interior_point", 1e-6, 1000)).optimality < 1e-14
+
+
+@pytest.mark.parametrize("heavy", [1.0, 200.0])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_rows_far_from_a_kink_are_left_out_and_the_answer_stays(monkeypatch, make, heavy):
+    rng = np.random.default_rng(0)
+    A = np.column_stack([rng.normal(size=(3000, 4)), np.ones(3000)])
+    a = np.where(np.arange(3000) < 40, heavy, 1.0) / 3000
+    sign = np.sign(A @ [1.0, -0.5, 0.2, 0.0, 0.4] + rng.normal(size=3000))
+    problem = Problem(make(A), a, A.T @ (a * sign) / 2, np.r_[np.full(4, 1e-3), 0.0], DoubleHinge())
+    whole = solve(problem, "interior_point", 1e-8, 1000)
+    sizes = []
+    follow = interior_point._follow_path
+    monkeypatch.setattr(interior_point, "_MANY", 1000)
+    monkeypatch.setattr(
+        interior_point, "_follow_path", lambda one, *more: sizes.append(len(one.a)) or follow(one, *more)
+    )
+    found = solve(problem, "interior_point", 1e-8, 1000)
+    np.testing.assert_allclose(found.w, whole.w, rtol=1e-7, atol=1e-9)
+    assert found.optimality < 1e-10
+    assert max(sizes) < 1500
+    # A start of no use is given up for all rows.
+    far = solve(problem, "interior_point", 1e-8, 1000, [Solution(np.r_[0.0, 0.0, 0.0, 0.0, 1e3], 0)])
+    np.testing.assert_allclose(far.w, whole.w, rtol=1e-7, atol=1e-9)
+
+
+@pytest.fixture
+def gappy():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(50, 4)) * (rng.random((50, 4)) < 0.6), rng.random(50)
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_matrix])
+def test_weighted_gram(gappy, make):
+    A, weight = gappy
+    expected = A.T @ np.diag(weight) @ A
+    np.testing.assert_allclose(weighted_gram(make(A), weight), expected, atol=1e-13)
+    np.testing.assert_allclose(weighted_gram(make(A), None), A.T @ A, atol=1e-13)
+    buffer = None if make is sparse.csr_matrix else np.empty(A.shape)
+    for _ in range(2):
+        np.testing.assert_allclose(weighted_gram(make(A), weight, buffer=buffer), expected, atol=1e-13)
+
+
+def test_cholesky_of_definite_and_of_singular_systems(gappy):
+    A, b = gappy
+    M, ridge = A.T @ A, np.array([0.1, 0.2, 0.3, 0.0])
+    kept = M.copy()
+    np.testing.assert_allclose(Cholesky(M, ridge).solve(b[:4]), np.linalg.solve(M + np.diag(ridge), b[:4]), rtol=1e-10)
+    np.testing.assert_array_equal(M, kept)
+    empty = np.zeros((2, 2))
+    np.testing.assert_array_equal(Cholesky(empty, np.zeros(2)).solve(np.zeros(2)), 0)
+    assert np.isfinite(Cholesky(np.ones((2, 2)), np.zeros(2)).solve(np.ones(2))).all()
+
+
+@pytest.mark.parametrize("apart", [1e-4, 1e-6], ids=["normal equations", "QR"])
+def test_closed_form_where_columns_are_nearly_equal(apart):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(200, 10))
+    A[:, 1:] = A[:, :1] + apart * A[:, 1:]
+    a = np.full(200, 1 / 200)
+    b = rng.normal(size=200)
+    problem = Problem(A, a, A.T @ b / 200, np.full(10, 1e-13), get_loss("squared"))
+    found = solve(problem, "closed_form", 1e-8, 1)
+    once = Cholesky(weighted_gram(A, a / 2), problem.ridge).solve(problem.c)
+    assert found.optimality < problem.certified(Solution(once, 1)).optimality / 10
+    # As the least squares problem that it is: no rounding is squared.
+    stacked = np.vstack([A / 20, np.sqrt(1e-13) * np.eye(10)])
+    expected = np.linalg.lstsq(stacked, np.r_[b / 10, np.zeros(10)], rcond=None)[0]
+    np.testing.assert_allclose(A @ found.w, A @ expected, atol=1e-6)

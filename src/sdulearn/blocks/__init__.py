@@ -1,4 +1,4 @@
-"""Rows that come in blocks, the one thing that is ever asked of them, a sum over blocks, their folds and their moments.
+"""Rows that come in blocks, which are only asked for sums; their folds and their moments.
 
 A block is ``(X, y, weight)``: some rows (dense or CSR), their pair codes, and their weights or
 None. A *part* is a function without arguments that reads some blocks: a row group of a file, or
@@ -116,7 +116,7 @@ def add_all(results: Iterable[Any]) -> Any:
 def sum_of_part(
     part: Part, task: Callable[..., T | None], arguments: Sequence[object], watch: Watch | None = None
 ) -> T | None:
-    """The task's results on the blocks of one part, added up as they are read; None where it has no blocks."""
+    """The sum of the task's results on the blocks of one part; None where it has none."""
     total = None
     for block in part():
         total = add_all((total, task(*block, *arguments)))
@@ -131,7 +131,7 @@ def count_blocks(parts: Iterable[Part]) -> int:
 
 
 class LocalBlocks:
-    """Blocks read in this process, part by part, over and over; nothing is kept between two sums."""
+    """Blocks read in this process, part by part; nothing is kept between two sums."""
 
     def __init__(
         self, parts: Sequence[Part], n_jobs: int = 1, watch: Watch | None = None, names: Sequence[str] | None = None
@@ -197,9 +197,8 @@ class HashedPairKFold(PairFolds):
         # A loose pair keeps the fold that its code has in a block; a larger unit has that of its first answer.
         key = np.full(int(unit_of_point.max(initial=-1)) + 1, np.iinfo(np.int64).max)
         end_units = unit_of_point[graph.row_point[pairs.ends]]
-        for column in end_units.T:
-            there = column >= 0
-            np.minimum.at(key, column[there], np.abs(pairs.codes[pairs.ends[there, 0]]))
+        there = end_units >= 0
+        np.minimum.at(key, end_units[there], np.abs(pairs.codes[pairs.ends[there]]))
         fold = fold_of_rows(rows, np.zeros_like(pairs.codes), self.n_splits)
         unit = unit_of_point[graph.row_point]
         asked = (graph.degree > 0)[graph.row_point]
@@ -239,7 +238,7 @@ def points_of(y: Codes) -> Codes:
 
 
 def refuse_shared(points: Sequence[Codes], what: str, instead: str) -> None:
-    """Refuse answers, by their points in each block, that share some where their graph would be needed."""
+    """Refuse answers that share points (of each block) where their graph would be needed."""
     ends = np.concatenate(points)
     n_points = len(np.unique(ends))
     if n_points < len(ends):
@@ -309,7 +308,7 @@ class PairStatistics:
 
     @property
     def counts(self) -> Counts:
-        """Weights of the similar and of the dissimilar pairs, and of all the sum of their squares."""
+        """Weights of the similar and the dissimilar pairs, and the sum of their squares."""
         weight = self.weight / 2
         return float(weight[S]), float(weight[D]), float(self.squares[S] + self.squares[D]) / 2
 

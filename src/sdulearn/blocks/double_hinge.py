@@ -142,7 +142,7 @@ class _Search:
         return self.problem.n_rows * float(np.average(near, weights=self.problem.sample.a))
 
     def approach(self) -> bool:
-        """Step 1 by Newton's method, until the rows in doubt are few; True where that alone solved the problem."""
+        """Step 1 by Newton's method, until rows in doubt are few; True where that solved it."""
         start = self.w
         wider = np.inf
         while self.n_left > 0:
@@ -166,7 +166,7 @@ class _Search:
         return True
 
     def solve_gathered(self) -> bool:
-        """Steps 2 and 3; False where that failed, and the next attempt must begin nearer or with more rows."""
+        """Steps 2 and 3; False where another attempt must begin nearer or with more rows."""
         # Wide enough for rows that carry the intercept and the penalty-free directions: about d are on a kink.
         share = min(_FACTOR * len(self.w) / self.problem.n_rows, 1.0)
         delta = max(self.caution * self.spread, float(np.quantile(self._distance(), share)))
@@ -212,7 +212,7 @@ class _Search:
         return Problem(A, a, self.problem.c - rest, self.problem.ridge, self.problem.rule.loss), constant
 
     def _certify(self, w: Array, J: float, residual: Array, gap: float) -> None:
-        """Keep w if its KKT residual is the smallest so far, given the residual and the gap of all rows."""
+        """Keep w if its KKT residual, of all rows, is the smallest so far."""
         optimality = self.problem.optimality(w, J, residual, gap)
         if optimality < self.best.optimality:
             self.best = Solution(w, self.problem.blocks.n_passes, objective=J, optimality=optimality)
@@ -258,7 +258,7 @@ def gap_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, e
 def kinked_rows(
     X: Rows, y: Codes, weight: Array | None, rule: RowRule, points: list[Array], delta: float, limit: int
 ) -> Sums:
-    """With one point: rows within delta of a kink. With more: those that changed sides at the last point only.
+    """Rows within delta of a kink at the only point, or that changed sides at the last one only.
 
     Beside them ``slopes`` and ``level`` of the linear functions that rows are on their sides, the
     ``gap`` of those that changed sides, and how many rows are ``known`` from before, as a check.

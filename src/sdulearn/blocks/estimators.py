@@ -1,4 +1,4 @@
-"""SDUClassifier and SDUClassifierCV fitted from blocks, and what estimators share whose rows are not in memory."""
+"""The SDU estimators fitted from blocks, and what estimators of rows elsewhere share."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def is_iterative(model: SDUClassifier | SDUClassifierCV) -> bool:
 
 
 class _BlockFit:
-    """What all settings of a model have in common: its parameters, and the blocks after the first pass."""
+    """What all settings share: the model's parameters, and the blocks after the first pass."""
 
     def __init__(self, model: SDUClassifier | SDUClassifierCV, blocks: Blocks, n_splits: int | None = None) -> None:
         self.model = model
@@ -127,7 +127,7 @@ class _BlockFit:
         self.prior, _ = resolve_prior(model.prior, self.statistics.counts, needed=True)
 
     def _without(self, fold: int | None) -> PairStatistics:
-        """Statistics of all rows but a fold: a sum, since a difference loses digits to heavy rows."""
+        """Statistics of all rows but a fold: a sum, for a difference loses digits."""
         if fold is None:
             return self.statistics
         return add_all(one for k, one in enumerate(self.folds) if k != fold)
@@ -160,7 +160,7 @@ class _BlockFit:
     def _solve(
         self, g: Mixture, alpha: float, tol: float, fold: int | None = None
     ) -> tuple[Solution, tuple[Array, float]]:
-        """The solution of one setting, without a fold where one is given, and its coefficients and intercept."""
+        """The solution of one setting, on all rows or without a fold, and its coefficients."""
         problem = self._problem(g, alpha, fold)
         solution = _SOLVERS[self.solver](problem, tol, self.model.max_iter)
         return solution, problem.coefficients(solution.w)
@@ -206,7 +206,7 @@ def _check_folds(folds: list[PairStatistics]) -> None:
 
 
 def _fold_scores(fit: _BlockFit, by_fold: Array) -> Array:
-    """1 - zero-one risk (n_folds, n_settings) of each fold, as its sources allow, under the models without it."""
+    """1 - zero-one risk (n_folds, n_settings) of each fold under the models without it."""
     sums = fit.blocks.sum(zero_one_sums, by_fold)
     scores = np.empty(by_fold.shape[:2])
     for k, fold in enumerate(fit.folds):
@@ -217,7 +217,7 @@ def _fold_scores(fit: _BlockFit, by_fold: Array) -> Array:
 
 
 def zero_one_sums(X: Rows, y: Codes, weight: Array | None, by_fold: Array) -> Sums:
-    """Zero-one loss for the labels +1 and -1, summed over the rows of each fold and source (3, 2, n_settings)."""
+    """Zero-one loss for +1 and -1, summed by fold and source: (3, 2, n_settings) each."""
     codes = codes_of(y)
     fold = fold_of_rows(X, codes, len(by_fold))
     weight = np.ones(len(codes)) if weight is None else weight
@@ -236,7 +236,7 @@ def _has_probability(estimator: RowsElsewhere) -> bool:
 
 
 class RowsElsewhere(LinearClassifier):
-    """A linear estimator for rows that are not in memory; for rows that are, it is the local one."""
+    """A linear estimator for rows elsewhere; for rows in memory it is the local one."""
 
     def _is_elsewhere(self, X: RowsLike) -> bool:
         raise NotImplementedError
@@ -252,7 +252,7 @@ class RowsElsewhere(LinearClassifier):
     def _open(
         self, X: RowsLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, reset: bool, keep: bool = False
     ) -> AbstractContextManager[Blocks]:
-        """Rows as blocks; ``reset`` takes their columns over, ``keep`` says that they are read again and again."""
+        """Rows as blocks; ``reset``: take their columns over; ``keep``: they are read often."""
         raise NotImplementedError
 
     def _fit_blocks(self, blocks: Blocks) -> Fit:
@@ -302,7 +302,7 @@ class RowsElsewhere(LinearClassifier):
         return pair_accuracy(decision, known, sample_weight=given, prior=self._known_prior).value
 
     def _without_names(self) -> Self:
-        """The fitted model for blocks, which have no names of columns; those of all rows are checked before."""
+        """The fitted model for blocks, whose columns have no names."""
         model = copy(self)
         model.__dict__.pop("feature_names_in_", None)
         return model
@@ -311,7 +311,7 @@ class RowsElsewhere(LinearClassifier):
 def decision_sums(
     X: Rows, y: Codes, weight: Array | None, coef: Array, intercept: float, with_unlabeled: bool = False
 ) -> Sums | None:
-    """Decision values, what is known and weights of the rows in pairs or with a label, or of all."""
+    """Decisions, what is known and weights of rows in pairs or with a label, or of all."""
     if not len(y):
         return None
     check_width(X.shape[1], len(coef))

@@ -1,4 +1,4 @@
-"""One problem over blocks: the first pass, what is sent to the rows, what is kept here; smooth losses solved.
+"""One problem over blocks: the first pass, what is sent and what is kept; smooth losses solved.
 
 Newton's method starts from the solution of a sample, and so does L-BFGS, for losses without curvature.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
-    """Of a block with columns: the points of its answers, who gave these, and how many rows have a label."""
+    """Of a block with columns: the points of its answers, annotators, and number of labels."""
     y = y if weight is None else y[weight > 0]
     if not len(y):
         return None
@@ -39,7 +39,7 @@ def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
 
 @dataclass(frozen=True)
 class RowRule:
-    """How rows count: their coordinates, their even weight by source, the loss, and the fold that is left out."""
+    """How rows count: coordinates, even weight by source, loss, and the fold left out."""
 
     origin: Array
     fit_intercept: bool
@@ -78,7 +78,7 @@ class CountedBlocks:
 
 @dataclass(frozen=True)
 class BlockProblem(MomentProblem):
-    """A problem whose rows are in blocks; its moments know c, the penalty and the scale of the columns."""
+    """A problem whose rows are in blocks; c and the scale of the columns are known."""
 
     blocks: CountedBlocks
     rule: RowRule
@@ -96,14 +96,14 @@ class BlockProblem(MomentProblem):
         return self.n_whole == len(self.sample.a)
 
     def start(self, solver: str, max_iter: int) -> Solution:
-        """The solution of the sample, with a penalty no weaker than its noise, of the order d / n, calls for."""
+        """The solution of the sample, with a penalty no weaker than its noise, of order d / n."""
         n_rows, n_columns = self.sample.A.shape
         noise = float(np.mean(self.second.diagonal())) * n_columns / n_rows
         easy = self.sample.with_penalty(max(float(self.ridge.max()), noise))
         return solve(easy, solver, _SAMPLE_TOL, max_iter)
 
     def corrected(self, solution: Solution, max_iter: int) -> Solution:
-        """A nearer solution by one pass: that of the sample with the slopes of all rows for its own."""
+        """A nearer solution by one pass: of the sample with the slopes of all rows."""
         assert solution.dual is not None
         all_slopes = self.blocks.sum(slope_sums, self.drawn, solution.w)["slopes"]
         own = self.sample.A[self.n_whole :].T @ solution.dual[self.n_whole :]
@@ -142,7 +142,7 @@ class BlockProblem(MomentProblem):
 
 
 def survey(X: Rows, y: Codes, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
-    """First pass over a block: statistics (of each fold), points of its answers, its share of a sample."""
+    """First pass over a block: statistics (of each fold), points of answers, share of a sample."""
     check_system_size(X.shape[1])
     if weight is not None and not check_weights(weight, len(y), "sample_weight").all():
         # A row of weight 0 is not there.
@@ -169,7 +169,7 @@ def survey(X: Rows, y: Codes, weight: Array | None, share: float, n_splits: int 
 
 
 def _whole(number: float, X: Rows) -> int:
-    """The number, rounded up or down by chance (the same for the same rows): a sample must not grow with the blocks."""
+    """The number, rounded by chance, so that a sample does not grow with the blocks."""
     seed = int(np.float64(X[:1].sum()).view(np.uint64))
     return int(number + np.random.default_rng(seed).random())
 
@@ -193,7 +193,7 @@ def _draw(X: Rows, codes: Codes, weight: Array | None, count: int) -> Block:
 def slope_sums(
     X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, curved: bool = False, careful: bool = False
 ) -> Sums:
-    """``sum a even(z)`` and ``sum a even'(z) x``; where ``curved`` also ``sum a even''(z) x x'``."""
+    """``sum a even(z)``, ``sum a even'(z) x`` and, ``curved``, ``sum a even''(z) x x'``."""
     found = Sums(value=0.0, slopes=np.zeros(len(w)), second=np.zeros((len(w), len(w)) if curved else ()))
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
@@ -215,7 +215,7 @@ def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, 
 
 
 def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
-    """Newton's method, each step one pass; where a step goes astray, continued from larger penalties as in memory."""
+    """Newton's method, one pass a step; continued from larger penalties where it goes astray."""
     w, _ = descend(problem, problem.start("newton", max_iter).w, tol, max_iter, patient=False)
     left = max_iter - problem.blocks.n_passes
     if left > 0 and problem.solution(w).optimality > tol / 10:

@@ -1,4 +1,4 @@
-"""Dask arrays and frames, chunk by chunk: as blocks, and with both ends of each pair brought into one chunk."""
+"""Dask arrays and frames as blocks, and with both ends of each pair in one chunk."""
 
 from __future__ import annotations
 
@@ -95,22 +95,16 @@ def side_by_side(chunks: list[Rows]) -> Rows:
 def align(X: DaskCollection, vector: VectorLike, name: str) -> DaskCollection:
     """A vector with one chunk per chunk of rows of ``X``, of the same lengths where known."""
     lengths = known_lengths(X)
-    plain = not is_dask_collection(vector)
-    if plain:
-        vector = np.asarray(vector)
-    own = (len(vector),) if plain else known_lengths(vector)
+    if not is_dask_collection(vector):
+        vector = da.from_array(np.asarray(vector), chunks=-1)
+    own = known_lengths(vector)
     if lengths is not None and own is not None:
         if sum(own) != sum(lengths):
             raise InputError(f"`X` has {sum(lengths)} rows, but `{name}` has {sum(own)}. Give one for each row.")
-        if plain:
-            return da.from_array(vector, chunks=(lengths, *((n,) for n in vector.shape[1:])))
         return vector if own == lengths else vector.rechunk({0: lengths})
-    if plain and X.npartitions == 1:
-        return da.from_array(vector, chunks=-1)
-    if plain or vector.npartitions != X.npartitions:
-        given = "as a plain array" if plain else f"in {vector.npartitions}"
+    if vector.npartitions != X.npartitions:
         raise InputError(
-            f"`X` comes in {X.npartitions} blocks of rows and `{name}` {given}, and their lengths are "
+            f"`X` comes in {X.npartitions} blocks of rows and `{name}` in {vector.npartitions}, and their lengths are "
             f"not known, so Dask cannot tell which rows belong together. Take `X` and `{name}` from one "
             "dask frame, or call compute_chunk_sizes() on the arrays (frame.to_dask_array(lengths=True) "
             "for a frame)."

@@ -81,7 +81,7 @@ class Layer:
 
 
 class DaskBlocks:
-    """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current when this is made."""
+    """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current now."""
 
     def __init__(self, parts: Sequence[Delayed], n_blocks: int | None = None, watch: Watch | None = None) -> None:
         self.parts = list(parts)
@@ -148,7 +148,7 @@ class DaskBlocks:
 
 
 def wait_for(client: Client, total: Future, counts: Sequence[Future], watch: Watch | None) -> None:
-    """Wait as long as a total can be expected; call ``watch`` with each number of rows as it comes."""
+    """Wait as long as a total can be expected; call ``watch`` with numbers of rows."""
     done = as_completed(counts, loop=client.loop, with_results=True)
     patience = Patience(client)
     # Not its iterator, which waits forever where a scheduler is lost while a number is fetched.

@@ -1,4 +1,4 @@
-"""Solvers of ``min_w J(w)`` (see ``problem.py``): they see rows and weights, never pairs, sources or priors."""
+"""Solvers of ``min_w J(w)`` (see ``problem.py``): they never see pairs, sources or priors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOLVERS: dict[str, tuple[str, Callable[..., Solution]]] = {
 
 
 def choose_solver(solver: str, loss: TrainingLoss, n_columns: int) -> str:
-    """The solver by name, or for "auto" the first whose needs the loss meets and whose system is small enough."""
+    """The solver by name; "auto": the first that the loss and the size of the system allow."""
     if solver == "auto":
         if n_columns > LARGEST_SYSTEM and not hasattr(loss, "flat"):
             return "lbfgs"

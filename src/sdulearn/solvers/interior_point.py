@@ -65,7 +65,7 @@ Direction = Callable[..., tuple[Array, Array]]
 
 
 def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Minimise to a relative KKT residual of a tenth of ``tol`` (Mehrotra's predictor and corrector), then exactly."""
+    """Minimise to a tenth of ``tol`` (Mehrotra's predictor and corrector), then exactly."""
     many = len(problem.a) > _MANY
     candidates = starts
     if not starts and many:
@@ -96,7 +96,7 @@ def _thinned(problem: Problem) -> Problem:
 
 
 def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> Solution | None:
-    """The solution by the rows near a kink at w: all others are linear on their sides; None where that fails."""
+    """The solution by rows near a kink at w, others linear on their sides; None if that fails."""
     z = problem.A @ w
     side = _sides(problem, z)
     distance = np.abs(np.abs(z) - problem.loss.flat)
@@ -173,7 +173,7 @@ def _newton_system(problem: Problem, x: Array, residual: Array) -> Direction:
     cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1], buffer=problem.buffer), problem.ridge)
 
     def direction(target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
-        """Towards ``lam s = (h - lam) u = target``, with the affine step's second-order error taken off."""
+        """Towards ``lam s = (h - lam) u = target``, less the affine step's second-order error."""
         error_u, error_s = np.zeros(2) if affine is None else affine[:2] * affine[2:]
         u_fixed = (target - error_u) / free - u
         lam_fixed = (target - error_s - lam * (s + u_fixed)) / pivot
@@ -210,7 +210,7 @@ def _complementarity(x: Array) -> float:
 
 
 def _step_length(x: Array, dx: Array, fraction: float) -> float:
-    """The largest step, up to 1, that keeps every entry positive (going ``fraction`` of the way to the wall)."""
+    """The largest step, up to 1, that goes at most ``fraction`` of the way to a wall."""
     shrink = -float(np.min(dx / x))
     return 1.0 if shrink <= fraction else fraction / shrink
 
@@ -262,7 +262,7 @@ def cross_over(problem: Problem, solution: Solution) -> Solution:
 
 
 def _guesses(doubt: Array, d: int) -> list[Mask]:
-    """Rows that may be on a kink; where they are more than a vertex needs, the surest of them first."""
+    """Rows that may be on a kink; the surest first where a vertex needs fewer."""
     kinked = doubt < 1
     count = int(np.count_nonzero(kinked))
     if not 0 < count <= _MOST * d:
@@ -314,7 +314,7 @@ def _solve(problem: Problem, kinked: Mask, side: Array, n_iter: int) -> Solution
 
 
 def _scaled_rows(problem: Problem, kinked: Mask, inverse: Array) -> tuple[Array, Array]:
-    """Rows on a kink and what they were multiplied by: to one length, and by the root of their weight."""
+    """Rows on a kink, of one length times the root of their weight, and the factors."""
     # So raw features are harmless, and equal rows share their slope in proportion to their weights.
     B = problem.A[kinked]
     B = B.toarray() if sparse.issparse(B) else B
@@ -324,7 +324,7 @@ def _scaled_rows(problem: Problem, kinked: Mask, inverse: Array) -> tuple[Array,
 
 
 def _smallest_solution(K: Array, right: Array, k: int) -> Array:
-    """Equal rows on a kink make the system singular; of its solutions the smallest shares their slope fairly."""
+    """Where equal rows make it singular, the smallest solution shares their slope fairly."""
     L, failed = lapack.dpotrf(K[:k, :k], lower=1)
     if not failed and L.diagonal().min() > _INDEPENDENT:
         return np.asarray(np.linalg.solve(K, right), dtype=np.float64)

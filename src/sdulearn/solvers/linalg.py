@@ -1,4 +1,4 @@
-"""The d x d systems of all second-order solvers, rows a piece at a time, and how much memory a step may take."""
+"""The d x d systems of second-order solvers, rows in pieces, and limits of memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JITTER = 1e-14
 
 
 def weighted_gram(A: Rows, weight: Array | None, *, buffer: Array | None = None) -> Array:
-    """``A' diag(weight) A`` for weights of zero or more (None: ones); ``buffer`` saves an array like A."""
+    """``A' diag(weight) A`` for weights >= 0 (None: ones); ``buffer`` saves an array like A."""
     # Of one array twice numpy does half the work.
     half = A
     if weight is not None:

@@ -65,7 +65,7 @@ class Objective:
         return float(self.ridge @ w**2 / 2 + even - self.c @ w)
 
     def gradient(self, w: Array, slopes: Array) -> Array:
-        """Gradient of J from ``slopes = sum_i theta_i x_i``: zero at the solution, for the right theta."""
+        """Gradient of J from ``slopes = sum_i theta_i x_i``: zero for the right w and theta."""
         return self.ridge * w - self.c + slopes
 
     def with_penalty(self, alpha: float) -> Self:
@@ -157,7 +157,7 @@ _FLOOR = 1e-8
 
 
 def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
-    """Second derivatives of ``even`` at z; ``careful``: those of the parabola that touches it, ``even'(z) / z``."""
+    """Second derivatives of ``even`` at z, or (careful) those of a parabola that touches it."""
     # Where every row is far out, the former vanish and a Newton step goes anywhere; the latter descend.
     curvature = loss.even_hess(z)
     far = np.abs(z) > 1e-3
@@ -189,7 +189,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Design:
-    """Rows as the solvers see them, dense ones centred, with a last column of ones; and the way back.
+    """Rows as solvers see them, dense ones centred, with a last column of ones; the way back.
 
     Where columns outnumber rows, rows become coordinates in their own span: the solution lies in it.
     """
@@ -226,14 +226,14 @@ class Design:
         return replace(self, A=self.A[rows])
 
     def problem(self, a: Array, m: Array, loss: TrainingLoss, alpha: float) -> Problem:
-        """The problem with even weights ``a``, linear weights ``m`` and penalty ``alpha / 2 |w|^2``."""
+        """The problem with even weights a, linear weights m and penalty ``alpha / 2 |w|^2``."""
         ridge = ridge_of(alpha, self.A.shape[1], self.fit_intercept)
         active = a > 0
         A = self.A if active.all() else self.A[active]
         return Problem(A, a[active], self.A.T @ m, ridge, loss)
 
     def certified(self, a: Array, m: Array, loss: TrainingLoss, alpha: float, solution: Solution) -> Solution:
-        """The solution of :meth:`problem`, measured in the user's columns, of which a span may have lost a part."""
+        """The solution of :meth:`problem`, measured in the user's columns, not in a span."""
         if self.span is None:
             return solution
         rows = with_ones(self.span.rows) if self.fit_intercept else self.span.rows
@@ -285,7 +285,7 @@ def _is_faithful(rows: Rows, values: Array, vectors: Array, keep: Mask) -> bool:
 
 
 def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
-    """The same by a QR decomposition of the rows as columns; ``columns`` are in falling order of length."""
+    """The same by a QR decomposition of the transpose; ``columns`` fall in length."""
     # Sorted and pivoted so, it is exact to the rounding of each column by itself (Cox and Higham, 1998).
     dense = rows[:, columns]
     dense = dense.toarray() if sparse.issparse(dense) else dense

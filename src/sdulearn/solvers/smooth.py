@@ -1,4 +1,4 @@
-"""Smooth losses, by Newton's method or L-BFGS, for rows in memory or in blocks; L-BFGS over many problems at once.
+"""Smooth losses by Newton's method or L-BFGS, of one objective or of many at once.
 
 A step of length t along a direction of slope ``slope < 0`` is taken where it decreases J enough (Armijo), up to
 rounding:
@@ -43,7 +43,7 @@ def is_enough(value: Numbers, length: Numbers, J: Numbers, slope: Numbers, round
 def backtrack_many(
     value_and_gradient: Batch, W: Array, live: Indices, D: Array, f: Array, g: Array
 ) -> tuple[Array, Array, Array]:
-    """Steps along ``-D`` for the problems ``live``, with values and gradients there; 0 where none decreases."""
+    """Steps along ``-D`` for the problems ``live`` (0: none decreases), values, gradients."""
     slope = -np.einsum("ij,ij->j", g, D)
     # These values are means over rows, of order one.
     rounding = 1e-14
@@ -72,7 +72,7 @@ _LEAST_CURVATURE = 1e-8
 
 
 def gradient_norm(gradient: Array, scale: Array) -> Array:
-    """Norm of a gradient in the norm of a rough inverse Hessian: roughly how far J can still fall, rooted."""
+    """Norm of a gradient under a rough inverse Hessian: the root of how far J can still fall."""
     return np.sqrt(np.sum(gradient**2 * scale, axis=0))
 
 
@@ -84,7 +84,7 @@ def lbfgs_many(
     max_iter: int,
     memory: int = 10,
 ) -> tuple[Array, Array]:
-    """Solutions and values of independent problems, the columns of ``W``, by L-BFGS (Liu and Nocedal, 1989).
+    """Solutions and values of problems, the columns of W, by L-BFGS (Liu and Nocedal, 1989).
 
     ``scale`` is the diagonal of the first inverse Hessian.
     """
@@ -153,7 +153,7 @@ def newton(
 
 
 def _newton_direction(H: Array, g: Array, scale: Array) -> Array:
-    """``H^-1 g`` where H is positive definite; else with the absolute values of its eigenvalues, which descends."""
+    """``H^-1 g``, or with the absolute eigenvalues where H is not positive definite."""
     root = np.sqrt(scale)
     H = root[:, None] * H * root
     try:
@@ -177,7 +177,7 @@ _PATIENCE = 25
 
 
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Newton steps with a line search, continued from larger penalties, each solution the next one's start."""
+    """Newton steps with a line search, from the solution of ever smaller penalties."""
     # From afar a step is worthless: the solution may be huge, and the curvature nil at every row. Where
     # it is so huge that the loss is all kink, as near the prior 1/2, that of double hinge is a start.
     w = starts[0].w if starts else np.zeros(len(problem.c))
@@ -214,7 +214,7 @@ def follow_penalties(
 
 
 def _n_penalties(problem: Objective, w: Array, ratio: float) -> int:
-    """How many times the penalty is to fall, from that at which ``w`` would be nearest to optimal."""
+    """How many times the penalty is to fall, from that for which w is nearest to optimal."""
     penalised = problem.ridge > 0
     top = float(np.mean(problem.column_scale[penalised] ** 2)) / float(problem.ridge.max())
     if np.any(w[penalised]):
@@ -261,7 +261,7 @@ def descend(problem: Objective, w: Array, tol: float, max_iter: int, patient: bo
 
 
 def _step(problem: Objective, here: Place, careful: bool, patient: bool) -> Place | None:
-    """Where a whole step leads, or the best of shorter ones where it ascends; None where that does not descend."""
+    """Where a whole step leads, or the best of shorter ones; None where none descends."""
     step = -Cholesky(here.hessian(careful), problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
     rounding = 1e-15 * (abs(here.objective) + float(np.abs(problem.c) @ np.abs(here.w)))
@@ -278,7 +278,7 @@ def _step(problem: Objective, here: Place, careful: bool, patient: bool) -> Plac
 
 
 def solve_lbfgs(problem: Objective, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """L-BFGS, each variable scaled by the curvature of its column; ``n_iter`` counts evaluations."""
+    """L-BFGS, variables scaled by their curvature; ``n_iter`` counts evaluations."""
     n_calls = 0
 
     def value_and_gradient(W: Array, _: Indices) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ _TRIALS = 4
 
 
 def group_moments(A: Rows, group: Indices, weight: Array | None, n_groups: int) -> Array:
-    """``sum weight x x'`` over the rows x, whose last entry is 1, of each group: (n_groups, d, d)."""
+    """``sum weight x x'`` over the rows x, with last entry 1, of each group: (n_groups, d, d)."""
     # Only the smaller groups are gathered; the largest is the rest.
     sizes = np.bincount(group, minlength=n_groups)
     largest = int(np.argmax(sizes))
@@ -40,7 +40,7 @@ def group_moments(A: Rows, group: Indices, weight: Array | None, n_groups: int) 
 
 
 def is_remainder(left: Array, taken: Array) -> bool:
-    """Whether moments are what is left of far larger ones, by weight or an outlier: rounding, somewhere."""
+    """Whether moments are what is left of far larger ones: rounding, somewhere."""
     of_left = np.einsum("...ii->...i", left)
     of_taken = np.einsum("...ii->...i", taken)
     return bool((of_left < _LEAST_SHARE * of_taken).any())
@@ -57,7 +57,7 @@ def shifted_moments(moments: Array, by: Array) -> Array:
 
 
 def _group_gram(A: Rows, group: Indices, weight: Array | None, k: int) -> Array:
-    """The rows are gathered in the memory order of the whole: a table read column by column stays fast."""
+    """Moments of one group, its rows gathered in the memory order of the whole."""
     rows = np.flatnonzero(group == k)
     some = A[rows] if sparse.issparse(A) or A.flags.c_contiguous else A.T.take(rows, axis=1).T
     return weighted_gram(some, None if weight is None else weight[rows])
@@ -79,7 +79,7 @@ def _solve_shifted(H: Array, c: Array, alphas: Sequence[float]) -> Array:
 
 @dataclass(frozen=True)
 class MomentProblem(Objective):
-    """An objective known by ``second = sum a x x'`` and c: all of it for squared loss; of others the rows say more."""
+    """An objective by ``second = sum a x x'`` and c; beyond squared loss the rows say more."""
 
     second: Array
     c: Array
@@ -94,7 +94,7 @@ class MomentProblem(Objective):
         return len(self.c) > len(self.origin)
 
     def ridge_path(self, alphas: Sequence[float]) -> Array:
-        """Minimisers of squared loss for all penalties, one in a row, the free intercept eliminated first."""
+        """Minimisers of squared loss, one row per penalty, the free intercept eliminated first."""
         H = self.loss.curvature * self.second
         c = self.c
         if not self.fit_intercept:
@@ -106,7 +106,7 @@ class MomentProblem(Objective):
         return np.column_stack([W, (c[-1] - W @ column) / corner])
 
     def certified(self, w: Array) -> Solution:
-        """A solution of squared loss with its objective and residual, and what the rounding of sums may hide."""
+        """A solution of squared loss, measured with what the rounding of sums may hide."""
         level = self.total * float(self.loss.even(np.zeros(1))[0])
         slopes = self.loss.curvature * (self.second @ w)
         J = self.objective(w, level + float(slopes @ w) / 2)
