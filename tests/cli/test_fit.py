@@ -1,4 +1,4 @@
-"""``sdulearn fit``: what it learns, says and refuses. Engines are in test_fit_engines, whole walks in test_walks."""
+"""``sdulearn fit``: what it learns, says and refuses. Engines are in test_fit_engines."""
 
 import json
 import re
@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 
 from sdulearn import PairLogisticRegressionCV, PairModelCV, SDUClassifierCV, load_model
 from sdulearn.cli.predict import write_answered
@@ -205,3 +206,42 @@ def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, fi
     assert "must end in .csv, .tsv, .parquet" in refused(*options(), "--answered", tmp_path / "a.xls")
     assert "There is no folder" in refused(*options(), "--answered", tmp_path / "no" / "a.csv")
     assert "would overwrite it" in refused(*options(), "--answered", files / "pairs.csv")
+
+
+def test_three_kinds_of_wine_are_found_shown_and_predicted(call, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def told(*arguments):
+        assert call(*arguments) == 0
+        return capsys.readouterr().out
+
+    data = load_wine(as_frame=True)
+    order = np.random.default_rng(0).permutation(178)
+    kinds = data.target.to_numpy()[order]
+    data.data.iloc[order].assign(id=[f"w{k}" for k in range(178)]).to_csv("wine.csv", index=False)
+    ends = np.random.default_rng(0).integers(0, 178, (200, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    rows = [f"w{a},w{b},{int(kinds[a] == kinds[b])}" for a, b in ends]
+    (tmp_path / "pairs.csv").write_text("\n".join(["id_a,id_b,label", *rows]))
+    out = told("fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", "auto")
+    number = "3 classes, a number chosen by the answers, which allow no other number"
+    assert f"{number}; mean probability over the unlabeled rows: 1 " in out
+    assert 'of "different" answers; the accuracy of more than two classes is unknown without --labels.' in out
+    assert "Estimated accuracy" not in out
+    page = (tmp_path / "model.html").read_text()
+    assert f"{number};" in page
+    assert len(re.findall(r'<td style="background[^>]*>\d+ / \d+</td>', page)) == 6
+    out = told("inspect", "model.sdu", "--top", "2")
+    for text in (number, "Classes: 1 (1), 2 (2), 3 (3)", "Strongest features, per standard deviation, for 3:"):
+        assert text in out
+    assert "wrote out.csv: 178 rows" in told("predict", "model.sdu", "wine.csv", "-o", "out.csv")
+    found = pd.read_csv("out.csv")
+    columns = ["probability_1", "probability_2", "probability_3"]
+    assert found.columns.tolist() == ["id", "label", *columns]
+    np.testing.assert_allclose(found[columns].sum(axis=1), 1)
+    assert (found[columns].to_numpy().argmax(axis=1) + 1 == found["label"]).all()
+    # The largest kind is 1.
+    names = dict(enumerate(pd.Series(kinds).value_counts().index, 1))
+    assert np.mean(found["label"].map(names) == kinds) > 0.9
+    told("predict", "model.sdu", "wine.csv", "-o", "out.parquet")
+    np.testing.assert_array_equal(pd.read_parquet("out.parquet")[columns], found[columns])

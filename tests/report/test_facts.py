@@ -271,25 +271,6 @@ def test_annotators_are_named_where_there_is_something_to_say(table_model):
     assert "w5" not in told(*many)
 
 
-def test_what_was_read(table_model, waveform):
-    found = by_code(facts(table_model))
-    assert sentence(found["table_read"]) == (
-        "t.csv: 1,000 rows, 20 columns, 21 features, ids from 'id'; 900 rows used as unlabeled."
-    )
-    assert sentence(found["columns_read"]) == (
-        "Columns read as numbers: x0, x1, x2, x3, x4, x5, x6, x7, ... (18 in all); true or false: member; categories, "
-        "with their number: city (2); decimal commas in: price; read as missing: price '?', 'n/a'."
-    )
-    assert "about 110 points; 58 of the 60 are independent, the rest follow from them; 3 unsure." in sentence(
-        found["answers_used"]
-    )
-    assert "about 120 points, each in one answer; 3 unsure." in said(table_model, "answers_used", n_points=120)
-    assert "all are independent" in said(table_model, "answers_used", n_independent=60)
-    sparse = by_code(facts(replace(table_model, columns=Columns.sparse(1, np.ones(21)))))
-    assert sentence(sparse["table_read"]).startswith("t.csv: 1,000 rows, 21 features, rows numbered from 0")
-    assert "columns_read" not in sparse
-
-
 def test_files_of_answers(tmp_path):
     bad = "".join(f"a{k},b{k},perhaps\n" for k in range(6))
     (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nc,d,0\n" + bad)
@@ -362,6 +343,9 @@ SAMPLES = [
     ("hubs", {"n_hubs": 1, "n_answers": 32, "n_answers_of_each": [24]}, r"^1 point is in many of the 32 .*\(24\)"),
     ("linear_alone", {"reason": "answers", "limit": 50}, "fewer than 50 answers"),
     ("doubtful", {"least": 0.01, "answers": []}, "each is right with 99% or more"),
+    ("columns_read", {"number": list("abcdefghijk"), "category": {"city": 2}, "decimal_commas": ["a"], "gaps": {},
+                      "marks": {"a": ["?"]}},
+     r"numbers: a, b, .* h, \.\.\. \(11 in all\); categories, .*: city \(2\); decimal .*; read as missing: a '\?'\.$"),
     ("pairs_drawn", {"n_used": 60, "n_pairs": 400}, r"60 of the 400 pairs.*\(`method='sddu'`\)"),
     ("labels_used", {"classes": ["a", "b"], "n_labels": 4, "n_right": 3}, "^a is -1, b is .1; the model predicts 3"),
     ("settings", {"method": "joint", "start": "kernel", "settings": {"n_rounds": 0.0}, "estimator": "E", "loss": ""},

@@ -157,6 +157,8 @@ def test_an_svmlight_file_and_three_classes(tmp_path):
     _, _, probability, n_answers = predicted(model, tmp_path / "t.svm", answers=answers)
     np.testing.assert_allclose(probability[n_answers > 0], model.answered["probabilities"], atol=1e-4)
     assert n_answers.sum() == 60
+    assert "80 rows, 3 features, rows numbered from 0; 80 rows used as unlabeled." in model.summary()
+    assert "about 60 points, each in one answer; 0 unsure." in model.summary()
 
 
 def test_answers_that_cannot_be_used(model, table, answers):

@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, make_circles
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, PairModelCV, fit_table, load_model, stack_pairs
+from sdulearn.cli.inspect import describe_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, UnseenCategoryWarning
 from sdulearn.pairs import read_pairs
@@ -198,6 +199,7 @@ def test_trees_where_held_out_answers_are_for_them(rings, tmp_path):
     assert model.report.settings == {"n_rounds": model.estimator.n_rounds_}
     assert len(model.report.doubtful) == 10
     assert len(model.report.importances) == len(model.report.dependences) == 2
+    assert "Strongest features, share of the decision:" in describe_model(model, 1)
     model.save(tmp_path / "m.sdu")
     back = load_model(tmp_path / "m.sdu")
     assert back.report == model.report

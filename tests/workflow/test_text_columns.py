@@ -87,6 +87,8 @@ def test_a_saved_model_decides_to_the_last_bit(told, tmp_path):
     new = pd.DataFrame({"notes": [*sentences(300, 5)[0], "", None], "length": range(302)})
     np.testing.assert_array_equal(other.decision_function(new), model.decision_function(new))
     assert other.columns.feature_names == model.columns.feature_names
+    with pytest.warns(UnseenCategoryWarning, match="1 texts in column 'notes' have no word in common"):
+        other.predict(pd.DataFrame({"notes": ["qqq"], "length": [1]}))
 
 
 def test_long_texts_are_recognised(told):
@@ -137,22 +139,6 @@ def test_forged_files(told, tmp_path):
     forged(lambda layout, arrays: arrays["weights:notes"].fill(np.nan))
     forged(lambda layout, arrays: layout["columns"][0].update(kind="image"))
     forged(lambda layout, arrays: layout["columns"][1].update(kind="text"))
-
-
-def test_commands(told, tmp_path, capsys):
-    folder, table, _, _, _ = told
-    model = tmp_path / "m.sdu"
-    options = ["--text", "notes", "--method", "sd", "-o", str(model)]
-    assert main(["fit", "--features", str(folder / "t.csv"), "--pairs", str(folder / "a.csv"), *options]) == 0
-    table.head(20).assign(notes=["qqq", *table.notes[1:20]]).to_csv(tmp_path / "new.csv", index=False)
-    capsys.readouterr()
-    assert main(["predict", str(model), str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 0
-    assert "1 texts in column 'notes' have no word in common with those of training" in capsys.readouterr().out
-    assert len(pd.read_csv(tmp_path / "out.csv")) == 20
-    assert main(["inspect", str(model), "--json"]) == 0
-    assert len(capsys.readouterr().out) < 100_000
-    with pytest.warns(UnseenCategoryWarning, match="no word in common"):
-        load_model(model).predict(pd.DataFrame({"notes": ["qqq"], "length": [1]}))
 
 
 def test_fit_reads_the_table_as_it_was_asked_about(told, tmp_path):

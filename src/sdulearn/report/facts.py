@@ -90,9 +90,13 @@ def facts(model: TableModel) -> list[Finding]:
 def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
     """What a report tells by itself: the opening, warnings and notes, numbers; ``names`` are those of the classes."""
     headline, *numbers = _headline(report) if report.agreement is None else _of_many_classes(report.agreement)
+    n_answers = report.n_questions or report.n_similar + report.n_dissimilar
+    learned: dict[str, object] = {"kind": report.model_choice.name, "n_classes": len(names), "n_answers": n_answers}
+    learned["classes"] = list(names) if report.n_labels else []
+    what = _result("learned", report, ["answers", "table", "n_rows", "n_labels"], **learned)
     severities = ("error", "warning", "info", "result")
     findings = sorted(report.findings, key=lambda one: severities.index(one.severity))
-    found = [_learned(report, names), headline, _next(report, headline), *findings, *numbers]
+    found = [what, headline, _next(report, headline), *findings, *numbers]
     found += _prior(report.prior, names[-1])
     if report.class_shares or report.n_classes_interval is not None:
         shares = dict(zip(names, report.class_shares, strict=False))
@@ -233,19 +237,6 @@ def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
     counts = [n for n in (prior.n_similar, prior.n_dissimilar) if n is not None]
     names = ["value", "low", "high", "identified", "confidence"]
     return [_result("prior", prior, names, name=name, n_answers=sum(counts) if counts else None)]
-
-
-def _learned(report: FitReport, names: Sequence[str]) -> Finding:
-    """What was learned from what."""
-    return _result(
-        "learned",
-        report,
-        ["answers", "table", "n_rows", "n_labels"],
-        kind=report.model_choice.name,
-        n_classes=len(names),
-        n_answers=report.n_questions or report.n_similar + report.n_dissimilar,
-        classes=list(names) if report.n_labels else [],
-    )
 
 
 def _next(report: FitReport, headline: Finding) -> Finding:

@@ -279,6 +279,7 @@ def _fit(
     if options.is_joint:
         model = replace(model, asked=_asked(estimator, data))
     checks = _checks(options, data, estimator.prior_, accuracy, n_right)
+    shares = model.decide(data.X[data.unlabeled] if len(data.unlabeled) else data.X)[1]
     report = FitReport(
         table=Path(str(table)).name if is_location(table) else "the table",
         **_given(data, options, chosen),
@@ -287,7 +288,7 @@ def _fit(
         n_labels_right=n_right,
         findings=(*_noted(caught, estimator, data), *checks, *doubts, *reasons),
         agreement=agreement,
-        class_shares=_class_shares(model, data),
+        class_shares=() if shares is None else tuple(shares.mean(axis=0).tolist()),
         classes=model.classes,
         n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
         model_choice=kind,
@@ -401,12 +402,6 @@ def _person(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
     return AnnotatorReport(name, value, low, high, known, int(n.sum()))
 
 
-def _class_shares(model: TableModel, data: TrainingData) -> tuple[float, ...]:
-    """Mean probability of each class over the unlabeled rows."""
-    found = model.decide(data.X[data.unlabeled] if len(data.unlabeled) else data.X)[1]
-    return () if found is None else tuple(found.mean(axis=0).tolist())
-
-
 def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
     """What the fits warned of, each thing once."""
     prior = estimator.prior_
@@ -453,8 +448,12 @@ def _checks(
     pairs = data.stacked[1]
     found = _without_odd_cycles(data.findings) if prior is None else [*data.findings]
     if prior is not None and options.method not in ("su", "du"):
-        # These two learn from one kind of answer, in whatever number.
-        found += _check_counts(data, pairs, options.prior)
+        # These two learn from one kind of answer, in whatever number. Of loose pairs some may not have been drawn.
+        if data.random is None and not pairs.shares_points:
+            found += check_ratio(data.n_similar, data.n_dissimilar, options.prior)
+        else:
+            graph = AnswerGraph.from_y(pairs)
+            found += check_component_ratio(graph, options.prior, random_of(graph, data.random_points))
     # Without the numbers that points have in ``y``: they are not the table's ids.
     for one in check_shared_points(pairs) if prior is not None else ():
         details = {name: value for name, value in one.details.items() if name != "points"}
@@ -480,14 +479,6 @@ def _check_labels(
     if prior is not None and given not in (None, prior.value):
         found.append(Finding("prior_of_other_class", "warning", {"prior": given}))
     return found
-
-
-def _check_counts(data: TrainingData, pairs: Pairs, prior: float | None) -> list[Finding]:
-    """Similar and dissimilar answers: of loose pairs by their counts, as some may not be drawn."""
-    if data.random is None and not pairs.shares_points:
-        return check_ratio(data.n_similar, data.n_dissimilar, prior)
-    graph = AnswerGraph.from_y(pairs)
-    return check_component_ratio(graph, prior, random_of(graph, data.random_points))
 
 
 def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
