@@ -1,4 +1,4 @@
-"""Boosted trees under the likelihood of same/different answers, and the choice between them and linear models."""
+"""Boosted trees by the likelihood of answers, and the choice between models."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

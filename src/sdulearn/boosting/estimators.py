@@ -181,14 +181,14 @@ class ScoreClassifier(OrderedClassifier):
         return kernel if self._tells(rows, kernel) else start
 
     def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
-        """Whether held-out answers are likelier by a start than by one probability for all points."""
+        """Whether held-out answers are likelier by a start than by one probability for all."""
         loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
         scores = held_out_scores(start.by_fold, rows.fold)
         constant = max(loss.terms(np.full_like(scores, z))[0].sum() for z in _CONSTANTS)
         return bool(loss.terms(scores)[0].sum() - constant > _TELLS * loss.n_known)
 
     def _threads(self, n_rows: int) -> int:
-        """Threads of LightGBM; few rows are slower on several, much slower where the cores are busy."""
+        """Threads of LightGBM; few rows are slower on several, above all on busy cores."""
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
     def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Booster], Array, Array]:
@@ -244,7 +244,7 @@ class ScoreClassifier(OrderedClassifier):
         }
 
     def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Booster], curve: Array) -> Self:
-        """Keep what was found, the boosters up to the best round of the curve: none where no tree helps."""
+        """Keep what was found, boosters up to the best round: none where no tree helps."""
         self.n_classes_ = self.n_classes
         self.classes_ = class_numbers(self.n_classes)
         self.order_ = np.arange(self.n_classes)
@@ -298,7 +298,7 @@ class ScoreClassifier(OrderedClassifier):
 
 
 def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
-    """The score of each point by the model without its fold; that of a hub, which is in none, by the mean."""
+    """The score of each point by the model without its fold; of a hub, in none, the mean."""
     stacked = np.asarray(scores)
     chosen = stacked[np.maximum(fold, 0), np.arange(len(fold))]
     chosen[fold < 0] = stacked[:, fold < 0].mean(axis=0)
@@ -320,7 +320,7 @@ def mean_contributions(start: LinearScore | ModelScore, boosters: list[Booster],
 
 
 def with_parameters_of(parent: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a constructor, in the place of ``**parameters``, those of its parent: scikit-learn reads signatures."""
+    """Give a constructor its parent's parameters: scikit-learn reads signatures."""
 
     def signed(init: Callable[..., None]) -> Callable[..., None]:
         *own, _ = inspect.signature(init).parameters.values()

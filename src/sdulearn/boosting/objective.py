@@ -53,7 +53,7 @@ class PointLoss:
             self.likelihood = answer_model.factor_graph(graph, n_classes)
 
     def terms(self, scores: Array) -> tuple[Array, Array]:
-        """Log likelihood of each component, by weight, or of all in one where it is composite; and equation (1)."""
+        """Log likelihood by weight of components, or of all where composite; and equation (1)."""
         if isinstance(self.likelihood, TwoClassLikelihood):
             losses, slopes = self.likelihood.terms(scores[:, None])
             return -self.weight * losses[:, 0], slopes[:, 0]
@@ -80,7 +80,7 @@ class PointLoss:
 
 
 def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, Array]:
-    """Gradient at the unlabeled points, and a curvature that is exact for a shift of all of them in one class."""
+    """Gradient at unlabeled points, and a curvature that is exact for a shift of one class."""
     if p.ndim == 1:
         rise = share * p * (1 - p)
         _, first, second = divergence.derivatives(np.array([share @ (1 - p), share @ p]))
@@ -91,7 +91,7 @@ def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, A
 
 
 def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:
-    """The pull of a prior, P(y = +1) or the shares of K classes; None where it, or an unlabeled point, is missing."""
+    """The pull of P(y = +1) or of class shares; None without it or unlabeled points."""
     points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
     weight = graph.point_weights[points]
     pull = PriorPull.of(prior, strength, len(points))
@@ -99,7 +99,7 @@ def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: flo
 
 
 class PairObjective:
-    """The custom objective that :func:`pair_objective` makes; call it with raw scores of the rows."""
+    """The custom objective that :func:`pair_objective` makes, of raw scores of the rows."""
 
     def __init__(self, graph: AnswerGraph, there: Mask, loss: PointLoss, pull: Pull | None) -> None:
         self.loss = loss

@@ -43,7 +43,7 @@ class TrainingRows:
     def __init__(
         self, X: Rows, pairs: Pairs, weight: Array | None, parameters: Estimator, n_values: Indices, seed: int
     ) -> None:
-        """Checked rows; of very many unlabeled ones a random sample, and labels instead of answers that imply them."""
+        """Checked rows; a sample of many unlabeled ones, labels for answers that imply them."""
         rows = np.arange(len(pairs))
         free = pairs.unlabeled
         if pairs.labels is not None:
@@ -79,12 +79,12 @@ class TrainingRows:
             self.trains.append(train)
 
     def leads_from_zero(self, n_classes: int) -> bool:
-        """Whether trees of more than two classes need no linear start: labels of all classes, as many as answers."""
+        """Whether trees need no linear start: labels of all classes, as many as answers."""
         labels = self.graph.labels[self.graph.labels > 0]
         return len(np.unique(labels)) == n_classes and len(labels) >= self.graph.n_answers
 
     def start_rows(self, seed: int) -> Indices:
-        """The rows that the start is fitted to: all, or those of a random part of very many answers."""
+        """Rows that the start is fitted to: all, or those of a random part of very many answers."""
         if self.graph.n_answers <= _MOST_START_ANSWERS:
             return np.arange(len(self.y))
         pairs = read_pairs(self.y)
@@ -93,7 +93,7 @@ class TrainingRows:
 
 
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
-    """Rows to keep and what is known of them, with the labels that answers imply where none is wrong."""
+    """Rows to keep and what is known of them, with implied labels where no answer is wrong."""
     graph = AnswerGraph.from_y(pairs)
     everything = np.arange(len(pairs)), pairs
     if is_crowd(graph, n_classes) or (graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain):
@@ -135,7 +135,7 @@ def _examples(labels: Codes) -> dict[int, Indices]:
 
 
 def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indices, Pairs]:
-    """Rows to keep, and what is known of them with labels in place of the answers that imply them."""
+    """Rows to keep and what is known of them: labels in place of answers that imply them."""
     known = labels[graph.row_point] != 0
     codes = pairs.codes.copy()
     codes[pairs.ends[known[pairs.ends].all(axis=1)]] = 0

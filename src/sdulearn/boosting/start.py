@@ -226,7 +226,7 @@ class ModelScore:
         return in_order(bounded(self.model.decision_function(X)), self.order)
 
     def contributions(self, X: Rows) -> Array:
-        """What setting each column to its mean takes from the scores, (n_rows, n_features, n_scores)."""
+        """What setting a column to its mean takes from scores, (n_rows, n_features, n_scores)."""
         dense = X.toarray() if sparse.issparse(X) else X
         return column_changes(lambda A: self.decide(A).reshape(len(A), -1), dense, dense.mean(axis=0))
 

@@ -1,4 +1,4 @@
-"""Learn from the pair, not from its two ends: logistic regression by the joint likelihood of an answer."""
+"""Logistic regression by the joint likelihood of both ends of an answer."""
 
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 

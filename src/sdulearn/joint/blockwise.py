@@ -48,7 +48,7 @@ _TWO_SIDED = {"ends_second", "free_second", "joint", "curvature", "mean_curvatur
 
 
 def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
-    """Solve a model from blocks, both ends of every pair in one, to the answer of its ``fit``: 20 to 60 passes."""
+    """Solve a model over blocks, both ends of a pair in one, as its ``fit`` does."""
     if model.n_classes != 2:
         raise InputError(
             f"Over blocks there are two classes; got `n_classes={model.n_classes!r}`. Fit in memory with "
@@ -124,7 +124,7 @@ def _check_whole_pairs(codes: Codes) -> None:
 
 
 class Totals(NamedTuple):
-    """What a task needs of all rows: mean, weight of all pairs and of all unlabeled rows, and the rate of errors."""
+    """What a task needs of all rows: mean, weights of pairs and unlabeled rows, error rate."""
 
     mean: Array
     n_answers: float
@@ -214,7 +214,7 @@ def _curvatures(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, w
 
 
 def _moments(A: Rows, pairs: LoosePairs, omega: Array, share: Array, W: Array) -> dict[str, Array]:
-    """Second moments of the ends and of the unlabeled rows, each by their share, beside those of the pairs."""
+    """Second moments of ends and of unlabeled rows, each by their share, and of pairs."""
     n = len(omega)
     ends = A[: 2 * n]
     free = A[2 * n :]

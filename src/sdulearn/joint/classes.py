@@ -69,7 +69,7 @@ _SHRINKAGE = 0.1
 
 
 class SoftmaxLikelihood:
-    """Equation (3) for given answers, labels and error rates; ``weight`` (n_points,) is equal within a component."""
+    """Equation (3) of answers, labels and error rates; ``weight`` is equal within a component."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class SoftmaxLikelihood:
         self.n_answers = _n_independent(factors, self.weight)
 
     def value_and_posteriors(self, log_p: Array, p: Array) -> tuple[Array, Array]:
-        """Equation (3) (B,), by weight, and the posteriors (n_points, K, B) whose difference from p is its slope."""
+        """Equation (3) (B,), by weight, and posteriors (n_points, K, B): its slope is p less."""
         value, log_q, q = self._beliefs(log_p, p)
         if len(self.edges):
             log_chance, moved = self._edge_terms(log_q, q)
@@ -127,11 +127,11 @@ class SoftmaxLikelihood:
         return value, q[self.group]
 
     def group_probabilities(self, log_p: Array, p: Array) -> Array:
-        """The class of each point (n_points, K, B) given its group, and its tree where it is in a larger one."""
+        """The class of each point (n_points, K, B) given its group, and its tree if any."""
         return self._beliefs(log_p, p)[2][self.group]
 
     def _beliefs(self, log_p: Array, p: Array) -> tuple[Array, Array, Array]:
-        """Log likelihood (B,) of groups and larger trees, and q in equation (1) with its logarithm."""
+        """Log likelihood (B,) of groups and trees, and q in equation (1) with its logarithm."""
         log_q = log_p[self._member]
         q = p[self._member]
         joined = self.potentials[self.joined, :, None].astype(log_p.dtype) + _added(self._joined_members, log_p)
@@ -150,7 +150,7 @@ class SoftmaxLikelihood:
         return value, log_q, q
 
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
-        """Log of (2), and its derivatives in the log potentials of all first ends, then of all second ends."""
+        """Log of (2), and its derivatives in log potentials: of first ends, then of second."""
         first, second = (q[end] for end in self.edges.T)
         a, b = (np.exp(factor).astype(q.dtype)[:, None] for factor in (self.agree, self.differ))
         both = first * second
@@ -167,7 +167,7 @@ class SoftmaxLikelihood:
         return log_chance, moved
 
     def _rare_edge_terms(self, log_q: Array, edge: Indices, column: Indices) -> tuple[Array, Array]:
-        """The same in logarithms, where the answers contradict the model so far that nothing else is exact."""
+        """The same in logarithms, where answers contradict the model and all else is inexact."""
         first, second = (log_q[end, :, column] for end in self.edges[edge].T)
         agree = self.agree[edge, None]
         differ = self.differ[edge, None]
@@ -265,7 +265,7 @@ class ClassProblem:
 
     @cached_property
     def cycles(self) -> FactorGraph | None:
-        """The answers, where some may be wrong and there are cycles, which propagation takes whole; else None."""
+        """The answers, where some may be wrong and there are cycles; else None."""
         if self.answer_model.certain:
             return None
         factors = self.answer_model.factor_graph(self.graph, self.n_classes)
@@ -312,7 +312,7 @@ class ClassProblem:
         return value, (unit * gradient).reshape(W.shape)
 
     def scale(self, pen: Array) -> Array:
-        """A rough diagonal of the inverse Hessian, in the order of raveled coefficients, for each column of ``pen``."""
+        """A rough diagonal of the inverse Hessian of raveled coefficients, by column."""
         K = self.n_classes
         intercept = np.full((1, pen.shape[1]), 0.25 / K)
         return 1 / np.repeat(np.vstack([0.15 * self.data.axes.variance[:, None] / K + pen, intercept]), K, axis=0)
@@ -365,7 +365,7 @@ class ClassProblem:
 
     @cached_property
     def starts(self) -> list[Array]:
-        """Coefficients (r + 1, K) to start from; where class shares are known, with clusters in their order of size."""
+        """Coefficients (r + 1, K) to start from, clusters in the order of class shares if given."""
         if self.likelihood.by_answers is not None:
             W = _discriminant(self.data.known, np.argmax(self.likelihood.by_answers, axis=1), self.n_classes)
             return [_soften(self.data.A, W, deviation) for deviation in _SOFTNESS]
@@ -383,7 +383,7 @@ class ClassProblem:
 
     @cached_property
     def group_starts(self) -> list[Array]:
-        """Starts that groups of answers alone give, where they are as many as classes and shares are not given."""
+        """Starts by groups of answers alone, if as many as classes and no shares are given."""
         return [] if self.pull is not None else self._different_starts()
 
     def _spaces(self) -> Iterator[Array]:
@@ -401,7 +401,7 @@ class ClassProblem:
         yield np.eye(len(variance))
 
     def _cluster_starts(self, space: Array, init: int | Array, softness: Sequence[float] = _SOFTNESS) -> list[Array]:
-        """Discriminants between the clusters that k-means finds in a space, from a seed or from centres."""
+        """Discriminants between clusters of k-means in a space, from a seed or from centres."""
         K = self.n_classes
         rows = self.data.A
         # Groups are clustered as wholes, or single points where there are fewer than classes.
@@ -422,7 +422,7 @@ class ClassProblem:
         return [_soften(rows, W, deviation) for deviation in softness]
 
     def _different_starts(self) -> list[Array]:
-        """Discriminants between as many groups as classes that all differ from each other, where there are such."""
+        """Discriminants between as many groups as classes that all differ, where there are such."""
         K = self.n_classes
         found = different_groups(self.likelihood.all_edges[self.likelihood.all_apart > _SURELY])
         if len(found) < K:
@@ -436,7 +436,7 @@ class ClassProblem:
         return [_soften(self.data.A, W, deviation) for deviation in _SOFTNESS]
 
     def starts_again(self, W: Array) -> list[Array]:
-        """Starts from the clusters next to the classes of a solution, in the space that tells these apart."""
+        """Starts from clusters next to the classes of a solution, in the space between these."""
         predicted = np.argmax(self.data.A @ W[:-1] + W[-1], axis=1)
         means, within = _class_moments(self.data.A, predicted, self.n_classes)
         values, vectors = eigh(within)
@@ -446,7 +446,7 @@ class ClassProblem:
 
 
 def _match_clusters(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
-    """Clusters renumbered so that most labelled points are in the cluster of their class (class k is k - 1)."""
+    """Clusters renumbered to agree with most labelled points (class k is k - 1)."""
     known = np.flatnonzero(labels)
     if not len(known):
         return cluster
@@ -465,7 +465,7 @@ def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:
 
 
 def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, Array]:
-    """Means of the clusters (0, that of all rows, for an empty one), and their shrunk common covariance."""
+    """Means of the clusters (0 for an empty one), and their shrunk common covariance."""
     count = np.bincount(cluster, minlength=n_classes)
     means = (sum_matrix(cluster, n_classes) @ A) / np.maximum(count, 1)[:, None]
     apart = A - means[cluster]

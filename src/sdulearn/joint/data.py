@@ -146,27 +146,27 @@ class TrainingData:
 
     @cached_property
     def light(self) -> tuple[Array, Array]:
-        """The points in float32, exact enough for paths, by their units (r + 1, 1), which may be beyond its range."""
+        """The points in float32 for paths, by units (r + 1, 1) that may be beyond its range."""
         unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
         return (self.A / unit[:-1, 0]).astype(np.float32), unit
 
     @cached_property
     def light_unlabeled(self) -> tuple[Array, Array, Array]:
-        """Every few of the unlabeled points in float32, their weights of sum 1, and units: exact enough for a mean."""
+        """Every few of the unlabeled points in float32, their weights of sum 1, and units."""
         light, unit = self.light
         some = slice(len(self.known), None, 1 + len(self.share) // _MOST_LIGHT)
         share = self.share[:: some.step]
         return np.ascontiguousarray(light[some]), (share / share.sum()).astype(np.float32), unit
 
     def judged(self) -> tuple[Array, Array]:
-        """Points that tell the sizes of classes, and their weights: the unlabeled ones, or all where there are none."""
+        """Points that tell the sizes of classes, and weights: the unlabeled ones, else all."""
         if len(self.share):
             return self.unlabeled, self.share
         weight = self.weight[self.graph.component]
         return self.known, weight / weight.sum()
 
     def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
-        """Points (n_known, n_folds) that the training part of each split of the rows shows, hubs among them."""
+        """Points (n_known, n_folds) that the training rows of each split show, hubs among them."""
         folds = []
         for train, _ in splits:
             places = self.row_place[train]
@@ -218,7 +218,7 @@ class PriorPull(NamedTuple):
         return self.strength * value, -self.strength * shares / mean, self.strength * shares / mean**2
 
     def of_two(self, tanh_mean: Array) -> tuple[Array, Array, Array]:
-        """The same of two classes in the mean m of class +1, from that of tanh(z / 2), which is 2 m - 1."""
+        """The same of two classes in the mean m of class +1, from 2 m - 1, that of tanh(z / 2)."""
         m = (1 + np.asarray(tanh_mean)) / 2
         value, first, second = self.derivatives(np.stack([1 - m, m]))
         return value, first[1] - first[0], second[0] + second[1]
@@ -266,7 +266,7 @@ class Moments:
         return max(top / 4, 1e-6)
 
     def starts(self, init: str = "auto") -> list[Array]:
-        """The top eigenvector of the whitened pair moment and, unless ``init`` is "moment", others."""
+        """The top eigenvector of the whitened pair moment and, if ``init`` is "auto", others."""
         # E[s x x'^T] = mu mu^T with mu = E[y x], so it needs no prior.
         root = np.sqrt(self._shrunk)
         moment = self._unit(self._top_moment(1 / root)[1] / root)

@@ -106,8 +106,8 @@ class PairLogisticBase(LinearClassifier):
         graph = AnswerGraph.from_y(pairs, weight)
         return TrainingData(X, graph, pairs.codes, weight, pairs_first)
 
-    def _lay_out(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PointProblem, PriorEstimate, AnswerModel]:
-        """Checked rows as a problem, and the prior and the answer model as reported."""
+    def _lay_out(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PointProblem, PriorEstimate]:
+        """Checked rows as a problem, and the prior as reported."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
@@ -119,19 +119,18 @@ class PairLogisticBase(LinearClassifier):
                 "`n_classes`, or leave `answer_table='auto'`."
             )
         data = self._training_data(X, pairs, weight, pairs_first=True)
-        model = self._answer_model(X, pairs, data)
-        likelihood = TwoClassLikelihood(data.graph, model, data.weight)
+        likelihood = TwoClassLikelihood(data.graph, self._answer_model(X, pairs, data), data.weight)
         estimate, prior = self._resolve_prior(pairs, weight, likelihood)
         if self.prior is None and prior is not None and likelihood.labelled.any():
             # Labels tell where the boundary is, and an estimated prior pulls nothing beside them.
             problem = PointProblem(data, likelihood, None, 0.0)
             alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
             share, _ = problem.positive_share(descend(problem, alpha, 1.0))
-            return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored(), model
+            return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored()
         # Answers that may be wrong tell little of it.
         pulls = self.prior is not None or likelihood.is_certain
         strength = float(self.prior_strength) if pulls else 0.0
-        return PointProblem(data, likelihood, prior, strength), estimate, model
+        return PointProblem(data, likelihood, prior, strength), estimate
 
     def _resolve_prior(
         self, pairs: Pairs, weight: Array | None, likelihood: TwoClassLikelihood
@@ -166,7 +165,7 @@ class PairLogisticBase(LinearClassifier):
         return resolve_prior(self.prior, pairs, weight, model=model, majority=majority)
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
-        """Given, or estimated: from contradictions and, between annotators, by models of the other answers."""
+        """Given, or estimated: from contradictions and by models of the answers of others."""
         several = pairs.shares_points or len(np.unique(pairs.answer_annotators)) > 1
         if self.error_rate == "auto" and not several and not data.graph.labels.any():
             return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
@@ -337,7 +336,8 @@ class PairLogisticRegression(PairLogisticBase):
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self._remember(pairs)
         if self.n_classes == 2:
-            problem, prior, model = self._lay_out(X, pairs, weight)
+            problem, prior = self._lay_out(X, pairs, weight)
+            model = problem.likelihood.answer_model
             v = descend(problem, self.alpha, self.covariance_power, self.init)
             fit = polish(self, problem, v, self.alpha, self.covariance_power, prior)
         else:
@@ -475,7 +475,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         self._remember(pairs)
         if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
             return self
-        problem, prior, model = self._lay_out(X, pairs, weight)
+        problem, prior = self._lay_out(X, pairs, weight)
         moments = problem.moments
         alphas = self._grid(np.array([moments.largest_alpha(power) for power in powers]))
         path = fit_path(problem, alphas, powers, moments.starts(self.init))
@@ -500,7 +500,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
             "cv_results_": results,
             "evidence_": evidence,
             "alphas_": alphas,
-            "answer_model_": model,
+            "answer_model_": problem.likelihood.answer_model,
         }
         self._accept(replace(polish(self, problem, path[row, :, best], alpha, powers[best], prior), fitted=fitted))
         kept = np.arange(len(pairs)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
@@ -544,7 +544,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return True
 
     def _find_number(self, X: Rows, problem: ClassProblem, known: Mask) -> tuple[Fit | None, tuple[int, int]]:
-        """The model with the likeliest number of classes, None where that is two; and its interval."""
+        """The model with the best number of classes, None where that is two; and its interval."""
         graph = problem.graph
         fewest = _least_classes(problem)
         if graph.labels.max(initial=0) > 1:
@@ -587,7 +587,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
 
 
 def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
-    """An InputError where there are no pairs, and a OneKindWarning where all answers are the same."""
+    """An InputError where there are no pairs, a OneKindWarning where all answers are the same."""
     if n_similar + n_dissimilar == 0:
         raise InputError(_NO_ANSWERS)
     if n_similar and n_dissimilar:
@@ -604,7 +604,7 @@ def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> N
 
 
 def _rate_folds(graph: AnswerGraph) -> int:
-    """Number of folds of the models that judge rates; 0 where there is nobody to tell apart and no contradiction."""
+    """Number of folds of the models that judge rates; 0 where there is nothing to judge."""
     _, counts = np.unique(graph.annotators, return_counts=True)
     if (counts >= _FEWEST).sum() < 2 and not graph.contradictory.any():
         return 0
@@ -711,7 +711,7 @@ def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
 
 
 def _refuse_too_few_classes(problem: ClassProblem) -> None:
-    """An InputError where more classes are needed than there are, or there are more classes than points."""
+    """An InputError where answers force more classes, or there are fewer points than classes."""
     n_classes = problem.n_classes
     n_points = len(problem.data.A)
     if n_points < n_classes:

@@ -286,7 +286,7 @@ class TwoClassLikelihood:
         return parts
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B); exact for one."""
+        """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
         if len(self.parts) == 1 and isinstance(self.parts[0][0], slice) and len(self.parts[0][2].side) == len(Z):
             return self.parts[0][2].terms(Z, exact)
         losses = np.zeros((len(self.omega), Z.shape[1]))
@@ -308,7 +308,7 @@ class TwoClassLikelihood:
         return np.where(slopes == 0, Z, np.log(p) - np.log1p(-p))
 
     def curvature(self, A: Array, z: Array) -> Array:
-        """Second derivative in (w, b) of the sum of the losses by ``omega``; see :attr:`exact_curvature`."""
+        """Second derivative in (w, b) of the losses by ``omega``; see :attr:`exact_curvature`."""
         found = [terms.curvature(A[points], self.omega[part], z[points]) for points, part, terms in self.parts]
         return np.sum(found, axis=0)
 
@@ -379,7 +379,7 @@ class FoldLikelihood:
         return values, slopes
 
     def score(self, Z: Array, fold: int) -> Array:
-        """Mean log chance (B,) of what a fold does not know, one by one, given what it knows; or NaN."""
+        """Mean log chance (B,) of what a fold does not know, given what it knows; or NaN."""
         graph = self.whole.graph
         odds = self.folds[fold].log_odds(Z)
         asked = np.flatnonzero(~self.known[graph.ends, fold].all(axis=1))
@@ -412,7 +412,7 @@ def mean_curvature(A: Rows, share: Array, z: Array) -> Array:
 
 
 class Problem:
-    """Equation (4) from sums over rows, in memory or in blocks; and what a fit of it needs beside."""
+    """Equation (4) from sums over rows, in memory or in blocks, and what its fit needs."""
 
     pull: PriorPull | None
     exact_hessian: bool
@@ -428,11 +428,11 @@ class Problem:
         raise NotImplementedError
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """Share of unlabeled rows, else of all, on the positive side; sum of their squared weights."""
+        """Share of unlabeled rows, else of all, on the positive side; sum of squared weights."""
         raise NotImplementedError
 
     def objective(self, pen: Array, exact: bool = False) -> Batch:
-        """Values and gradients with the penalties ``pen`` (r, B) at ``W`` (r + 1, B), one column a problem."""
+        """Values and gradients with penalties ``pen`` (r, B) at ``W`` (r + 1, B), by column."""
 
         def evaluate(W: Array, columns: Columns) -> tuple[Array, Array]:
             sums = self.slopes(W, columns, exact)
@@ -449,7 +449,7 @@ class Problem:
         return evaluate
 
     def hessian(self, w: Array, pen: Array) -> Array:
-        """Hessian of a single problem with the penalty ``pen`` (r,): exact, or larger without ``exact_hessian``."""
+        """Hessian of one problem with penalty ``pen`` (r,): exact, or larger; ``exact_hessian``."""
         curvatures = self.curvatures(w)
         H = np.array(curvatures["curvature"])
         if self.pull is not None:

@@ -84,7 +84,7 @@ _PATIENCE = 2
 
 
 class PointProblem(Problem):
-    """Points in memory with a likelihood of what is known of them; see :class:`~sdulearn.joint.likelihood.Problem`."""
+    """Points in memory, and a likelihood of what is known of them."""
 
     def __init__(
         self, data: TrainingData, likelihood: TwoClassLikelihood, prior: float | None, prior_strength: float
@@ -138,7 +138,7 @@ class PointProblem(Problem):
         return np.asarray(empty)
 
     def log_evidence(self, w: Array, pen: Array) -> float:
-        """Laplace's log evidence of one penalty at its solution, by the answers' Fisher information."""
+        """Laplace's log evidence of one penalty at its solution, by Fisher's information."""
         z = self.data.known @ w[:-1] + w[-1]
         losses, _ = self.likelihood.terms(z[:, None], exact=True)
         misfit = float(self.likelihood.omega @ losses[:, 0]) + float(pen @ w[:-1] ** 2) / 2
@@ -173,7 +173,7 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
 
 
 def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, known: Mask) -> tuple[Array, Array]:
-    """Scores (n_folds, n_alphas) of what folds do not know; solutions (r + 1, n_alphas, n_folds)."""
+    """Scores (n_folds, n_alphas) of what is unknown; solutions (r + 1, n_alphas, n_folds)."""
     n_folds = known.shape[1]
     likelihood = FoldLikelihood(problem.likelihood, known)
     folds = copy(problem)
@@ -202,7 +202,7 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
 
 
 def descend(problem: Problem, alpha: float, covariance_power: float, init: str = "auto") -> Array:
-    """The solution at ``alpha``, in the axes, by the path from where the model leaves zero; or zero, as ``init``."""
+    """The solution at ``alpha``, in the axes, by the path from zero; or zero, as ``init`` says."""
     if init == "zero":
         return np.zeros(len(problem.moments.variance) + 1)
     top = max(problem.moments.largest_alpha(covariance_power), alpha)
@@ -235,7 +235,7 @@ def polish(
 
 
 def class_sign(parameters: PairLogisticBase, prior: PriorEstimate, positive: float, spread: float) -> float:
-    """The sign that makes the larger class +1, or as ``prior`` or ``orientation`` says; see ``positive_share``."""
+    """The sign that makes the larger class +1, or as ``prior`` or ``orientation`` says."""
     # Two standard errors of the share; and where the counts cannot tell p from 1/2, what the pull to the
     # prior may have added.
     margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
@@ -269,7 +269,7 @@ def solve_classes(
 
 
 def _best_of(problem: ClassProblem, alpha: float, starts: Sequence[Array], n_followed: int) -> Minimum:
-    """The best solution from several starts: all are followed a little, the best of them to the end."""
+    """The best solution from several starts: all are followed a little, the best to the end."""
     trials = solve_classes(problem, [alpha] * len(starts), starts, _PATH_TOL, _CLASS_TRIAL_ITER)
     followed = [W for _, W in sorted(trials, key=itemgetter(0))[:n_followed]]
     found = solve_classes(problem, [alpha] * len(followed), followed, _CLASS_PATH_TOL, _PATH_ITER)
@@ -298,7 +298,7 @@ def follow_path(problem: ClassProblem, alphas: Sequence[float], n_again: int = _
 
 
 def _outwards(problem: ClassProblem, alphas: Sequence[float]) -> tuple[int, list[tuple[int, int]]]:
-    """The penalty nearest to that at which starts are tried, and all others with the neighbours they begin at."""
+    """The penalty at which starts are tried, and all others with the neighbours they begin at."""
     wanted = WORKING_ALPHA * problem.largest_alpha
     middle = int(np.argmin(np.abs(np.log(np.asarray(alphas) / wanted))))
     up = [(i, i + 1) for i in reversed(range(middle))]
@@ -360,7 +360,7 @@ def _best_setting(scores: Array) -> tuple[int, int]:
 def _class_scores(
     problem: ClassProblem, path: list[Array], alphas: Sequence[float], known: Mask, rough: bool = False
 ) -> Array:
-    """Scores (n_temperatures, n_folds, n_alphas) of what folds left out; NaN where that is nothing."""
+    """Scores (n_temperatures, n_folds, n_alphas) of what folds left out; NaN if nothing."""
     # A fold begins at its neighbour's solution and at the one on everything, shrunk, and keeps the better one. Without
     # the second it would miss solutions that the path found; alone it would tell too much of the answers left out, but
     # for a rough comparison, of all penalties at once.
@@ -479,7 +479,7 @@ def _polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Arra
 
 
 def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
-    """Mean probability of each class over the unlabeled points, or over all where there are none."""
+    """Mean probability of each class over the unlabeled points, else over all."""
     A, share = problem.data.judged()
     return share @ log_probabilities(A, W[:, :, None])[1][:, :, 0]
 

@@ -204,7 +204,7 @@ def _accuracy_of_points(
 
 
 def fold_spread(n_splits: int, share: float = 1.0) -> float:
-    """Variance of an estimate from K folds, with half the excess that :mod:`sdulearn.metrics.cross_validation` has."""
+    """Variance of an estimate from K folds, with half the excess of cross-validation."""
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 

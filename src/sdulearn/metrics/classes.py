@@ -159,7 +159,7 @@ def class_agreement(
 
 
 def _share(hits: Mask, weight: Array, confidence: float, ends: Indices | None = None) -> Share:
-    """Share of the weight that is hit; ``ends`` are the two points that each was counted on, where these are shared."""
+    """Share of the weight that is hit; ``ends`` are the points counted on, where shared."""
     total = float(weight.sum())
     if not total > 0:
         return Share(float("nan"), 0.0, 1.0, 0.0)
@@ -235,7 +235,7 @@ def _counted_share(chances: Array, column: Indices, counted: Mask, confidence: f
 
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
-    """The class that the large group of each point matches best, else 0; None where groups are too few."""
+    """The class that the large group of each point matches best, else 0; None if too few."""
     groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None

@@ -1,4 +1,4 @@
-"""The likelihood of same/different answers for PyTorch: a loss, batches, and an estimator (extra ``torch``)."""
+"""The likelihood of answers for PyTorch: a loss, batches and an estimator."""
 
 from sdulearn.torch.batches import PairBatchSampler, distort_images
 from sdulearn.torch.estimator import PairNetworkClassifier

@@ -1,4 +1,4 @@
-"""Batches of rows that hold whole components of the answers, and distortions that keep the class of a row."""
+"""Batches of whole components of answers, and distortions that keep the class of a row."""
 
 from __future__ import annotations
 

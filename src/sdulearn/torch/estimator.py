@@ -241,7 +241,7 @@ class PairNetworkClassifier(OrderedClassifier):
     def _train(
         self, rows: Tensor, pairs: Pairs, graph: AnswerGraph, shares: Array | None, seed: int, guide: Array | None
     ) -> Tensor:
-        """Train all starts and keep the one by which all answers, those held out too, are likeliest; the rows."""
+        """Train all starts and keep the one by which all answers are likeliest; the rows."""
         generator = torch.Generator(rows.device).manual_seed(seed)
         starts = Starts(self._modules(rows[:2]), rows.device)
         known = with_implied_labels(graph, self.n_classes, self.answer_model_)
@@ -287,7 +287,7 @@ class PairNetworkClassifier(OrderedClassifier):
         return in_order(z, self.order_)
 
     def _take_prior(self, pairs: Pairs, weight: Array | None) -> Array | None:
-        """Keep the prior as reported; the shares that predictions are drawn to, None for equal ones."""
+        """Keep the prior as reported; the shares that predictions are drawn to, None if equal."""
         if self.n_classes > 2:
             self.prior_ = None
             return None if self.prior is None else class_shares_given(self.prior, self.n_classes)
@@ -360,7 +360,7 @@ class PairNetworkClassifier(OrderedClassifier):
         return held
 
     def _name_classes(self, rows: Tensor, graph: AnswerGraph) -> Self:
-        """The larger class is +1, or as ``orientation`` says; of K classes the largest comes first, unless named."""
+        """The larger class is +1 or as ``orientation`` says; of K unnamed ones the largest is 1."""
         with torch.no_grad():
             parts = [log_probabilities(self.module_(part)).exp().sum(0) for part in rows.split(ROWS)]
         self.class_shares_ = (sum(parts) / len(rows)).double().cpu().numpy()
@@ -384,7 +384,7 @@ class PairNetworkClassifier(OrderedClassifier):
 
     @property
     def weights_(self) -> Codes:
-        """All weights in the format of safetensors, as whole numbers of 8 bytes, for the model file."""
+        """All weights as safetensors, in whole numbers of 8 bytes, for the model file."""
         data = require("safetensors.torch", "torch").save(
             {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
         )
@@ -446,7 +446,7 @@ def _load_weights(module: Module, data: bytes) -> None:
 
 
 def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) -> AnswerGraph:
-    """Labels in the place of answers that imply them, up to the names of the classes; see :func:`implied_labels`."""
+    """Labels in the place of answers that imply them; see :func:`implied_labels`."""
     if n_classes == 2 or not model.certain or model.crowd_of(graph) is not None:
         return graph
     labels = implied_labels(graph, n_classes)

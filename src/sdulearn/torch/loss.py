@@ -166,7 +166,7 @@ def unlabeled_terms(
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """Logarithms of the class probabilities (..., n_rows, K), at least float32; of one logit, of -1 and +1."""
+    """Log probabilities of classes (..., n_rows, K), at least float32; one logit is two classes."""
     logits = (logits if logits.ndim > 1 else logits[:, None]).to(torch.promote_types(logits.dtype, torch.float32))
     if logits.shape[-1] == 1:
         return torch.nn.functional.logsigmoid(torch.cat([-logits, logits], -1))
@@ -174,7 +174,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 class TorchLikelihood:
-    """The answers and labels of a graph in three parts: loose pairs, single points, and all others."""
+    """Answers and labels of a graph in three parts: loose pairs, single points, all others."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class TorchLikelihood:
         *,
         exact: bool = True,
     ) -> None:
-        """Index tensors on the device; contradictions are refused here. ``exact`` as in :class:`Components`."""
+        """Index tensors on the device; ``exact`` as in :class:`Components`."""
         self.device = device
         crowd = model.crowd_of(graph)
         graph, weight = weights_by_component(graph)
@@ -224,7 +224,7 @@ class TorchLikelihood:
         return sum(part[-1].sum() for part in (self.pairs, self.singles, self.others))
 
     def pick(self, pairs: Tensor, singles: Tensor) -> tuple[Tensor, TorchLikelihood]:
-        """Some loose pairs and single points, by number: their points, and the likelihood of these alone."""
+        """Some loose pairs and single points by number: their points, and their likelihood."""
         small = copy(self)
         ends, *by_pair = self.pairs
         points, *by_single = self.singles
@@ -243,7 +243,7 @@ class TorchLikelihood:
         return [one.to(self.device) for one in found]
 
     def mean(self, log_p: Tensor) -> Tensor:
-        """Mean log-likelihood of an answer or a label, by log probabilities of the points (..., n_points, K)."""
+        """Mean log-likelihood of what is known, by log probabilities (..., n_points, K)."""
         # 0, with a gradient.
         value = log_p[..., :0, :].sum((-2, -1))
         ends, factors, weight, _ = self.pairs
@@ -289,7 +289,7 @@ def _pair_factors(
 
 
 def pair_values(first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
-    """Equation (1) in logarithms, of the log probabilities (..., n_pairs, K) at both ends; see ``_pair_factors``."""
+    """Equation (1) in logarithms, of log probabilities (..., n_pairs, K) at both ends."""
     if factors.ndim == 3:
         return torch.logsumexp(first[..., :, None] + second[..., None, :] + factors, (-2, -1))
     agree, differ = factors.T
@@ -299,7 +299,7 @@ def pair_values(first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
 
 
 def log_of_others(log_p: Tensor) -> Tensor:
-    """Logarithms of 1 - p: of the likeliest class the sum of the others, so that nothing cancels."""
+    """Logarithms of 1 - p: of the likeliest class the sum of the others."""
     likeliest = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, log_p.argmax(-1, keepdim=True), True)
     others = torch.logsumexp(log_p.masked_fill(likeliest, -torch.inf), -1, keepdim=True)
     return torch.where(likeliest, others, torch.log1p(-log_p.exp().masked_fill(likeliest, 0.0)))

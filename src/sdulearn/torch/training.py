@@ -1,4 +1,4 @@
-"""Several starts of one network, trained side by side: their parameters are stacked, and each batch serves all."""
+"""Several starts of one network side by side: stacked parameters, and one batch for all."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Starts:
         return torch.stack([forward({name: value[k] for name, value in self.state.items()}) for k in range(self.size)])
 
     def evaluate(self, rows: Tensor, points: Tensor) -> Tensor:
-        """Log probabilities of all rows without a gradient, as they are after training; 0 but for some points."""
+        """Log probabilities of all rows without a gradient, as after training; 0 but for points."""
         self.base.eval()
         with torch.no_grad():
             some = torch.cat([log_probabilities(self(rows[part])) for part in points.split(ROWS)], 1)
@@ -80,7 +80,7 @@ class Starts:
 
 
 class KnownPoints:
-    """What is known of the points, in batches: loose pairs and labels by number, other components in fixed groups."""
+    """What is known of the points in batches: simple parts by number, others in fixed groups."""
 
     def __init__(self, graph: AnswerGraph, parameters: Estimator, device: Device, generator: Generator) -> None:
         """Components of more points than a batch are cut into their answers."""
@@ -127,14 +127,14 @@ class KnownPoints:
         return torch.randint(n, (size,), generator=self.generator, device=self.device)
 
     def values(self, log_p: Tensor) -> Array:
-        """Mean log-likelihood of all that is known, by log probabilities of all points (n_starts, n_points, K)."""
+        """Mean log-likelihood of all, by log probabilities of points (n_starts, n_points, K)."""
         parts = zip(self.totals, self.parts, strict=True)
         found = [total * likelihood.mean(log_p[:, points]) for total, (points, likelihood) in parts]
         return np.asarray((sum(found) / max(self.total, 1e-300)).double().cpu())
 
 
 def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph, Indices]:
-    """Components of too many points as their answers, each by itself; and which point each point of them is."""
+    """Components of too many points cut into their answers; and the origin of each point."""
     origin = np.arange(graph.n_points)
     large = graph.component_sizes > most
     if not large.any() or model.crowd_of(graph) is not None:
@@ -169,7 +169,7 @@ class Training:
         first: int = 0,
         guide: Array | None = None,
     ) -> None:
-        """The first step is number ``first``; ``guide`` are class probabilities of the rows for the first start."""
+        """The first step is number ``first``; ``guide`` is what the first start is drawn to."""
         self.parameters = parameters
         self.rows = rows
         self.starts = starts
@@ -224,7 +224,7 @@ class Training:
         self.step.add_(1)
 
     def replay(self, known: KnownPoints, step: int) -> None:
-        """A step; on a GPU one of each turn is recorded, and run without the cost of starting its many kernels."""
+        """A step; on a GPU one of each turn is recorded, to start its kernels at once."""
         turn = step % known.n_turns
         if self.may_record and step >= _WARM and turn not in self.graphs:
             self.record(known, turn)
@@ -255,7 +255,7 @@ class Training:
             self.may_record = False
 
     def run(self, known: KnownPoints, steps: Iterable[int], held: KnownPoints | None = None) -> tuple[Array, Indices]:
-        """Descend to the last weights, or the best: the likelihood of held-out answers at all checks, and the steps."""
+        """Descend to the last weights, or the best: held-out likelihoods at checks, and steps."""
         p = self.parameters
         every = max(1, p.max_iter // 20)
         state = self.starts.state
