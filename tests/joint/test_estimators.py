@@ -212,18 +212,6 @@ def test_columns_that_lose_their_say_are_named(waveform):
     PairLogisticRegression().fit(level, codes)
 
 
-def test_the_axes_of_uneven_columns_hold_their_covariance(waveform):
-    """The axes and variances give back each covariance to the rounding of its own columns."""
-    rows, _ = waveform
-    scale = 10.0 ** np.linspace(-5, 5, rows.shape[1])
-    covariance = np.cov((rows * scale).T, bias=True)
-    axes = Axes.from_moments(np.zeros(rows.shape[1]), covariance)
-    assert axes.V.shape == (21, 21)
-    np.testing.assert_allclose(axes.V.T @ axes.V, np.eye(21), atol=1e-12)
-    found = (axes.V * axes.variance) @ axes.V.T
-    np.testing.assert_allclose((found - covariance) / np.outer(scale, scale), 0, atol=1e-4)
-
-
 @pytest.mark.parametrize("unit", [1.0, 1e6])
 def test_a_direction_without_variance_is_no_axis(unit):
     """A correlation of 1 but for rounding, between columns in units that are alike or not."""

@@ -155,16 +155,6 @@ def test_answers_without_errors_that_contradict_each_other(graph):
     likelihood_of(graph, 0.1)
 
 
-def test_independent_answers_weigh_one():
-    """Points less a flip, and labels; a component by its weight."""
-    graph = make_graph()
-    weight = np.arange(1.0, graph.n_components + 1)
-    likelihood = likelihood_of(graph, 0.0, weight)
-    assert likelihood.n_independent.tolist() == [2, 1, 3, 1, 1, 1, 0]
-    assert likelihood.omega @ likelihood.n_independent == pytest.approx(1)
-    np.testing.assert_allclose(likelihood.omega / likelihood.omega[0], weight)
-
-
 def fisher(A, z, chance):
     """Information of one event about w, by differences."""
     w = np.linalg.pinv(A) @ z
