@@ -315,16 +315,12 @@ def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradi
             side[point] = side[before] * int(said[k]) if k >= 0 else 1
         odd = ((a, k, b) for a in came for b, k in graph[a] if side[b] != side[a] * said[k])
         for a, k, b in islice(odd, 1):
-            cycles.append(Contradiction(tuple(_cycle(_trace(came, a), k, _trace(came, b)))))
+            one = _trace(came, a)
+            other = _trace(came, b)
+            # Both paths to the root and the answer between their ends, less what the paths share.
+            walk = [*reversed(one), k, *other]
+            cycles.append(Contradiction(tuple(j for j in walk if (j in one) + (j in other) < 2)))
     return cycles
-
-
-def _cycle(one: list[int], closing: int, other: list[int]) -> list[int]:
-    """Two paths to the root and the edge between their ends, less what the paths share."""
-    while one and other and one[-1] == other[-1]:
-        one = one[:-1]
-        other = other[:-1]
-    return [*reversed(one), closing, *other]
 
 
 def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple[dict[str, Array], AnswerModel]:

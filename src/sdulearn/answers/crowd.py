@@ -4,21 +4,20 @@ An answer of annotator a about points of the classes k and l is "same" with prob
 
     P(same | k, l; a) = (1 - g_a) T[k, l] + g_a s_a                                              (1)
 
-with T symmetric, g_a the share of careless answers and s_a the share of "same" among these. Everything is drawn
-in turn given all the rest [1]_: the classes of points that no answer joins, whether each answer is careless, and
+with T symmetric, g_a the share of careless answers and s_a that of "same" among these. Everything
+is drawn in turn given all the rest [1]_: classes of points, whether each answer is careless, and
 
-    T[k, l] ~ Beta(m mu + same, m (1 - mu) + different),   (mu, m) one for k = l and one for k != l          (2)
+    T[k, l] ~ Beta(m mu + same, m (1 - mu) + different),  (mu, m) one for k = l, one for k != l  (2)
     g_a ~ Beta(m mu + careless, m (1 - mu) + careful),   s_a likewise                            (3)
 
-The mean mu and the strength m of each prior are drawn too, given the counts: a person with few answers is near
-the mean of all people, and a table with few answers near one rate. Without a table T is 1 - e and e.
+The mean mu and the strength m of each prior are drawn too: a person with few answers is near the mean
+of all people, and a table with few answers near one rate. Without a table T is 1 - e and e. What
+everybody does at times, T and g_a explain alike: careless answers of the most careful tenth of the
+people are part of T as it is reported.
 
-What everybody does at times, T and g_a explain alike: the share of careless answers of the most
-careful tenth is part of T as it is reported.
-
-No model of people is right, and a wrong one is too sure of the classes: on real answers of 95% of them where 76%
-were right. So most chains see a Bayesian bootstrap of the people, and the draws of all chains are one sample, the
-bagged posterior [2]_. The low end of its interval is that of chains that see all people alike.
+No model of people is right, and a wrong one is too sure: on real answers of 95% of the classes where
+76% were right. So most chains see a Bayesian bootstrap of the people, and all draws are one sample,
+the bagged posterior [2]_. The low end of its interval is that of chains that see all people alike.
 
 References
 ----------

@@ -56,12 +56,12 @@ from sdulearn.answers.propagate import FactorGraph, Propagation, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.types import Array, Codes, Indices, Mask
 
-# Before any answer: one wrong in fifty, with the weight of 30 answers. One contradiction among few answers then leaves
-# the rate of a single annotator at 5%.
+# Before any answer: one wrong in fifty, with the weight of 30 answers: one contradiction among few
+# leaves the rate of a single annotator at 5%.
 PRIOR_RATE = 0.02
 PRIOR_ANSWERS = 30.0
-# Values of m in equation (2) and their chances before any answer: the first is the likeliest until contradictions
-# pile up or annotators differ.
+# Values of m in equation (2) and their chances before any answer: the first is the likeliest until
+# contradictions pile up or annotators differ.
 _STRENGTHS = np.array([PRIOR_ANSWERS, 16.0, 8.0, 4.0, 2.0])
 _CHANCES = np.array([20.0, 1.0, 1.0, 1.0, 1.0]) / 24
 _WEAKEST = np.array([0.0, 0.0, 0.0, 0.0, 1.0])

@@ -99,8 +99,6 @@ class TwoClassNetwork:
         potentials = self.factors.potentials
         label = self.factors.label
         free = label < 0
-        odds = odds.copy()
-        level = level.copy()
         odds[free] += (potentials[free, 1] - potentials[free, 0])[:, None]
         level[free] += potentials[free].mean(axis=1)[:, None]
         fixed = np.flatnonzero(~free)
