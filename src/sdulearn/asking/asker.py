@@ -567,7 +567,9 @@ class Asker:
         return self._flips.leak(self._answers, two_classes=self._limit == 2)
 
     def _choose(self, answers: tuple[RowAnswer, ...], annotator: str) -> Question:
-        others = [*(q for who, q in self._pending.items() if who != annotator), *self._skipped]
+        # Other threads write to it meanwhile.
+        pending = list(self._pending.items())
+        others = [*(question for who, question in pending if who != annotator), *self._skipped]
         numbers = [*(one.number for one in answers), *(question.number for question in others)]
         # Not by the number: where answers were taken back, a log goes on with other ones.
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])

@@ -141,12 +141,11 @@ def _widget_type() -> Any:
     """A widget of the scripts and styles of the page."""
     base = require("anywidget", "notebook").AnyWidget
     static = files("sdulearn.web") / "static"
-    view, cell, style = ((static / name).read_text("utf-8") for name in ("view.js", "cell.js", "view.css"))
-    texts = (static / "texts" / "en.json").read_text("utf-8")
+    names = ("view.js", "texts/en.json", "cell.js", "view.css")
+    view, texts, cell, style = ((static / name).read_text("utf-8") for name in names)
     shown = require("traitlets", "notebook").Dict().tag(sync=True)
-    return type(
-        "QuestionView", (base,), {"_esm": f'{view}\nspeak("en", {texts});\n{cell}', "_css": style, "shown": shown}
-    )
+    script = f'{view}\nspeak("en", {texts});\n{cell}'
+    return type("QuestionView", (base,), {"_esm": script, "_css": style, "shown": shown})
 
 
 def _shower(things: Any) -> tuple[Callable[[int], Any], Scales]:
@@ -181,10 +180,13 @@ def _field(thing: Mapping[str, Any], name: str, scales: Scales) -> list[Any]:
 def _part(thing: Any) -> dict[str, Any]:
     """A picture or a text."""
     if isinstance(thing, np.ndarray):
-        return _picture(encode_png(_bytes_of(thing)))
-    if hasattr(thing, "_repr_png_"):
-        return _picture(thing._repr_png_())
-    return {"kind": "text", "text": str(thing)}
+        data = encode_png(_bytes_of(thing))
+    elif hasattr(thing, "_repr_png_"):
+        data = thing._repr_png_()
+    else:
+        return {"kind": "text", "text": str(thing)}
+    code = base64.b64encode(data).decode("ascii")
+    return {"kind": "image", "src": f"data:image/png;base64,{code}", "pixels": True}
 
 
 def _bytes_of(picture: np.ndarray) -> np.ndarray:
@@ -196,8 +198,3 @@ def _bytes_of(picture: np.ndarray) -> np.ndarray:
         )
     scale = 255 if np.issubdtype(picture.dtype, np.floating) else 1
     return np.rint(np.clip(scale * picture, 0, 255)).astype(np.uint8)
-
-
-def _picture(data: bytes) -> dict[str, Any]:
-    code = base64.b64encode(data).decode("ascii")
-    return {"kind": "image", "src": f"data:image/png;base64,{code}", "pixels": True}

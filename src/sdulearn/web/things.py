@@ -42,7 +42,10 @@ class Things:
         parts: list[Part] = []
         if self.pictures is not None:
             parts.append({"kind": "image", "src": f"image/{row}", "pixels": True})
-        parts += [_picture(f"image/{row}/{place}", name) for place, name in enumerate(self._files(row))]
+        for place, name in enumerate(self._files(row)):
+            # A link is to be followed: the page asks nobody else for anything.
+            file: Part = {"kind": "image", "src": f"image/{row}/{place}", "name": Path(name).name}
+            parts.append({"kind": "link", "href": name} if is_link(name) else file)
         if self.audio is not None and (name := self._value(self.audio, row)):
             parts.append({"kind": "audio", "src": f"audio/{row}", "name": Path(name).name})
         if self.text is not None:
@@ -147,13 +150,6 @@ def things_of_table(
     if not any(wanted):
         return replace(things, columns=tuple(name for name in names if name not in (id_column, *hidden)))
     return things
-
-
-def _picture(address: str, name: str) -> Part:
-    """A file's picture, or a link to be followed: the page asks nobody else for anything."""
-    if is_link(name):
-        return {"kind": "link", "href": name}
-    return {"kind": "image", "src": address, "name": Path(name).name}
 
 
 def _cut(text: str, limit: int) -> str:
