@@ -58,10 +58,9 @@ class MatchState(State):
     MATCH = True
     TOL = 1e-3
 
-    @cached_property
-    def classes(self) -> Classes:
+    def _read_classes(self) -> Classes:
         """Classes found; where answers about a point disagree, most of them decide."""
-        found = read_classes(self.answers, self.limit, self.seeds)
+        found = super()._read_classes()
         about: dict[int, list[RowAnswer]] = defaultdict(list)
         for one in self.answers:
             if one.sign:

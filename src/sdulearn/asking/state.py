@@ -93,7 +93,7 @@ def fit_softmax(
     return found.x.reshape(n_classes, -1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class State:
     """Answers about pairs of two classes, and what they say."""
 
@@ -110,46 +110,31 @@ class State:
     seeds: tuple[tuple[int, ...], ...] = ()  # points that are examples of the first classes
     before: State | None = None  # earlier answers, whose model a fit starts from
 
-    @cached_property
-    def classes(self) -> Classes:
-        """Classes found, and who is in them."""
+    def __post_init__(self) -> None:
+        self.classes = self._read_classes()
+        label = self.classes.label
+        # Points that are in a class, the first of each before its others, and the class of each.
+        self.known: Indices = np.array(list(label), dtype=np.intp)
+        self.column: Indices = np.array(list(label.values()), dtype=np.intp)
+        # Numbers of the classes, which columns of probabilities have too, and their first points.
+        self.numbers = range(len(self.classes.members))
+        self.founders = [self.classes.members[number][0] for number in self.numbers]
+        # These name the classes: of two, "different" from the first founder is the second class.
+        self.naming = self.founders[:1] if self.limit == 2 else self.founders
+        # All points in any question, and number of answers of each kind.
+        asked = ((one.left, *one.choices) for one in self.answers)
+        self.asked = {point for points in (*self.seeds, *asked) for point in points}
+        self.kinds = Counter(one.kind for one in self.answers)
+        # So many points of the random order have been asked about: they are a random sample.
+        drawn = [one.left for one in self.answers if one.kind == "random"]
+        self.n_sampled = int(self.points.position[drawn].max(initial=-1)) + 1
+
+    def _read_classes(self) -> Classes:
         return read_classes(self.answers, self.limit, self.seeds)
-
-    @property
-    def numbers(self) -> range:
-        """Numbers of the classes, and of the columns of all probabilities."""
-        return range(len(self.classes.members))
-
-    @cached_property
-    def known(self) -> Indices:
-        """Points that are in a class, the first of each before its others."""
-        return np.array(list(self.classes.label), dtype=np.intp)
-
-    @cached_property
-    def column(self) -> Indices:
-        """Class of each known point."""
-        return np.array(list(self.classes.label.values()), dtype=np.intp)
-
-    @cached_property
-    def founders(self) -> list[int]:
-        """The first point of each class."""
-        return [self.classes.members[number][0] for number in self.numbers]
-
-    @property
-    def naming(self) -> list[int]:
-        """The founders that name their classes; of two classes that of the first alone."""
-        # "Different" from it is the second one, and the founder of that may be wrong.
-        return self.founders[:1] if self.limit == 2 else self.founders
 
     def columns_of(self, before: State) -> Indices:
         """Number that each class of earlier answers has now, by its founder."""
         return np.array([self.classes.label.get(point, 0) for point in before.founders])
-
-    @cached_property
-    def asked(self) -> set[int]:
-        """All points in any question."""
-        seeds = {point for points in self.seeds for point in points}
-        return seeds | {point for one in self.answers for point in (one.left, *one.choices)}
 
     @cached_property
     def given_up(self) -> set[int]:
@@ -176,17 +161,6 @@ class State:
     def unconfirmed(self) -> list[int]:
         """Places of answers that opened a class and are asked again; of pairs none."""
         return []
-
-    @cached_property
-    def kinds(self) -> Counter[str]:
-        """Number of answers of each kind."""
-        return Counter(one.kind for one in self.answers)
-
-    @cached_property
-    def n_sampled(self) -> int:
-        """How many points of the random order have been asked about: they are a random sample."""
-        asked = [one.left for one in self.answers if one.kind == "random"]
-        return int(self.points.position[asked].max(initial=-1)) + 1
 
     @cached_property
     def pairs(self) -> PairTable:
