@@ -17,17 +17,8 @@ from sklearn.utils import check_random_state
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answer
+from sdulearn.asking import estimates
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random
-from sdulearn.asking.estimates import (
-    Advice,
-    ClassFound,
-    advise,
-    answered_or_predicted,
-    class_table,
-    linked_accuracy,
-    match_accuracy,
-    model_on_features,
-)
 from sdulearn.asking.match import MatchState
 from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.points import Points
@@ -441,7 +432,7 @@ class Asker:
             return _for_columns(fit_quietly(self._of_random_pairs(rows), rows, y), rows)
         if self._now.model is None:
             raise UndeterminedError("A model needs two classes, and there is one so far. Answer more.")
-        return model_on_features(self._now, self._X)
+        return estimates.model_on_features(self._now, self._X)
 
     def accuracy(self, confidence: float = 0.95) -> AccuracyEstimate:
         """Accuracy of the model, by the questions about random points alone.
@@ -460,9 +451,9 @@ class Asker:
         answers = tuple(self._answers)
         if self.design == "match":
             stages = [self._stage(answers[:n]) for n in stage_sizes(len(answers))]
-            return match_accuracy(self._state(answers), stages, confidence)
+            return estimates.match_accuracy(self._state(answers), stages, confidence)
         if self.design == "linked":
-            return linked_accuracy(self._state(answers), confidence)
+            return estimates.linked_accuracy(self._state(answers), confidence)
         rows, y = self._stack(answers, _MOST_UNLABELED, kinds=("random",))
         missing = [_LEAST_OF_A_KIND - int(np.sum(y[:, 0] * sign > 0)) // 2 for sign in (1, -1)]
         if max(missing) > 0:
@@ -473,7 +464,7 @@ class Asker:
         estimator = self._of_random_pairs(rows)
         return cross_val_accuracy(estimator, rows, y, error_rate=self._flips.rate, confidence=confidence)
 
-    def advice(self) -> Advice:
+    def advice(self) -> estimates.Advice:
         """Whether more answers are worth it.
 
         Returns
@@ -483,9 +474,9 @@ class Asker:
         """
         if self.design == "random":
             raise InputError("There is no advice on random pairs. See `PairLearningCurveDisplay` for these.")
-        return advise(self._now, self._state(self._now.answers[: self.n_answers // 2]))
+        return estimates.advise(self._now, self._state(self._now.answers[: self.n_answers // 2]))
 
-    def classes(self, confidence: float = 0.95) -> list[ClassFound]:
+    def classes(self, confidence: float = 0.95) -> list[estimates.ClassFound]:
         """The classes found, the largest first.
 
         Parameters
@@ -500,7 +491,7 @@ class Asker:
         """
         if self.design == "random":
             raise InputError('Random pairs put no point into a class. Use `design="match"` to find classes.')
-        return class_table(self._now, confidence)
+        return estimates.class_table(self._now, confidence)
 
     def labels(self) -> Codes:
         """The class of every point: by the answers where they tell it, by the model elsewhere.
@@ -511,7 +502,7 @@ class Asker:
             Named as the classes of :meth:`model`.
         """
         predicted = np.asarray(self.model().predict(self._X))
-        return predicted if self.design == "random" else answered_or_predicted(self._now, predicted)
+        return predicted if self.design == "random" else estimates.answered_or_predicted(self._now, predicted)
 
     def review(self, most: int = 20) -> list[RowAnswer]:
         """Answers to look at again, each once.
@@ -532,12 +523,11 @@ class Asker:
             return []
         doubtful = self._now.doubtful if self.design != "random" else []
         found = [self._answers[k] for k in doubtful]
-        answers = [one for one in self._answers if one.sign]
-        ends, signs, _, places = as_pairs(answers)
+        ends, signs, _, places = as_pairs(self._answers)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []
         for contradiction in (*checks.disagreements, *checks.closure, *cycles):
-            found += [answers[places[k]] for k in contradiction.answers]
+            found += [self._answers[places[k]] for k in contradiction.answers]
         return list({one.key: one for one in found}.values())[:most]
 
     def error_rate(self, annotator: str | None = None) -> float | None:

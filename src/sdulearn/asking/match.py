@@ -21,15 +21,7 @@ from scipy.special import log_softmax, logsumexp
 
 from sdulearn.asking.points import AS_GIVEN
 from sdulearn.asking.records import Classes, RowAnswer, annotator_numbers, read_classes
-from sdulearn.asking.state import (
-    LEAST_ERROR,
-    LEAST_KNOWN,
-    LEAST_WRONG,
-    NEVER,
-    Settings,
-    State,
-    fit_softmax,
-)
+from sdulearn.asking.state import LEAST_ERROR, LEAST_KNOWN, LEAST_WRONG, NEVER, Settings, State, fit_softmax
 from sdulearn.joint.estimators import PairLogisticRegression
 from sdulearn.types import Array, Indices, Mask
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from sdulearn.answers.records import Answer
@@ -45,45 +46,42 @@ def ask_machine(
     session: Session, things: Things, labels: Sequence[str], instructions: str, arguments: argparse.Namespace
 ) -> None:
     """Answer from the labels or by a command, and say now and then what is found."""
-    unit, limit = arguments.budget or ("", arguments.questions)
-    who = arguments.annotator or shortened(arguments.command or "", MAX_NAME - 20)
+    if arguments.command is None:
+        _ask_on(session, arguments, [], lambda _: [_by_labels(session, labels, arguments.annotator)])
+        return
+    if session.epsilon is not None:
+        raise InputError("--private protects people, and --command asks a machine. Leave one of them out.")
+    who = arguments.annotator or shortened(arguments.command, MAX_NAME - 20)
     told = {name: text for name, text in (("ask", arguments.question), ("instructions", instructions)) if text}
-    judge = None
-    given: list[Answer[str]] = []
-    if arguments.command is not None:
-        if session.epsilon is not None:
-            raise InputError("--private protects people, and --command asks a machine. Leave one of them out.")
-        judge = Judge(arguments.command, arguments.timeout)
-        given += [one for one in session.log.contents.answers.values() if one.annotator == who]
+    given = [one for one in session.log.contents.answers.values() if one.annotator == who]
+    with closing(Judge(arguments.command, arguments.timeout)) as judge:
+        _ask_on(session, arguments, given, lambda number: _judged(session, things, judge, who, number, told))
+    seconds, cost = (sum(getattr(one, name) or 0.0 for one in given) for name in ("seconds", "cost"))
+    say(f"{who}: {len(given):,} answers, {seconds:.1f} seconds" + (f", cost {cost:.4g}" if cost else ""))
+
+
+def _ask_on(
+    session: Session,
+    arguments: argparse.Namespace,
+    given: list[Answer[str]],
+    answers: Callable[[int], Iterable[Answer[str] | None]],
+) -> None:
+    """Take answers, so many at a time, until the budget is spent or nothing is left to ask."""
+    unit, limit = arguments.budget or ("", arguments.questions)
+    reached = False
     try:
-        reached = False
         while not reached and (number := _affordable(given, unit, limit, arguments.batch_size)) > 0:
-            if judge is None:
-                token, question = session.question(who)
-                by_labels = _by_labels(question, labels, session.asker.design)
-                answers: Iterable[Answer[str] | None] = [session.answer(who, token, by_labels)]
-            else:
-                answers = _judged(session, things, judge, who, open_questions(session.asker, number, who), told)
-            for answer in filter(None, answers):
+            for answer in filter(None, answers(number)):
                 given.append(answer)
                 if len(given) % _TOLD_EVERY == 0:
                     numbers = session.numbers(wait=True)
                     say(describe_numbers(numbers))
                     reached = numbers["reached"]
     except NothingToAskError as error:
-        say(
-            str(error)
-            if unit or session.goal.audit
-            else f"Only {len(given):,} of {limit:,.0f} questions were asked. {error}"
-        )
-    finally:
-        if judge is not None:
-            judge.close()
+        counted = "" if unit or session.goal.audit else f"Only {len(given):,} of {limit:,.0f} questions were asked. "
+        say(f"{counted}{error}")
     if len(given) % _TOLD_EVERY:
         say(describe_numbers(session.numbers(wait=True)))
-    if judge is not None:
-        seconds, cost = (sum(getattr(one, name) or 0.0 for one in given) for name in ("seconds", "cost"))
-        say(f"{who}: {len(given):,} answers, {seconds:.1f} seconds" + (f", cost {cost:.4g}" if cost else ""))
 
 
 def _affordable(given: Sequence[Answer[str]], unit: str, limit: float, batch_size: int) -> int:
@@ -101,7 +99,7 @@ def _affordable(given: Sequence[Answer[str]], unit: str, limit: float, batch_siz
 
 
 def _judged(
-    session: Session, things: Things, judge: Judge, who: str, questions: Sequence[Question], told: Mapping[str, str]
+    session: Session, things: Things, judge: Judge, who: str, number: int, told: Mapping[str, str]
 ) -> Iterator[Answer[str]]:
     """Ask a process, but for what it has answered before; every answer is on the disk when it comes."""
     match = session.asker.design == "match"
@@ -109,7 +107,7 @@ def _judged(
     every = (*contents.withdrawn.values(), *contents.answers.values())
     known = {one.asked: one for one in every if one.annotator == who}
     asked: dict[int, tuple[Question, dict[str, object]]] = {}
-    for question in questions:
+    for question in open_questions(session.asker, number, who):
         ids = tuple(session.ids[row] for row in question.choices)
         old = known.get(Answer(session.ids[question.left], ids, "unsure").asked)
         if old is not None:
@@ -127,12 +125,17 @@ def _judged(
             raise InputError(f"{who}: {error} The answers before it are in the log.") from None
 
 
-def _by_labels(question: Question, labels: Sequence[str], design: str) -> int | str:
-    """The answer that follows from a column of labels; unsure where one that it needs is missing."""
+def _by_labels(session: Session, labels: Sequence[str], who: str) -> Answer[str] | None:
+    """Answer the next question from a column of labels; unsure where one that it needs is missing."""
+    token, question = session.question(who)
     left, *others = (labels[row] for row in (question.left, *question.choices))
+    match = session.asker.design == "match"
+    said: int | str = "none" if match else "different"
     if left and left in others:
-        return others.index(left) if design == "match" else "same"
-    return "unsure" if "" in (left, *others) else "none" if design == "match" else "different"
+        said = others.index(left) if match else "same"
+    elif "" in (left, *others):
+        said = "unsure"
+    return session.answer(who, token, said)
 
 
 def describe_numbers(numbers: Mapping[str, Any]) -> str:

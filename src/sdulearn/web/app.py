@@ -7,6 +7,7 @@ import io
 import json
 import mimetypes
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -178,15 +179,12 @@ class Page:
 
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
         """By the answers, classes differ: a name that two of them have would contradict them."""
-        seen: set[str] = set()
-        for found in self.session.classes():
-            ids = [self.things.ids[row] for row in found.examples]
-            own = {names[row_id] for row_id in ids if row_id in names}
-            if shared := sorted(own & seen):
-                raise InputError(
-                    f"Two classes are named {shared[0]!r}. Give them different names, or leave one of them empty."
-                )
-            seen |= own
+        examples = ([self.things.ids[row] for row in found.examples] for found in self.session.classes())
+        times = Counter(name for ids in examples for name in {names[one] for one in ids if one in names})
+        if shared := sorted(name for name, n in times.items() if n > 1):
+            raise InputError(
+                f"Two classes are named {shared[0]!r}. Give them different names, or leave one of them empty."
+            )
 
     def _thing(self, row: int) -> Json:
         return {"id": self.things.ids[row], "parts": self.things.show(row)}
