@@ -338,12 +338,13 @@ def test_no_script_makes_html_of_a_text(path):
     assert not [word for word in unsafe.split() if word in path.read_text(encoding="utf-8")]
 
 
-def test_long_texts_are_cut(session, tmp_path):
+def test_long_texts_are_cut_and_pictures_are_drawn_in_a_terminal(session, tmp_path):
     texts = pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]})
     things = things_of_table(texts, session.ids, None, text="text", root=tmp_path)
     cut = [things.show(row)[0]["text"] for row in range(2)]
     assert cut == ["x" * 19_999 + "…", "x" * 20_000]
     assert [things.title(row) for row in (1, 2)] == ["x" * 79 + "…", "x" * 80]
+    assert Things(["a"], pictures=np.array([[[0.0, 0.19, 1.0]]])).plain(0) == ["  ..@@"]
 
 
 def test_what_is_not_known_is_null_or_said(open_session, make_page):
@@ -354,17 +355,6 @@ def test_what_is_not_known_is_null_or_said(open_session, make_page):
     result = page.get("api/question").json()
     assert (result["question"], result["answers"]) == (None, 1)
     assert "nothing is left to ask" in result["reason"]
-
-
-def test_pictures_made_here(open_session, make_page):
-    session = open_session(n_points=20)
-    things = Things(session.ids, pictures=np.random.default_rng(0).random((20, 8, 8)))
-    page = make_page(session, things)
-    assert page.get("image/7").headers["content-type"] == "image/png"
-    assert page.get("image/20").status == 404
-    assert things.show(7) == [{"kind": "image", "src": "image/7", "pixels": True}]
-    lines = Things(["a"], pictures=np.array([[[0.0, 0.19, 1.0]]])).plain(0)
-    assert lines == ["  ..@@"]
 
 
 @pytest.fixture
