@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -179,19 +178,19 @@ def _answer_counts(d: Details) -> str:
 
 
 def _annotators(d: Details) -> str:
-    rows = [("Annotator", "Answers", "Wrong", "95% interval")]
+    rows = []
     for one in d["annotators"]:
         interval = f"{one.low:.1%} to {one.high:.1%}" if one.identified and one.low < one.high else ""
         rate = f"{one.rate:.1%}" if one.identified else "unknown"
         rows.append((one.name or "unknown", f"{one.n_answers:,}", rate, interval))
-    return _cells(rows)
+    return _cells(("Annotator", "Answers", "Wrong", "95% interval"), rows)
 
 
 def _answered(d: Details) -> str:
     rows = [(one["id"], one["class"], f"{one['probability']:.1%}", one["n_answers"]) for one in d["rows"]]
     more = d["n_rows"] - len(rows)
     rest = f"<p>And {more:,} more: <code>sdulearn fit --answered FILE</code> writes all of them.</p>" if more else ""
-    return _cells([("Row", "Class", "Probability", "Answers"), *rows]) + rest
+    return _cells(("Row", "Class", "Probability", "Answers"), rows) + rest
 
 
 def _doubtful(d: Details) -> str:
@@ -199,7 +198,7 @@ def _doubtful(d: Details) -> str:
         (one.id_a, one.id_b, "same" if one.similar else "different", one.annotator, f"{one.wrong:.1%}")
         for one in d["answers"]
     ]
-    return _cells([("First", "Second", "Answer", "Annotator", "Wrong"), *rows]) if rows else ""
+    return _cells(("First", "Second", "Answer", "Annotator", "Wrong"), rows) if rows else ""
 
 
 def _strengths(d: Details) -> str:
@@ -279,13 +278,11 @@ def _bars(rows: Iterable[tuple[str, str, float, str]]) -> str:
     )
 
 
-def _cells(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows of texts, the first of them as heads."""
-    tags = itertools.chain(["th"], itertools.repeat("td"))
-    return _table(
-        f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in row)}</tr>"
-        for tag, row in zip(tags, rows, strict=False)
-    )
+def _cells(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows of texts under their heads."""
+    shown = ["".join(f"<th>{head}</th>" for head in heads)]
+    shown += ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows]
+    return _table(f"<tr>{row}</tr>" for row in shown)
 
 
 def _table(rows: Iterable[str]) -> str:

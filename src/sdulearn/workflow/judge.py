@@ -75,8 +75,6 @@ _MOST_NUMBERS = 20_000_000
 _GRID = 20
 # Of a column of numbers, where most rows are.
 _MIDDLE = (0.05, 0.95)
-# Places of rows, and what decides about them.
-Deciders = list[tuple[Indices, Callable[[Rows], Array]]]
 # A fitted estimator, why it is of this kind, and the models of folds that the choice was made by, if any.
 Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 
@@ -304,8 +302,16 @@ def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) ->
     return tuple(answers)
 
 
-def _held_out(columns: Columns, held: Array, values: Array, judged: Indices, models: Deciders, X: Array) -> Array:
-    """Decision values of the answers' rows by the models of folds, with the judged columns of the table as given.
+def _held_out(
+    columns: Columns,
+    held: Array,
+    values: Array,
+    judged: Indices,
+    model_of: Indices,
+    models: Sequence[Callable[[Rows], Array]],
+    X: Array,
+) -> Array:
+    """Decision values of the answers' rows, each by its model, with the judged columns of the table as given.
 
     ``X`` are these columns once or more.
     """
@@ -313,12 +319,12 @@ def _held_out(columns: Columns, held: Array, values: Array, judged: Indices, mod
     values = np.tile(values, (n_copies, 1))
     values[:, judged] = X
     rows = columns.rows(values, np.tile(held, (n_copies, 1)))
-    rows = rows.reshape(n_copies, len(held), -1)
-    decided = [(places, decide(rows[:, places].reshape(-1, rows.shape[2]))) for places, decide in models if len(places)]
-    decision = np.empty((n_copies, len(held), *decided[0][1].shape[1:]))
-    for places, found in decided:
-        decision[:, places] = found.reshape(n_copies, len(places), *found.shape[1:])
-    return decision.reshape(-1, *decision.shape[2:])
+    by = np.tile(model_of, n_copies)
+    decided = {k: models[k](rows[by == k]) for k in np.unique(model_of)}
+    decision = np.empty((len(by), *next(iter(decided.values())).shape[1:]))
+    for k, found in decided.items():
+        decision[by == k] = found
+    return decision
 
 
 def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingData) -> tuple[ColumnImportance, ...]:
@@ -343,7 +349,12 @@ def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingD
     by_feature = np.abs(list(feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
     strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
     judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
-    decide = partial(_held_out, columns, held, values, judged, _among(whole, parts, chosen, len(pairs)))
+    # Of a hub, which no fold holds out, the model of all rows.
+    model_of = np.full(len(pairs), len(parts))
+    for k, part in enumerate(parts):
+        model_of[part.rows] = k
+    models = [*(part.decide for part in parts), whole.decision_function]
+    decide = partial(_held_out, columns, held, values, judged, model_of[chosen], models)
     model = SimpleNamespace(decision_function=decide)
     answers = np.asarray(pairs)[chosen]
     # Who answered and labels are set aside: the likelihood with these takes a hundred times as long.
@@ -354,18 +365,6 @@ def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingD
     order = np.argsort(-found.mean, kind="stable").tolist()
     names = [columns.columns[k].name for k in judged]
     return tuple(ColumnImportance(names[k], float(found.mean[k]), float(found.error[k])) for k in order)
-
-
-def _among(whole: Estimator, parts: list[FoldModel], chosen: Indices, n_rows: int) -> Deciders:
-    """A model for each of the chosen rows, by their places among these: that of its fold, of a hub that of all rows."""
-    place = np.full(n_rows, -1)
-    place[chosen] = np.arange(len(chosen))
-    found: Deciders = []
-    for part in parts:
-        places = place[part.rows]
-        found.append((places[places >= 0], part.decide))
-    hubs = np.setdiff1d(np.arange(len(chosen)), np.concatenate([places for places, _ in found]))
-    return [*found, (hubs, whole.decision_function)]
 
 
 def column_dependences(
