@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.cli import options as cli
 from sdulearn.datasets import make_waveform, sample_sdu
+from sdulearn.errors import require
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.progress import long_work, steps
 from sdulearn.risks import RISKS
@@ -109,7 +110,7 @@ def table(name: str, means: Means) -> str:
 
 def draw(path: Path, means: Means) -> None:
     """Error rate against the number of pairs, a panel for each data set."""
-    figure = cli.new_figure(8, 3.7)
+    figure = require("matplotlib.figure", "demo").Figure(figsize=(8, 3.7), layout="constrained")
     for axis, name in zip(figure.subplots(1, len(SETS)), SETS, strict=True):
         for method, colour, marker in zip(DRAWN, COLOURS, "oD^s*+x", strict=True):
             found = np.array([means[name, n_pairs, method] for n_pairs in SIZES])

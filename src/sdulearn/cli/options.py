@@ -276,12 +276,6 @@ def output_files(folder: Path, name: str) -> dict[str, Path]:
     return {"picture": folder / f"{name}.png", "numbers": folder / f"{name}.csv"}
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """A figure of matplotlib that no window shows."""
-    figures = require("matplotlib.figure", "demo")
-    return figures.Figure(figsize=(width, height), layout="constrained")
-
-
 def print_json(data: object) -> None:
     """Print results as one JSON object on standard output."""
     from sdulearn.io.typed import plain

@@ -19,6 +19,7 @@ from typing import Any
 from sdulearn.answers.records import flip_rate
 from sdulearn.asking.privacy import effective_answers
 from sdulearn.cli import options as cli
+from sdulearn.errors import require
 from sdulearn.planning import METHODS, SIZES, PairsNeeded, Plan, simulate_plan
 from sdulearn.plotting import PlanDisplay
 from sdulearn.types import MatrixLike
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = cli.output_files(arguments.out, "plan")
     plan = _simulate(arguments)
     needed = [plan.pairs_needed(arguments.target_accuracy, curve.method) for curve in plan.curves]
-    figure = cli.new_figure(11, 5.2)
+    figure = require("matplotlib.figure", "demo").Figure(figsize=(11, 5.2), layout="constrained")
     PlanDisplay(plan, target_accuracy=arguments.target_accuracy).plot(figure.subplots(1, 2))
     figure.suptitle(f"An estimate from {plan.n_repeats} simulated draws")
     cli.write_picture(files["picture"], figure)
