@@ -110,8 +110,8 @@ class ColumnCounts:
     marks: Counter[str] = field(default_factory=Counter)  # texts for a missing number
     n_both: int = 0  # texts that are numbers with a decimal point and with a decimal comma
     n_short: int = 0  # dates with two digits for the year
-    # the first cell that is no mark and not of a form; the first "gap", "infinite" one, and "unclear" one, such as
-    # 1,234, which may be more than a thousand
+    # the first cell that is no mark and not of a form; the first "gap", "infinite" and "unclear"
+    # one, such as 1,234, which may be more than a thousand
     odd: Mapping[str, Cell] = field(default_factory=dict)
 
     def __add__(self, other: ColumnCounts) -> ColumnCounts:
@@ -151,7 +151,7 @@ def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
     return _count_plain(found, values, texts, rows)
 
 
-def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind = "number") -> ColumnCounts:
+def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind) -> ColumnCounts:
     """Numbers, or days, and the cells that they were read from."""
     floats = np.asarray(found, dtype=np.float64)
     finite = bool(np.isfinite(floats).all())
@@ -187,7 +187,7 @@ def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Co
     thousands[thousands] = spelling.matching(some, spelling.THOUSANDS)
     present = ~np.isnan(found)
     both = present & (thousands | ~is_pointed)
-    counted = _count_numbers(found, values, rows)
+    counted = _count_numbers(found, values, rows, "number")
     odd = _firsts(rows, texts, **dict.fromkeys(FORMS[2:], present), **{",": present & ~both, "unclear": thousands})
     as_commas = Moments.of(np.where(thousands, np.rint(1000 * found), found)[both])
     forms = {**counted.forms, ",": as_commas}
@@ -259,8 +259,8 @@ def decide(
 ) -> Columns:
     """How the counted columns become features, or an error that names every column in the way.
 
-    ``made`` holds columns of texts and pictures, with the features of some of their rows. ``points`` says that 1.234
-    is not a thousand where no cell of the table tells.
+    ``made`` holds columns of texts and pictures, with the features of some of their rows.
+    ``points`` says that 1.234 is not a thousand where no cell of the table tells.
     """
     made = made or {}
     problems = []
@@ -287,7 +287,7 @@ def decide(
 
 
 def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missing: str) -> tuple[Column, Array]:
-    """A column of texts or pictures; one deviation for all, so that components keep their weight."""
+    """A column of texts or pictures; with one deviation for all, components keep their weight."""
     deviation = np.full(maker.width, np.sqrt(X.var(axis=0).mean()))
     fill = 0.0 if missing == "mean" and maker.kind == "image" else None
     return Column(name, maker.kind, fill=fill), np.array([X.mean(axis=0), deviation])
@@ -325,19 +325,21 @@ def _recognised(
         return "category", None, found
     if numbers.n and not rest:
         text = Spelling(form, tuple(sorted(found.marks)), "unclear" in found.odd and form in DECIMALS)
+        kind = "date" if form in DATES else "number"
         counted = replace(found, gaps=found.gaps + n_marks, forms={".": numbers})
-        return "date" if form in DATES else "number", None if text == Spelling(".") else text, counted
+        return kind, None if text == Spelling(".") else text, counted
     if guessed and found.texts is not None and {text.strip() for text in found.texts} <= {*FALSE, *TRUE}:
         n_true = sum(number for text, number in found.texts.items() if text.strip() in TRUE)
         share = n_true / present
-        return "boolean", None, replace(found, forms={".": Moments(present, share, n_true * (1 - share))})
+        moments = Moments(present, share, n_true * (1 - share))
+        return "boolean", None, replace(found, forms={".": moments})
     if numbers.n < _NEARLY_ALL * present:
         return "category", None, found
     row, text_there = found.odd[form]
     note = noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}")
-    remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are categories, say so:"
+    remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are categories,"
     what = f"cells that are no {'dates' if form in DATES else 'numbers'} in"
-    raise Problem(what, note, f"{remedy} `categories=[{quoted(column)}]`.")
+    raise Problem(what, note, f"{remedy} say so: `categories=[{quoted(column)}]`.")
 
 
 def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -> Form:
@@ -369,8 +371,8 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         raise Problem(
             "missing values in",
             noted(column, f"{found.gaps:,}, the first in {where(row)}"),
-            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean (most frequent "
-            "text), or leave columns out with `drop`.",
+            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean (most "
+            "frequent text), or leave columns out with `drop`.",
         )
     if found.n_infinite:
         raise infinite(column, where(found.odd["infinite"][0]))
@@ -385,8 +387,8 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         raise Problem(
             f"more than {max_categories} different texts in",
             noted(column, number),
-            "Name the ids with `id_column`, leave columns out with `drop`, learn from their words with "
-            "`text`, or raise `max_categories`.",
+            "Name the ids with `id_column`, leave columns out with `drop`, learn from their words "
+            "with `text`, or raise `max_categories`.",
         )
 
 
@@ -408,10 +410,10 @@ def _column(name: str, kind: Kind, text: Spelling | None, found: ColumnCounts, m
         _, mean, squares, low, high = found.form(".")
         cycles = tuple(c for c in CYCLES if kind == "date" and _SPREAD[c] < high - low < _LIFETIME)
         kept = [0, *(1 + 2 * k + j for k, c in enumerate(CYCLES) if c in cycles for j in (0, 1))]
-        moments = np.array([np.atleast_1d(mean)[kept], np.sqrt(np.atleast_1d(squares)[kept] / found.rows)])
-        fill = None if missing == "error" else float(moments[0, 0])
-        column = Column(name, kind, fill=fill, text=text, n_gaps=found.gaps, marked=marked, cycles=cycles)
-        return column, np.hstack([moments, _moments(np.array([share] * marked))])
+        mean, variance = np.reshape([mean, squares / found.rows], (2, -1))[:, kept]
+        fill = None if missing == "error" else float(mean[0])
+        column = Column(name, kind, (), fill, text, found.gaps, marked, cycles)
+        return column, np.hstack([[mean, np.sqrt(variance)], _moments(np.array([share] * marked))])
     texts = found.texts or Counter()
     # The first in the alphabet of those that occur most often, whatever the order of the rows.
     usual = {"mean": min(texts, key=lambda text: (-texts[text], text)), "auto": ""}.get(missing)

@@ -94,8 +94,8 @@ class Columns:
     @classmethod
     def sparse(cls, first: Literal[0, 1], scale: Array) -> Columns:
         """A sparse matrix, whose features have numbers for names."""
-        names = map(str, range(first, first + len(scale)))
-        return cls(tuple(Column(name, "number") for name in names), None, np.zeros(len(scale)), scale, first)
+        columns = tuple(Column(str(first + k), "number") for k in range(len(scale)))
+        return cls(columns, None, np.zeros(len(scale)), scale, first)
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
@@ -268,8 +268,8 @@ def as_arrow(frame: Frame) -> ArrowTable:
     try:
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
-        what = "A table is a path or a pandas, polars or pyarrow frame"
-        raise InputError(f"{what}; {type(frame).__name__} cannot be used as one ({error}).") from None
+        unusable = f"{type(frame).__name__} cannot be used as one ({error})."
+        raise InputError(f"A table is a path or a pandas, polars or pyarrow frame; {unusable}") from None
     # polars hands over its texts in a type that few of Arrow's functions take.
     types = [pa.string() if str(one.type) == "string_view" else one.type for one in table.schema]
     return table.cast(pa.schema(zip(table.column_names, types, strict=True)))
@@ -309,8 +309,9 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
         odd = np.asarray(place.is_null()) & np.asarray(values.is_valid())
         found = numbers(pc.greater_equal(place, len(FALSE)))
     elif kind == "category":
-        found, odd = read_texts(values, column.text or Spelling("y-m-d" if column.kind == "date" else "."))
-    elif kind is None or ((kind == "date") != (column.kind == "date") and values.null_count < len(values)):
+        usual = Spelling("y-m-d" if column.kind == "date" else ".")
+        found, odd = read_texts(values, column.text or usual)
+    elif kind is None or (kind == "date") != (column.kind == "date"):
         odd = np.asarray(values.is_valid())
     else:
         found = numbers(values)
@@ -372,8 +373,8 @@ def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
         lacks = f"{path}: column {quoted(name)} lacks values; every row needs a pair code."
         raise InputError(f"{lacks} Put in 0 for unlabeled rows.")
     what = (
-        "does not hold pair codes. They are whole numbers: +k at both ends of similar pair k, -k at both ends "
-        "of dissimilar pair k, 0 for unlabeled rows."
+        "does not hold pair codes. They are whole numbers: +k at both ends of similar pair k, -k at "
+        "both ends of dissimilar pair k, 0 for unlabeled rows."
     )
     return _whole_numbers(path, name, values, what)
 
@@ -381,15 +382,15 @@ def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
 def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
     """A column that says which point each row shows."""
     what = (
-        "does not say which point each row shows. Points are whole numbers from 0 on, one on every row; rows "
-        "with equal numbers show the same point. Number what it names."
+        "does not say which point each row shows. Points are whole numbers from 0 on, one on every "
+        "row; rows with equal numbers show the same point. Number what it names."
     )
     return _whole_numbers(path, name, values, what, least=0)
 
 
 def _whole_numbers(path: Location, name: str, values: ArrowColumn, what: str, least: float = -np.inf) -> Codes:
-    is_whole = kind_of(values.type) == "number" and not values.null_count
-    found = numbers(values) if is_whole else np.array([np.nan])
+    usable = kind_of(values.type) == "number" and not values.null_count
+    found = numbers(values) if usable else np.array([np.nan])
     if not (np.isfinite(found) & (found == np.rint(found)) & (found >= least)).all():
         raise InputError(f"{path}: column {noted(name, str(values.type))} {what}")
     return found.astype(np.int64)

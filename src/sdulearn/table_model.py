@@ -232,10 +232,10 @@ class TableModel:
         check_is_fitted(self.estimator)
         estimator, arrays = container.describe_estimator(self.estimator)
         columns = self.columns
-        layout: container.Header = {"kind": "sparse", "width": columns.width, "first": columns.first}
+        layout = container.Header(kind="sparse", width=columns.width, first=columns.first)
         if columns.first is None:
-            layout = {"kind": "columns", "columns": plain(columns.columns), "keep_gaps": columns.keep_gaps}
-            layout["id_column"] = columns.id_column
+            layout = {"kind": "columns", "columns": plain(columns.columns)}
+            layout |= {"id_column": columns.id_column, "keep_gaps": columns.keep_gaps}
         header: container.Header = {"model": "TableModel", "estimator": estimator, "layout": layout}
         header |= {"classes": list(self.classes), "report": plain(self.report)}
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
@@ -252,8 +252,8 @@ class TableModel:
 def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
-    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open. It
-    names its format version: files are read from version 2 on, the one of sdulearn 0.1.0.
+    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open.
+    It names its format version: files are read from version 2 on, the one of sdulearn 0.1.0.
 
     Parameters
     ----------
@@ -315,7 +315,8 @@ def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -
     ids = read(list[str], header["asked"])
     probabilities = finite(arrays["asked:probabilities"])
     n_answers = arrays["asked:n_answers"]
-    if (*probabilities.shape, n_answers.shape, n_answers.dtype.kind) != (len(ids), n_classes, (len(ids),), "i"):
+    shapes = (probabilities.shape, n_answers.shape)
+    if shapes != ((len(ids), n_classes), (len(ids),)) or n_answers.dtype.kind != "i":
         raise ValueError("the rows that were asked about do not fit together")
     if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1) or (n_answers < 1).any():
         raise ValueError("the rows that were asked about have no class probabilities, or no answers")

@@ -98,8 +98,9 @@ class TextFeatures:
     @cached_property
     def _vectorizers(self) -> list[TfidfVectorizer]:
         found = []
-        halves = np.split(self.weights, [len(self.words)])
-        for settings, terms, weights in zip((_WORDS, _PIECES), (self.words, self.pieces), halves, strict=True):
+        of_words, of_pieces = np.split(self.weights, [len(self.words)])
+        kinds = ((_WORDS, self.words, of_words), (_PIECES, self.pieces, of_pieces))
+        for settings, terms, weights in kinds:
             if terms:
                 found.append(TfidfVectorizer(**settings, vocabulary=terms))
                 found[-1].idf_ = weights

@@ -1,9 +1,9 @@
 """The log of ``sdulearn ask``: JSON lines, only appended to, on the disk before an answer counts.
 
-docs/ask.md says what the keys of a line mean. ``session`` and ``number`` name an answer, and a later line that
-changes it or takes it back repeats them; every start of the program is a session of its own, so that logs merge by
-concatenation. ``rank`` is the place of ``left`` in the random order of all rows that the seed gives: rows up to the
-last random one are a random sample, whatever their kind.
+docs/ask.md says what the keys of a line mean. ``session`` and ``number`` name an answer, and a later
+line that changes it or takes it back repeats them; every start of the program is a session of its own,
+so that logs merge by concatenation. ``rank`` is the place of ``left`` in the random order of all rows:
+rows up to the last random one are a random sample, whatever their kind.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LogContents:
     # the answers that stand, by session and number, in the order in which they were first given
     answers: dict[Key, Answer[str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
-    examples: dict[str, str] = field(default_factory=dict)  # the same of rows that were given as examples
+    examples: dict[str, str] = field(default_factory=dict)  # the same of rows given as examples
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of each session's answers: None where they are as given, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
@@ -97,13 +97,16 @@ class LogContents:
 
     def drawn(self) -> Mask:
         """Which answers are about a random sample: points up to the last random one of a seed."""
-        given = [(self.seeds.get(one.session), one.kind == "random", one.rank) for one in self.answers.values()]
+        given = [(self.seeds.get(one.session), one) for one in self.answers.values()]
         last: dict[int | None, int] = {}
-        for seed, is_random, rank in given:
-            if is_random and rank is not None:
-                last[seed] = max(last.get(seed, -1), rank)
-        found = [is_random or (rank is not None and rank <= last.get(seed, -1)) for seed, is_random, rank in given]
-        return np.array(found, dtype=bool)
+        for seed, one in given:
+            if one.kind == "random" and one.rank is not None:
+                last[seed] = max(last.get(seed, -1), one.rank)
+
+        def is_drawn(seed: int | None, one: Answer[str]) -> bool:
+            return one.kind == "random" or (one.rank is not None and one.rank <= last.get(seed, -1))
+
+        return np.array([is_drawn(*one) for one in given], dtype=bool)
 
     def audits(self) -> dict[str, tuple[int, int]]:
         """By annotator: how many answers were asked again in an audit, and how many differ."""
@@ -113,7 +116,8 @@ class LogContents:
         for one in sure:
             if one.kind != AUDIT and one.asked in right:
                 n, n_wrong = found.get(one.annotator, (0, 0))
-                found[one.annotator] = (n + 1, n_wrong + ((one.sign, one.picked) != right[one.asked]))
+                wrong = (one.sign, one.picked) != right[one.asked]
+                found[one.annotator] = (n + 1, n_wrong + wrong)
         return found
 
     @property
@@ -133,8 +137,8 @@ class LogContents:
         if any(one is not None and math.isnan(one) for one in found):
             lines = [str(row.line) for row in self.bad_rows if row.reason.startswith("epsilon")]
             raise InputError(
-                "The log does not say how often its answers were flipped: the `epsilon` of a session "
-                f"cannot be read. Mend line {', '.join(lines)}."
+                "The log does not say how often its answers were flipped: the `epsilon` of a "
+                f"session cannot be read. Mend line {', '.join(lines)}."
             )
         if len(found) > 1:
             names = ", ".join(sorted("not at all" if one is None else f"epsilon {one:g}" for one in found))
@@ -319,8 +323,8 @@ class AnswerLog:
             data = self.path.read_bytes()
             self.contents = found = parse_log(data)
             if found.bad_rows and not (found.epsilons or found.answers or found.undone or found.labels):
-                first = f"{self.path}, line {found.bad_rows[0].line}: {found.bad_rows[0].reason}."
-                raise InputError(f"{first} It is not a log that can be continued; name another file.")
+                first = f"{self.path}, line {found.bad_rows[0].line}: {found.bad_rows[0].reason}"
+                raise InputError(f"{first}. It is not a log to be continued; name another file.")
             self._end = len(data)
             self._lines = data.count(b"\n") + 1
             if data and not data.endswith(b"\n"):
@@ -344,7 +348,8 @@ class AnswerLog:
         record: Record = {"event": "answer", "number": number, "left": answer.left, **compared}
         record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
         more = {name: getattr(answer, name) for name in (*_LIMITS, "comment")}
-        self._append(record | {name: value for name, value in more.items() if value not in (None, "")})
+        record |= {name: value for name, value in more.items() if value not in (None, "")}
+        self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]
 
@@ -408,8 +413,8 @@ class AnswerLog:
         else:
             return
         raise FileError(
-            f"{self.path} {what} while `sdulearn ask` had it open: nothing more is saved. Stop `sdulearn "
-            "ask`, put the log back where it was, and start the same command again."
+            f"{self.path} {what} while `sdulearn ask` had it open: nothing more is saved. Stop "
+            "`sdulearn ask`, put the log back where it was, and start the same command again."
         )
 
     def close(self) -> None:

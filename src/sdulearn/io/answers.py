@@ -1,8 +1,8 @@
 """Answers from files and frames: who is compared with whom, and whether they are the same.
 
-A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``; the log of ``sdulearn ask``;
-or what other tools write (:mod:`sdulearn.io.importers`). Names and spellings in common use are understood, and what
-was understood is part of the result: no guess is silent.
+A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``; the log of
+``sdulearn ask``; or what other tools write (:mod:`sdulearn.io.importers`). Usual names and spellings are
+understood, and what was understood is part of the result: no guess is silent.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def read_answers(
     columns = dict(columns or {})
     sheet = read_sheet(source, "the answers", columns.pop("sheet", None))
     if {"event", "session"} <= set(sheet.header):
-        events = [one.get("event") for _, one in sheet.records() if isinstance(one, dict) and "session" in one]
-        if any(event in EVENTS for event in events):
+        records = [one for _, one in sheet.records() if isinstance(one, dict)]
+        if any(one.get("event") in EVENTS and "session" in one for one in records):
             return _read_log(source, sheet.format)
     return _read_answers(recognise(sheet, columns), columns, words or {})
 
@@ -296,9 +296,9 @@ def _scale(path: str, counts: Mapping[str, int]) -> str:
         hard = {f">={steps[-half]}": "similar", **hard, f"<={steps[half - 1]}": "dissimilar"}
     soft = {text: f"{0.05 + 0.9 * k / max(len(counts) - 1, 1):.2g}" for k, text in enumerate(counts)}
     return (
-        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest means "
-        f"similar: `words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If it means dissimilar, "
-        "exchange the two words, or take 1 minus each probability."
+        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest "
+        f"means similar: `words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If it means "
+        "dissimilar, exchange the two words, or take 1 minus each probability."
     )
 
 
@@ -321,8 +321,9 @@ def _find_columns(
             raise InputError(f"{path} has no column {quoted(name)} for {role}; its columns are {columns}.")
     check_repeated(path, [name for name in header if name])
     by_name = by_plain_name(header)
-    usual = {role: [by_name[name] for name in names if name in by_name] for role, names in usual_names.items()}
-    found = {**{role: names[0] for role, names in usual.items() if names}, **given}
+    # Of several the first of the usual names.
+    pairs = [(role, name) for role, names in usual_names.items() for name in reversed(names)]
+    found = {**{role: by_name[name] for role, name in pairs if name in by_name}, **given}
     ends = pair_columns(header)
     if ends is not None and not {"id_a", "id_b"} & given.keys():
         found |= {"id_a": ends[0], "id_b": ends[1]}

@@ -1,8 +1,8 @@
 """The model file: a JSON header, plain arrays, a checksum. Nothing in it is ever executed.
 
-Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the header as UTF-8
-JSON, the arrays one after the other (little-endian, in the header's order), 32 bytes SHA-256 of all before. The
-header names the format version too, and the sdulearn that wrote it.
+Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the header as
+UTF-8 JSON, the arrays one after the other (little-endian, in the header's order), 32 bytes SHA-256 of all
+before. The header names the format version too, and the sdulearn that wrote it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ _DTYPES = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 
 def write(path: Location, header: Header, arrays: Arrays) -> None:
     """Write header and arrays; the file appears whole or not at all."""
-    kinds = {name: "f8" if array.dtype.kind == "f" else "i8" for name, array in arrays.items()}
-    blocks = [np.ascontiguousarray(array, dtype=_DTYPES[kinds[name]]).tobytes() for name, array in arrays.items()]
-    specs = [{"name": name, "dtype": kinds[name], "shape": list(array.shape)} for name, array in arrays.items()]
+    kinds = ["f8" if array.dtype.kind == "f" else "i8" for array in arrays.values()]
+    named = [(name, kind, array) for (name, array), kind in zip(arrays.items(), kinds, strict=True)]
+    blocks = [np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes() for _, kind, array in named]
+    specs = [{"name": name, "dtype": kind, "shape": array.shape} for name, kind, array in named]
     written = {"format": FORMAT_VERSION, "sdulearn": __version__}
     text = json.dumps({**header, **written, "arrays": specs}, allow_nan=False).encode()
     body = b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, len(text)), text, *blocks])
@@ -106,8 +107,8 @@ def _jsonable(name: str, value: object) -> object:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if name == "loss":
-        own = f"A model trained with a loss object of your own ({type(value).__name__}) cannot be saved:"
-        raise InputError(f"{own} the file holds numbers, not code. Keep coef_ and intercept_ yourself.")
+        own = f"A model trained with a loss object of your own ({type(value).__name__}) cannot be"
+        raise InputError(f"{own} saved: the file holds numbers, not code. Keep coef_ and intercept_.")
     return _NOT_KEPT
 
 
@@ -150,7 +151,8 @@ def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Array
         header = json.loads(body[_PREFIX.size : start].decode())
         specs = [(str(s["name"]), _DTYPES[s["dtype"]], tuple(s["shape"])) for s in header.pop("arrays")]
         shapes = [shape for *_, shape in specs]
-        if any(len(shape) > 2 or not all(type(n) is int and 0 <= n < 2**48 for n in shape) for shape in shapes):
+        lengths = [n for shape in shapes for n in shape]
+        if max(map(len, shapes), default=0) > 2 or not all(type(n) is int and 0 <= n < 2**48 for n in lengths):
             raise ValueError(f"bad shapes {shapes!r}")
         sizes = list(map(math.prod, shapes))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -53,7 +53,8 @@ def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | Non
         rows = rows[max(skip_rows - above, 0) :]
         above = max(skip_rows, above)
     if not rows:
-        raise InputError(f"{path}: its sheet {quoted(read.name)} is empty. Its sheets: {listed(map(quoted, sheets))}.")
+        names = listed(map(quoted, sheets))
+        raise InputError(f"{path}: its sheet {quoted(read.name)} is empty. Its sheets: {names}.")
     header = header_place(rows) if skip_rows is None else 0
     name = read.name if len(sheets) > 1 else ""
     return SheetCells(column_names(rows[header]), rows[header + 1 :], above + header + 1, name)
@@ -85,8 +86,8 @@ def filled_area(tags: Iterable[Tag]) -> tuple[int, int, int]:
     """
     count = 0
     row = column = -1
-    rows = {-1}
-    columns = {-1}
+    rows: set[int] = set()
+    columns: set[int] = set()
     for name, attributes in tags:
         if name == "row":
             row = _place("A" + attributes["r"])[0] if "r" in attributes else row + 1
@@ -97,7 +98,8 @@ def filled_area(tags: Iterable[Tag]) -> tuple[int, int, int]:
             count += 1
             rows.add(row)
             columns.add(column)
-    return count, max(rows) - min(rows - {-1}, default=0) + 1, max(columns) - min(columns - {-1}, default=0) + 1
+    height, width = (max(places) - min(places) + 1 if places else 0 for places in (rows, columns))
+    return count, height, width
 
 
 def _place(cell: str) -> tuple[int, int]:
@@ -113,12 +115,15 @@ def _place(cell: str) -> tuple[int, int]:
 def _sheets(archive: ZipFile) -> list[tuple[str, str]]:
     """Name and file of each sheet, as calamine looks for it."""
     links = [one for _, one in _tags(archive, "xl/_rels/workbook.xml.rels")]
-    files = {one.get("Id"): one.get("Target", "").removeprefix("/").removeprefix("xl/") for one in links}
+    files = {one.get("Id"): one.get("Target", "").removeprefix("/") for one in links}
     sheets = [one for name, one in _tags(archive, "xl/workbook.xml") if name == "sheet"]
     if not sheets:
         raise BadZipFile("there is no sheet")
-    ids = [next((value for key, value in one.items() if key.endswith("}id")), None) for one in sheets]
-    return [(one["name"], f"xl/{files.get(key, '')}") for one, key in zip(sheets, ids, strict=True)]
+    found = []
+    for one in sheets:
+        file = next((files.get(value, "") for key, value in one.items() if key.endswith("}id")), "")
+        found.append((one["name"], f"xl/{file.removeprefix('xl/')}"))
+    return found
 
 
 def _tags(archive: ZipFile, name: str) -> Iterator[Tag]:
@@ -142,7 +147,8 @@ def tags_of(file: IO[bytes]) -> Iterator[Tag]:
 
 def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
     """A sheet as a pyarrow table; a column of cells of several kinds is text."""
-    columns = [[row[place] if place < len(row) else None for row in found.rows] for place in range(len(found.names))]
+    places = range(len(found.names))
+    columns = [[row[place] if place < len(row) else None for row in found.rows] for place in places]
     return pa.table([_column(cells, missing) for cells in columns], names=found.names)
 
 

@@ -61,8 +61,8 @@ def file_format(path: Location, allowed: Sequence[str]) -> str:
         if endings and endings[-1] in _ENDINGS[name]:
             return name
     raise InputError(
-        f"{path}: the name must end in {', '.join('.' + name for name in allowed)} (and .gz, if zipped). "
-        "Save other kinds of files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
+        f"{path}: the name must end in .{', .'.join(allowed)} (and .gz, if zipped). Save other kinds of "
+        "files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
     )
 
 
@@ -120,8 +120,8 @@ def decoded(path: Location, text: bytes, where: str = "") -> str:
 def not_utf8(path: Location, where: str = "", at: str = "", wide: bool = False) -> InputError:
     """The error of a text in another encoding."""
     return InputError(
-        f"{path}{where} is not text in UTF-8{at}. If it comes from a spreadsheet, save it as 'CSV UTF-8'; "
-        f"else convert it: iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path}"
+        f"{path}{where} is not text in UTF-8{at}. If it comes from a spreadsheet, save it as 'CSV "
+        f"UTF-8'; else convert it: iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path}"
     )
 
 
@@ -174,7 +174,8 @@ def column_names(header: Sequence[object]) -> list[str]:
 
 def as_text(value: object) -> str:
     """An id or a label as text: 7 and 7.0 are "7", True is "true", None and NaN are empty."""
-    if value is None or type(value).__name__ in _PANDAS_MISSING or (isinstance(value, float) and np.isnan(value)):
+    is_nan = isinstance(value, float) and np.isnan(value)
+    if value is None or is_nan or type(value).__name__ in _PANDAS_MISSING:
         return ""
     if isinstance(value, bool | np.bool_):
         return str(value).lower()
@@ -203,7 +204,7 @@ def _remove_folder(folder: Path) -> None:
 
 @contextmanager
 def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
-    """A draft that takes the name of a file or folder at the end: it appears whole or not at all."""
+    """A draft that takes the name of a file or folder at the end: whole, or not at all."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:

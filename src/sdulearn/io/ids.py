@@ -70,7 +70,8 @@ def may_hold_ids(name: str, dtype: ArrowType) -> bool:
         return may_hold_ids(name, dtype.value_type)
     if pa.types.is_floating(dtype):
         return looks_like_id(name)
-    return any(is_one(dtype) for is_one in (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string))
+    kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+    return any(is_one(dtype) for is_one in kinds)
 
 
 def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[str | None] = ID_COLUMNS) -> str | None:
@@ -99,8 +100,8 @@ def choose_id_column(
         columns = " and ".join(map(quoted, (full or near)[:3]))
         rows = ", and so could row numbers from 0" if by_number else ""
         raise InputError(
-            f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which with "
-            "`id_column` (an empty name, `id_column=''`, stands for row numbers)."
+            f"{table}: {columns} could be the column of ids that the answers name{rows}. Say which "
+            "with `id_column` (an empty name, `id_column=''`, stands for row numbers)."
         )
     if near:
         return max(near, key=lambda name: held[name])
@@ -135,8 +136,9 @@ _ALIKE: dict[str, Callable[[str], str]] = {
 
 def spelled_alike(asked: Collection[str], ids: Collection[str], share: float = _ENOUGH) -> bool:
     """Whether a column has this share of the ids on one row each, spelled otherwise."""
-    spelled = [(Counter(map(plain, ids)), map(plain, asked)) for plain in _ALIKE.values()]
-    return any(sum(times[name] == 1 for name in names) >= share * len(asked) for times, names in spelled)
+    times = {plain: Counter(map(plain, ids)) for plain in _ALIKE.values()}
+    found = (sum(times[plain][plain(name)] == 1 for name in asked) for plain in times)
+    return max(found) >= share * len(asked)
 
 
 def unknown_ids(unknown: Iterable[str], known: Collection[str], id_column: str | None, whose: str = "answers") -> str:

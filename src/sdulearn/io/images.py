@@ -121,9 +121,10 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[n_colours], 0, 0, 0)
     chunks = {b"IHDR": header, b"IDAT": zlib.compress(lines), b"IEND": b""}
-    pack = struct.Struct(">I").pack
-    packed = (pack(len(data)) + name + data + pack(zlib.crc32(name + data)) for name, data in chunks.items())
-    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+    packed = b"\x89PNG\r\n\x1a\n"
+    for name, data in chunks.items():
+        packed += struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return packed
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ class ImageFeatures:
     unseen: ClassVar[str] = "pictures in column {} cannot be read and count as the mean picture"
 
     def __post_init__(self) -> None:
-        if {self.centre.shape, self.components.shape[:1]} != {(N_DESCRIPTORS,)} or self.components.ndim != 2:
+        if self.centre.shape != (N_DESCRIPTORS,) or self.components.shape != (N_DESCRIPTORS, self.width):
             raise InputError("Descriptors of pictures and their components do not fit together.")
 
     @classmethod
@@ -146,8 +147,8 @@ class ImageFeatures:
         found = descriptors(where, cells, root, refuse)
         found = found[np.isfinite(found[:, 0])]
         if not len(found):
-            folder = quoted(str(root))
-            raise InputError(f"{where}: none of the pictures can be read. Is {folder} the folder they are in?")
+            folder = f"Is {quoted(str(root))} the folder they are in?"
+            raise InputError(f"{where}: none of the pictures can be read. {folder}")
         pca = PCA(min(WIDTH, len(found)), random_state=0).fit(found)
         return cls(pca.mean_, np.ascontiguousarray(pca.components_.T)), pca.transform(found)
 
@@ -175,9 +176,8 @@ def descriptors(where: str, cells: Sequence[str | None], root: Path, refuse: boo
         found = list(pool.map(partial(_of_cell, root), cells))
     if refuse and (bad := [reason for reason in found if isinstance(reason, str)]):
         raise InputError(
-            f"{where}: {len(bad):,} pictures cannot be read: {listed(bad, 5)}. Correct them or leave "
-            "their rows out; `missing='mean'` takes the mean picture for them, `image_root` names the "
-            "folder they are in."
+            f"{where}: {len(bad):,} pictures cannot be read: {listed(bad, 5)}. Correct them or leave their "
+            "rows out; `missing='mean'` takes the mean picture, `image_root` names the folder they are in."
         )
     nothing = np.full(N_DESCRIPTORS, np.nan)
     return np.reshape([nothing if isinstance(one, str) else one for one in found], (-1, N_DESCRIPTORS))
@@ -217,8 +217,8 @@ def _of_file(root: Path, name: str) -> Array:
 def describe(pixels: Array) -> Array:
     """Descriptors of a picture of shape (64, 64, 3) with values from 0 to 1.
 
-    Of each of 8 x 8 cells a histogram of the directions of its gradients, relative to those around it, as
-    Dalal and Triggs have it; of each of 4 x 4 cells mean and deviation of three colours.
+    Of each of 8 x 8 cells a histogram of the directions of its gradients, relative to those around it
+    (Dalal and Triggs); of each of 4 x 4 cells mean and deviation of three colours.
     """
     grey = np.sqrt(pixels.mean(axis=2))
     down, right = np.gradient(grey)

@@ -1,9 +1,9 @@
 """A model as an ONNX graph: raw columns in; label, decision value and probability out.
 
-Inputs are ``numbers`` (double, one column for each number, true/false column or date, which is days since 1970; NaN
-where missing) and ``texts`` (string, one column for each text column; empty where missing), columns in the order of
-the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. Everything is computed in double
-precision. Trees are one ``TreeEnsemble`` node; before it stands the linear score, in matrix products.
+Inputs are ``numbers`` (double, a column for each number, true/false column or date, which is days since
+1970; NaN where missing) and ``texts`` (string, a column for each text column; empty where missing), in the
+order of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. All is computed in
+double precision. Trees are one ``TreeEnsemble`` node; before it stands the linear score.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,9 @@ def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) ->
     if name == "xlsx":
         found = read_workbook(path, sheet)
         file = f"{source}, sheet {quoted(found.sheet)}" if found.sheet else str(source)
-        numbered = enumerate(found.rows, found.place + 1)
-        return Sheet(file, name, found.names, [one for one in numbered if any(cell is not None for cell in one[1])])
+        filled = [any(cell is not None for cell in row) for row in found.rows]
+        rows = compress(enumerate(found.rows, found.place + 1), filled)
+        return Sheet(file, name, found.names, list(rows))
     text = decoded(path, read_bytes(path))
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
@@ -99,12 +101,12 @@ def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) ->
 def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
     """Column names and rows of a frame, counted from 1."""
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
-        what = "A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and label"
-        raise InputError(f"{what}; got {type(frame).__name__}.")
+        what = "A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and"
+        raise InputError(f"{what} label; got {type(frame).__name__}.")
     names = list(getattr(frame, "column_names", None) or frame.columns)
     check_repeated("the frame", list(map(str, names)))
-    lists = (getattr(frame[name], "to_pylist", None) or frame[name].to_list for name in names)
-    return [str(name) for name in names], list(enumerate(zip(*(cells() for cells in lists), strict=True), 1))
+    lists = [(getattr(frame[name], "to_pylist", None) or frame[name].to_list)() for name in names]
+    return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
 
 
 def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:

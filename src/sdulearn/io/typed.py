@@ -120,9 +120,13 @@ def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
 
 def _record(kind: Any, value: Mapping[str, object]) -> Any:
     """A dataclass; unknown keys are passed over, and missing ones take the default."""
-    if missing := [name for name, (_, required) in _fields(kind).items() if required and name not in value]:
-        raise TypeError(f"{missing[0]!r} is missing")
-    return kind(**{name: read(hint, value[name]) for name, (hint, _) in _fields(kind).items() if name in value})
+    found = {}
+    for name, (hint, required) in _fields(kind).items():
+        if name in value:
+            found[name] = read(hint, value[name])
+        elif required:
+            raise TypeError(f"{name!r} is missing")
+    return kind(**found)
 
 
 @cache
