@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import column_counts
-from sdulearn.column_counts import count, decide
-from sdulearn.columns import Column, Columns, usable_scale
+from sdulearn.column_counts import count, decide, usable_scale
+from sdulearn.columns import Column, Columns, in_row
 from sdulearn.errors import InputError
 from sdulearn.spelling import Spelling
 
@@ -36,7 +36,7 @@ def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False,
         ]
         counts[name] = reduce(add, found[::-1] if backwards else found)
     types = dict(zip(table.column_names, table.schema.types, strict=True))
-    return decide("t", types, counts, list(counts) if guessed else [], None, missing, most, points=points)
+    return decide("t", types, counts, list(counts) if guessed else [], None, missing, most, in_row, points, {})
 
 
 def split(table, cut):

@@ -15,20 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn import spelling
-from sdulearn.columns import (
-    Column,
-    Columns,
-    Kind,
-    Problem,
-    Where,
-    in_row,
-    infinite,
-    kind_of,
-    noted,
-    numbers,
-    refuse,
-    usable_scale,
-)
+from sdulearn.columns import Column, Columns, Kind, Problem, Where, infinite, kind_of, noted, numbers, refuse
 from sdulearn.errors import InputError, pa, pc, quoted
 from sdulearn.io.images import ImageFeatures
 from sdulearn.pairs import pair_checksum
@@ -253,16 +240,15 @@ def decide(
     id_column: str | None,
     missing: str,
     max_categories: int,
-    made: Mapping[str, tuple[TextFeatures | ImageFeatures, Array]] | None = None,
-    where: Where = in_row,
-    points: bool = True,
+    where: Where,
+    points: bool,
+    made: Mapping[str, tuple[TextFeatures | ImageFeatures, Array]],
 ) -> Columns:
     """How the counted columns become features, or an error that names every column in the way.
 
     ``made`` holds columns of texts and pictures, with the features of some of their rows.
     ``points`` says that 1.234 is not a thousand where no cell of the table tells.
     """
-    made = made or {}
     problems = []
     found = []
     decimal = _decimal_mark([counts[column] for column in guessed if column in counts], points)
@@ -284,6 +270,11 @@ def decide(
     mean, deviation = np.hstack(moments)
     makers = {column: maker for column, (maker, _) in made.items()}
     return Columns(columns, id_column, mean, usable_scale(mean, deviation), makers=makers)
+
+
+def usable_scale(mean: Array, deviation: Array) -> Array:
+    """The deviation, or 1 for a constant column, whose deviation is rounding."""
+    return np.where(deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200), deviation, 1.0)
 
 
 def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missing: str) -> tuple[Column, Array]:

@@ -253,11 +253,6 @@ def check_layout(layout: Columns) -> None:
             raise InputError(f"Column {quoted(column.name)} is not filled with a value of its kind.")
 
 
-def usable_scale(mean: Array, deviation: Array) -> Array:
-    """The deviation, or 1 for a constant column, whose deviation is rounding."""
-    return np.where(deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200), deviation, 1.0)
-
-
 def as_arrow(frame: Frame) -> ArrowTable:
     """A pandas, polars or pyarrow frame as a pyarrow table."""
     if is_location(frame):

@@ -10,15 +10,7 @@ import pytest
 
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_text
-from sdulearn.io.ids import (
-    IdHits,
-    choose_id_column,
-    id_texts,
-    is_row_number,
-    looks_like_id,
-    may_hold_ids,
-    unknown_ids,
-)
+from sdulearn.io.ids import IdHits, choose_id_column, id_texts, is_row_number, looks_like_id, may_hold_ids, unknown_ids
 
 # Ids that are row numbers of a table of 100 rows, and ids that are not.
 NUMBERS = ["1", "2", "5", "7"]

@@ -21,16 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from sdulearn.errors import (
-    FileError,
-    InputError,
-    MissingFileError,
-    SdulearnError,
-    listed,
-    quoted,
-    reason,
-    require,
-)
+from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError, listed, quoted, reason, require
 from sdulearn.types import Array
 
 # Place and first bytes of each type. SVG is not among them: it can hold scripts.

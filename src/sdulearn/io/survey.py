@@ -225,7 +225,7 @@ def decided(
         elif name in wanted.images:
             cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
             made[name] = ImageFeatures.fit(where, cells, image_root, missing != "mean")
-    how = chosen, missing, max_categories, made, table.where, table.mark != ";"
+    how = chosen, missing, max_categories, table.where, table.mark != ";", made
     columns = decide(table.name, table.types, counts, wanted.guessed, *how)
     vectors = [part.start for one, part in columns.parts if one.name in table.together]
     columns.scale[vectors] = np.sqrt(np.mean(columns.scale[vectors] ** 2)) if vectors else 1.0

@@ -23,7 +23,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of, usable_scale
+from sdulearn.column_counts import usable_scale
+from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of
 from sdulearn.errors import InputError, SdulearnError, listed, pa, quoted, reason, require, shortened
 from sdulearn.io import files
 from sdulearn.io.excel import read_workbook, sheet_table
