@@ -9,7 +9,7 @@ from operator import add
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdulearn import column_counts
@@ -62,6 +62,7 @@ def assert_same(one, other):
     np.testing.assert_allclose(one.scale, other.scale, rtol=1e-6)
 
 
+@settings(max_examples=40)
 @given(ROWS, st.integers(0, 30), st.sampled_from(["auto", "error", "mean"]))
 def test_columns_do_not_depend_on_the_portions(rows, cut, missing):
     types = (("n", pa.float64()), ("b", pa.bool_()), ("c", pa.string()))
@@ -80,6 +81,7 @@ CELLS = st.none() | st.sampled_from(
 )
 
 
+@settings(max_examples=60)
 @given(st.lists(CELLS, min_size=1, max_size=14), st.integers(0, 14))
 def test_what_texts_are_does_not_depend_on_the_portions(cells, cut):
     table = pa.table({"a": pa.array(cells, pa.string())})

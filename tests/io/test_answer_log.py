@@ -97,7 +97,7 @@ def test_another_kind_of_file_is_not_written_to(path):
         assert path.read_text() == text
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.sampled_from(["same", "different", "unsure"])), max_size=6), st.data())
 def test_cut_anywhere_it_holds_all_lines_before(tmp_path_factory, answers, data):
     """Every prefix of the bytes is readable, holds each whole line, and can be continued."""

@@ -9,8 +9,7 @@ import pytest
 from sdulearn import fit_table, load_model
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError, MissingFileError
-from sdulearn.io.embeddings import with_embedding
-from sdulearn.io.tables import open_table
+from sdulearn.io.tables import open_table, with_embedding
 from sdulearn.workflow import predict_table
 
 

@@ -31,7 +31,7 @@ ESTIMATORS = {
     "turned": PairBoostingClassifier(**BOOSTED),
     "kernel": PairModelCV(["nystroem"], prior=0.7),
     "3 classes": PairLogisticRegression(n_classes=3),
-    "3 boosted": PairBoostingClassifier(n_classes=3, max_iter=4, cv=2),
+    "3 boosted": PairBoostingClassifier(n_classes=3, max_iter=2, cv=2),
 }
 
 

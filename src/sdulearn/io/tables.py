@@ -1,8 +1,8 @@
 """Tables: named columns that can be read again and again, in batches, whatever the format.
 
-A folder of Parquet files is a table too. In text files every column is text: what it holds is decided by
-all of its rows (see :mod:`sdulearn.columns`), never by the first of them. Lines of JSON are checked before
-pyarrow's reader sees them, which crashes on some that are no objects.
+A folder of Parquet files is a table too, and vectors of another file may stand beside its columns. In
+text files every column is text: what it holds is decided by all of its rows (see :mod:`sdulearn.columns`),
+never by the first of them. Lines of JSON are checked before pyarrow's reader, which crashes on some.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from sdulearn.column_counts import usable_scale
 from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of
-from sdulearn.errors import InputError, SdulearnError, listed, pa, quoted, reason, require, shortened
+from sdulearn.errors import InputError, SdulearnError, listed, pa, pc, quoted, reason, require, shortened
 from sdulearn.io import files
 from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import Location, check_repeated, is_location, open_bytes, refuse_damaged
-from sdulearn.types import ArrowTable, ArrowType, Frame
+from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
+from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
 # Formats in which everything is text, so that a number may be spelled in several ways.
@@ -118,8 +120,15 @@ def table_format(path: Location) -> str:
     return "parquet" if Path(path).is_dir() else files.file_format(path, FORMATS)
 
 
-def open_table(source: Location | Frame, sheet: str | None = None, skip_rows: int | None = None) -> Table:
+def open_table(
+    source: Location | Frame, sheet: str | None = None, skip_rows: int | None = None, embedding: Location | None = None
+) -> Table:
     """Open a file, a folder of Parquet files, or a frame; by default the first sheet."""
+    table = _open(source, sheet, skip_rows)
+    return table if embedding is None else with_embedding(table, embedding)
+
+
+def _open(source: Location | Frame, sheet: str | None, skip_rows: int | None) -> Table:
     if not is_location(source):
         if sheet is not None or skip_rows is not None:
             raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
@@ -351,6 +360,90 @@ def _check_line(path: Location, number: int, line: bytes) -> None:
     steps = (_STEPS.get(token, 0) for token in _TOKEN.findall(line))
     if line.count(b"[") + line.count(b"{") > _DEEPEST and max(accumulate(steps)) > _DEEPEST:
         raise InputError(f"{path}, line {number:,}: objects are nested more than {_DEEPEST} deep. Leave them out.")
+
+
+def with_embedding(table: Table, path: Location) -> Table:
+    """A table with vectors beside its columns: row by row, or by ids that both have."""
+    vectors, ids = _read_vectors(path)
+    names = [f"embedding {k}" for k in range(1, vectors.shape[1] + 1)]
+    if both := [name for name in names if name in table.types]:
+        raise InputError(f"{table.name} has a column {quoted(both[0])}, as the vectors of {path} are named. Rename it.")
+    shared = [name for name in ids if name in table.types]
+    if len(shared) > 1:
+        raise InputError(f"{path} and {table.name} share {len(shared)} columns that may hold ids. Keep one of them.")
+    if shared and len(ids[shared[0]].unique()) < len(vectors):
+        raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
+    key = shared[0] if shared else next(iter(table.types))
+    joined = partial(_joined, table, str(path), vectors, dict(zip(names, count())), key, ids.get(key))
+    parts = tuple(partial(joined, part) for part in table.parts)
+    types = {**table.types, **dict.fromkeys(names, pa.float64())}
+    return replace(table, types=types, parts=parts, together=tuple(names))
+
+
+def _joined(
+    table: Table,
+    path: str,
+    vectors: NDArray[Any],
+    places: Mapping[str, int],
+    key: str,
+    ids: ArrowColumn | None,
+    part: Part,
+    columns: Sequence[str],
+    rows: int,
+) -> Batches:
+    """A part with vectors; ``key`` is always read, and may hold their ids."""
+    own = [name for name in columns if name not in places]
+    end = table.n_rows or 0
+    for begin, batch in part(list(dict.fromkeys([*own, key])), rows):
+        end = max(end, begin + batch.num_rows)
+        place = np.arange(begin, begin + batch.num_rows) if ids is None else find_ids(batch[key], ids)
+        if (lost := (place < 0) | (place >= len(vectors))).any():
+            first = int(np.argmax(lost))
+            row = table.where(begin + first) if ids is None else quoted(str(batch[key][first]))
+            raise InputError(f"{path} has no vector for {row} of {table.name}. Compute one for each row.")
+        some = np.asarray(vectors[place], dtype=np.float64)
+        made = {name: pa.array(some[:, places[name]]) for name in columns if name in places}
+        yield begin, pa.RecordBatch.from_pydict({**{name: batch[name] for name in own}, **made})
+    if ids is None and end < len(vectors):
+        raise InputError(
+            f"{table.name} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. "
+            "Compute one for each row, or give a .parquet file with a column of ids that the table has too."
+        )
+
+
+def _read_vectors(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
+    """Vectors of a file, one a row, and its columns that may hold ids, as texts."""
+    ids: dict[str, ArrowColumn] = {}
+    if files.file_format(path, ("npy", "parquet")) == "npy":
+        try:
+            vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        except OSError as error:
+            raise files.cannot_open(path, error) from None
+        except (ValueError, EOFError) as error:
+            raise InputError(f"{path} cannot be read as an array of numbers: {reason(error)}") from None
+    else:
+        vectors, ids = _of_parquet(read_whole(path))
+    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or not vectors.size:
+        raise InputError(f"{path} holds {vectors.dtype} of shape {vectors.shape}; vectors are rows of numbers.")
+    return vectors, ids
+
+
+def _of_parquet(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
+    """Columns of floats, or of lists of them; whole numbers and texts may be ids."""
+    are_lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    blocks = []
+    ids = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        if pa.types.is_floating(column.type):
+            blocks.append(np.asarray(column, dtype=np.float64)[:, None])
+        elif any(is_one(column.type) for is_one in are_lists):
+            if len(pc.list_value_length(column).unique()) != 1 or column.null_count:
+                raise InputError(f"Column {quoted(name)} of the vectors does not hold lists of one length.")
+            blocks.append(np.asarray(column.flatten(), dtype=np.float64).reshape(len(column), -1))
+        elif may_hold_ids(name, column.type):
+            ids[name] = id_texts(column)
+    return np.hstack(blocks) if blocks else np.empty((0, 0)), ids
 
 
 def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:

@@ -22,7 +22,6 @@ from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, pa
-from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
 from sdulearn.io.labels import Labels, class_numbers
@@ -158,7 +157,7 @@ def _surveyed(
 
     Unlabeled rows are drawn in this pass where answers name the others; a number of rows to draw is for showing them.
     """
-    table = with_embedding(open_table(source, options.sheet, options.skip_rows), options.embedding)
+    table = open_table(source, options.sheet, options.skip_rows, options.embedding)
     table.check_columns({"take pair codes from": [options.codes], "take points from": [options.points]})
     wanted = look_for(
         table,

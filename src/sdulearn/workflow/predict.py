@@ -24,7 +24,6 @@ from sdulearn.blocks import Sums, add_all
 from sdulearn.columns import Where, in_row
 from sdulearn.errors import FileError, InputError, pa, require
 from sdulearn.io.answers import read_answers
-from sdulearn.io.embeddings import with_embedding
 from sdulearn.io.files import Location, folder_of, is_location, written_whole
 from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.survey import why_unknown, without_blanks
@@ -194,7 +193,7 @@ def _opened(
     if is_sparse:
         parts = (lambda _names, _rows: svmlight_rows(path, columns),)
         return Reader(model, str(path), (), None), Table(str(path), "svm", {}, parts)
-    table = with_embedding(open_table(path, sheet, skip_rows), embedding)
+    table = open_table(path, sheet, skip_rows, embedding)
     names = list(table.types)
     table.check_columns({"take ids from": [id_column or None]})
     id_column = named_id_column(names, id_column, (columns.id_column,))
