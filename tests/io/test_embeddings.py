@@ -43,18 +43,6 @@ def joined(table, columns, rows):
     return np.concatenate(batches)
 
 
-@pytest.mark.parametrize("table", ["t.csv", "t.parquet"])
-@pytest.mark.parametrize("file", ["v.npy", "v.parquet"])
-def test_vectors_stand_beside_their_rows(embedded, table, file):
-    folder, _, vectors = embedded
-    found = with_embedding(open_table(folder / table), folder / file)
-    names = [f"embedding {k}" for k in range(1, 7)]
-    assert list(found.types) == ["id", "height", *names]
-    assert found.together == tuple(names)
-    np.testing.assert_array_equal(joined(found, names, 10**6), vectors)
-    np.testing.assert_array_equal(joined(found, ["height", "embedding 3"], 10**6)[:, 1], vectors[:, 2])
-
-
 def test_a_model_learns_from_vectors_and_wants_them_again(embedded, tmp_path, capsys, no_importances):
     folder, y, _ = embedded
     model = fit_table(folder / "t.csv", folder / "a.csv", embedding=folder / "v.npy", drop=["height"], model="linear")

@@ -10,18 +10,6 @@ from sdulearn.errors import FileError, InputError
 from sdulearn.io.files import file_format, open_bytes, written_whole
 
 
-def test_whoever_has_the_old_file_open_reads_the_old_file(tmp_path):
-    """The new file takes the old one's name and never touches its bytes."""
-    path = tmp_path / "out.csv"
-    path.write_text("old")
-    with path.open() as reader:
-        with written_whole(path) as draft:
-            draft.write_text("new")
-            assert path.read_text() == "old"
-        assert reader.read() == "old"
-    assert path.read_text() == "new"
-
-
 def write_half(path, there):
     with written_whole(path) as draft:
         draft.write_text("half a")

@@ -65,13 +65,6 @@ def test_anything_else_is_refused(kind, value):
         read(kind, value)
 
 
-def test_a_missing_key_is_named():
-    with pytest.raises(TypeError, match="'name' is missing"):
-        read(Part, {"share": 0.5})
-    with pytest.raises(ValueError, match="expected a number from 0 to 1"):
-        read(Part | None, {"name": "a", "share": 7})
-
-
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
