@@ -27,18 +27,19 @@ def test_labels_by_row(tmp_path, source):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("ending", "text", "message"),
     [
-        ("id,label\n", "needs a first line id,label and then an id and its class in every row"),
-        ("id,label\na,\n", "an id and its class in every row"),
-        ("id,label\na\n", "an id and its class in every row"),
-        ("nobody,cat\nr1,dog\nr2,cat", "begin with the label of 'nobody'. Give it a first line: id,label"),
+        ("csv", "id,label\n", "needs a first line id,label and then an id and its class in every row"),
+        ("csv", "id,label\na,\n", "an id and its class in every row"),
+        ("csv", "id,label\na\n", "an id and its class in every row"),
+        ("csv", "nobody,cat\nr1,dog\nr2,cat", "begin with the label of 'nobody'. Give it a first line: id,label"),
+        ("jsonl", '{"id": "a", "label": "x"}\nno JSON\n', "an id and its class in every row"),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path, text, message):
-    (tmp_path / "few.csv").write_text(text)
+def test_files_that_cannot_be_used(tmp_path, ending, text, message):
+    (tmp_path / f"few.{ending}").write_text(text)
     with pytest.raises(InputError, match=message):
-        read_labels(tmp_path / "few.csv")
+        read_labels(tmp_path / f"few.{ending}")
 
 
 def test_a_first_line_that_is_a_row(tmp_path):

@@ -323,8 +323,8 @@ class AnswerLog:
             data = self.path.read_bytes()
             self.contents = found = parse_log(data)
             if found.bad_rows and not (found.epsilons or found.answers or found.undone or found.labels):
-                first = f"{self.path}, line {found.bad_rows[0].line}: {found.bad_rows[0].reason}"
-                raise InputError(f"{first}. It is not a log to be continued; name another file.")
+                first = f"{self.path}, line {found.bad_rows[0].line}: {found.bad_rows[0].reason}. It is"
+                raise InputError(f"{first} not a log that can be continued; name another file.")
             self._end = len(data)
             self._lines = data.count(b"\n") + 1
             if data and not data.endswith(b"\n"):

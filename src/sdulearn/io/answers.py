@@ -22,7 +22,7 @@ from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import EVENTS, log_answers, read_log
 from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
-from sdulearn.io.rows import Cells, Sheet, by_plain_name, pair_columns, read_sheet
+from sdulearn.io.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Frame
 
@@ -121,7 +121,7 @@ def read_answers(
     columns = dict(columns or {})
     sheet = read_sheet(source, "the answers", columns.pop("sheet", None))
     if {"event", "session"} <= set(sheet.header):
-        records = [one for _, one in sheet.records() if isinstance(one, dict)]
+        records = [one for _, one in sheet.records if isinstance(one, dict)]
         if any(one.get("event") in EVENTS and "session" in one for one in records):
             return _read_log(source, sheet.format)
     return _read_answers(recognise(sheet, columns), columns, words or {})
@@ -141,16 +141,17 @@ def _read_log(source: Location | Frame, file_format: str) -> Answers:
 
 def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:
     name = sheet.name
-    if sheet.n_unanswered and not sheet.rows:
+    if sheet.n_unanswered and not sheet.records:
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
-    if sheet.rows and all(isinstance(cells, str) for _, cells in sheet.rows):
-        raise _nothing_readable(name, [BadRow(line, str(reason)) for line, reason in sheet.rows])
+    unread = [BadRow(line, reason) for line, reason in sheet.records if isinstance(reason, str)]
+    if unread and len(unread) == len(sheet.records):
+        raise _nothing_readable(name, unread)
     decided = {role: column for role, column in sheet.columns.items() if column in sheet.header}
     roles = _find_columns(name, sheet.header, {**decided, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
-    places = {role: sheet.header.index(column) for role, column in roles.items()}
-    parsed = [(line, _parse(cells, places)) for line, cells in sheet.rows]
+    n_cells = 1 + max(map(sheet.header.index, roles.values()))
+    parsed = [(line, _parse(one, roles, n_cells)) for line, one in sheet.records if isinstance(one, dict)]
     rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
-    bad = [BadRow(line, row) for line, row in parsed if isinstance(row, str)]
+    bad = [*unread, *(BadRow(line, row) for line, row in parsed if isinstance(row, str))]
     meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
     _refuse_reversed(name, roles["label"], meaning.keys() - words.keys())
     for row in (row for row in rows if row["label"] not in meaning):
@@ -205,15 +206,13 @@ _LABEL_HELP = (
 )
 
 
-def _parse(cells: Cells | str, places: Mapping[str, int]) -> dict[str, Any] | str:
+def _parse(record: Record, roles: Mapping[str, str], n_cells: int) -> dict[str, Any] | str:
     """What a row says in each role, or the reason why it cannot be read."""
-    if isinstance(cells, str):
-        return cells
-    if len(cells) <= max(places.values()):
-        return f"{len(cells)} cells where {max(places.values()) + 1} are needed"
-    if nested := [role for role, place in places.items() if isinstance(cells[place], dict | list)]:
+    if len(record) < n_cells:
+        return f"{len(record)} cells where {n_cells} are needed"
+    if nested := [role for role, column in roles.items() if isinstance(record[column], dict | list)]:
         return f"{nested[0]} is not a single value"
-    text = {role: as_text(cells[place]) for role, place in places.items()}
+    text = {role: as_text(record[column]) for role, column in roles.items()}
     for role in ("id_a", "id_b", "label"):
         if not text[role]:
             return f"{role} is empty"

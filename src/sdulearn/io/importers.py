@@ -41,7 +41,7 @@ def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
 
 def _each(sheet: Sheet, read: Callable[[Record], Record | str]) -> list[NumberedRecord]:
     """What is read of each record; one that is unreadable stays so."""
-    return [(number, one if isinstance(one, str) else read(one)) for number, one in sheet.records()]
+    return [(number, one if isinstance(one, str) else read(one)) for number, one in sheet.records]
 
 
 # What a person said, by question; or why it cannot be read.
@@ -60,7 +60,7 @@ def _annotated(
     """A row per person and record; ``read`` gives a record's data, and what each person said."""
     said: list[tuple[int, Record, Said]] = []
     n_unanswered = 0
-    for number, record in sheet.records():
+    for number, record in sheet.records:
         found = record if isinstance(record, str) else read(record)
         data, people = ({}, [found]) if isinstance(found, str) else found
         n_unanswered += not people
@@ -259,7 +259,7 @@ def read_crowd(sheet: Sheet) -> Sheet:
     """A row per worker and task, which is split at the one mark that splits all tasks in two."""
     names = by_plain_name(sheet.header)
     task, label = (next(names[name] for name in some if name in names) for some in (_TASKS, _LABELS))
-    cells = (as_text(row.get(task)) for _, row in sheet.records() if isinstance(row, dict))
+    cells = (as_text(row.get(task)) for _, row in sheet.records if isinstance(row, dict))
     mark = _only_mark(sheet.name, task, set(cells) - {""})
 
     def with_ends(row: Record) -> Record:
@@ -332,7 +332,7 @@ def read_link_lists(sheet: Sheet) -> Sheet:
 
 def _any(sheet: Sheet, read: Callable[[Record], object]) -> bool:
     """Whether any record can be read."""
-    return any(isinstance(one, dict) and not isinstance(read(one), str) for _, one in sheet.records())
+    return any(isinstance(one, dict) and not isinstance(read(one), str) for _, one in sheet.records)
 
 
 _LABEL_STUDIO = {"annotator": "completed_by", "time": "created_at", "seconds": "lead_time"}

@@ -58,13 +58,14 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
         by_id = {as_text(name): as_text(label) for name, label in source.items()}
         return Labels("`labels`", by_id, whole=not any(isinstance(label, str) for label in source.values()))
     sheet = read_sheet(source, "`labels`")
-    rows = [[from_cell(as_text(cell)) for cell in cells] for _, cells in sheet.rows]
-    if not rows or any(len(row) < 2 or not row[0] or not row[1] for row in rows):
+    cells = [list(one.values())[:2] if isinstance(one, dict) else [] for _, one in sheet.records]
+    rows = [[from_cell(as_text(cell)) for cell in row] for row in cells]
+    if not rows or any(len(row) < 2 or not all(row) for row in rows):
         raise InputError(f"{sheet.name} needs a first line id,label and then an id and its class in every row.")
-    by_id = {row[0]: row[1] for row in rows}
+    by_id = dict(rows)
     # A text file has no numbers but those that look so.
     text = sheet.format in ("csv", "tsv")
-    whole = text or not any(isinstance(cells[1], str) for _, cells in sheet.rows)
+    whole = text or not any(isinstance(label, str) for _, label in cells)
     if sheet.format == "frame":
         return Labels(sheet.name, by_id, whole=whole)
     first, label = [*map(from_cell, sheet.header), "", ""][:2]

@@ -1,4 +1,4 @@
-"""Rows of a file or frame as plain cells: CSV, TSV, JSON, JSON lines, Parquet, Excel."""
+"""Rows of a file or frame as records: CSV, TSV, JSON, JSON lines, Parquet, Excel."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import io
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,8 @@ from sdulearn.io.files import Location, check_repeated, decoded, file_format, is
 from sdulearn.io.tables import read_whole
 from sdulearn.types import Frame
 
-Cells = Sequence[object]
-# A row that cannot be split into cells is the reason why.
-NumberedRows = list[tuple[int, Cells | str]]
 Record = dict[str, object]
+# With its line, row or item of a JSON list; one that cannot be read is the reason why.
 NumberedRecord = tuple[int, Record | str]
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
@@ -42,24 +39,19 @@ class Sheet:
     name: str  # the file, or what stands for it
     format: str  # one of FORMATS, "frame", or that of a tool
     header: list[str]  # names of the columns, or keys of JSON objects as they first appear
-    rows: NumberedRows  # line (or row, or item of a JSON list) and cells
+    records: list[NumberedRecord]  # cells by column
     document: Record | None = None  # a JSON file that is one object, which is then the only row
     # roles whose column the format decides, such as ``{"label": "answer"}``
     columns: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, int] = field(default_factory=dict)  # words with a meaning: +1, -1 or 0
     n_unanswered: int = 0  # questions in the file that nobody has answered yet
-    # whether columns other than ``columns`` are the data that people were shown: ids are looked for there by their
-    # usual names, and nothing else is. A product's weight is no weight of an answer
+    # whether columns other than ``columns`` are the data that people were shown: ids are looked for
+    # there by their usual names, and nothing else is. A product's weight is no weight of an answer
     only_ids: bool = False
-
-    def records(self) -> Iterator[NumberedRecord]:
-        """Rows as mappings from column to cell."""
-        for number, cells in self.rows:
-            yield number, cells if isinstance(cells, str) else dict(zip(self.header, cells, strict=False))
 
     def of(self, format_name: str, records: list[NumberedRecord], **more: Any) -> Sheet:
         """A row per answer, as a tool's format has it; ``more`` are other attributes."""
-        return Sheet(self.name, format_name, *tabulate(records), **more)
+        return Sheet(self.name, format_name, *_keyed(records), **more)
 
 
 def by_plain_name(header: Sequence[str]) -> dict[str, str]:
@@ -79,17 +71,17 @@ def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) ->
     if sheet is not None and not (is_location(source) and file_format(source, FORMATS) == "xlsx"):
         raise InputError(f"{what} have no sheets: these are in workbooks (.xlsx). Leave the sheet out.")
     if not is_location(source):
-        return Sheet(what, "frame", *frame_rows(source))
+        return Sheet(what, "frame", *_frame(source))
     path = Path(source)
     name = "parquet" if path.is_dir() else file_format(path, FORMATS)
     if name == "parquet":
-        return Sheet(str(source), name, *frame_rows(read_whole(path)))
+        return Sheet(str(source), name, *_frame(read_whole(path)))
     if name == "xlsx":
         found = read_workbook(path, sheet)
         file = f"{source}, sheet {quoted(found.sheet)}" if found.sheet else str(source)
-        filled = [any(cell is not None for cell in row) for row in found.rows]
-        rows = compress(enumerate(found.rows, found.place + 1), filled)
-        return Sheet(file, name, found.names, list(rows))
+        rows = enumerate(found.rows, found.place + 1)
+        filled = [one for one in rows if any(cell is not None for cell in one[1])]
+        return Sheet(file, name, found.names, _records(found.names, filled))
     text = decoded(path, read_bytes(path))
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
@@ -98,18 +90,23 @@ def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) ->
     return Sheet(str(source), name, *_read_delimited(path, list(io.StringIO(text, newline="")), name))
 
 
-def frame_rows(frame: Frame) -> tuple[list[str], NumberedRows]:
+def _records(header: list[str], rows: Iterable[tuple[int, Sequence[object]]]) -> list[NumberedRecord]:
+    return [(number, dict(zip(header, cells, strict=False))) for number, cells in rows]
+
+
+def _frame(frame: Frame) -> tuple[list[str], list[NumberedRecord]]:
     """Column names and rows of a frame, counted from 1."""
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         what = "A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and"
         raise InputError(f"{what} label; got {type(frame).__name__}.")
     names = list(getattr(frame, "column_names", None) or frame.columns)
-    check_repeated("the frame", list(map(str, names)))
+    header = list(map(str, names))
+    check_repeated("the frame", header)
     lists = [(getattr(frame[name], "to_pylist", None) or frame[name].to_list)() for name in names]
-    return [str(name) for name in names], list(enumerate(zip(*lists, strict=True), 1))
+    return header, _records(header, enumerate(zip(*lists, strict=True), 1))
 
 
-def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], NumberedRows]:
+def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], list[NumberedRecord]]:
     try:
         mark, _, head, names = text_head(lines, name)
         reader = csv.reader(lines[head:], delimiter=mark)
@@ -119,16 +116,16 @@ def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str],
         raise InputError(f"{path} cannot be split into cells ({error}). Is a quote left open?") from None
     if not any(cell.strip() for line in lines[:head] for cell in line.split(mark)):
         raise InputError(f"{path} holds nothing but delimiters. Its first line must name the columns.")
-    return names, list(rows)
+    return names, _records(names, rows)
 
 
 def _json_content(name: str, file_format: str, text: str) -> Sheet:
     """A list of objects, one object, or an object a line: recognised by the text alone."""
     whole = _parsed(text)
     if isinstance(whole, list):
-        return Sheet(name, "json", *tabulate([(k, _object(item)) for k, item in enumerate(whole, 1)]))
+        return Sheet(name, "json", *_keyed([(k, _object(item)) for k, item in enumerate(whole, 1)]))
     if isinstance(whole, dict):
-        return Sheet(name, file_format, *tabulate([(1, whole)]), whole)
+        return Sheet(name, file_format, *_keyed([(1, whole)]), whole)
     lines = [(k, line) for k, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
     records = [(k, _object(_parsed(line))) for k, line in lines]
     if file_format == "json" and not any(isinstance(record, dict) for _, record in records):
@@ -136,7 +133,7 @@ def _json_content(name: str, file_format: str, text: str) -> Sheet:
             f"{name} is not JSON, or is cut off: it must hold an object, a list of objects, or an object a line. "
             "Export or copy it again."
         )
-    return Sheet(name, "jsonl", *tabulate(records))
+    return Sheet(name, "jsonl", *_keyed(records))
 
 
 def _parsed(text: str) -> object:
@@ -151,7 +148,7 @@ def _object(value: object) -> Record | str:
     return value if isinstance(value, dict) else "not a JSON object"
 
 
-def tabulate(records: list[NumberedRecord]) -> tuple[list[str], NumberedRows]:
-    """Records as rows; keys, as they first appear, are the columns, and a row may lack some."""
-    header = list(dict.fromkeys(key for _, record in records if isinstance(record, dict) for key in record))
-    return header, [(k, r if isinstance(r, str) else [r.get(key) for key in header]) for k, r in records]
+def _keyed(records: list[NumberedRecord]) -> tuple[list[str], list[NumberedRecord]]:
+    """All keys, as they first appear, and records that have them all, None where one lacked it."""
+    empty = dict.fromkeys(key for _, one in records if isinstance(one, dict) for key in one)
+    return list(empty), [(k, one if isinstance(one, str) else {**empty, **one}) for k, one in records]
