@@ -328,9 +328,9 @@ def _recognised(
         return "category", None, found
     row, text_there = found.odd[form]
     note = noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}")
-    remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are categories,"
+    remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are"
     what = f"cells that are no {'dates' if form in DATES else 'numbers'} in"
-    raise Problem(what, note, f"{remedy} say so: `categories=[{quoted(column)}]`.")
+    raise Problem(what, note, f"{remedy} categories, say so: `categories=[{quoted(column)}]`.")
 
 
 def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -> Form:
@@ -362,8 +362,8 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         raise Problem(
             "missing values in",
             noted(column, f"{found.gaps:,}, the first in {where(row)}"),
-            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean (most "
-            "frequent text), or leave columns out with `drop`.",
+            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean "
+            "(most frequent text), or leave columns out with `drop`.",
         )
     if found.n_infinite:
         raise infinite(column, where(found.odd["infinite"][0]))

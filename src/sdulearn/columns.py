@@ -64,7 +64,7 @@ class Column:
     text: Spelling | None = None  # how texts spell its numbers or dates, if not plainly
     n_gaps: Count = 0  # missing values in training
     marked: bool = False  # whether a feature says where a number is missing
-    cycles: tuple[Cycle, ...] = ()  # of dates: in which their place is a feature, as sine and cosine
+    cycles: tuple[Cycle, ...] = ()  # of dates: in which their place is a feature
 
     @property
     def features(self) -> list[str]:
@@ -368,8 +368,8 @@ def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
         lacks = f"{path}: column {quoted(name)} lacks values; every row needs a pair code."
         raise InputError(f"{lacks} Put in 0 for unlabeled rows.")
     what = (
-        "does not hold pair codes. They are whole numbers: +k at both ends of similar pair k, -k at "
-        "both ends of dissimilar pair k, 0 for unlabeled rows."
+        "does not hold pair codes. They are whole numbers: +k at both ends of similar pair k, -k "
+        "at both ends of dissimilar pair k, 0 for unlabeled rows."
     )
     return _whole_numbers(path, name, values, what)
 

@@ -252,7 +252,7 @@ class TableModel:
 def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
-    The file holds numbers and JSON; nothing is unpickled or run, so an untrusted file is safe to open.
+    The file holds numbers and JSON; nothing is unpickled or run: an untrusted file is safe to open.
     It names its format version: files are read from version 2 on, the one of sdulearn 0.1.0.
 
     Parameters
@@ -268,7 +268,7 @@ def load_model(path: Location) -> Estimator | TableModel:
     Raises
     ------
     ModelFileError
-        A ValueError: the file is foreign, truncated, altered, or of a format that is newer or too old.
+        A ValueError: the file is foreign, truncated, altered, or of a newer or too old format.
 
     See Also
     --------
@@ -319,7 +319,7 @@ def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -
     if shapes != ((len(ids), n_classes), (len(ids),)) or n_answers.dtype.kind != "i":
         raise ValueError("the rows that were asked about do not fit together")
     if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1) or (n_answers < 1).any():
-        raise ValueError("the rows that were asked about have no class probabilities, or no answers")
+        raise ValueError("the rows asked about have no class probabilities, or no answers")
     return ids, probabilities, n_answers
 
 

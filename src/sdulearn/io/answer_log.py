@@ -1,8 +1,8 @@
 """The log of ``sdulearn ask``: JSON lines, only appended to, on the disk before an answer counts.
 
-docs/ask.md says what the keys of a line mean. ``session`` and ``number`` name an answer, and a later
-line that changes it or takes it back repeats them; every start of the program is a session of its own,
-so that logs merge by concatenation. ``rank`` is the place of ``left`` in the random order of all rows:
+docs/ask.md says what the keys of a line mean. ``session`` and ``number`` name an answer, and a line
+that changes it or takes it back repeats them; every start of the program is a session of its own, so
+that logs merge by concatenation. ``rank`` is the place of ``left`` in the random order of all rows:
 rows up to the last random one are a random sample, whatever their kind.
 """
 
@@ -160,7 +160,8 @@ class LogContents:
             self.undone.add(key)
         elif key in self.answers:
             known = self.answers[key]
-            self.answers[key] = known._replace(said=_said(record, known.choices, len(known.choices) > 1))
+            said = _said(record, known.choices, len(known.choices) > 1)
+            self.answers[key] = known._replace(said=said)
         elif key not in self.undone:
             raise ValueError(f"changes answer {number}, which is not in the log")
 
@@ -223,7 +224,8 @@ def parse_log(data: bytes) -> LogContents:
         elif k in cut_off:
             contents.half_written.append(line)
         else:
-            contents.bad_rows.append(BadRow(line, "damaged" if piece.startswith(b"{") else "not JSON"))
+            why = "damaged" if piece.startswith(b"{") else "not JSON"
+            contents.bad_rows.append(BadRow(line, why))
     return contents
 
 
@@ -323,8 +325,8 @@ class AnswerLog:
             data = self.path.read_bytes()
             self.contents = found = parse_log(data)
             if found.bad_rows and not (found.epsilons or found.answers or found.undone or found.labels):
-                first = f"{self.path}, line {found.bad_rows[0].line}: {found.bad_rows[0].reason}. It is"
-                raise InputError(f"{first} not a log that can be continued; name another file.")
+                first = f"{self.path}, line {found.bad_rows[0].line}: {found.bad_rows[0].reason}. It"
+                raise InputError(f"{first} is not a log that can be continued; name another file.")
             self._end = len(data)
             self._lines = data.count(b"\n") + 1
             if data and not data.endswith(b"\n"):
@@ -409,7 +411,8 @@ class AnswerLog:
         elif not os.path.samestat(own, self.path.stat()):
             what = "was replaced by another file"
         elif own.st_size != self._end:
-            what = "was cut short" if own.st_size < self._end else "was written to by another program"
+            cut = own.st_size < self._end
+            what = "was cut short" if cut else "was written to by another program"
         else:
             return
         raise FileError(

@@ -1,8 +1,8 @@
 """Answers from files and frames: who is compared with whom, and whether they are the same.
 
 A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``; the log of
-``sdulearn ask``; or what other tools write (:mod:`sdulearn.io.importers`). Usual names and spellings are
-understood, and what was understood is part of the result: no guess is silent.
+``sdulearn ask``; or what other tools write (:mod:`sdulearn.io.importers`). Usual names and spellings
+are understood, and what was understood is part of the result: no guess is silent.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     decided = {role: column for role, column in sheet.columns.items() if column in sheet.header}
     roles = _find_columns(name, sheet.header, {**decided, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
     n_cells = 1 + max(map(sheet.header.index, roles.values()))
-    parsed = [(line, _parse(one, roles, n_cells)) for line, one in sheet.records if isinstance(one, dict)]
+    read = [(line, one) for line, one in sheet.records if isinstance(one, dict)]
+    parsed = [(line, _parse(one, roles, n_cells)) for line, one in read]
     rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
     bad = [*unread, *(BadRow(line, row) for line, row in parsed if isinstance(row, str))]
     meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
@@ -210,7 +211,7 @@ def _parse(record: Record, roles: Mapping[str, str], n_cells: int) -> dict[str, 
     """What a row says in each role, or the reason why it cannot be read."""
     if len(record) < n_cells:
         return f"{len(record)} cells where {n_cells} are needed"
-    if nested := [role for role, column in roles.items() if isinstance(record[column], dict | list)]:
+    if nested := [role for role, name in roles.items() if isinstance(record[name], dict | list)]:
         return f"{nested[0]} is not a single value"
     text = {role: as_text(record[column]) for role, column in roles.items()}
     for role in ("id_a", "id_b", "label"):
@@ -219,9 +220,10 @@ def _parse(record: Record, roles: Mapping[str, str], n_cells: int) -> dict[str, 
     weight = _number(text.get("weight") or "1")
     if weight is None or not (math.isfinite(weight) and weight >= 0):
         return f"weight {quoted(text['weight'])} is not a number of zero or more"
-    stated = _STATED.get(_label_text(text.get("confidence", "")), _number(text.get("confidence") or "1"))
+    sure = text.get("confidence") or "1"
+    stated = _STATED.get(_label_text(sure), _number(sure))
     if stated is None or not 0.5 <= stated <= 1:
-        return f"confidence {quoted(text['confidence'])} is not a probability from 0.5 to 1 that the answer is right"
+        return f"confidence {quoted(sure)} is not a probability from 0.5 to 1 that the answer is right"
     return {**text, "label": _label_text(text["label"]), "weight": weight, "confidence": 2 * stated - 1}
 
 
@@ -261,8 +263,8 @@ def _meanings(
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
-            f"{path} has the labels 0 ({counts['0']:,} times) and -1 ({counts['-1']:,} times): 0 may mean unsure or "
-            "dissimilar. Say which: `words={'0': 'unsure'}`."
+            f"{path} has the labels 0 ({counts['0']:,} times) and -1 ({counts['-1']:,} times): 0 may mean "
+            "unsure or dissimilar. Say which: `words={'0': 'unsure'}`."
         )
     steps = sorted((text for text in counts if re.fullmatch(r"-?\d+", text)), key=int)
     if set(steps) - given.keys() and set(steps) - numbers.keys():
@@ -295,9 +297,9 @@ def _scale(path: str, counts: Mapping[str, int]) -> str:
         hard = {f">={steps[-half]}": "similar", **hard, f"<={steps[half - 1]}": "dissimilar"}
     soft = {text: f"{0.05 + 0.9 * k / max(len(counts) - 1, 1):.2g}" for k, text in enumerate(counts)}
     return (
-        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest "
-        f"means similar: `words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If it means "
-        "dissimilar, exchange the two words, or take 1 minus each probability."
+        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the "
+        f"highest means similar: `words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If "
+        "it means dissimilar, exchange the two words, or take 1 minus each probability."
     )
 
 
@@ -336,7 +338,7 @@ def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
         return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
     sheet = " Another sheet: `columns={'sheet': 'NAME'}`." if ", sheet " in path else ""
     return (
-        f"{path}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. Name them "
-        "id_a, id_b and label, or say which they are, for example: "
+        f"{path}: which column is {' and '.join(missing)}? Its columns are "
+        f"{listed(map(shortened, header))}. Name them id_a, id_b and label, or say which they are, for example: "
         f"`columns={dict(zip(ROLES, [*map(shortened, header), 'B', 'LABEL'][:3], strict=False))!r}`.{sheet}"
     )

@@ -1,8 +1,8 @@
 """The model file: a JSON header, plain arrays, a checksum. Nothing in it is ever executed.
 
-Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the header as
-UTF-8 JSON, the arrays one after the other (little-endian, in the header's order), 32 bytes SHA-256 of all
-before. The header names the format version too, and the sdulearn that wrote it.
+Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the header
+as UTF-8 JSON, the arrays one after the other (little-endian, in the header's order), 32 bytes SHA-256
+of all before. The header names the format version too, and the sdulearn that wrote it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _jsonable(name: str, value: object) -> object:
         return value
     if name == "loss":
         own = f"A model trained with a loss object of your own ({type(value).__name__}) cannot be"
-        raise InputError(f"{own} saved: the file holds numbers, not code. Keep coef_ and intercept_.")
+        raise InputError(f"{own} saved: a file holds numbers, not code. Keep coef_ and intercept_.")
     return _NOT_KEPT
 
 
@@ -125,14 +125,15 @@ def read(path: Location) -> tuple[Header, Arrays]:
     if not data or not data.startswith(MAGIC[: len(data)]):
         raise ModelFileError(f"{path} is not an sdulearn model file (made by estimator.save).")
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
-        raise ModelFileError(f"{path} is truncated: {len(data)} bytes are left. Copy or save the model again.")
+        raise ModelFileError(f"{path} is truncated: {len(data)} bytes are left. Copy or save it again.")
     _, version, header_size = _PREFIX.unpack_from(data)
     if not OLDEST_READ <= version <= FORMAT_VERSION:
         advice = "Upgrade sdulearn." if version > FORMAT_VERSION else "Fit the model again."
         raise ModelFileError(f"{path} has format version {version}. {readable()} {advice}")
     body = data[:-_DIGEST_SIZE]
     if hashlib.sha256(body).digest() != data[-_DIGEST_SIZE:]:
-        raise ModelFileError(f"{path} is truncated or altered: its checksum does not fit. Copy or save it again.")
+        why = "truncated or altered: its checksum does not fit"
+        raise ModelFileError(f"{path} is {why}. Copy or save it again.")
     return _parse(path, body, header_size)
 
 
@@ -158,7 +159,7 @@ def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Array
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged: its header cannot be read ({repr(error)[:300]}).") from None
     if start + 8 * sum(sizes) != len(body):
-        raise ModelFileError(f"{path} is damaged: its arrays do not fill the file as its header says.")
+        raise ModelFileError(f"{path} is damaged: its arrays do not fill it as its header says.")
     arrays = {}
     for (name, dtype, shape), size in zip(specs, sizes, strict=True):
         arrays[name] = np.frombuffer(body, dtype=dtype, count=size, offset=start).reshape(shape).copy()

@@ -61,8 +61,8 @@ def file_format(path: Location, allowed: Sequence[str]) -> str:
         if endings and endings[-1] in _ENDINGS[name]:
             return name
     raise InputError(
-        f"{path}: the name must end in .{', .'.join(allowed)} (and .gz, if zipped). Save other kinds of "
-        "files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
+        f"{path}: the name must end in .{', .'.join(allowed)} (and .gz, if zipped). Save other kinds "
+        "of files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
     )
 
 

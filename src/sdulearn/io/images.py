@@ -114,7 +114,8 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     chunks = {b"IHDR": header, b"IDAT": zlib.compress(lines), b"IEND": b""}
     packed = b"\x89PNG\r\n\x1a\n"
     for name, data in chunks.items():
-        packed += struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        check = zlib.crc32(name + data)
+        packed += struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
     return packed
 
 
@@ -129,7 +130,7 @@ class ImageFeatures:
     unseen: ClassVar[str] = "pictures in column {} cannot be read and count as the mean picture"
 
     def __post_init__(self) -> None:
-        if self.centre.shape != (N_DESCRIPTORS,) or self.components.shape != (N_DESCRIPTORS, self.width):
+        if (self.centre.shape, self.components.shape) != ((N_DESCRIPTORS,), (N_DESCRIPTORS, self.width)):
             raise InputError("Descriptors of pictures and their components do not fit together.")
 
     @classmethod
@@ -208,8 +209,8 @@ def _of_file(root: Path, name: str) -> Array:
 def describe(pixels: Array) -> Array:
     """Descriptors of a picture of shape (64, 64, 3) with values from 0 to 1.
 
-    Of each of 8 x 8 cells a histogram of the directions of its gradients, relative to those around it
-    (Dalal and Triggs); of each of 4 x 4 cells mean and deviation of three colours.
+    Of each of 8 x 8 cells a histogram of the directions of its gradients, relative to those around
+    it (Dalal and Triggs); of each of 4 x 4 cells mean and deviation of three colours.
     """
     grey = np.sqrt(pixels.mean(axis=2))
     down, right = np.gradient(grey)

