@@ -141,7 +141,7 @@ class FromPortions(RowsElsewhere):
     """Rows that come in portions; fit and score take the portions without ``y``."""
 
     def _is_elsewhere(self, X: RowsLike) -> bool:
-        return _are_blocks(X)
+        return isinstance(X, Blocks)
 
     def _comes_with_codes(self, X: RowsLike, y: ArrayLike | None) -> bool:
         return y is None
@@ -163,7 +163,7 @@ class FromPortions(RowsElsewhere):
 
 def as_blocks(data: RowsLike) -> Blocks:
     """Blocks as they are; portions in a list, or in what can be iterated again, as blocks."""
-    if _are_blocks(data):
+    if isinstance(data, Blocks):
         return data
     if isinstance(data, Iterable) and not isinstance(data, Iterator) and not hasattr(data, "shape"):
         names = _column_names(next(iter(data), None))
@@ -176,10 +176,6 @@ def as_blocks(data: RowsLike) -> Blocks:
         f"an object whose iteration starts afresh; got {type(data).__name__}{once}. Give `y` beside plain rows; "
         "for portions that come only once and squared loss, use sdulearn.SDUClassifier.partial_fit."
     )
-
-
-def _are_blocks(data: RowsLike) -> bool:
-    return hasattr(data, "sum") and hasattr(data, "n_blocks")
 
 
 def _block(portion: Portion, names: list[str] | None, number: int) -> list[Block]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from copy import copy
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -82,6 +82,7 @@ def check_lengths(X: Rows, y: Sized, weight: Sized | None = None) -> None:
         )
 
 
+@runtime_checkable
 class Blocks(Protocol):
     """What the algorithms of this room need."""
 
@@ -144,7 +145,6 @@ class LocalBlocks:
         self.n_blocks = count_blocks(parts)
 
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
-        """See :class:`Blocks`."""
         if self.n_jobs == 1:
             total = add_all(sum_of_part(part, task, arguments, self.watch) for part in self.parts)
         else:

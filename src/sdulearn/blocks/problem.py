@@ -71,7 +71,6 @@ class CountedBlocks:
         self.n_passes = 0
 
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
-        """See :class:`Blocks`."""
         self.n_passes += 1
         return self.blocks.sum(task, *arguments)
 
@@ -115,14 +114,12 @@ class BlockProblem(MomentProblem):
         return replace(self, rule=replace(self.rule, loss=loss), known={})
 
     def at(self, w: Array) -> Place:
-        """What J is at w, by one pass."""
         sums = self._sums(w, False)
         objective = self.objective(w, sums["value"])
         gradient = self.gradient(w, sums["slopes"])
         return Place(w, objective, gradient, lambda careful: self._sums(w, careful)["second"])
 
     def along(self, w: Array, step: Array, lengths: Array) -> Array:
-        """See :class:`Objective`; one pass."""
         values = self.blocks.sum(line_sums, self.rule, w, step, lengths)
         return np.array([self.objective(w + t * step, value) for t, value in zip(lengths, values, strict=True)])
 
