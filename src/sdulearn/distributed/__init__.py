@@ -129,9 +129,7 @@ def _on_partition(X: Frame, model: LinearClassifier, method: str, columns: list[
 def _framed(index: Frame, values: NDArray[np.number], columns: list[int] | None) -> Frame:
     """Values under the index of their rows, as dask frames are made of."""
     pandas = require("pandas", "dask")
-    if columns is None:
-        return pandas.Series(values, index)
-    return pandas.DataFrame(values, index, columns)
+    return pandas.Series(values, index) if columns is None else pandas.DataFrame(values, index, columns)
 
 
 class SDUClassifier(DaskRows, linear.SDUClassifier):

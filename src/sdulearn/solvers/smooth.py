@@ -205,10 +205,10 @@ def follow_penalties(
     ridge = float(problem.ridge.max())
     spent = 0
     for k in range(_n_penalties(problem, w, ratio), -1, -1):
-        easier = problem.with_penalty(ridge * ratio**k)
+        problem = problem.with_penalty(ridge * ratio**k)
         # Where the penalty rules, a tenth of it makes the solution ten times as large.
-        w = min((w, ratio * w), key=lambda one: easier.at(one).objective)
-        w, n_iter = descend(easier, w, loose if k else tol, max_iter - spent)
+        w = min((w, ratio * w), key=lambda one: problem.at(one).objective)
+        w, n_iter = descend(problem, w, loose if k else tol, max_iter - spent)
         spent += n_iter
     return w, spent
 
