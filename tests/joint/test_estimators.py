@@ -98,6 +98,11 @@ def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
         assert model.prior_.high > other.prior_.high
 
 
+def test_deterministic(waveform):
+    fits = [PairLogisticRegressionCV().fit(*waveform) for _ in range(2)]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
 def test_names_of_the_classes(waveform):
     rows, codes = waveform
     larger = PairLogisticRegression(0.05).fit(rows, codes)
