@@ -16,7 +16,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, Event, wait
 from distributed.core import Status
 
 import sdulearn
@@ -28,6 +28,7 @@ from sdulearn.distributed import (
     SDUClassifier,
     gather_pairs,
 )
+from sdulearn.distributed.cluster import wait_for
 from sdulearn.errors import SdulearnError
 from tests.reference import assert_same_coefficients
 
@@ -63,6 +64,21 @@ def test_sums_and_progress(client):
         assert found["rows"] == expected["rows"]
         assert seen[-1] is None
         assert sorted(seen[:-1]) == list(range(1, 13))
+
+
+def test_no_count_is_waited_for_once_the_total_is_lost(client):
+    """As when the scheduler goes away while a count is fetched: the count never comes."""
+    seen, release = [], Event("release")
+    total = client.submit(int, 5)
+    counts = [client.submit(int, 3), client.submit(release.wait)]
+    wait([total, counts[0]])
+    timer = threading.Timer(0.3, total.cancel, kwargs={"force": True})
+    timer.start()
+    wait_for(client, total, counts, seen.append)
+    assert seen == [3]
+    assert total.status == "cancelled"
+    timer.join()
+    release.set()
 
 
 PERSISTED = {

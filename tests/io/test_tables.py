@@ -4,7 +4,9 @@ import gzip
 import io
 import os
 import pickle
+import re
 import threading
+import zipfile
 
 import numpy as np
 import openpyxl
@@ -486,6 +488,21 @@ def test_far_cells_are_refused_where_they_have_a_value(tmp_path):
     sheet.save(workbook)
     with pytest.raises(InputError, match=r"the 26 cells .* are spread over 1,048,576 rows and 16,384 columns"):
         open_table(workbook)
+
+
+def test_a_sheet_that_is_linked_to_twice_is_refused(tmp_path):
+    """One of the two would be checked, and the other one read."""
+    FRAME.to_excel(tmp_path / "t.xlsx", index=False)
+    links = "xl/_rels/workbook.xml.rels"
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as old, zipfile.ZipFile(tmp_path / "u.xlsx", "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == links:
+                first = re.search(rb"<Relationship [^>]*/>", text)[0]
+                text = text.replace(first, first + first)
+            new.writestr(name, text)
+    with pytest.raises(InputError, match="linked to twice"):
+        open_table(tmp_path / "u.xlsx")
 
 
 def test_answers_from_a_pipe(tmp_path):

@@ -114,8 +114,11 @@ def _place(cell: str) -> tuple[int, int]:
 
 def _sheets(archive: ZipFile) -> list[tuple[str, str]]:
     """Name and file of each sheet, as calamine looks for it."""
-    links = [one for _, one in _tags(archive, "xl/_rels/workbook.xml.rels")]
-    files = {one.get("Id"): one.get("Target", "").removeprefix("/") for one in links}
+    links = [one for _, one in _tags(archive, "xl/_rels/workbook.xml.rels") if "Id" in one]
+    files = {one["Id"]: one.get("Target", "").removeprefix("/") for one in links}
+    if len(files) < len(links):
+        # The one that is checked might not be the one that is read.
+        raise BadZipFile("a sheet is linked to twice")
     sheets = [one for name, one in _tags(archive, "xl/workbook.xml") if name == "sheet"]
     if not sheets:
         raise BadZipFile("there is no sheet")
