@@ -14,7 +14,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     [
         (
-            "version", "types", "errors", "progress", "sklearn_private", "io", "io.files", "io.images", "io.typed",
+            "types", "errors", "progress", "sklearn_private", "io", "io.files", "io.images", "io.typed",
             "io.container",
         )
     ],
@@ -35,7 +35,7 @@ FLOORS = [
     [
         (
             "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
-            "io.tables", "io.rows", "io.survey", "io.labels", "streaming", "io.answer_log",
+            "io.tables", "io.rows", "io.survey", "streaming", "io.answer_log",
             "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
         ),
         ("asking",),

@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sdulearn.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from sdulearn.boosting import PairBoostingClassifier, PairModelCV
     from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
     from sdulearn.table_model import TableModel, load_model
     from sdulearn.torch import PairNetworkClassifier
     from sdulearn.workflow.fit import fit_table
+
+__version__ = "0.1.0"
 
 # Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
 _HOMES = {

@@ -233,7 +233,7 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     labels = pd.read_csv(table).set_index("id")["label"]
     named = {row_id: labels[row_id] for row_id in list(labels.index[:6])}
     result = {}
-    monkeypatch.setattr(ask, "serve", lambda page, *_: result.update(page.fit(named)))
+    monkeypatch.setattr("sdulearn.web.app.serve", lambda page, *_: result.update(page.fit(named)))
     call("ask", table, "-o", log, "--drop", "note,picture,label", "--no-browser", "--max-categories", 60)
     assert "--max-categories 60" in result["fit"]
     (headline,) = [line for line in result["lines"] if line.startswith("Estimated accuracy")]

@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
 from sdulearn.columns import Column, Columns
 from sdulearn.io import tables
-from sdulearn.io.labels import read_labels
+from sdulearn.io.rows import read_labels
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from sdulearn.errors import InputError
-from sdulearn.io.labels import class_names, class_numbers, read_labels
+from sdulearn.io.rows import class_names, class_numbers, read_labels
 
 
 def why(unknown, whose):

@@ -15,8 +15,8 @@ from sdulearn.answers import read_answers
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.answer_log import read_log
 from sdulearn.io.images import grey_png, media_type
+from sdulearn.web import LANGUAGES
 from sdulearn.web.app import STATIC
-from sdulearn.web.server import LANGUAGES
 from sdulearn.web.things import Things, things_of_table
 
 

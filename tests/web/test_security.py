@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 import uvicorn
 
-from sdulearn.web import security
-from sdulearn.web.app import STATIC
+from sdulearn.web import is_loopback, security
+from sdulearn.web.app import STATIC, page_address
 from sdulearn.web.security import HEADERS, MAX_BODY_BYTES, allowed_host
-from sdulearn.web.server import is_loopback, page_address
 from sdulearn.web.things import Things
 
 HOST = {"Host": "127.0.0.1:8000"}

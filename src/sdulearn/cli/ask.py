@@ -49,12 +49,12 @@ from sdulearn.errors import InputError, SdulearnError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes
 from sdulearn.io.ids import repeated_id, unknown_ids
-from sdulearn.io.labels import read_labels
+from sdulearn.io.rows import read_labels
 from sdulearn.io.typed import plain
 from sdulearn.report.facts import ITEMS_SHOWN, lines, sentence, unreadable
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Rows
-from sdulearn.web.server import LANGUAGES, is_loopback, serve
+from sdulearn.web import LANGUAGES, is_loopback
 from sdulearn.web.session import Goal, Session, continue_asker
 from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.data import draw_rows, sample_sizes
@@ -309,7 +309,8 @@ def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
 
 def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_column: str | None) -> None:
     require("starlette", "ask")
-    from sdulearn.web.app import Page
+    require("uvicorn", "ask")
+    from sdulearn.web.app import Page, serve
 
     def ready(address: str) -> None:
         say(f"The page: {address}")

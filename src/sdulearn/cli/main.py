@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+from sdulearn import __version__
 from sdulearn.cli.options import in_options, say
 from sdulearn.errors import SdulearnError, reason
-from sdulearn.version import __version__
 
 # A module is imported only when its command is called: the others would cost a second.
 GROUPS = {

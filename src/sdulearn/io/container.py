@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn import __version__
 from sdulearn.errors import InputError, ModelFileError
 from sdulearn.io.files import Location, cannot_open, written_whole
 from sdulearn.io.typed import plain
 from sdulearn.io.typed import read as read_typed
 from sdulearn.types import Count, Estimator, Probability
-from sdulearn.version import __version__
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

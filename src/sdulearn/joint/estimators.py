@@ -289,9 +289,11 @@ class PairLogisticRegression(PairLogisticBase):
     >>> from sdulearn import PairLogisticRegression
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
+    ... )
     >>> model = PairLogisticRegression().fit(rows, codes)
-    >>> bool((model.predict(X) == y).mean() > 0.88)
+    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
     True
     """
 
@@ -406,9 +408,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
     >>> from sdulearn import PairLogisticRegressionCV
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
+    ... )
     >>> model = PairLogisticRegressionCV().fit(rows, codes)
-    >>> bool((model.predict(X) == y).mean() > 0.88)
+    >>> bool((model.predict(X_test) == y_test).mean() > 0.88)
     True
     """
 

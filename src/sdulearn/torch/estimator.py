@@ -124,9 +124,11 @@ class PairNetworkClassifier(OrderedClassifier):
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> from sdulearn.torch import PairNetworkClassifier
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
+    >>> rows, codes, X_test, y_test = sample_sdu(
+    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
+    ... )
     >>> model = PairNetworkClassifier(hidden_layer_sizes=(32,), n_starts=2, max_iter=200).fit(rows, codes)
-    >>> bool((model.predict(X) == y).mean() > 0.85)
+    >>> bool((model.predict(X_test) == y_test).mean() > 0.85)
     True
     """
 

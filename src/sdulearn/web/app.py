@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import mimetypes
+import secrets
+import socket
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -25,13 +28,15 @@ from sdulearn.answers.records import Answer, flip_rate
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.files import as_cell
 from sdulearn.io.typed import plain, read
-from sdulearn.web.security import Guard, whole_body
+from sdulearn.web.security import MAX_CONNECTIONS, Guard, PageConnection, whole_body
 
 if TYPE_CHECKING:
     from sdulearn.web.session import Session
     from sdulearn.web.things import Things
 
 STATIC = Path(__file__).parent / "static"
+# Headers and address of a request; all that we send are far smaller.
+_MAX_HEAD_BYTES = 16_384
 # Of a whole number in an address.
 _MOST_DIGITS = 16
 _PAGE = 100
@@ -222,6 +227,46 @@ class Page:
             said = [row_id for row_id in one.choices if one.picked in (None, row_id)]
             table.writerows([as_cell(one.left), as_cell(row_id), one.word, one.number, *texts] for row_id in said)
         return file.getvalue()
+
+
+def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve a page until interrupted; ``ready`` gets its address."""
+    # Nobody can guess it.
+    key = secrets.token_urlsafe(18)
+    with _listening(host, port) as listener:
+        config = uvicorn.Config(
+            make_app(page, key, host),
+            http=PageConnection,
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+            timeout_graceful_shutdown=2,
+        )
+        ready(page_address(host, listener.getsockname()[1], key))
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def page_address(host: str, port: int, key: str) -> str:
+    """The address to open."""
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/{key}/"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
+    except OSError as error:
+        raise InputError(
+            f"Cannot listen on {host}, port {port}: {error.strerror or error}. Give another `port`, or none."
+        ) from None
 
 
 def make_app(page: Page, key: str, host: str) -> Guard:

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sdulearn.web.server import LOOPBACK, is_address, is_loopback
+from sdulearn.web import LOOPBACK, is_address, is_loopback
 
 MAX_BODY_BYTES = 64_000
 _BODY_SECONDS = 30.0

@@ -24,7 +24,7 @@ from sdulearn.diagnostics import Finding, Population, check_contradictions, chec
 from sdulearn.errors import InputError, pa
 from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
-from sdulearn.io.labels import Labels, class_numbers
+from sdulearn.io.rows import Labels, class_numbers
 from sdulearn.io.survey import MOST_TEXTS, Survey, Wanted, decided, look_for, surveyed, why_unknown
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, Pairs, mean_weight, read_pairs, scramble, stack_pairs

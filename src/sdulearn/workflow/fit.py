@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from sdulearn import __version__
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
@@ -31,7 +32,7 @@ from sdulearn.diagnostics import (
 from sdulearn.errors import InputError, OrientationWarning, listed, quoted
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, is_location
-from sdulearn.io.labels import Labels, read_labels
+from sdulearn.io.rows import Labels, read_labels
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, random_of
@@ -39,7 +40,6 @@ from sdulearn.progress import long_work
 from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, Codes, Estimator, Frame, Mask
-from sdulearn.version import __version__
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.judge import (
     choose,
