@@ -480,7 +480,7 @@ def test_a_team_is_told_what_host_means_and_the_page_opens_by_itself(call, log, 
         served.append(page.session)
         ready("http://somewhere/")
 
-    monkeypatch.setattr(ask, "serve", serve)
+    monkeypatch.setattr("sdulearn.web.app.serve", serve)
     monkeypatch.setattr(ask.webbrowser, "open", opened.append)
     assert "Everybody who can reach" in told(call, capsys, "ask", "--demo", "-o", log, "--host", "::", "--no-browser")
     assert "Everybody" not in told(call, capsys, "ask", "--demo", "-o", log)

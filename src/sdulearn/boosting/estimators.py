@@ -474,9 +474,7 @@ class PairModelCV(ScoreClassifier):
     >>> from sdulearn import PairModelCV
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes, X_test, y_test = sample_sdu(
-    ...     X, y, n_pairs=200, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
-    ... )
+    >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
     >>> model = PairModelCV(models=["linear", "nystroem"]).fit(rows, codes)
     >>> model.cv_results_["model"]
     ['linear', 'nystroem']
