@@ -1,9 +1,8 @@
 """Which question to ask next, and what the answers have found; knows no files and no web."""
 
-from sdulearn.asking.asker import Asker
+from sdulearn.asking.asker import Asker, ask
 from sdulearn.asking.estimates import Advice, ClassFound
 from sdulearn.asking.notebook import QuestionCell
-from sdulearn.asking.oracles import ask
 from sdulearn.asking.privacy import Leak, effective_answers, flip_rate
 from sdulearn.asking.records import Question
 

@@ -21,6 +21,7 @@ from sdulearn.asking import estimates
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random
 from sdulearn.asking.match import MatchState
 from sdulearn.asking.notebook import QuestionCell
+from sdulearn.asking.oracles import open_questions
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Flips, Leak
 from sdulearn.asking.records import (
@@ -35,7 +36,7 @@ from sdulearn.asking.records import (
     read_said,
 )
 from sdulearn.asking.state import Settings, State, fit_quietly
-from sdulearn.errors import InputError, MissingExtraError, UndeterminedError
+from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
 from sdulearn.joint.estimators import PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
@@ -617,6 +618,60 @@ class Asker:
         model = PairLogisticRegressionCV(error_rate="auto" if rate is None else rate)
         # Zeros of sparse rows stay.
         return make_pipeline(StandardScaler(with_mean=not sparse.issparse(rows)), model)
+
+
+def ask(X: MatrixLike, oracle: Callable[..., Any], n: int, *, batch_size: int | None = None, **options: Any) -> Asker:
+    """Ask a function: a person behind it, a crowd, a language model, or known classes.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame of shape (n_points, n_features)
+        Features of all points.
+    oracle : callable
+        Gets two row numbers; gives "same", "different" or "unsure", or True and False. In the match
+        design it gets a row number and a tuple of them; gives a position in it, "none" or "unsure".
+    n : int
+        Number of questions; fewer where no more are left.
+    batch_size : int, optional
+        Hand over lists of so many :class:`Question` instead: the oracle gives a list of answers. Questions of a
+        list are chosen without the answers to each other.
+    **options
+        As in :class:`Asker`.
+
+    Returns
+    -------
+    Asker
+        With all answers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sdulearn.asking import ask
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> asker = ask(X, lambda left, right: y[left] == y[right], 60, random_state=0)
+    >>> bool(((asker.model().predict(X) > 0) == y).mean() > 0.93)
+    True
+    """
+    asker = Asker(X, **options)
+    n_told = 0
+    while n_told < n:
+        try:
+            questions = open_questions(asker, min(batch_size or 1, n - n_told))
+        except NothingToAskError:
+            break
+        if batch_size is None:
+            (one,) = questions
+            answers = [oracle(one.left, one.choices if asker.design == "match" else one.right)]
+        else:
+            answers = list(oracle(questions))
+            if len(answers) != len(questions):
+                raise InputError(
+                    f"`oracle` gave {len(answers)} answers to {len(questions)} questions. Give one for each."
+                )
+        for question, answer in zip(questions, answers, strict=True):
+            asker.tell(question, answer)
+        n_told += len(questions)
+    return asker
 
 
 def stage_sizes(n_answers: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Machines that answer: a function, or a process that reads and writes lines of JSON."""
+"""Machines that answer: a process that reads and writes lines of JSON."""
 
 from __future__ import annotations
 
@@ -8,75 +8,21 @@ import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from sdulearn.asking.asker import Asker
 from sdulearn.asking.records import Question
 from sdulearn.errors import FileError, InputError, NothingToAskError, shortened
 from sdulearn.io.typed import read
-from sdulearn.types import Between, MatrixLike, Probability
+from sdulearn.types import Between, Probability
 
-# Gets a point and what it is compared with, a point or choices; or a list of questions.
-Oracle = Callable[..., Any]
+if TYPE_CHECKING:
+    from sdulearn.asking.asker import Asker
+
 # Seconds that a process has to end by itself.
 _PATIENCE = 2.0
-
-
-def ask(X: MatrixLike, oracle: Oracle, n: int, *, batch_size: int | None = None, **options: Any) -> Asker:
-    """Ask a function: a person behind it, a crowd, a language model, or known classes.
-
-    Parameters
-    ----------
-    X : array, CSR matrix or frame of shape (n_points, n_features)
-        Features of all points.
-    oracle : callable
-        Gets two row numbers; gives "same", "different" or "unsure", or True and False. In the match
-        design it gets a row number and a tuple of them; gives a position in it, "none" or "unsure".
-    n : int
-        Number of questions; fewer where no more are left.
-    batch_size : int, optional
-        Hand over lists of so many :class:`Question` instead: the oracle gives a list of answers. Questions of a
-        list are chosen without the answers to each other.
-    **options
-        As in :class:`Asker`.
-
-    Returns
-    -------
-    Asker
-        With all answers.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sdulearn.asking import ask
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> asker = ask(X, lambda left, right: y[left] == y[right], 60, random_state=0)
-    >>> bool(((asker.model().predict(X) > 0) == y).mean() > 0.93)
-    True
-    """
-    asker = Asker(X, **options)
-    n_told = 0
-    while n_told < n:
-        try:
-            questions = open_questions(asker, min(batch_size or 1, n - n_told))
-        except NothingToAskError:
-            break
-        if batch_size is None:
-            (one,) = questions
-            answers = [oracle(one.left, one.choices if asker.design == "match" else one.right)]
-        else:
-            answers = list(oracle(questions))
-            if len(answers) != len(questions):
-                raise InputError(
-                    f"`oracle` gave {len(answers)} answers to {len(questions)} questions. Give one for each."
-                )
-        for question, answer in zip(questions, answers, strict=True):
-            asker.tell(question, answer)
-        n_told += len(questions)
-    return asker
 
 
 def open_questions(asker: Asker, number: int, annotator: str = "") -> list[Question]:

@@ -155,9 +155,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     bad = [*unread, *(BadRow(line, row) for line, row in parsed if isinstance(row, str))]
     meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
     _refuse_reversed(name, roles["label"], meaning.keys() - words.keys())
-    for row in (row for row in rows if row["label"] not in meaning):
-        wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
-        bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}"))
+    bad += [_unknown_label(row) for row in rows if row["label"] not in meaning]
     rows = [row for row in rows if row["label"] in meaning]
     if not rows and bad:
         raise _nothing_readable(name, bad)
@@ -183,6 +181,11 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         seconds=_seconds(texts["seconds"], roles["seconds"]) if "seconds" in roles else None,
         certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
+
+
+def _unknown_label(row: Mapping[str, Any]) -> BadRow:
+    wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
+    return BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}")
 
 
 def _refuse_reversed(name: str, column: str, guessed: Set[str]) -> None:
