@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sdulearn.errors import FileError, MissingFileError
-from sdulearn.io.images import grey_png, media_type, read_image
+from sdulearn.errors import FileError, InputError, MissingFileError
+from sdulearn.io.images import N_DESCRIPTORS, ImageFeatures, grey_png, media_type, read_image
 
 PNG = grey_png(np.eye(3))
 
@@ -64,3 +64,9 @@ def test_grey_png_holds_the_pixels():
     pixels = np.array([[0.0, 0.5, 1.0], [1.0, 0.25, 0.0]])
     with Image.open(io.BytesIO(grey_png(pixels))) as read:
         np.testing.assert_array_equal(np.asarray(read), [[255, 128, 0], [0, 191, 255]])
+
+
+@pytest.mark.parametrize("n", [(N_DESCRIPTORS, N_DESCRIPTORS - 1), (3, N_DESCRIPTORS)])
+def test_components_that_a_file_made_up_are_refused(n):
+    with pytest.raises(InputError, match="do not fit together"):
+        ImageFeatures(np.zeros(n[0]), np.zeros((n[1], 2)))
