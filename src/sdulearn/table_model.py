@@ -162,7 +162,20 @@ class TableModel:
         return found
 
     def decide(self, X: Rows) -> tuple[Indices, Array | None]:
-        """By features, not scaled: the place of each row's class, and probabilities if any."""
+        """Of features that are not scaled: the place of each row's class, and probabilities.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_features)
+            From :meth:`features`.
+
+        Returns
+        -------
+        place : int array of shape (n_rows,)
+            Place in ``classes``.
+        probability : array of shape (n_rows, n_classes) or None
+            None where the loss gives none.
+        """
         decision = np.asarray(self.estimator.decision_function(self.columns.scaled(X)))
         if decision.ndim == 2:
             return np.argmax(decision, axis=1), np.asarray(softmax(decision, axis=1))

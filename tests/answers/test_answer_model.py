@@ -13,6 +13,7 @@ from scipy.stats import beta, betabinom, binom
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
 from sdulearn.answers.rates import (
     RepeatedQuestions,
+    annotators_in_contradictions,
     chances_of_strengths,
     log_factors,
     profile_ends,
@@ -273,3 +274,19 @@ def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():
         low, high = profile_ends(grid, -np.array([one.fun for one in best]))
         gaps.append(max(abs(high - found.high), abs(low - found.low)))
     assert min(gaps) < 5e-3
+
+
+@pytest.mark.parametrize(
+    ("ends", "same", "labels", "involved"),
+    [
+        ([[0, 1], [1, 2], [0, 2]], [True, True, False], None, [True, True]),
+        ([[0, 1], [1, 2], [0, 2]], [False, False, False], None, [False, False]),
+        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 2, 0, 0, 3, 1], [True, False]),
+        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 0, 0, 0, 3, 3], [True, False]),
+    ],
+)
+def test_who_contradicts(ends, same, labels, involved):
+    graph = AnswerGraph.from_answers(ends, same, annotators=[1, 2, 1], labels=labels, n_points=6)
+    annotator = graph.annotators - 1
+    found = annotators_in_contradictions(graph, annotator, np.ones(3, dtype=bool))
+    assert found.tolist() == involved

@@ -94,3 +94,13 @@ def test_chains_are_looked_for_among_credible_answers():
     star = [("hub", k, 1) for k in range(30)] + [(k, k + 1, -1) for k in range(29)]
     errors = np.r_[np.full(58, 0.1), 0.01]
     assert check_answers(answered(*star), errors).closure[0].answers[0] == 58
+
+
+def test_an_odd_cycle_leads_through_groups():
+    rows = [("a", "b", -1), ("b", "b2", 1), ("b2", "c", -1), ("c", "c2", 1), ("c2", "c3", 1), ("c3", "a2", -1)]
+    checks = check_answers(answered(*rows, ("a2", "a", 1), ("c", "elsewhere", 1), ("far", "away", -1)))
+    assert cycles(checks.odd_cycles) == [{0, 1, 2, 3, 4, 5, 6}]
+    # Each answer shares an end with the next: a cycle a reader can follow.
+    ends = [set(rows_[:2]) for rows_ in [*rows, ("a2", "a", 1)]]
+    order = checks.odd_cycles[0].answers
+    assert all(ends[k] & ends[j] for k, j in zip(order, [*order[1:], order[0]], strict=True))

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers.propagate import log_sum_of_others
 from sdulearn.errors import InputError
 from tests.reference import enumerated
 
@@ -261,3 +262,9 @@ def test_labels_must_fit_the_classes(labels, n_classes):
     graph = AnswerGraph.from_answers([(0, 1)], [False], labels=labels)
     with pytest.raises(InputError, match=f"Labels with {n_classes} classes are"):
         propagate(graph, np.full(n_classes, -np.log(n_classes)))
+
+
+def test_the_sum_of_others_does_not_cancel():
+    log_h = np.array([[0.0, -800.0, -810.0], [-5.0, -5.0, -np.inf], [-np.inf, 0.0, -np.inf]])
+    expected = [[-800 + np.log1p(np.exp(-10)), 0, 0], [-5, -5, np.log(2) - 5], [0, -np.inf, 0]]
+    np.testing.assert_allclose(log_sum_of_others(log_h), expected, rtol=1e-15)

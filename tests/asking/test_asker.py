@@ -345,3 +345,32 @@ def test_classes_can_begin_with_examples():
             Asker(rows, n_classes="auto", seeds=bad)
     with pytest.raises(InputError, match='for `design="match"`'):
         Asker(rows, seeds=[0])
+
+
+def test_undo_of_any_depth_restores_all(whole):
+    asker = resumed(whole, 22)
+    asked = answer_all(asker, 8)
+    for question in reversed(asked):
+        undone = asker.undo()
+        assert Question(undone.left, undone.choices, undone.kind, undone.number, undone.rank) == question
+        assert asker.next() == question
+    assert answer_all(asker, 8) == asked == whole[1][22:]
+
+
+def test_another_example_of_a_class_is_shown_and_is_what_is_compared_with(iris, matcher):
+    asker = iris
+    y = load_iris().target
+    oracle = matcher(y)
+    question = asker.next()
+    seen = [question]
+    for _ in range(4):
+        seen.append(asker.another_example(seen[-1], 1))
+    assert len({one.choices[1] for one in seen}) > 2
+    assert {y[one.choices[1]] for one in seen} == {y[question.choices[1]]}
+    assert {(one.left, one.choices[::2], one.number) for one in seen} == {
+        (question.left, question.choices[::2], question.number)
+    }
+    assert asker.next() == seen[-1]
+    asker.tell(seen[-1], oracle(seen[-1].left, seen[-1].choices))
+    assert asker._answers[-1].choices == seen[-1].choices
+    assert asker.next() != seen[-1]

@@ -7,6 +7,7 @@ from scipy.special import expit, softmax
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.boosting.objective import PointLoss, make_pull, pair_objective, pull_slopes
 from sdulearn.errors import InputError
+from tests.reference import enumerated
 
 LOOSE = np.array([1, 1, -2, -2, 3, 3, -4, -4, 0, 0, 0])
 # Points 0 to 5; a chain, a triangle with a label, a loose pair, one unlabeled point.
@@ -135,3 +136,15 @@ def test_three_classes_in_both_boosters():
     other = xgboost.train(parameters, xgboost.DMatrix(X, label=label - 1), num_boost_round=20, obj=objective)
     found = other.predict(xgboost.DMatrix(X), output_margin=True)
     assert np.mean(found.argmax(axis=1) + 1 == label) > 0.95
+
+
+@pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
+@pytest.mark.parametrize("error_rate", [0.0, 0.1])
+def test_value_is_the_sum_over_all_classes(y, error_rate):
+    graph = AnswerGraph.from_y(y)
+    z = np.random.default_rng(1).normal(size=graph.n_points)
+    log_p = np.log(np.column_stack([expit(-z), expit(z)]))
+    expected, _, _ = enumerated(graph, log_p, np.full(graph.n_answers, error_rate))
+    assert PointLoss(graph, 2, AnswerModel.given(error_rate, graph)).terms(z)[0].sum() == pytest.approx(
+        expected, abs=1e-9
+    )

@@ -391,3 +391,22 @@ def test_label_studio_says_how_long_an_answer_took(tmp_path):
     for records in (tasks, flat):
         (tmp_path / "a.json").write_text(json.dumps(records))
         np.testing.assert_array_equal(read_answers(tmp_path / "a.json").seconds, [2.5, np.nan])
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_damaged_bytes_are_an_error_of_ours_or_answers(folder, name, data):
+    write, pack, ending = WRITTEN[name]
+    text = bytearray(pack([write(*row) for row in rows_of([1, -1, 0])]).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        begin = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(begin, min(begin + 8, len(text))))
+        text[begin:end] = data.draw(st.binary(max_size=3) | st.sampled_from([b",", b"\n", b"{", b"]", b'"', b"\0"]))
+    try:
+        answers = read(folder, bytes(text), ending)
+    except SdulearnError:
+        return
+    assert set(answers.answers.tolist()) <= {1, 0, -1}
+    assert all(text and isinstance(text, str) for text in answers.ids.ravel())
+    assert len(answers.lines) == len(answers.weights) == len(answers.answers)

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
-from sdulearn.joint.data import TrainingData
+from sdulearn.joint.data import PriorPull, TrainingData
 from sdulearn.joint.likelihood import FoldLikelihood, LoosePairs, TwoClassLikelihood
 from sdulearn.joint.path import PointProblem
 from tests.reference import enumerated
@@ -262,3 +262,19 @@ def test_a_fold_knows_what_touches_no_point_left_out(rates):
     # One that knows all has none.
     everything = FoldLikelihood(whole, np.ones((N_POINTS, 1), dtype=bool))
     assert np.isnan(everything.score(Z, 0)).all()
+
+
+def test_the_pull_is_a_divergence_of_shares():
+    pull = PriorPull(np.array([0.2, 0.3, 0.5]), 2.0)
+    mean = np.array([[0.3], [0.3], [0.4]])
+    value, first, second = pull.derivatives(mean)
+    assert value[0] == pytest.approx(2 * (0.2 * np.log(0.2 / 0.3) + 0.5 * np.log(0.5 / 0.4)))
+    np.testing.assert_allclose(first, -2 * pull.shares[:, None] / mean)
+    np.testing.assert_allclose(second, 2 * pull.shares[:, None] / mean**2)
+    two = PriorPull.of(0.7, 3.0, 1)
+    for m in (0.2, 0.7):
+        value, first, second = (float(x) for x in two.of_two(np.array(2 * m - 1)))
+        assert value == pytest.approx(3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m))), abs=1e-12)
+        assert first == pytest.approx(3 * (0.3 / (1 - m) - 0.7 / m), abs=1e-12)
+        assert second == pytest.approx(3 * (0.3 / (1 - m) ** 2 + 0.7 / m**2))
+    assert PriorPull.of(None, 3.0, 1) is PriorPull.of(0.7, 0.0, 1) is PriorPull.of(0.7, 3.0, 0) is None

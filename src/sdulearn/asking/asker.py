@@ -353,7 +353,20 @@ class Asker:
         return classes.members.get(classes.label.get(point, -1), [])
 
     def another_example(self, question: Question, position: int) -> Question:
-        """The same question with another example of the class at a place; it is the open one then."""
+        """The same question with another example of a class; it is the open one then.
+
+        Parameters
+        ----------
+        question : Question
+            An open question.
+        position : int
+            Place of the class in its choices.
+
+        Returns
+        -------
+        Question
+            With another point at that place; after the last one comes the first again.
+        """
         with self._lock:
             choices = list(question.choices)
             shown = examples(self._now, self._class_of(choices[position]))
@@ -387,7 +400,7 @@ class Asker:
 
     @property
     def given(self) -> tuple[RowAnswer, ...]:
-        """The same as records."""
+        """All answers so far, as records."""
         return tuple(self._answers)
 
     @property

@@ -1,4 +1,4 @@
-"""What follows from match answers: labels up to the names of the classes, each may be wrong once.
+"""What follows from match answers: labels up to the names of the classes, of which any may be wrong.
 
 Of m choices and "none", a person gives the right answer with probability 1 - e and each other one with
 e / m, so that the answers about a point have the likelihood
