@@ -100,8 +100,6 @@ def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
     text = "what people should keep in mind (Markdown)"
     add("--instructions", type=Path, metavar="FILE.md", help=text)
     add("--language", choices=LANGUAGES, default="en", help="language of the page (%(default)s)")
-    text = "names to choose from for a new class (match)"
-    add("--class-names", **several, help=text)
 
 
 def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
@@ -122,6 +120,8 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
     add("--private", type=epsilon, metavar="EPSILON", help=text)
     text = "examples of classes to begin with: a file id,label (match)"
     add("--seeds", type=Path, metavar="LABELS", help=text)
+    text = "names to choose from for a new class (match)"
+    add("--class-names", type=names, default=(), metavar="A,B,...", help=text)
     add("--per-person", type=positive, metavar="N", help="thank a person after so many answers")
     text = (
         "share of each person's questions that somebody else answers, too: who disagrees tells how often people "
