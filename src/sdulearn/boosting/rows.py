@@ -217,7 +217,8 @@ def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
 def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
     """A column as an array; None where a value is missing."""
     if not is_frame(X):
-        return np.asarray([row[place] for row in X], dtype=object)
+        column = X[:, place] if isinstance(X, np.ndarray) else [row[place] for row in X]
+        return np.asarray(column, dtype=object)
     column = X[X.columns[place]]
     values = np.asarray(column)
     if values.dtype.kind in "biuf":
