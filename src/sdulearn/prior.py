@@ -113,13 +113,15 @@ def estimate_prior(
     sample_weight, random_points, error_rate : optional
         With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
     decision : array-like of shape (n_rows,), optional
-        With ``random_points``: a model's, to say which side of a large component is class +1.
+        With ``random_points``: decision values of a model, which say which side of a large
+        component is class +1.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
         Level of the interval.
     n_effective : float, optional
-        Of weights: how many equal ones are as precise, ``(sum w)^2 / sum w^2``; else their sum.
+        Of weights: the number of equal ones that are as precise, ``(sum w)^2 / sum w^2``; by
+        default their sum.
 
     Returns
     -------
