@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
+from sdulearn import load_model
 from sdulearn.answers.records import Answer
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
@@ -59,7 +60,7 @@ pytestmark = pytest.mark.usefixtures("no_importances")
 SHOWN = ("--drop", "note,picture")
 
 
-def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, capsys):
+def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, refused, table, log, tmp_path, capsys):
     assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 14, *SHOWN, "--seed", 3) == 0
     assert re.search(
         r"14 answers; 2 classes .*; accuracy unknown, random questions still missing: \d", capsys.readouterr().out
@@ -73,6 +74,13 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, table, log, c
     assert len(found.answers) == 18
     assert set(found.seeds.values()) == {3}
     assert list(found.answers.items())[:14] == list(first.answers.items())
+    # What was left out then is left out now, where the table still has it.
+    bare = pd.read_csv(table).drop(columns=["note", "label"])
+    bare.to_csv(tmp_path / "bare.csv", index=False)
+    fit = ("fit", "--features", tmp_path / "bare.csv", "--pairs", log, "-o", tmp_path / "m.sdu", "--model", "linear")
+    assert call(*fit) == 0
+    assert [one.name for one in load_model(tmp_path / "m.sdu").columns.columns] == list(bare.columns[1:-1])
+    assert "no column 'note' to leave out" in refused(*fit, "--drop", "note")
 
 
 @pytest.mark.parametrize("engine", ["memory", "stream"])

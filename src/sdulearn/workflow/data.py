@@ -162,7 +162,7 @@ def _surveyed(
     wanted = look_for(
         table,
         id_column=options.id_column,
-        left_out={*options.drop, options.codes, options.points},
+        left_out={*options.drop, options.codes, options.points, *table.types.keys() & options.dropped_before},
         categories=options.categories,
         text=options.text,
         images=options.images,

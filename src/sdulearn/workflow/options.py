@@ -73,6 +73,7 @@ class FitOptions:
     sheet: str | None = None
     skip_rows: int | None = None
     prior_strength: float = 3.0
+    dropped_before: Sequence[str] = ()  # when questions were asked; the table may not have them any more
 
     def __post_init__(self) -> None:
         if self.points is not None and self.codes is None:
@@ -126,7 +127,7 @@ class FitOptions:
             self,
             text=self.text or free["text"],
             images=self.images or free["images"],
-            drop=(*self.drop, *free["drop"]),
+            dropped_before=free["drop"],
             embedding=self.embedding or reading.embedding,
             image_root=self.image_root or reading.image_root,
             sheet=reading.sheet if self.sheet is None else self.sheet,
