@@ -1,6 +1,6 @@
-"""Data to try things on: waveforms, pairs drawn from labelled points, and simulated classes.
+"""Example data: waveforms, pairs drawn from labelled points, and populations to simulate.
 
-A plan (:mod:`sdulearn.planning`) draws from a population: generated points, or the user's rows with made-up classes.
+:mod:`sdulearn.planning` draws from a population: generated points, or the user's rows with simulated classes.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, RandomState
 
 __all__ = ["make_waveform", "sample_sdu"]
 
-# Of the user's features: more would cost time and change little.
+# Limits for the user's rows: more would cost time and change little.
 _MOST_ROWS = 10_000
 _FEWEST_ROWS = 1000
 _MOST_CELLS = 2_000_000
 _MOST_AXES = 100
 
-# Points, random pairs, their answers, unlabeled points, accuracy of weights and intercept.
+# Points, random pairs, their answers, unlabeled points, and accuracy as a function of coefficients and intercept.
 Draw: TypeAlias = tuple[Array, Indices, Mask, Indices, Callable[[Array, float], float]]
 
 
@@ -53,27 +53,28 @@ def sample_sdu(
 ) -> tuple[MatrixLike, ...]:
     """Draw similar and dissimilar pairs, unlabeled rows and test points from labelled data.
 
-    No row of ``X`` is drawn twice: a point that is in several answers is one point.
+    Rows of ``X`` are drawn without replacement.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_points, n_features)
         Labelled points.
     y : array-like of shape (n_points,)
-        Their classes, -1 and +1; without ``prior`` any integers.
+        Their classes: -1 and +1, or any integers without ``prior``.
     n_pairs, n_unlabeled : int
-        How many pairs and unlabeled rows.
+        Number of pairs and of unlabeled rows.
     prior : float or None, default=None
-        P(y = +1) of the population to imitate; None draws points of any classes as they come.
+        P(y = +1) of the population; None draws points regardless of their class.
     n_test : int, default=0
-        How many labelled test points to draw besides.
+        Number of labelled test points.
     exact : bool, default=True
-        Whether the shares of classes (with ``prior``), similar pairs and wrong answers are exact.
+        Whether the shares of classes (with ``prior``), similar pairs and wrong answers are exact
+        rather than random.
     design : {"loose", "random", "star"}, default="loose"
-        Every point in one pair, as in the paper; any two of ``n_points`` points, no two twice; or one
-        point against every other.
+        "loose": every point is in one pair, as in the paper; "random": different pairs of
+        ``n_points`` points; "star": one point is paired with every other.
     n_points : int, optional
-        With ``design="random"``: number of points that questions are about; by default ``n_pairs``.
+        Number of points in the pairs of ``design="random"``; ``n_pairs`` by default.
     error_rate : float, default=0.0
         Share of answers that are wrong.
     random_state : int, RandomState or None, default=None
@@ -84,14 +85,14 @@ def sample_sdu(
     X_rows : array, sparse matrix or frame of shape (2 * n_pairs + n_unlabeled, n_features)
         Rows of ``X``: ends of pairs first, then the unlabeled ones.
     codes : array of shape (2 * n_pairs + n_unlabeled,) or (2 * n_pairs + n_unlabeled, 2)
-        Their pair codes: +k similar, -k dissimilar, 0 unlabeled. Where points are shared, the second
-        column says which point each row shows.
+        Pair codes: +k similar, -k dissimilar, 0 unlabeled; and, unless every point is in one pair
+        and ``prior`` is given, the number of the point in each row.
     X_test, y_test : arrays of n_test rows
-        Test points and their classes; only with ``n_test > 0``.
+        Test points and their classes, if ``n_test > 0``.
 
     See Also
     --------
-    sdulearn.stack_pairs : Rows and codes of pairs that are there.
+    sdulearn.stack_pairs : Rows and codes of pairs that you have.
 
     Examples
     --------
@@ -126,7 +127,7 @@ def sample_sdu(
             classes = [rng.permutation(_classes(split(n, prior), n)) for n in (n_asked, n_unlabeled, n_test)]
         drawn = _draw(np.concatenate(classes), labels, rng)
     same = np.where(labels[drawn[ends[:, 0]]] == labels[drawn[ends[:, 1]]], 1, -1)
-    # As many wrong answers as asked for, in random places.
+    # Wrong answers, in random places.
     same = same * rng.permutation(_classes(n_pairs - split(n_pairs, error_rate), n_pairs))
     codes = np.zeros(2 * n_pairs + n_unlabeled, dtype=np.int64)
     codes[: 2 * n_pairs] = np.repeat(same * np.arange(1, n_pairs + 1), 2)
@@ -140,7 +141,7 @@ def sample_sdu(
 
 
 def _questions(design: str, n_pairs: int, n_points: int | None, rng: np.random.RandomState) -> Indices:
-    """The two points of each question, numbered from 0."""
+    """Return the two points of each pair, numbered from 0."""
     if design == "loose":
         return np.arange(2 * n_pairs, dtype=np.intp).reshape(-1, 2)
     if design == "star":
@@ -161,24 +162,24 @@ def _classes(n_positive: int, n: int) -> Codes:
 
 
 def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:
-    """A random row for each of the classes, 0 where they do not matter, without replacement."""
+    """Draw a row for each class without replacement; a class 0 matches the label 0."""
     rows = np.empty(len(classes), dtype=np.intp)
     for value, name in ((1, "positive "), (-1, "negative "), (0, "")):
         needed = np.flatnonzero(classes == value)
-        there = np.flatnonzero(labels == value)
-        if len(needed) > len(there):
+        available = np.flatnonzero(labels == value)
+        if len(needed) > len(available):
             raise InputError(
-                f"This draw needs {len(needed)} {name}points, but `y` has {len(there)}. Lower "
+                f"This draw needs {len(needed)} {name}points, but `y` has {len(available)}. Lower "
                 f"`n_pairs`, `n_unlabeled` or `n_test`{', or take another `prior`' if name else ''}."
             )
-        rows[needed] = rng.permutation(there)[: len(needed)]
+        rows[needed] = rng.permutation(available)[: len(needed)]
     return rows
 
 
 def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) -> tuple[Array, Codes]:
     """Generate noisy mixtures of two of three triangular waves, in 21 features.
 
-    The classes are the kind with two humps against the other two.
+    Mixtures of the two outer waves, which have two peaks, are one class; all others are the other class.
 
     Parameters
     ----------
@@ -190,10 +191,10 @@ def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) ->
     Returns
     -------
     X : array of shape (n_samples, 21)
-        The waves, one sample a row.
+        The samples.
     y : array of shape (n_samples,)
-        +1 for mixtures of the first and the last wave, at t = 7 and t = 15 (about a third of the
-        rows), as in the benchmark set; -1 for the others.
+        +1 for mixtures of the waves with peaks at t = 7 and t = 15 (about a third of the rows), as
+        in the benchmark set; -1 for the others.
 
     References
     ----------
@@ -221,18 +222,17 @@ def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) ->
 
 
 class GaussianPopulation:
-    """Two Gaussian classes with identity covariance, as far apart as the ceiling asks."""
+    """Two Gaussian classes with identity covariance, as far apart as ``ceiling`` requires."""
 
-    # Neither a table nor a direction in it.
-    n_rows = direction = None
+    n_rows: int | None = None
 
     def __init__(self, prior: float, ceiling: float, n_features: int) -> None:
         self.prior = prior
-        self.mean = np.full(n_features, gaussian_distance(prior, ceiling) / 2 / math.sqrt(n_features))
+        self.mean = np.full(n_features, _gaussian_distance(prior, ceiling) / 2 / math.sqrt(n_features))
         self.n_features = self.n_axes = n_features
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
-        """Fresh points for every pair and every unlabeled row."""
+        """Draw new points for every pair and every unlabeled row."""
         n = 2 * n_pairs + n_unlabeled
         y = np.where(rng.random(n) < self.prior, 1, -1)
         points = y[:, None] * self.mean + rng.normal(size=(n, len(self.mean)))
@@ -241,7 +241,7 @@ class GaussianPopulation:
         return points, pairs, same, np.arange(2 * n_pairs, n), self.accuracy
 
     def accuracy(self, coef: Array, intercept: float) -> float:
-        """Accuracy of ``sign(coef.x + intercept)``, exactly."""
+        """Return the exact accuracy of ``sign(coef.x + intercept)``."""
         norms = max(float(np.linalg.norm(coef)), 1e-300)
         shift = float(coef @ self.mean)
         positive = norm.cdf((shift + intercept) / norms)
@@ -249,31 +249,37 @@ class GaussianPopulation:
         return float(self.prior * positive + (1 - self.prior) * negative)
 
 
-class FeaturePopulation:
-    """The user's rows, with classes from a logistic model as steep as the ceiling asks."""
+def _gaussian_distance(prior: float, ceiling: float) -> float:
+    """Return the distance between the two means at which Bayes' rule has accuracy ``ceiling``."""
+    log_odds = math.log(prior / (1 - prior))
 
-    def __init__(self, X: MatrixLike, prior: float, ceiling: float, direction: str) -> None:
-        if direction not in ("random", "principal"):
-            raise InputError(f"`direction` must be 'random' or 'principal', got {direction!r}.")
+    def gap(distance: float) -> float:
+        half = distance / 2
+        shift = log_odds / distance
+        return float(prior * norm.cdf(half + shift) + (1 - prior) * norm.cdf(half - shift)) - ceiling
+
+    return float(brentq(gap, 0.02, 40))
+
+
+class FeaturePopulation:
+    """The user's rows, with classes from a logistic model as steep as ``ceiling`` requires."""
+
+    def __init__(self, X: MatrixLike, prior: float, ceiling: float) -> None:
         rows = StandardScaler().fit_transform(_some_rows(X))
         self.prior = prior
         self.ceiling = ceiling
-        self.direction = direction
         self.n_rows, self.n_features = rows.shape
         if self.n_features > _MOST_AXES:
-            # Of a wide table the main directions only; the estimators do not mind the rotation.
+            # The estimators do not depend on the rotation.
             U, scale, _ = randomized_svd(rows, min(_MOST_AXES, len(rows)), random_state=0)
             rows = U * scale
         self.rows = rows
         self.n_axes = rows.shape[1]
-        # The direction in which the rows vary most, or a new one in each draw.
-        self.axis = randomized_svd(rows, 1, random_state=0)[2][0] if direction == "principal" else None
 
     def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
-        """New classes for the rows; random pairs of different rows, each in any number of pairs."""
+        """Draw classes along a random direction, and random pairs of rows, which may share rows."""
         n, d = self.rows.shape
-        v = rng.normal(size=d) if self.axis is None else self.axis
-        positive = expit(logistic_scores(self.rows @ v, self.prior, self.ceiling))
+        positive = expit(_logistic_scores(self.rows @ rng.normal(size=d), self.prior, self.ceiling))
         y = rng.random(n) < positive
         first = rng.integers(n, size=n_pairs)
         second = (first + rng.integers(1, n, size=n_pairs)) % n
@@ -290,7 +296,7 @@ Population: TypeAlias = GaussianPopulation | FeaturePopulation
 
 
 def _some_rows(X: MatrixLike) -> Array:
-    """Enough rows of the user's features, dense."""
+    """Return the user's rows, or a random sample if there are many, as a dense array."""
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=20)
     n, d = rows.shape
     keep = min(n, _MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // d))
@@ -299,20 +305,8 @@ def _some_rows(X: MatrixLike) -> Array:
     return np.asarray(rows.toarray() if issparse(rows) else rows)
 
 
-def gaussian_accuracy(distance: float, prior: float) -> float:
-    """Accuracy of Bayes' rule for two Gaussian classes with identity covariance at a distance."""
-    half = distance / 2
-    shift = math.log(prior / (1 - prior)) / distance
-    return float(prior * norm.cdf(half + shift) + (1 - prior) * norm.cdf(half - shift))
-
-
-def gaussian_distance(prior: float, ceiling: float) -> float:
-    """The distance at which Bayes' rule is right with probability ``ceiling``."""
-    return float(brentq(lambda distance: gaussian_accuracy(distance, prior) - ceiling, 0.02, 40))
-
-
-def logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
-    """``k t + b`` with mean probability ``prior`` and best accuracy ``ceiling``."""
+def _logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
+    """Return ``k t + b`` with mean probability ``prior`` and accuracy ``ceiling`` of Bayes' rule."""
     t = (t - t.mean()) / (t.std() or 1.0)
 
     def scores(log_k: float) -> Array:

@@ -1,6 +1,6 @@
-"""How many pairs to ask for: accuracy and the prior's interval against the number of pairs.
+"""How many pairs to ask about: expected accuracy and interval of the prior by number of pairs.
 
-Accuracies are simulated; what follows from counts and prior alone is computed.
+Accuracies are simulated; everything that follows from the counts and the prior alone is computed.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ _FOLDS = 5
 class Curve:
     """Accuracy of one method at each of the plan's ``sizes``."""
 
-    method: str  # which estimator
+    method: str
     accuracy: tuple[float, ...]  # mean over the simulated draws
-    error: tuple[float, ...]  # its standard error
-    unfitted: tuple[float, ...]  # share of draws without a fit: they name the larger class
+    error: tuple[float, ...]  # standard error of the mean
+    unfitted: tuple[float, ...]  # share of draws without a fit; they predict the larger class
 
 
 @dataclass(frozen=True)
 class PlanRow:
-    """What a number of random pairs and the prior say by themselves, without simulation.
+    """What theory says about a number of random pairs, without simulation.
 
     Attributes
     ----------
     n_pairs, prior : int and PriorEstimate
-        The number of pairs, and the prior's interval at the expected counts.
+        The number of pairs, and the interval of the prior at the expected counts.
     no_value_probability : float
-        Chance of no more similar than dissimilar pairs: such counts imply no prior.
+        Probability that similar pairs are not the majority, so that the counts imply no prior.
     order_bound, order_probability : float or None
-        :func:`~sdulearn.bounds.order_probability`, the bound and the exact one; None at 1/2.
+        :func:`~sdulearn.bounds.order_probability`: the lower bound and the exact value; None at
+        prior 1/2.
     recommended_gamma : float or None
         :func:`~sdulearn.bounds.recommended_gamma` of SDDU; None at prior 1/2.
     """
@@ -63,22 +64,20 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a simulation says about numbers of pairs.
+    """Simulated accuracy, and what theory says, for increasing numbers of pairs.
 
     Attributes
     ----------
     curves, rows : tuples of Curve and PlanRow
-        Accuracy of each method; what is known without simulation, by numbers of pairs, ascending.
+        Simulated accuracy of each method; what theory says about each number of pairs.
     prior, ceiling : float
         Share of the larger class, and accuracy of the best possible classifier.
     n_unlabeled, n_repeats : int
-        Unlabeled rows beside the pairs, and simulated draws.
-    n_rows, direction : int and str, or None
-        Rows of ``X``, and which direction of it separated the made-up classes.
+        Number of unlabeled rows beside the pairs, and of simulated draws.
+    n_rows : int or None
+        Rows of ``X``; None for generated points.
     n_features, n_axes : int
-        Features of the points, and how many directions of them were simulated.
-    known_prior, oriented : bool
-        Whether the estimators were given the prior, and whether labelled points named the classes.
+        Features of the points, and how many of their principal directions were simulated.
     """
 
     curves: tuple[Curve, ...]
@@ -90,29 +89,26 @@ class Plan:
     n_rows: int | None
     n_features: int
     n_axes: int
-    direction: str | None
-    known_prior: bool
-    oriented: bool
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of pairs, of the rows and along the curves."""
+        """Numbers of pairs, ascending."""
         return tuple(row.n_pairs for row in self.rows)
 
     def pairs_needed(self, target_accuracy: float, method: str = "joint") -> PairsNeeded:
-        """Find where the curve of a method, made monotone, crosses the target.
+        """Estimate how many pairs a target takes: where the monotone curve crosses it.
 
         Parameters
         ----------
         target_accuracy : float
             The accuracy to reach.
         method : {"joint", "sddu"}, default="joint"
-            Which curve.
+            The method to use.
 
         Returns
         -------
         PairsNeeded
-            The number, its range, and this plan.
+            The number with its range.
         """
         _check_target(target_accuracy, self.prior, self.ceiling)
         curves = {curve.method: curve for curve in self.curves}
@@ -126,13 +122,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class PairsNeeded:
-    """About how many pairs a target takes.
+    """Estimated number of pairs for a target accuracy.
 
     Attributes
     ----------
     n_pairs, low, high : float
-        The estimate: at least the smallest size simulated, infinite where the largest is not
-        enough; and the same with the curve two standard errors higher and lower.
+        The estimate, and the same with the curve two standard errors higher and lower. At least
+        the smallest simulated size; infinite if the largest is not enough.
     target_accuracy, method, plan : float, str and Plan
         The target, the estimator and the simulation.
     """
@@ -155,46 +151,40 @@ def simulate_plan(
     ceiling: float | None = None,
     n_features: int = 10,
     n_unlabeled: int = 500,
-    direction: str = "random",
-    known_prior: bool = False,
-    oriented: bool = False,
     n_repeats: int = 20,
     random_state: int | None = 0,
     target_accuracy: float | None = None,
 ) -> Plan:
-    """Simulate random pairs, train on them as a user would, and measure the accuracy.
+    """Simulate random pairs, fit both methods to them, and measure the accuracy.
 
-    Without ``X`` the points come from two Gaussian classes of one covariance, as far apart as ``ceiling`` asks. With
-    ``X`` they are your rows, and their classes are drawn from a logistic model along a direction.
+    Without ``X`` the points come from two Gaussian classes with the same covariance, as far apart
+    as ``ceiling`` requires. With ``X`` they are your rows, and each draw takes their classes from a
+    logistic model along a random direction. At prior 1/2 the accuracy is that after a few labelled
+    points have named the classes.
 
     Parameters
     ----------
     prior : float
-        Share of one class (which one makes no difference).
+        Share of one class, either one.
     X : array-like of shape (n_rows, n_features), optional
-        Your unlabeled rows; of more than 100 columns the 100 main directions, which is optimistic.
+        Your unlabeled rows. More than 100 columns are reduced to 100 principal directions, which is
+        optimistic.
     methods : sequence of {"joint", "sddu"}, default=("joint", "sddu")
         :class:`~sdulearn.PairLogisticRegressionCV` and :class:`~sdulearn.SDUClassifierCV`.
     sizes : sequence of int, default=(25, 50, 100, 200, 400, 800, 1600)
         Numbers of pairs.
     ceiling : float, optional
-        Accuracy of the best possible classifier; by default it loses a third of the smaller class.
+        Accuracy of the best possible classifier; by default it errs on a third of the smaller class.
     n_features : int, default=10
         Features of the generated points (unused with ``X``).
     n_unlabeled : int, default=500
-        Unlabeled rows beside the pairs (all of ``X`` at most).
-    direction : {"random", "principal"}, default="random"
-        With ``X``: a new random direction in each draw, or the one in which the rows vary most.
-    known_prior : bool, default=False
-        Whether the estimators are given the prior, or take it from the counts.
-    oriented : bool, default=False
-        Whether a few labelled points name the classes; always so at prior 1/2.
+        Unlabeled rows beside the pairs, at most all of ``X``.
     n_repeats : int, default=20
-        Draws; the standard error falls with their square root.
+        Simulated draws; the standard error falls with their square root.
     random_state : int or None, default=0
         Seed.
     target_accuracy : float, optional
-        Where given, refused before the work if it needs no pairs or cannot be reached.
+        A target for :meth:`Plan.pairs_needed`, checked before the simulation.
 
     Returns
     -------
@@ -218,48 +208,35 @@ def simulate_plan(
     if not 0 < prior < 1:
         raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     prior = max(prior, 1 - prior)
-    ceiling = _checked_ceiling(ceiling, prior)
+    if ceiling is None:
+        ceiling = 1 - (1 - prior) / 3
+    sizes = tuple(sorted(set(sizes)))
+    _check(methods, prior, ceiling, sizes, n_features=n_features, n_unlabeled=n_unlabeled, n_repeats=n_repeats)
     if target_accuracy is not None:
         _check_target(target_accuracy, prior, ceiling)
-    sizes = tuple(sorted(set(sizes)))
-    _check(methods, prior, sizes, n_features=n_features, n_unlabeled=n_unlabeled, n_repeats=n_repeats)
     population: Population = GaussianPopulation(prior, ceiling, n_features)
     if X is not None:
-        population = FeaturePopulation(X, prior, ceiling, direction)
+        population = FeaturePopulation(X, prior, ceiling)
         n_unlabeled = min(n_unlabeled, population.n_rows)
-    oriented = oriented or prior == 0.5
-    known = prior if known_prior else None
     seeds = np.random.SeedSequence(random_state).spawn(n_repeats)
     accuracy = np.empty((len(methods), len(sizes), n_repeats))
     draw: Draw
     for k, i, j in steps(list(np.ndindex(n_repeats, len(sizes), len(methods))), "fits"):
-        if i == j == 0:  # every size and method of a repeat learns from one draw
+        if i == j == 0:  # every size and method of a repeat learns from the same draw
             draw = population.draw(sizes[-1], n_unlabeled, np.random.default_rng(seeds[k]))
-        accuracy[j, i, k] = _accuracy(draw, sizes[i], methods[j], known, oriented)
-    drawn_from = {key: getattr(population, key) for key in ("n_rows", "n_features", "n_axes", "direction")}
+        right = _accuracy(draw, sizes[i], methods[j])
+        accuracy[j, i, k] = max(right, 1 - right) if prior == 0.5 else right
     return Plan(
         curves=tuple(_curve(*each, prior) for each in zip(methods, accuracy, strict=True)),
-        rows=tuple(expected_row(n, prior, n_unlabeled) for n in sizes),
+        rows=tuple(_theory(n, prior, n_unlabeled) for n in sizes),
         prior=prior,
         ceiling=ceiling,
         n_unlabeled=n_unlabeled,
         n_repeats=n_repeats,
-        **drawn_from,
-        known_prior=known_prior,
-        oriented=oriented,
+        n_rows=population.n_rows,
+        n_features=population.n_features,
+        n_axes=population.n_axes,
     )
-
-
-def _checked_ceiling(ceiling: float | None, prior: float) -> float:
-    """The best classifier must beat the constant one, and overlapping classes leave some error."""
-    if ceiling is None:
-        ceiling = 1 - (1 - prior) / 3
-    if not prior + 1e-3 <= ceiling <= 0.999:
-        raise InputError(
-            "`ceiling`, the accuracy of the best possible classifier, must lie between "
-            f"{prior + 1e-3:.3f} (a little more than always predicting the larger class) and 0.999, got {ceiling!r}."
-        )
-    return ceiling
 
 
 def _check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
@@ -279,7 +256,14 @@ def _check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
         )
 
 
-def _check(methods: Sequence[str], prior: float, sizes: Sequence[int], **numbers: int) -> None:
+def _check(methods: Sequence[str], prior: float, ceiling: float, sizes: Sequence[int], **numbers: int) -> None:
+    """Refuse a simulation that cannot be run."""
+    # The best classifier must beat the constant one, and overlapping classes leave some error.
+    if not prior + 1e-3 <= ceiling <= 0.999:
+        raise InputError(
+            "`ceiling`, the accuracy of the best possible classifier, must lie between "
+            f"{prior + 1e-3:.3f} (a little more than always predicting the larger class) and 0.999, got {ceiling!r}."
+        )
     unknown = [method for method in methods if method not in METHODS]
     if unknown or not methods:
         raise InputError(f"Unknown `methods` {unknown}; choose from {list(METHODS)}.")
@@ -295,25 +279,30 @@ def _check(methods: Sequence[str], prior: float, sizes: Sequence[int], **numbers
             raise InputError(f"`{name}` must be 1 or more, got {number!r}.")
 
 
-def expected_row(n_pairs: int, prior: float, n_unlabeled: int) -> PlanRow:
-    """What is known without simulation, at the expected numbers of similar and dissimilar pairs."""
+def _theory(n_pairs: int, prior: float, n_unlabeled: int) -> PlanRow:
+    """Return what is known without simulation, at the expected counts of pairs."""
     n_similar = n_pairs * similar_share(prior)
     n_dissimilar = n_pairs * dissimilar_share(prior)
     estimate = estimate_prior(n_similar, n_dissimilar)
     no_value = no_value_probability(n_pairs, prior)
-    if prior == 0.5:  # the marginal risks, which the theory is about, are undefined
+    if prior == 0.5:  # the theory is about the marginal risks, which are undefined here
         return PlanRow(n_pairs, estimate, no_value)
     counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar, "n_unlabeled": n_unlabeled}
-    order = (order_probability(n_pairs, prior), order_probability(n_pairs, prior, exact=True))
-    gamma = recommended_gamma("sddu", **counts, prior=prior)
-    return PlanRow(n_pairs, estimate, no_value, *order, gamma)
+    return PlanRow(
+        n_pairs,
+        estimate,
+        no_value,
+        order_bound=order_probability(n_pairs, prior),
+        order_probability=order_probability(n_pairs, prior, exact=True),
+        recommended_gamma=recommended_gamma("sddu", **counts, prior=prior),
+    )
 
 
-def _accuracy(draw: Draw, n_pairs: int, method: str, prior: float | None, oriented: bool) -> float:
-    """Train on the first pairs of a draw; NaN where they do not allow it."""
+def _accuracy(draw: Draw, n_pairs: int, method: str) -> float:
+    """Fit a method to the first pairs of a draw; NaN if they are too few of a kind."""
     points, pairs, same, unlabeled, accuracy = draw
     same = same[:n_pairs]
-    model = _estimator(method, int(same.sum()), int((~same).sum()), prior)
+    model = _estimator(method, int(same.sum()), int((~same).sum()))
     if model is None:
         return math.nan
     rows, codes = stack_pairs(points, pairs[:n_pairs], same, unlabeled=unlabeled)
@@ -326,34 +315,34 @@ def _accuracy(draw: Draw, n_pairs: int, method: str, prior: float | None, orient
         except UndeterminedError:
             # Pairs of few rows share points, and these may imply no prior though the counts do.
             return math.nan
-    right = accuracy(model.coef_[0], float(model.intercept_[0]))
-    return max(right, 1 - right) if oriented else right
+    return accuracy(model.coef_[0], float(model.intercept_[0]))
 
 
-def _estimator(method: str, n_similar: int, n_dissimilar: int, prior: float | None) -> Estimator | None:
-    """The estimator, in fewer folds where a kind of pair is rare; None where none can be fit."""
+def _estimator(method: str, n_similar: int, n_dissimilar: int) -> Estimator | None:
+    """Return the estimator, with fewer folds if one kind of pair is rare; None if it cannot be fitted."""
     kinds = [n for n in (n_similar, n_dissimilar) if n > 0]
-    folds = min(_FOLDS, sum(kinds), *kinds)
+    folds = min(_FOLDS, *kinds)
     if folds < 2:
         return None
     if method == "joint":
-        return PairLogisticRegressionCV(cv=folds, prior=prior)
-    if len(kinds) < 2 or (prior is None and n_similar <= n_dissimilar):
+        return PairLogisticRegressionCV(cv=folds)
+    if len(kinds) < 2 or n_similar <= n_dissimilar:
         return None
-    return SDUClassifierCV("sddu", cv=folds, prior=prior)
+    return SDUClassifierCV("sddu", cv=folds)
 
 
 def _curve(method: str, accuracy: Array, prior: float) -> Curve:
+    """Average over the draws; those without a fit predict the larger class."""
     unfitted = np.isnan(accuracy)
     filled = np.where(unfitted, prior, accuracy)
-    # As std(ddof=1) / sqrt(n); of a single draw 0.
+    # std(ddof=1) / sqrt(n), but 0 for a single draw.
     error = filled.std(axis=1) / math.sqrt(max(filled.shape[1] - 1, 1))
     columns = (filled.mean(axis=1), error, unfitted.mean(axis=1))
     return Curve(method, *(tuple(each.tolist()) for each in columns))
 
 
 def _crossing(sizes: Sequence[int], accuracy: Array, target: float) -> float:
-    """Number of pairs at which the monotone curve reaches the target, linear in its logarithm."""
+    """Return the number of pairs at which the monotone curve reaches the target, by log-linear interpolation."""
     rising = isotonic_regression(accuracy)
     above = np.flatnonzero(rising >= target)
     if not above.size:

@@ -1,8 +1,8 @@
-"""How many random pairs to ask about: expected accuracy and the prior's interval.
+"""How many random pairs to ask about: expected accuracy and interval of the prior.
 
-An estimate by simulation, on generated points or on your own unlabeled rows with made-up classes:
-pairs are drawn, linear models are fitted as by 'sdulearn fit', and their accuracy is computed. It depends on
---ceiling, the accuracy of the best possible classifier, which nobody knows beforehand: try two values.
+An estimate by simulation, on generated points or on your own unlabeled rows with simulated classes: pairs are drawn,
+linear models are fitted as by 'sdulearn fit', and their accuracy is computed. It depends on --ceiling, the accuracy of
+the best possible classifier, which nobody knows beforehand: try two values.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from sdulearn.types import MatrixLike
 _WIDEST = 110
 _ACCURACY = ("accuracy", "error", "unfitted")
 _THEORY = ("no_value_probability", "order_bound", "order_probability", "recommended_gamma")
-_COLUMNS = """Columns: accuracy in % with its standard error; the prior's 95% interval at the expected counts; the
-chance that there are no more similar than dissimilar pairs, so that the counts imply no prior; the paper's lower bound
-on the chance that DU and SD have smaller error bounds than SU (and the chance itself); the mixture weight gamma that
-makes SDDU's linear term least noisy."""
+_COLUMNS = """Columns: accuracy in % with its standard error; 95% interval of the prior at the expected counts; "no
+prior": probability that similar pairs are not the majority, so that the counts imply no prior; "DU, SD < SU": the
+paper's lower bound on the probability that DU and SD have smaller error bounds than SU (and the probability itself);
+"gamma": the mixture weight that minimises the noise of SDDU's linear term."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn plan``."""
-    add = parser.add_argument_group("what is asked").add_argument
+    add = parser.add_argument_group("question").add_argument
     text = "share of one class, such as 0.7; a guess will do"
     add("--prior", type=float, required=True, metavar="P", help=text)
     text = "accuracy to reach, such as 0.85"
@@ -44,23 +44,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--method", choices=METHODS, help="plan for one method (default: both)")
     text = "numbers of pairs (default: 25 to 1600)"
     add("--sizes", type=cli.positive, nargs="+", default=SIZES, metavar="N", help=text)
-    text = "what it costs to flip answers for privacy at this epsilon"
+    text = "also show how many more answers it takes if they are flipped for privacy at this epsilon"
     add("--epsilon", type=float, metavar="E", help=text)
     rows = parser.add_argument_group("your rows")
     add = rows.add_argument
     text = "table of your unlabeled rows (default: generated points)"
     add("--features", type=Path, metavar="FILE", help=text)
-    text = "id column of that table, which is not a feature (default: id, if there is one)"
+    text = "id column of that table, not a feature (default: id, if there is one)"
     add("--id", dest="id_column", metavar="COLUMN", help=text)
     cli.add_sheet_options(rows)
-    text = "missing values in it (%(default)s)"
+    text = "what to do with missing values (default: %(default)s)"
     add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
-    add = parser.add_argument_group("what is assumed").add_argument
+    add = parser.add_argument_group("assumptions").add_argument
     text = "accuracy of the best possible classifier (default: 1 - q / 3)"
     add("--ceiling", type=float, metavar="A", help=text)
     number: dict[str, Any] = {"type": cli.positive, "metavar": "N"}
-    add("--n-features", **number, default=10, help="of generated points (default: %(default)s)")
-    add("--n-unlabeled", **number, default=500, help="unlabeled rows (default: %(default)s)")
+    add("--n-features", **number, default=10, help="features of generated points (default: %(default)s)")
+    add("--n-unlabeled", **number, default=500, help="unlabeled rows beside the pairs (default: %(default)s)")
     text = "simulated draws (default: %(default)s)"
     add("--repeats", dest="n_repeats", **number, default=20, help=text)
     text = "seed of the simulation (default: %(default)s)"
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     cli.write_picture(files["picture"], figure)
     cli.write_csv(files["numbers"], _numbers(plan))
     if arguments.json:
-        # A number of pairs beyond the largest simulated is infinite, in JSON null.
+        # Beyond the largest simulated size the number of pairs is infinite, which is null in JSON.
         answers = [{name: getattr(one, name) for name in ("method", "n_pairs", "low", "high")} for one in needed]
         data = {"target_accuracy": arguments.target_accuracy, "pairs_needed": answers, "plan": plan, "files": files}
         cli.print_json({**data, "times_as_many_for_privacy": cost})
@@ -93,16 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
         cli.say("\n" + textwrap.fill(" ".join(text.split()), width))
     if cost is not None:
         flipped = f"each answer is flipped with probability {flip_rate(arguments.epsilon):.1%} before it is stored"
-        cli.say(f"\nWith --epsilon {arguments.epsilon:g} {flipped}: it takes about {cost:.1f} times as many.")
+        cli.say(f"\nWith --epsilon {arguments.epsilon:g} {flipped}: plan about {cost:.1f} times as many answers.")
     cli.say(f"\n{cli.FILES.format(**files)}\n{time.perf_counter() - began:.0f} seconds.")
     return 0
 
 
 def _simulate(arguments: argparse.Namespace) -> Plan:
-    """The plan that the options ask for."""
+    """Simulate as the options say."""
     X: MatrixLike | None = None
     if arguments.features is not None:
-        # As 'sdulearn fit' would see them.
+        # The features as 'sdulearn fit' would encode them.
         from sdulearn.io.tables import read_svmlight, table_format
         from sdulearn.workflow.data import draw_rows
         from sdulearn.workflow.options import MAX_UNLABELED, Engine
@@ -121,7 +121,7 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
 
 
 def describe_need(needed: PairsNeeded) -> str:
-    """How many pairs a target takes, in a line."""
+    """Say how many pairs a target takes, in a line."""
     first = needed.plan.sizes[0]
     last = needed.plan.sizes[-1]
     if math.isinf(needed.n_pairs):
@@ -135,31 +135,32 @@ def describe_need(needed: PairsNeeded) -> str:
 
 
 def describe(plan: Plan) -> str:
-    """What was simulated, under which conditions."""
+    """Say what was simulated, under which assumptions."""
     if plan.n_rows is None:
-        points = f"generated points: two Gaussian classes in {plan.n_features} dimensions, so far apart"
-        asked = "each of two points of its own"
+        points = f"generated points of two Gaussian classes in {plan.n_features} dimensions"
+        asked = "no point is in two pairs"
     else:
-        cut = f" (cut to the {plan.n_axes} main directions: optimistic)" if plan.n_axes < plan.n_features else ""
+        cut = f" (reduced to {plan.n_axes} principal directions: optimistic)" if plan.n_axes < plan.n_features else ""
         points = (
-            f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with made-up classes: a logistic model "
-            "along a random direction, a new one in each draw, so steep"
+            f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with simulated classes: a logistic model along "
+            "a random direction, a new one in each draw"
         )
-        # Two rows for each answer, but rows come again.
+        # Two rows per answer, drawn with replacement.
         different = plan.n_rows * (1 - (1 - 1 / plan.n_rows) ** (2 * plan.sizes[-1]))
         asked = f"{plan.sizes[-1]} answers are about {different:.0f} of your rows"
-    names = "a few labelled points name the classes" if plan.oriented else "the larger class taken as the positive one"
+    half = plan.prior == 0.5
+    names = "A few labelled points name the classes" if half else "The larger class is taken as the positive one"
     return (
-        f"An estimate by simulation ({plan.n_repeats} draws, {plan.prior:.0%} of the points in the larger class, "
-        f"{plan.n_unlabeled} unlabeled rows), from {points} that the best possible classifier is right "
-        f"{plan.ceiling:.1%} of the time; pairs drawn at random ({asked}), every answer right, the prior taken from "
-        f"the counts, {names}. The range allows for the noise of the simulation, not for wrong assumptions: less "
+        f"Estimated by simulation in {plan.n_repeats} draws from {points}. {plan.prior:.0%} of the points are in the "
+        f"larger class, the best possible classifier is right {plan.ceiling:.1%} of the time, and there are "
+        f"{plan.n_unlabeled} unlabeled rows. Pairs are random ({asked}), every answer is right, and the prior is "
+        f"estimated from the counts. {names}. The range covers the noise of the simulation, not wrong assumptions: less "
         "separable classes or more features need more pairs."
     )
 
 
 def table(plan: Plan) -> str:
-    """One line for each number of pairs."""
+    """Format one line per number of pairs."""
     heads = "".join(f"{curve.method + ', %':>15}" for curve in plan.curves)
     lines = [f"{'pairs':>6}{heads}   prior interval   no prior   DU, SD < SU   gamma"]
     for i, row in enumerate(plan.rows):
@@ -176,24 +177,24 @@ def table(plan: Plan) -> str:
 
 
 def advice(plan: Plan) -> str:
-    """The paper's advice beside ours."""
+    """Give the paper's advice and ours."""
     first = plan.rows[0]
     last = plan.rows[-1]
     if first.recommended_gamma is None:
         return (
-            "Which mixture: none. At prior 1/2 the paper's risks are undefined, so this plans for the joint method; "
-            "label a few points to find out which class is which."
+            "Which mixture: none. At prior 1/2 the paper's risks are undefined, so this plan is for the joint method. "
+            "Label a few points to find out which class is which."
         )
     return (
-        "Which mixture: the paper advises SDDU, as DU and SD tend to have smaller bounds than SU, with gamma chosen by "
-        f"cross-validation. From counts and prior alone, gamma from {first.recommended_gamma:.2f} ({first.n_pairs} "
-        f"pairs) to {last.recommended_gamma:.2f} ({last.n_pairs} pairs) makes its linear term least noisy. Where the "
-        "joint method needs fewer pairs, prefer it."
+        "Which mixture: the paper recommends SDDU, as DU and SD tend to have smaller error bounds than SU, with gamma "
+        f"chosen by cross-validation. By counts and prior alone, gamma would be {first.recommended_gamma:.2f} at "
+        f"{first.n_pairs} pairs and {last.recommended_gamma:.2f} at {last.n_pairs}. Prefer the joint method where it "
+        "needs fewer pairs."
     )
 
 
 def _numbers(plan: Plan) -> Iterator[list[object]]:
-    """All numbers of a plan: names, and a row for each number of pairs."""
+    """Yield the header and one row per number of pairs."""
     heads = [f"{curve.method}_{part}" for curve in plan.curves for part in _ACCURACY]
     yield ["n_pairs", *heads, "prior_low", "prior_high", *_THEORY]
     for i, row in enumerate(plan.rows):
