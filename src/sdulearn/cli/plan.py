@@ -142,8 +142,8 @@ def describe(plan: Plan) -> str:
     else:
         cut = f" (reduced to {plan.n_axes} principal directions: optimistic)" if plan.n_axes < plan.n_features else ""
         points = (
-            f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with simulated classes: a logistic model along "
-            "a random direction, a new one in each draw"
+            f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with simulated classes: a logistic model "
+            "along a random direction, a new one in each draw"
         )
         # Two rows per answer, drawn with replacement.
         different = plan.n_rows * (1 - (1 - 1 / plan.n_rows) ** (2 * plan.sizes[-1]))
@@ -154,8 +154,8 @@ def describe(plan: Plan) -> str:
         f"Estimated by simulation in {plan.n_repeats} draws from {points}. {plan.prior:.0%} of the points are in the "
         f"larger class, the best possible classifier is right {plan.ceiling:.1%} of the time, and there are "
         f"{plan.n_unlabeled} unlabeled rows. Pairs are random ({asked}), every answer is right, and the prior is "
-        f"estimated from the counts. {names}. The range covers the noise of the simulation, not wrong assumptions: less "
-        "separable classes or more features need more pairs."
+        f"estimated from the counts. {names}. The range covers the noise of the simulation, not wrong assumptions: "
+        "less separable classes or more features need more pairs."
     )
 
 
