@@ -97,7 +97,7 @@ def test_where_nobody_looks_there_is_none(screen, monkeypatch):
 
 def test_notebooks_have_their_own_bars(screen, monkeypatch):
     made = []
-    bar = SimpleNamespace(set_postfix_str=lambda *_, **__: None, refresh=lambda: None, close=lambda: None)
+    bar = SimpleNamespace(n=0, set_postfix_str=lambda *_, **__: None, update=lambda n: None, close=lambda: None)
     tqdm = SimpleNamespace(tqdm=lambda **options: made.append(options) or bar)
     asked = []
     monkeypatch.setattr(progress, "require", lambda name, extra: asked.append(name) or tqdm)

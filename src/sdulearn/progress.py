@@ -1,4 +1,4 @@
-"""How far long work is: a bar after five seconds, on a terminal or in a notebook (by tqdm)."""
+"""Progress bars of long work (by tqdm): shown after five seconds, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -13,41 +13,38 @@ from typing import Any, ParamSpec, TypeVar
 from sdulearn.errors import is_there, require
 
 PATIENCE = 5.0
-# Seconds from one look at a bar to the next.
+# Seconds between two updates of a bar.
 _REFRESHED = 0.2
-# A log file is not to be filled with bars of short work, nor with many of long work.
-_SELDOM = 10.0
+# In a log file: one line every ten seconds, which stays.
+_IN_A_LOG = {"leave": True, "disable": False, "dynamic_ncols": False, "mininterval": 10.0}
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class _Work(threading.local):
-    """What a thread is doing: since when, and its steps, of which the outermost have the bar."""
+    """The long work of a thread: since when, its nested steps, and the bar of the outermost."""
 
     def __init__(self) -> None:
         self.began: float | None = None
         self.levels: list[dict[str, Any]] = []
         self.bar: Any = None
-        self.next_look = 0.0
 
     def show(self) -> None:
-        """Draw how far it is, where that is due."""
-        due = self.began is not None and time.monotonic() >= max(self.next_look, self.began + PATIENCE)
-        if not due or not self.levels or not is_there("tqdm"):
+        """Draw the bar of the outermost steps, with the inner ones beside it, if it is due."""
+        now = time.monotonic()
+        if self.began is None or now < self.began + PATIENCE or not self.levels or not is_there("tqdm"):
             return
-        self.next_look = time.monotonic() + _REFRESHED
-        first, *inner = self.levels
+        outermost, *inner = self.levels
         if self.bar is None:
-            shown = {"desc": first["title"], "total": first["total"], "leave": False, "disable": None}
-            # Only a terminal or a notebook has it, and not before its numbers are right.
-            self.bar = new_bar(**shown, delay=1e-9, dynamic_ncols=True)
-            self.bar.start_t = time.time() - (time.monotonic() - first["began"])
-        self.bar.n = first["done"]
+            # With a delay it is not drawn before its numbers are right; its rate is that of all steps so far.
+            shown = {"desc": outermost["title"], "total": outermost["total"], "delay": 1e-9}
+            self.bar = new_bar(**shown, miniters=0, mininterval=_REFRESHED, smoothing=0)
+            self.bar.start_t = self.bar.last_print_t = time.time() - (now - outermost["began"])
         self.bar.set_postfix_str(", ".join(f"{one['title']} {one['done']}" for one in inner), refresh=False)
-        self.bar.refresh()
+        self.bar.update(outermost["done"] - self.bar.n)
 
     def leave(self, depth: int) -> None:
-        """The steps so deep have ended, and all within them."""
+        """End the steps from this depth on."""
         del self.levels[depth:]
         if depth == 0 and self.bar is not None:
             self.bar.close()
@@ -58,11 +55,11 @@ _work = _Work()
 
 
 def long_work(function: Callable[P, T]) -> Callable[P, T]:
-    """Let the :func:`steps` of a function show a bar; the outermost such function counts."""
+    """Let the :func:`steps` within a function show a bar; only the outermost such function has one."""
 
     @wraps(function)
-    def shown(*given: P.args, **named: P.kwargs) -> T:
-        import multiprocessing
+    def watched(*given: P.args, **named: P.kwargs) -> T:
+        import multiprocessing  # takes time, and `sdulearn --help` does not need it
 
         # Threads and processes that share work would write over each other's bars.
         main = threading.current_thread() is threading.main_thread()
@@ -73,14 +70,15 @@ def long_work(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*given, **named)
         finally:
+            # After an error the steps may be alive in its traceback.
             _work.leave(0)
             _work.began = None
 
-    return shown
+    return watched
 
 
 def steps(items: Iterable[T], title: str) -> Iterator[T]:
-    """The items in turn, as steps of what ``title`` names."""
+    """Yield the items and count them in the bar under this title."""
     level: dict[str, Any] = {"title": title, "done": 0, "began": time.monotonic()}
     level["total"] = len(items) if isinstance(items, Sized) else None
     depth = len(_work.levels)
@@ -95,7 +93,7 @@ def steps(items: Iterable[T], title: str) -> Iterator[T]:
 
 
 class RowProgress:
-    """Counts rows, one bar per pass; ``log``: at once, and as lines where there is no terminal."""
+    """Count rows, with one bar per pass; ``log``: at once on a terminal, and as lines elsewhere."""
 
     def __init__(self, title: str = "pass {}", log: bool = False) -> None:
         self.title = title
@@ -108,46 +106,39 @@ class RowProgress:
         self.lock = threading.Lock()
 
     def expect(self, rows: int | None) -> RowProgress:
-        """Say how many rows a pass has; None where that is not known."""
+        """Set the number of rows of a pass; None if it is unknown."""
         self.total = rows or 0
         return self
 
     def __call__(self, rows: int | None) -> None:
-        """So many more rows are done; None: the pass is over."""
+        """Count more rows; None ends the pass."""
         with self.lock:
             if rows is None:
                 self.close()
                 return
             self.passes += not self.done
             self.done += rows
-            patience = 0.0 if self.log and sys.stderr.isatty() else PATIENCE
+            terminal = sys.stderr.isatty()
+            patience = 0.0 if self.log and terminal else PATIENCE
+            if self.bar is None and time.monotonic() - self.began >= patience and is_there("tqdm"):
+                options = _IN_A_LOG if self.log and not terminal else {}
+                title = self.title.format(self.passes)
+                self.bar = new_bar(desc=title, total=self.total, unit=" rows", unit_scale=True, **options)
             if self.bar is not None:
-                self.bar.update(rows)
-            elif time.monotonic() - self.began >= patience and is_there("tqdm"):
-                self.bar = self._new_bar()
-                self.bar.update(self.done)
+                self.bar.update(self.done - self.bar.n)
 
     def close(self) -> None:
-        """End the bar of this pass, be it whole or not."""
+        """End the bar of this pass, complete or not."""
         if self.bar is not None:
             self.bar.close()
         self.bar = None
         self.done = 0
 
-    def _new_bar(self) -> Any:
-        shown: dict[str, Any] = {"desc": self.title.format(self.passes), "total": self.total}
-        terminal = sys.stderr.isatty()
-        if self.log and not terminal:
-            shown |= {"leave": True, "mininterval": _SELDOM}
-        else:
-            shown |= {"leave": False, "disable": None, "dynamic_ncols": terminal}
-        return new_bar(**shown, unit=" rows", unit_scale=True)
-
 
 def new_bar(**options: Any) -> Any:
-    """A bar of tqdm, as terminals or notebooks show it."""
+    """Return a tqdm bar, which is shown only on a terminal or in a notebook, and removed at the end."""
     with warnings.catch_warnings():
         # Notebooks without ipywidgets have bars of text.
         warnings.simplefilter("ignore")
         bars = require("tqdm.auto" if "ipykernel" in sys.modules else "tqdm", "files")
-    return bars.tqdm(file=sys.stderr, **options)
+    return bars.tqdm(**{"file": sys.stderr, "leave": False, "disable": None, "dynamic_ncols": True, **options})
