@@ -1,7 +1,7 @@
-"""Train every risk and loss on pairs drawn from data that needs no download.
+"""Compare all risks and losses on pairs drawn from two data sets that need no download.
 
-SU, DU, SD, SDSU, SDDU and SUDU with each loss and the joint estimator, settings chosen by
-cross-validation on the pairs alone, beside k-means and true labels.
+Fits SU, DU, SD, SDSU, SDDU and SUDU with each loss, and the joint estimator, with settings chosen by cross-validation
+on the pairs alone. k-means and a classifier of true labels stand beside them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SETS = {"breast_cancer": load_breast_cancer(return_X_y=True), "waveform": make_w
 SIZES = (25, 50, 100)
 BESIDE = {"joint": "joint likelihood of pairs", "k-means": "k-means, no pairs", "labels": "logistic, true labels"}
 DRAWN = ("su-squared", "du-squared", "sd-squared", "sddu-squared", *BESIDE)
-# Okabe and Ito's, which people with any colour vision can distinguish.
+# By Okabe and Ito: people with any colour vision can distinguish them.
 COLOURS = ("#0072b2", "#cc79a7", "#009e73", "#d55e00", "#56b4e9", "#aaaaaa", "#666666")
 HEAD = """Accuracy in % on test points, mean ± standard error over {} draws, 70% positive.
-The models were given answers to "same class?" and unlabeled rows, never a label;
-settings were chosen on the answers alone."""
+The models have seen answers to "same class?" and unlabeled rows, but no labels.
+Settings were chosen on the answers alone."""
 Means = dict[tuple[str, int, str], tuple[float, float]]
 """Mean accuracy and its standard error, in per cent, by data set, number of pairs and method."""
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @long_work
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print a table for each data set, write the picture and the numbers."""
+    """Measure, print a table per data set, and write the picture and the numbers."""
     files = cli.output_files(arguments.out, "demo")
     means: Means = {}
     for name, n_pairs in steps(list(itertools.product(SETS, SIZES)), "settings"):
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @threadpool_limits.wrap(limits=1)
 def accuracies(name: str, n_pairs: int, seed: int) -> dict[str, float]:
-    """Each method on one draw; those that are not in the picture at the largest number of pairs alone."""
+    """Return the accuracy of each method on one draw; methods not in the picture run at the largest size only."""
     X, y = SETS[name]
     y = np.where(y > 0, 1, -1)
     points = np.column_stack([scale(X), y])
@@ -86,18 +86,18 @@ def accuracies(name: str, n_pairs: int, seed: int) -> dict[str, float]:
         supervised = LogisticRegressionCV(cv=5, max_iter=1000).fit(rows[codes != 0], labels[codes != 0])
         predicted["labels"] = supervised.predict(test)
     right = {method: 100 * float(np.mean(classes == truth)) for method, classes in predicted.items()}
-    # Clusters have no names: the better of the two counts.
+    # Clusters have no names, so the better naming counts.
     return right | {"k-means": max(right["k-means"], 100 - right["k-means"])}
 
 
 def mean_of(values: list[float]) -> tuple[float, float]:
-    """Mean and standard error; a single draw has none."""
+    """Return the mean and its standard error, which a single draw does not have."""
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return round(float(np.mean(values)), 2), round(error, 2)
 
 
 def table(name: str, means: Means) -> str:
-    """Every method at the largest number of pairs: a risk a row, a loss a column."""
+    """Format all methods at the largest number of pairs: one row per risk, one column per loss."""
 
     def cell(method: str) -> str:
         return "{:.1f} ± {:.1f}".format(*means[name, SIZES[-1], method]).rjust(15)
@@ -109,14 +109,14 @@ def table(name: str, means: Means) -> str:
 
 
 def draw(path: Path, means: Means) -> None:
-    """Error rate against the number of pairs, a panel for each data set."""
+    """Draw the error rate by the number of pairs, one panel per data set."""
     figure = require("matplotlib.figure", "demo").Figure(figsize=(8, 3.7), layout="constrained")
     for axis, name in zip(figure.subplots(1, len(SETS)), SETS, strict=True):
         for method, colour, marker in zip(DRAWN, COLOURS, "oD^s*+x", strict=True):
-            found = np.array([means[name, n_pairs, method] for n_pairs in SIZES])
+            points = np.array([means[name, n_pairs, method] for n_pairs in SIZES])
             label = BESIDE.get(method, f"{method.partition('-')[0].upper()}, squared loss")
             style = {"color": colour, "marker": marker, "capsize": 2}
-            axis.errorbar(SIZES, 100 - found[:, 0], found[:, 1], label=label, **style)
+            axis.errorbar(SIZES, 100 - points[:, 0], points[:, 1], label=label, **style)
         axis.set(title=name, xlabel="pairs", ylabel="error rate, %", xticks=SIZES)
         axis.grid(color="#e5e5e5")
     handles, labels = axis.get_legend_handles_labels()

@@ -1,9 +1,8 @@
-"""The share of the larger class from numbers of same/different answers, with its interval.
+"""The share of the larger class, estimated from same/different answers, with its interval.
 
-Give two counts (sdulearn prior 58 42) or a file of answers (sdulearn prior pairs.csv). The pairs
-must have been drawn at random: the share of similar ones among random pairs is p^2 + (1 - p)^2.
-Answers of a file may share points; their likelihood over groups of connected points allows for it.
-Of a log of sdulearn ask the random questions count, not those that were chosen.
+Give two counts (sdulearn prior 58 42) or a file of answers (sdulearn prior pairs.csv). The pairs must have been drawn
+at random: the share of similar ones among random pairs is p^2 + (1 - p)^2. Answers in a file may share points; the
+estimate allows for it. Of a log of sdulearn ask only the random questions count, not the chosen ones.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ _SUSPICIOUS = 0.01
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn prior``."""
     add = parser.add_argument
-    text = "numbers of similar and of dissimilar pairs, or one file of answers with columns id_a, id_b, label"
+    text = "number of similar and of dissimilar pairs, or one file of answers with columns id_a, id_b, label"
     add("source", nargs="+", metavar="COUNTS|FILE", help=text)
-    add("--confidence", type=float, default=0.95, help="level of the interval (%(default)s)")
-    text = "which class is the larger; it does not follow from counts (default: %(default)s)"
+    add("--confidence", type=float, default=0.95, help="level of the interval (default: %(default)s)")
+    text = "which class is larger; the counts do not show it (default: %(default)s)"
     add("--majority", choices=("positive", "negative"), default="positive", help=text)
     cli.add_answer_options(parser)
     cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the estimate and its meaning."""
+    """Print the estimate and what it means."""
     counts = read_counts(arguments.source)
     level = {"majority": arguments.majority, "confidence": arguments.confidence}
     read: list[Finding] = []
-    # What a test of answers that are not loose pairs found; loose pairs have a p-value.
-    found: list[Finding] | None = None
+    # The test of answers that share points; loose pairs have a p-value instead.
+    tested: list[Finding] | None = None
     about = "pairs"
     if counts is not None:
         estimate = estimate_prior(*counts, **level)
@@ -65,23 +64,23 @@ def run(arguments: argparse.Namespace) -> int:
         elif graph.degree.max() > 1:
             about = f"answers about {int(np.sum(graph.degree > 0)):,} points"
         if about != "pairs":
-            found = check_component_ratio(graph, None, counted)
+            tested = check_component_ratio(graph, None, counted)
     if arguments.json:
         numbers = {name: getattr(estimate, name) for name in ("has_value", "noise_factor", "noise_range")}
-        # Counts alone mean nothing where answers share points, and imply no value where too few are similar.
-        own = {"p_value": estimate.p_value if found is None else None}
-        cli.print_json({**asdict(estimate), **numbers, **own, "value": estimate.value if estimate.has_value else None})
+        # The p-value is of counts of loose pairs.
+        numbers["p_value"] = estimate.p_value if tested is None else None
+        cli.print_json({**asdict(estimate), **numbers, "value": estimate.value if estimate.has_value else None})
         return 0
     if read:
         cli.say("\n".join(lines(read, ITEMS_SHOWN)) + "\n")
     cli.say(describe(estimate, about))
-    for line in meaning(estimate, None if found is None else [cli.in_options(sentence(one)) for one in found]):
+    for line in meaning(estimate, None if tested is None else [cli.in_options(sentence(one)) for one in tested]):
         cli.say("\n" + textwrap.fill(line, 100))
     return 0
 
 
 def read_counts(source: Sequence[str]) -> tuple[float, float] | None:
-    """Two numbers; None where a file is named in their place."""
+    """Return two numbers, or None if a file is named instead."""
     try:
         numbers = [float(text) for text in source]
     except ValueError:
@@ -91,18 +90,17 @@ def read_counts(source: Sequence[str]) -> tuple[float, float] | None:
     if len(source) == 1 and (not numbers or Path(source[0]).exists()):
         return None
     raise InputError(
-        "Give two numbers, of similar and of dissimilar pairs (sdulearn prior 58 42), or one file of answers "
+        "Give two numbers, of similar and dissimilar pairs (sdulearn prior 58 42), or one file of answers "
         f"(sdulearn prior pairs.csv); got {' '.join(source)!r}."
     )
 
 
 def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
-    """What is known of two rows for each answer, their weights, and which of them show random points."""
+    """Return y with two rows per answer, their weights, and which rows are random points (None: all)."""
     if answers.epsilon is not None:
         raise InputError(
             f"{answers.name}: the answers were flipped at random before they were stored (epsilon "
-            f"{answers.epsilon:g}), so their counts imply no prior. `sdulearn fit` allows for the flips and estimates "
-            "it."
+            f"{answers.epsilon:g}), so their counts imply no prior. Use `sdulearn fit`, which allows for the flips."
         )
     graph, used = known_answers(answers)
     if not len(used):
@@ -110,14 +108,14 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
     marked = random_ends(answers, graph.ends, used)
     if marked is not None and not marked.any():
         raise UndeterminedError(
-            f"{answers.name} holds no random question. Chosen rows do not represent the others: ask about random "
-            "ones, as every fourth question of sdulearn ask does."
+            f"{answers.name} holds no random question, and chosen rows do not represent the others. Ask about random "
+            "rows, as every fourth question of sdulearn ask does."
         )
     return graph.y, np.repeat(graph.weights, 2), None if marked is None else marked.ravel()
 
 
 def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
-    """The numbers, in two lines."""
+    """Format the estimate, in two lines."""
     value = f"{estimate.value:.3f}" if estimate.has_value else "no value"
     return (
         f"prior: {value}, {estimate.confidence:.0%} interval {estimate.low:.3f} to {estimate.high:.3f}\n"
@@ -125,11 +123,11 @@ def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
     )
 
 
-def meaning(estimate: PriorEstimate, found: list[str] | None = None) -> list[str]:
-    """What the estimate means for the choice of a method; ``found``: what a test of connected answers says."""
+def meaning(estimate: PriorEstimate, tested: list[str] | None = None) -> list[str]:
+    """Explain what the estimate means for the choice of a method, given the test of connected answers."""
     if not estimate.has_value:
-        if found is not None:
-            return [_EVEN, *found, _UNKNOWN]
+        if tested is not None:
+            return [_EVEN, *tested, _UNKNOWN]
         chance = estimate.p_value is None or estimate.p_value >= _SUSPICIOUS
         return [_TOO_FEW_SIMILAR + (_CHANCE if chance else _NO_CHANCE.format(estimate.p_value)), _UNKNOWN]
     if not estimate.n_dissimilar:
@@ -141,31 +139,31 @@ def meaning(estimate: PriorEstimate, found: list[str] | None = None) -> list[str
     return [_EITHER.format(estimate.noise_factor, least, most), _NAMES.format(larger)]
 
 
-_EVEN = "The answers put about as many points on one side as on the other: neither class is shown to be larger."
+_EVEN = "The answers put about as many points in one class as in the other: neither class is shown to be larger."
 _TOO_FEW_SIMILAR = "There are no more similar than dissimilar pairs; with any prior but 1/2 there should be. "
 _CHANCE = "With few pairs this happens by chance; it does not indicate a mistake."
 _NO_CHANCE = (
-    "Chance does not explain it (probability at most {:.1g}): these pairs were not drawn at random, "
-    "or there are more than two classes, and their counts give no prior."
+    "Chance does not explain it (probability at most {:.1g}): the pairs were not drawn at random, or there are more "
+    "than two classes, so their counts imply no prior."
 )
 _UNKNOWN = (
-    "Use the joint method (PairLogisticRegression), which needs no prior, and label a few points to "
-    "name the classes: orient(X, y_true). Or ask about more random pairs; see 'sdulearn plan'."
+    "Use the joint method (PairLogisticRegression), which needs no prior, and label a few points to name the classes: "
+    "orient(X, y_true). Or ask about more random pairs; see 'sdulearn plan'."
 )
 _ONE_CLASS = (
-    "There is no dissimilar pair: one class is rare, and the interval says how rare it may be. No "
-    "model learns a class from pairs without it. Ask about more random pairs."
+    "There is no dissimilar pair: one class is rare, and the interval shows how rare it may be. A model cannot learn a "
+    "class that is in no pair. Ask about more random pairs."
 )
 _INCLUDES_HALF = (
-    "The interval includes 1/2: neither class is shown to be larger. The marginal risks (su, du, sd "
-    "and mixtures) divide by p - q, at most {:.2f} here: their result may be far off."
+    "The interval includes 1/2: neither class is shown to be larger. The marginal risks (su, du, sd and mixtures) "
+    "divide by p - q, at most {:.2f} here: their result may be far off."
 )
 _EITHER = (
-    "The interval excludes 1/2, so either method works: the joint one (PairLogisticRegression), or a "
-    "marginal risk such as sddu (SDUClassifier), which divides by p - q and so multiplies the noise "
-    "of the data by {:.1f}; within the interval, {:.1f} to {:.1f}."
+    "The interval excludes 1/2, so either method works: the joint one (PairLogisticRegression), or a marginal risk "
+    "such as sddu (SDUClassifier). A marginal risk divides by p - q and so multiplies the noise of the data by {:.1f}; "
+    "within the interval, {:.1f} to {:.1f}."
 )
 _NAMES = (
-    "Counts do not show which class is which: the larger one is taken as the {} one. If that may be "
-    "wrong, label a few points and call orient(X, y_true) on the fitted model."
+    "Counts do not show which class is which: the larger one is taken as the {} one. If that may be wrong, label a few "
+    "points and call orient(X, y_true) on the fitted model."
 )

@@ -1,8 +1,7 @@
-"""Pictures of a fit: display classes in scikit-learn's manner.
+"""Display classes like those of scikit-learn.
 
-Each class has a ``from_...`` method that computes what is drawn and draws it, keeps the numbers as
-attributes, and draws them again with ``plot(ax=...)``. They need matplotlib: ``pip install
-'sdulearn[demo]'``.
+Each class has a ``from_...`` method, which computes the numbers and draws them. The numbers are attributes, and
+``plot(ax=...)`` draws them again. The displays need matplotlib: ``pip install 'sdulearn[demo]'``.
 """
 
 from sdulearn.plotting.boundary import PairBoundaryDisplay

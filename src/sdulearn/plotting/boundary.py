@@ -1,4 +1,4 @@
-"""Decision boundary in two features, with the pairs as lines."""
+"""Decision boundary over two features, with the pairs as lines."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _DIFFERENT = "#d55e00"
 
 
 class PairBoundaryDisplay(Display):
-    """The decision boundary of a model, in two features, with the pairs drawn as lines.
+    """Decision boundary of a model over two features, with the pairs drawn as lines.
 
-    A solid line joins the ends of a similar pair, a dashed one those of a dissimilar pair. A good
-    model has few solid lines that cross its boundary, and few dashed ones that do not.
+    A solid line joins the ends of a similar pair, a dashed line those of a dissimilar pair. In a
+    good model few solid lines cross the boundary, and most dashed lines do.
 
     Attributes
     ----------
     xx0, xx1, response : array of shape (resolution, resolution)
-        The grid, and there the probability of +1 or the decision; with K > 2 classes the
-        probability of each, along a third axis.
+        The grid, and on it the probability of +1 or the decision value. With K > 2 classes
+        ``response`` has the probability of each class along a third axis.
     level : float
         The response on the boundary; with K > 2 classes the lead of a class over all others.
     ends, similar, unlabeled : arrays of shape (n_pairs, 2, 2), (n_pairs,) and (n_unlabeled, 2)
-        Ends of the pairs that are drawn, whether these are similar, and unlabeled rows.
+        Ends of the pairs that are drawn, whether each pair is similar, and the unlabeled rows.
     names : tuple of two str
         Names of the features.
     %(axes)s
     surface_, boundaries_, lines_ : matplotlib objects
-        The coloured response or classes, the boundaries, similar and dissimilar pairs.
+        The coloured response or classes, the boundaries, and the lines of similar and dissimilar pairs.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class PairBoundaryDisplay(Display):
         resolution: int = 150,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw a fitted estimator or pipeline over two of its features.
+        """Draw the boundary of a fitted estimator over two of its features.
 
         Parameters
         ----------
@@ -88,11 +88,11 @@ class PairBoundaryDisplay(Display):
             With ``predict_proba`` or ``decision_function``.
         %(X_and_y)s
         features : pair of int or str, default=(0, 1)
-            The two features; all others are held at their median.
+            The two features; all others are set to their median.
         max_pairs : int or None, default=100
-            Largest number of pairs to draw, taken at random; None draws all.
+            Draw at most this many pairs, chosen at random; None draws all.
         resolution : int, default=150
-            Points of the grid along each side.
+            Grid points per side.
         %(ax_and_display)s
         """
         values = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -104,9 +104,8 @@ class PairBoundaryDisplay(Display):
         if max_pairs is not None and len(drawn) > max_pairs:
             drawn = np.sort(check_random_state(0).permutation(drawn)[:max_pairs])
         flat = values[:, columns]
-        # The range of each column, and a twentieth of it on each side.
-        room = np.array([0.05 * length or 1.0 for length in np.ptp(flat, axis=0)])
-        sides = np.linspace(flat.min(axis=0) - room, flat.max(axis=0) + room, resolution)
+        margin = np.array([0.05 * length or 1.0 for length in np.ptp(flat, axis=0)])
+        sides = np.linspace(flat.min(axis=0) - margin, flat.max(axis=0) + margin, resolution)
         xx0, xx1 = np.meshgrid(*sides.T)
         grid = np.tile(np.median(values, axis=0), (xx0.size, 1))
         grid[:, columns] = np.column_stack([xx0.ravel(), xx1.ravel()])
@@ -124,17 +123,22 @@ class PairBoundaryDisplay(Display):
         ).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        response, colours = self._surface()
+        if self.response.ndim == 2:
+            surface = leads = self.response[..., None]
+            colours = {"cmap": "RdBu", "norm": require("matplotlib.colors", "demo").CenteredNorm(self.level)}
+        else:
+            surface = np.argmax(self.response, axis=2)
+            n_classes = self.response.shape[2]
+            n_colours = 10 if n_classes <= 10 else 20
+            colours = {"cmap": f"tab{n_colours}", "vmin": 0.0, "vmax": n_colours - 1.0}
+            # The lead of each class over the best other one.
+            others = [np.delete(self.response, k, axis=2).max(axis=2) for k in range(n_classes)]
+            leads = self.response - np.stack(others, axis=2)
         options = {"alpha": 0.35, "linewidth": 0, "rasterized": True, **colours, **style}
-        self.surface_ = ax.pcolormesh(self.xx0, self.xx1, response, **options)
-        # What is at ``level`` on the boundary of a class: the response, or its lead over all others.
-        leads = [self.response]
-        if self.response.ndim == 3:
-            others = [np.delete(self.response, k, axis=2).max(axis=2) for k in range(self.response.shape[2])]
-            leads = [self.response[..., k] - other for k, other in enumerate(others)]
+        self.surface_ = ax.pcolormesh(self.xx0, self.xx1, surface.reshape(self.xx0.shape), **options)
         self.boundaries_ = [
             ax.contour(self.xx0, self.xx1, lead, levels=[self.level], colors="black", linewidths=2)
-            for lead in leads
+            for lead in np.moveaxis(leads, 2, 0)
             if lead.min() < self.level < lead.max()
         ]
         x, y = self.unlabeled.T
@@ -146,17 +150,8 @@ class PairBoundaryDisplay(Display):
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         ax.legend(loc="best", framealpha=0.9)
 
-    def _surface(self) -> tuple[Array, dict[str, Any]]:
-        """The response, its middle colour at the boundary, or the class of each point."""
-        if self.response.ndim == 2:
-            reach = float(np.max(np.abs(self.response - self.level))) or 1.0
-            ends = {"vmin": self.level - reach, "vmax": self.level + reach}
-            return self.response, {"cmap": "RdBu", **ends}
-        n_colours = 10 if self.response.shape[2] <= 10 else 20
-        colours = {"cmap": f"tab{n_colours}", "vmin": 0.0, "vmax": n_colours - 1.0}
-        return np.argmax(self.response, axis=2), colours
-
     def _lines(self, ax: Axes, which: Mask, label: str, colour: str, line: str) -> LineCollection:
+        """Draw pairs as lines between two dots."""
         style = {"colors": colour, "linestyles": line, "linewidths": 0.9, "alpha": 0.75}
         collections = require("matplotlib.collections", "demo")
         lines: LineCollection = collections.LineCollection(self.ends[which], label=label, zorder=3, **style)
@@ -167,7 +162,7 @@ class PairBoundaryDisplay(Display):
 
 
 def _like(X: MatrixLike, grid: Array) -> MatrixLike:
-    """The grid as the kind of table that ``X`` is, so that names of columns stay."""
+    """Return the grid as the same kind of table as ``X``, with its column names."""
     if not hasattr(X, "columns"):
         return sparse.csr_matrix(grid) if sparse.issparse(X) else grid
     keyword = "columns" if hasattr(X, "iloc") else "schema"
@@ -175,7 +170,7 @@ def _like(X: MatrixLike, grid: Array) -> MatrixLike:
 
 
 def _respond(estimator: Estimator, X: MatrixLike) -> tuple[Array, float]:
-    """The response, and its value on the boundary: probabilities where there are any, or decisions."""
+    """Return probabilities, or decision values if there are none, and their value on the boundary."""
     if hasattr(estimator, "predict_proba"):
         P = np.asarray(estimator.predict_proba(X))
         return (P[:, 1], 0.5) if P.shape[1] == 2 else (P, 0.0)

@@ -1,4 +1,4 @@
-"""Predicted classes: whether answers agree with them, their shares, and whether their probabilities are right."""
+"""Displays of predicted classes and of people: agreement with the answers, shares, calibration, error rates."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _LEVELS = (0.5, 0.7, 0.9)
 
 
 class AnswerMatrixDisplay(Display):
-    """Answers "same" and "different" about points of each two predicted classes.
+    """Counts of answers "same" and "different" for every two predicted classes.
 
-    Every cell has the two counts, "same" first, and is darker with more answers "same". Good
-    predictions make a dark diagonal. A dark cell off the diagonal: two classes that are one, or are
-    confused with each other. A light one on it: a class that is several.
+    Each cell shows both counts, "same" first, and is darker the larger the share of "same". Good
+    predictions have a dark diagonal. A dark cell off the diagonal means that the two classes are
+    one or are confused; a light cell on it means that a class should be split.
 
     Attributes
     ----------
     counts, names : AnswerCounts and tuple of K str
-        What is drawn, and the names of the classes.
+        The counts, and the names of the classes.
     %(axes)s
     image_, texts_ : matplotlib AxesImage, and list of matplotlib Text
-        The coloured cells, and the counts of those on the diagonal or below that have answers.
+        The cells on and below the diagonal, and the counts in those that have answers.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class AnswerMatrixDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            With ``predict``; where answers are held out, with ``orient``, or with such a last step.
+            With ``predict``; unless ``cv`` is None, its last step needs ``orient``.
         %(X_and_y)s
         %(cv)s
         %(ax_and_display)s
@@ -74,12 +74,12 @@ class AnswerMatrixDisplay(Display):
     def from_answer_model(
         cls, model: AnswerModel, names: Sequence[str] | None = None, *, ax: Axes | None = None
     ) -> Self:
-        """Draw how often careful people call points of two classes the same or different, in per cent.
+        """Draw how often careful people say "same" and "different" about two classes, in per cent.
 
         Parameters
         ----------
         model : AnswerModel
-            With a ``table``, such as ``answer_model_`` of a fitted estimator.
+            An answer model with a ``table``, such as ``answer_model_`` of a fitted estimator.
         names : sequence of str, optional
             Names of the classes; 1, 2, ... by default.
         %(ax_and_display)s
@@ -93,12 +93,12 @@ class AnswerMatrixDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y_pred: ArrayLike, y: ArrayLike, *, ax: Axes | None = None) -> Self:
-        """Draw the answers by predicted classes.
+        """Draw the answers by given classes.
 
         Parameters
         ----------
         y_pred : array-like of shape (n_rows,)
-            Predicted classes, by a model that has not seen the answers.
+            Classes predicted by a model that has not seen the answers.
         %(y)s
         %(ax_and_display)s
         """
@@ -124,17 +124,17 @@ class AnswerMatrixDisplay(Display):
 
 
 class AnnotatorDisplay(Display):
-    """A forest plot of annotators: the share of wrong answers of each with its interval, the highest first.
+    """Forest plot of annotators: error rate of each with its interval, the highest first.
 
     Attributes
     ----------
     names, rates : tuple of str, and tuple of Rate
-        The annotators that are drawn.
+        The annotators that are drawn, and their error rates.
     mean : float
-        Share of wrong answers of all annotators.
+        Error rate of all answers.
     %(axes)s
     points_ : matplotlib ErrorbarContainer
-        The rates and their intervals.
+        The rates with their intervals.
 
     Examples
     --------
@@ -154,16 +154,16 @@ class AnnotatorDisplay(Display):
     def from_answer_model(
         cls, model: AnswerModel, names: Sequence[str] | None = None, *, most: int = 40, ax: Axes | None = None
     ) -> Self:
-        """Draw the rates of an answer model.
+        """Draw the error rates of an answer model.
 
         Parameters
         ----------
         model : AnswerModel
             Such as ``answer_model_`` of a fitted estimator.
         names : sequence of str, optional
-            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; their numbers by default.
+            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; numbers by default.
         most : int, default=40
-            Most annotators to draw, those with the highest rates.
+            Draw at most this many annotators, those with the highest rates.
         %(ax_and_display)s
         """
         worst = sorted(model.by_annotator, key=lambda a: -model.by_annotator[a].value)
@@ -185,21 +185,21 @@ class AnnotatorDisplay(Display):
 
 
 class ClassProbabilityDisplay(Display):
-    """How many rows a model puts into each class, and how sure it is of them.
+    """Share of rows that a model assigns to each class, and how certain it is.
 
-    A bar for each class: the share of rows that it is the likeliest class of, in parts by its
-    probability there. A mark: the mean probability of the class over all rows.
+    Each class has a bar, the share of rows predicted as this class, divided by the predicted
+    probability. A mark shows the mean probability of the class over all rows.
 
     Attributes
     ----------
     names : tuple of K str
         Names of the classes.
     shares, means : arrays of shape (K, 4) and (K,)
-        Share of all rows by likeliest class and its probability, to 0.5, 0.7, 0.9 and 1; mean
+        Share of rows by predicted class and its probability (up to 0.5, 0.7, 0.9 and 1); mean
         probability of each class.
     %(axes)s
     bars_, marks_ : list of matplotlib BarContainer, and matplotlib PathCollection
-        One for each part of the bars, and the means.
+        The parts of the bars, and the means.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class ClassProbabilityDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Estimator, X: MatrixLike, *, ax: Axes | None = None) -> Self:
-        """Draw the classes of a fitted estimator.
+        """Draw the predictions of a fitted estimator.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class ClassProbabilityDisplay(Display):
 
     @classmethod
     def from_probabilities(cls, P: ArrayLike, names: Sequence[object], *, ax: Axes | None = None) -> Self:
-        """Draw probabilities.
+        """Draw given probabilities.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class ClassProbabilityDisplay(Display):
         n_parts = self.shares.shape[1]
         colours = require("matplotlib", "demo").colormaps["Blues"](np.linspace(0.25, 0.95, n_parts))
         places = np.arange(len(self.names))
-        # The surest part comes first, so that it can be compared between classes.
+        # The most certain part comes first, so that it can be compared between classes.
         left = self.shares.sum(axis=1, keepdims=True) - np.cumsum(self.shares, axis=1)
         edges = [0.0, *_LEVELS, 1.0]
         self.bars_ = []
@@ -269,17 +269,17 @@ class ClassProbabilityDisplay(Display):
 
 
 class ReliabilityDisplay(Display):
-    """Predicted probabilities against how often they came true, with intervals.
+    """Reliability diagram of the predicted probability of "same", with intervals.
 
-    Points on the diagonal: the probabilities are calibrated. Flatter: the model is overconfident;
-    steeper: underconfident. Each bin has a Clopper-Pearson interval; where answers share points,
-    that of as many answers as the points make loose pairs. Wrong answers pull the shares towards
-    1/2. With labels use :class:`sklearn.calibration.CalibrationDisplay`.
+    Points on the diagonal are calibrated. A flatter curve means that the model is overconfident, a
+    steeper one that it is underconfident. Each bin has a Clopper-Pearson interval, for which no
+    more answers count than their points could make loose pairs. Wrong answers pull the observed
+    shares towards 1/2. With labels use :class:`sklearn.calibration.CalibrationDisplay`.
 
     Attributes
     ----------
     table, low, high : Calibration, and arrays of shape (n_bins,)
-        The bins and the expected calibration error; 95% interval of the share "same" in each.
+        Bins and expected calibration error; 95% interval of the share of "same" in each bin.
     %(axes)s
     line_ : matplotlib ErrorbarContainer
         The bins with their intervals.
@@ -307,12 +307,12 @@ class ReliabilityDisplay(Display):
         n_bins: int = 10,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw how often the probability of "same" that an estimator gives to answers comes true.
+        """Draw the calibration of an estimator.
 
         Parameters
         ----------
         estimator : estimator
-            With ``predict_proba``; fitted where ``cv`` is None.
+            With ``predict_proba``; fitted if ``cv`` is None.
         %(X_and_y)s
         %(cv)s
         %(n_bins)s
@@ -322,30 +322,30 @@ class ReliabilityDisplay(Display):
         if cv is None:
             return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
         chance, similar = held_out_same(estimator, X, y, cv)
-        return cls._of(calibration(chance, similar, n_bins=n_bins), y).plot(ax)
+        return cls._with_intervals(calibration(chance, similar, n_bins=n_bins), y).plot(ax)
 
     @classmethod
     def from_predictions(
         cls, probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10, ax: Axes | None = None
     ) -> Self:
-        """Draw how often a probability of "same" comes true, by answers.
+        """Draw the calibration of given probabilities.
 
         Parameters
         ----------
         probability : array-like of shape (n_rows, n_classes)
-            ``predict_proba`` of the rows, by a model that has not seen the answers.
+            Class probabilities of the rows by a model that has not seen the answers.
         %(y)s
         %(n_bins)s
         %(ax_and_display)s
         """
-        return cls._of(pair_calibration(probability, y, n_bins=n_bins), y).plot(ax)
+        return cls._with_intervals(pair_calibration(probability, y, n_bins=n_bins), y).plot(ax)
 
     @classmethod
-    def _of(cls, table: Calibration, y: ArrayLike) -> Self:
+    def _with_intervals(cls, table: Calibration, y: ArrayLike) -> Self:
         pairs = read_pairs(y)
-        shown = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
-        # No more answers count than the points make loose pairs.
-        n = table.count / max(1.0, 2 * len(shown) / max(len(np.unique(shown)), 1))
+        points = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
+        # No more answers count than the points could make loose pairs.
+        n = table.count / max(1.0, 2 * len(points) / max(len(np.unique(points)), 1))
         same = table.observed * n
         low, high = np.transpose([clopper_pearson(*each, _CONFIDENCE) for each in zip(same, n - same, strict=True)])
         return cls(table=table, low=low, high=high)

@@ -1,4 +1,4 @@
-"""Curves: score, prior and plan against the number of pairs; held-out risk against the settings tried."""
+"""Learning curves, intervals of the prior, plans, and held-out risk by setting."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
     from sdulearn.planning import Plan
 
-# The prior is estimated at this many numbers of answers at most.
-_FOLLOWED = 200
-# Estimators that choose settings hold out a fifth of each kind.
+# Most numbers of answers at which the prior is estimated.
+_MOST_ESTIMATES = 200
+# Estimators that choose settings hold out a fifth of each kind of answer.
 _FEWEST_OF_A_KIND = 5
 _COLOURS = {"joint": "black", "sddu": "tab:blue"}
 
 
 class PairLearningCurveDisplay(Display):
-    """How good a model gets as pairs are added.
+    """Learning curve: score of a model by the number of training pairs.
 
     Attributes
     ----------
     n_pairs, scores : arrays of shape (n_sizes,) and (n_sizes, n_repeats)
         Numbers of training pairs, and the score of every fit.
     score_name, name : str
-        What the score is, for the axis, and the entry in the legend.
+        Label of the axis, and entry in the legend.
     %(axes)s
     line_ : matplotlib ErrorbarContainer
         Means with their standard errors.
@@ -85,10 +85,10 @@ class PairLearningCurveDisplay(Display):
         ax: Axes | None = None,
         **line_kw: Any,
     ) -> Self:
-        """Fit on some of the pairs and all unlabeled rows, again and again.
+        """Fit on random subsets of the pairs, with all unlabeled rows.
 
-        The share of similar pairs is that of all pairs at every size, and the larger sets of a
-        repeat hold the smaller ones.
+        Every subset has the same share of similar pairs as all pairs, and within a repeat the
+        larger subsets contain the smaller ones.
 
         Parameters
         ----------
@@ -96,16 +96,16 @@ class PairLearningCurveDisplay(Display):
             It is cloned for every fit.
         %(X_and_y)s
         n_pairs : sequence of int, optional
-            Numbers of training pairs; by default up to five, from as many as have five of the rarer kind, which
-            estimators that choose settings need, to all there are.
+            Numbers of training pairs; by default up to five. The smallest has five pairs of the rarer kind, which
+            estimators that choose settings need.
         test : tuple of (X_test, y_test), optional
-            Labelled points; more than two classes need labels in ``y`` too, to name them. Without
+            Labelled test points; for more than two classes ``y`` must have labels, too. Without
             ``test``, points are held out by :class:`~sdulearn.PairKFold`.
         scoring : callable, optional
             A function (estimator, X, y) -> float; by default accuracy on the test points, or the
-            estimator's own ``score`` of the held-out pairs.
+            estimator's own ``score`` on the held-out pairs.
         n_repeats : int, default=5
-            Draws of pairs, or folds where pairs are held out.
+            Number of random draws, or of folds without ``test``.
         random_state : int, RandomState or None, default=None
             Seed of the draws.
         %(line_and_display)s
@@ -124,7 +124,7 @@ class PairLearningCurveDisplay(Display):
         for k, (train, points, truth) in enumerate(steps(parts, "repeats")):
             for i, rows in enumerate(steps(_nested(codes[train], sizes, rng), "sizes")):
                 chosen = train[rows]
-                # That few answers tell little is what is drawn.
+                # Without warnings that there are few answers.
                 model = fitted(estimator, safe_indexing(X, chosen), codes[chosen])
                 if test is not None and scoring is None:
                     _refuse_unnamed(model, codes[chosen])
@@ -144,7 +144,7 @@ class PairLearningCurveDisplay(Display):
 
 
 def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
-    """An InputError where more than two classes have no names."""
+    """Raise an InputError if more than two classes have no names."""
     if len(model.classes_) == 2 or (codes.ndim == 2 and codes.shape[1] > 3 and codes[:, 3].any()):
         return
     raise InputError(
@@ -156,11 +156,11 @@ def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
 
 
 def _sizes(n_pairs: Sequence[int] | None, kinds: Sequence[Mask]) -> Indices:
-    """The numbers of training pairs: those asked for, or five up to all there are."""
+    """Return the numbers of training pairs: those given, or five up to all."""
     most = min(map(len, kinds))
     if n_pairs is None:
         rarer = min(min(share, 1 - share) for share in (float(np.mean(kind)) for kind in kinds))
-        # Half a pair more, as kinds are rounded.
+        # Half a pair more, as the numbers of each kind are rounded.
         fewest = max(most / 16, 5, (_FEWEST_OF_A_KIND + 0.5) / rarer if rarer else 0)
         return np.unique(np.rint(np.geomspace(min(fewest, most), most, 5)).astype(np.intp))
     sizes = np.asarray(n_pairs, dtype=np.intp)
@@ -170,7 +170,7 @@ def _sizes(n_pairs: Sequence[int] | None, kinds: Sequence[Mask]) -> Indices:
 
 
 def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[Indices]:
-    """Rows of n random pairs in the ratio of all, and of everything unlabeled, for each size n."""
+    """Return, for each size, the rows of random pairs in the ratio of all pairs, and all unlabeled rows."""
     pairs = read_pairs(codes)
     kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (pairs.similar, ~pairs.similar)]
     rows = []
@@ -182,22 +182,22 @@ def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[In
 
 
 def _set_sizes(ax: Axes, n_pairs: Sequence[int]) -> None:
-    """Make the horizontal axis one of numbers of pairs, with a tick at each."""
+    """Show numbers of pairs on the horizontal axis, with a tick at each."""
     ax.set(xlabel="number of pairs", xscale="log")
     ax.set_xticks(n_pairs, [str(n) for n in n_pairs])
     ax.minorticks_off()
 
 
 class PriorIntervalDisplay(Display):
-    """The class prior that pair counts imply, with its interval, against the number of pairs.
+    """Class prior estimated from pairs, with its interval, by the number of pairs.
 
-    Where the band reaches 1/2, the counts do not show which class is the larger. It is for two
-    classes; :class:`ClassProbabilityDisplay` draws the shares of more.
+    Where the band includes 1/2, the counts do not show which class is larger. For more than two
+    classes use :class:`ClassProbabilityDisplay`.
 
     Attributes
     ----------
     n_pairs, value, low, high : array of shape (n_points,)
-        Numbers of pairs, the estimate and the ends of its interval at each of them.
+        Numbers of pairs, and the estimate with its interval at each of them.
     confidence, name : float, and str or None
         Level of the interval, and the entry in the legend.
     %(axes)s
@@ -241,13 +241,13 @@ class PriorIntervalDisplay(Display):
 
     @classmethod
     def from_codes(cls, y: ArrayLike, *, confidence: float = 0.95, **options: Any) -> Self:
-        """Follow the estimate as answers come in, in the order of their codes 1, 2, 3, ...
+        """Draw the estimate as answers come in, in the order of their codes 1, 2, 3, ...
 
         Parameters
         ----------
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row. The estimate is that of the first answers, at up to 200
-            numbers of them.
+            What is known of each row. Estimates are made from the first answers, at up to 200
+            different numbers of answers.
         %(confidence)s
         %(options_and_display)s
         """
@@ -257,26 +257,24 @@ class PriorIntervalDisplay(Display):
             raise InputError("`y` marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
         if pairs.labels is not None and pairs.labels.max(initial=0) > 1:
             raise InputError(
-                f"`y[:, 3]` has the label {pairs.labels.max()}, one of more than two classes, and "
-                "their shares do not follow from counts. Draw those of a fitted model: "
-                "ClassProbabilityDisplay.from_estimator."
+                f"`y[:, 3]` has the label {pairs.labels.max()}: the shares of more than two classes do not follow from "
+                "counts. Draw those of a fitted model: ClassProbabilityDisplay.from_estimator."
             )
         table = np.asarray(pairs)
-        sizes = np.unique(np.linspace(1, n, min(n, _FOLLOWED)).astype(int)).tolist()
+        sizes = np.unique(np.linspace(1, n, min(n, _MOST_ESTIMATES)).astype(int)).tolist()
         rows = [table[pairs.ends[:size].ravel()] for size in sizes]
-        found = [estimate_prior(y=each, confidence=confidence) for each in rows]
-        return cls.from_estimates(found, **options)
+        return cls.from_estimates([estimate_prior(y=each, confidence=confidence) for each in rows], **options)
 
     @classmethod
     def from_prior(
         cls, prior: float, *, n_pairs: ArrayLike | None = None, confidence: float = 0.95, **options: Any
     ) -> Self:
-        """Draw the interval to expect before a single question is asked.
+        """Draw the interval to expect, before any question is asked.
 
         Parameters
         ----------
         prior : float
-            A guess at P(y = +1); the counts are taken at their expected values.
+            A guess of P(y = +1); the counts are set to their expected values.
         n_pairs : array-like of int, optional
             Numbers of pairs; 10 to 10,000 by default.
         %(confidence)s
@@ -287,8 +285,8 @@ class PriorIntervalDisplay(Display):
         sizes = np.geomspace(10, 10_000, 61) if n_pairs is None else np.asarray(n_pairs, dtype=float)
         majority = "positive" if prior >= 0.5 else "negative"
         counts = np.outer(sizes, [similar_share(prior), dissimilar_share(prior)]).tolist()
-        found = [estimate_prior(*each, majority=majority, confidence=confidence) for each in counts]
-        return cls.from_estimates(found, **options)
+        estimates = [estimate_prior(*each, majority=majority, confidence=confidence) for each in counts]
+        return cls.from_estimates(estimates, **options)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         label = self.name or "estimate"
@@ -306,16 +304,16 @@ class PriorIntervalDisplay(Display):
 
 @dataclass(eq=False)
 class PlanDisplay:
-    """What a simulated plan expects: accuracy on the left, the prior's interval on the right.
+    """A simulated plan: expected accuracy on the left, interval of the prior on the right.
 
     Attributes
     ----------
     plan : Plan
-        The plan, as of :func:`sdulearn.planning.simulate_plan`.
+        A plan by :func:`sdulearn.planning.simulate_plan`.
     target_accuracy : float, optional
         An accuracy to mark.
     axes_, figure_ : tuple of two matplotlib Axes, and matplotlib Figure
-        Where accuracy and prior were drawn.
+        Axes of accuracy and prior, and their figure.
 
     Examples
     --------
@@ -331,7 +329,7 @@ class PlanDisplay:
     target_accuracy: float | None = field(default=None, kw_only=True)
 
     def plot(self, axes: Sequence[Axes] | None = None) -> Self:
-        """Draw.
+        """Draw the plan.
 
         Parameters
         ----------
@@ -374,18 +372,18 @@ class PlanDisplay:
 
 
 class RiskGridDisplay(Display):
-    """What cross-validation on pairs found: the held-out risk against ``alpha`` and ``gamma``.
+    """Cross-validated risk by ``alpha`` and ``gamma``.
 
     Attributes
     ----------
     alphas, gammas, risk, error : array of shape (n_settings,)
-        Penalty and mixture weight (or None) of each setting; the mean risk over the folds and its
+        Penalty and mixture weight (or None) of each setting; mean risk over the folds and its
         standard error.
     best, risk_name : int and str
-        The setting that was chosen, and what the risk is, for the axis.
+        Index of the chosen setting, and label of the axis.
     %(axes)s
     lines_ : list of matplotlib ErrorbarContainer
-        One for each alpha, or a single one without gamma.
+        One per alpha, or a single one without gamma.
 
     Examples
     --------
@@ -453,7 +451,7 @@ class RiskGridDisplay(Display):
             ax.set(xlabel="alpha", xscale="log")
         else:
             kinds, kind = np.unique(-self.alphas, return_inverse=True)
-            # Side by side, so that no error bar hides another.
+            # Shifted sideways, so that no error bar hides another.
             step = np.min(np.diff(np.unique(self.gammas)), initial=1.0)
             x = self.gammas + 0.08 * step * (kind - (len(kinds) - 1) / 2)
             lines = {f"alpha = {-one:g}": np.flatnonzero(kind == k) for k, one in enumerate(kinds)}
@@ -469,7 +467,7 @@ class RiskGridDisplay(Display):
 
 
 def _parameter(results: Mapping[str, ArrayLike], name: str) -> Array | None:
-    """The column of a parameter, be it of the estimator or of a step of a pipeline."""
+    """Return the column of a parameter of the estimator or of a step of a pipeline."""
     for key, values in results.items():
         if key == f"param_{name}" or (key.startswith("param_") and key.endswith(f"__{name}")):
             return np.asarray(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What the displays share: numbers by name, where they draw, and the words of their docstrings."""
+"""The base class of the displays, and text that their docstrings share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-# How means with their standard errors are drawn.
+# Style of means with their standard errors.
 ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
 
-# A docstring names one of these on a line of its own.
+# Text for docstrings, which name it on a line of its own.
 _PLACE = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 _SHARED = {
     "X": """\
@@ -28,8 +28,8 @@ y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
     What is known of each row.""",
     "cv": """\
 cv : int, splitter or None, default=5
-    The answers are those that the estimator was fitted on: copies are fitted without the points of each fold, and
-    predict these. None: the estimator has not seen these answers.""",
+    Folds over points: copies of the estimator predict points that they were not fitted on. Give None if the
+    estimator has not seen these answers.""",
     "n_bins": """\
 n_bins : int, default=10
     Bins of equal width from 0 to 1.""",
@@ -48,7 +48,6 @@ Display
 ax_, figure_ : matplotlib Axes and Figure
     Where it was drawn.""",
 }
-# What often stands together.
 _SHARED["X_and_y"] = _SHARED["X"] + "\n" + _SHARED["y"]
 _SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
 _SHARED["line_and_display"] = f"""\
@@ -56,19 +55,19 @@ name : str, optional
     Entry in the legend.
 {_SHARED["ax"]}
 **line_kw
-    Passed to the function of matplotlib that draws the line.
+    Passed to the matplotlib function that draws the line.
 
 {_SHARED["display"]}"""
 _SHARED["options_and_display"] = f"""\
 **options
-    Passed to :meth:`from_estimates`: ``name``, ``ax`` and what ``ax.plot`` takes.
+    Passed to :meth:`from_estimates`: ``name``, ``ax`` and options of ``ax.plot``.
 
 {_SHARED["display"]}"""
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class Display:
-    """Axes and figure of what was drawn. A subclass names its numbers, as a dataclass, and says how in ``_draw``."""
+    """Base class: a subclass lists its data like a dataclass and draws them in ``_draw``."""
 
     ax_: Axes
     figure_: Figure | SubFigure
@@ -80,14 +79,14 @@ class Display:
             each.__doc__ = _PLACE.sub(lambda found: indent(_SHARED[found[2]], found[1]), each.__doc__ or "")
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Self:
-        """Draw, or draw again somewhere else.
+        """Draw, or draw again on other axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            Passed to the function of matplotlib that draws the main part.
+            Passed to the matplotlib function that draws the main part.
 
         Returns
         -------
@@ -106,7 +105,7 @@ class Display:
 
 
 def require_probabilities(estimator: Estimator) -> None:
-    """An InputError for an estimator without ``predict_proba``."""
+    """Raise an InputError for an estimator without ``predict_proba``."""
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
             f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with probabilities, such as "
