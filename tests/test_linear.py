@@ -242,7 +242,7 @@ def test_cross_val_predict_says_why_it_cannot(waveform):
     with pytest.raises(InputError, match=r"renumbered them: .*cross_val_predict.*held_out"):
         cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold(), method="predict_proba")
     assert set(cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold())) == {-1, 1}
-    with pytest.raises(InputError, match=r"makes them from a list of pairs and answers\.$"):
+    with pytest.raises(InputError, match=r"not class labels; sdulearn.stack_pairs makes them"):
         SDUClassifier().fit(rows, np.sign(codes))
     with pytest.raises(ValueError, match=r"sdulearn\.PairKFold"):
         cross_val_score(SDUClassifier(), rows, codes, cv=KFold(3), error_score="raise")

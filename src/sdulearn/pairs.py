@@ -1,10 +1,10 @@
 """``y``: what is known of each row, as integers.
 
 Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of
-dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` stands on exactly two rows, with one
-sign. Further columns say which point the row shows, who answered, and the label where it is known.
-A 1-D ``y`` is the first column alone, and every row is a point of its own. :func:`stack_pairs`
-makes it from a table, a list of pairs and answers.
+dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` is on exactly two rows, with the same
+sign. Further columns hold the point that the row shows, the annotator and the label, 0 where it is
+not known. A 1-D ``y`` is the first column alone, and every row is its own point.
+:func:`stack_pairs` makes ``y`` from a table, a list of pairs and answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sdulearn.errors import InputError
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Frame, Indices, Mask, MatrixLike, Rows
 
-# An answer, as the sign of a pair code.
+# Answers, as the sign of a pair code.
 SIMILAR = 1
 DISSIMILAR = -1
 UNSURE = 0
@@ -29,16 +29,16 @@ COLUMNS = ("answer", "point", "annotator", "label")
 # Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
 # unlabeled rows.
 S, D, U = range(3)
-# Weights whose squares neither overflow nor vanish.
+# Between these, squares of weights neither overflow nor vanish.
 _SMALLEST_WEIGHT = 1e-50
 _LARGEST_WEIGHT = 1e50
-# More rows than a block has.
+# Larger than the number of rows in any block.
 _LARGEST_BLOCK = 2**40
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """What ``y`` says, as row numbers; made by :func:`read_pairs`, and taken wherever ``y`` is.
+    """The content of ``y`` as row numbers, made by :func:`read_pairs`; accepted in place of ``y``.
 
     Attributes
     ----------
@@ -64,13 +64,9 @@ class Pairs:
         return len(self.codes)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Codes:
-        return np.array(self.table, dtype=dtype) if copy else np.asarray(self.table, dtype=dtype)
-
-    @cached_property
-    def table(self) -> Codes:
-        """All that was given: the codes alone, or the columns up to the last known one."""
-        columns = zip(COLUMNS[1:], (self.points, self.annotators, self.labels), strict=True)
-        return _stacked(self.codes, {name: column for name, column in columns if column is not None})
+        columns = {"point": self.points, "annotator": self.annotators, "label": self.labels}
+        table = _join_columns(self.codes, {name: one for name, one in columns.items() if one is not None})
+        return np.array(table, dtype=dtype) if copy else np.asarray(table, dtype=dtype)
 
     @cached_property
     def n_points(self) -> int:
@@ -84,18 +80,18 @@ class Pairs:
 
     @cached_property
     def source(self) -> Indices:
-        """Which of S, D, U each row comes from; all that a marginal risk needs to know."""
+        """Source of each row: S, D or U."""
         return sources(self.codes)
 
     @property
     def answer_annotators(self) -> Codes:
-        """Who gave each answer, 0 where that is not known."""
+        """Annotator of each answer, 0 where not known."""
         if self.annotators is None:
             return np.zeros(len(self.ends), dtype=np.int64)
         return self.annotators[self.ends[:, 0]]
 
     def pair_weights(self, sample_weight: Array) -> Array:
-        """One weight per pair; both ends must carry the same one."""
+        """Return one weight per pair, or raise where its two ends differ in weight."""
         first, second = sample_weight[self.ends].T
         if (unequal := np.flatnonzero(first != second)).size:
             a, b = self.ends[unequal[0]]
@@ -108,40 +104,41 @@ class Pairs:
 
 
 def read_pairs(y: ArrayLike | Pairs) -> Pairs:
-    """Check what is known of each row and return it.
+    """Check ``y`` and return its content as row numbers.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
-        Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them the columns point,
-        annotator and label, as many as there are.
+        Pair codes (+k similar, -k dissimilar, 0 in no pair), and optionally the columns point,
+        annotator and label.
 
     Returns
     -------
     Pairs
-        The same as row numbers.
+        Row numbers of the two ends of each pair, and the other columns.
     """
     if isinstance(y, Pairs):
         return y
-    columns = read_columns(y)
-    codes = integer_codes(columns.pop("answer"))
-    named = np.flatnonzero(codes)
-    order = named[np.argsort(np.abs(codes[named]), kind="stable")]
-    _check_two_ends(codes[order])
-    ends = order.reshape(-1, 2)
-    numbers = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
-    if "point" in numbers:
-        _check_points(numbers["point"], ends)
-    if "annotator" in numbers:
-        _check_annotators(numbers["annotator"], ends)
-    if "label" in numbers:
-        _check_labels(numbers["label"], numbers.get("point"))
-    further = (numbers.get(name) for name in COLUMNS[1:])
+    codes, known = read_columns(y)
+    ends = _pair_up(codes)
+    points = known.get("point")
+    if points is not None:
+        if (points < 0).any():
+            raise InputError(
+                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has "
+                f"{points.min()}. Where -1 stands for an id that was not found, remove these rows."
+            )
+        _refuse_loops(points[ends], "y", "point")
+    if "annotator" in known:
+        _check_one_annotator(known["annotator"], ends)
+    if "label" in known:
+        _check_one_label(known["label"], points)
+    further = (known.get(name) for name in COLUMNS[1:])
     return Pairs(codes, ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0), *further)
 
 
 def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
-    """Rows of weight > 0: what is known, weights by their mean (None: equal), numbers (None: all)."""
+    """Drop rows of weight 0: pairs, weights over their mean (None: equal), row numbers (None: all)."""
     if sample_weight is None:
         return pairs, None, None
     weight = check_weights(sample_weight, len(pairs), "sample_weight")
@@ -157,12 +154,12 @@ def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs,
 
 
 def rows_of(values: Any, kept: Indices | None) -> Any:
-    """The values of the rows that :func:`weighted_rows` kept."""
+    """Return the values of the rows that :func:`weighted_rows` kept."""
     return values if values is None or kept is None else np.asarray(values)[kept]
 
 
 def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
-    """Finite numbers of zero or more, whose squares do not overflow, or an InputError."""
+    """Return weights as floats, or raise where they are negative, not finite or extreme."""
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (size,):
         raise InputError(f"`{name}` must have shape ({size},), got {values.shape}.")
@@ -178,16 +175,26 @@ def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
 
 
 def mean_weight(weight: Array) -> float:
-    """The mean of weights above 0, exact where all are equal."""
+    """Return the mean of positive weights, exactly where all are equal."""
     largest = float(weight.max())
     # Divided first: the sum of large numbers could overflow.
     return largest if (weight == largest).all() else largest * float(np.mean(weight / largest))
 
 
-def read_columns(y: ArrayLike) -> dict[str, ArrayLike]:
-    """The columns of ``y`` by name, those that are there; frames are read by their names."""
+def read_columns(y: ArrayLike) -> tuple[Codes, dict[str, Codes]]:
+    """Return the pair codes and the other columns by name, without checking that codes pair up."""
     names = [str(name) for name in getattr(y, "columns", ())]
-    if set(names) & set(COLUMNS):
+    if not set(names) & set(COLUMNS):
+        table = np.asarray(y)
+        if table.ndim != 2:
+            return _check_codes(table), {}
+        if not 1 <= table.shape[1] <= len(COLUMNS):
+            raise InputError(
+                f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
+                f"{', '.join(COLUMNS)}, in this order."
+            )
+        columns = dict(zip(COLUMNS, table.T, strict=False))
+    else:
         if unknown := [name for name in names if name not in COLUMNS]:
             raise InputError(
                 f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out."
@@ -195,25 +202,9 @@ def read_columns(y: ArrayLike) -> dict[str, ArrayLike]:
         if "answer" not in names:
             raise InputError("`y` has no column 'answer', which holds the pair codes.")
         frame: Frame = y
-        return {name: np.asarray(frame[name]) for name in COLUMNS if name in names}
-    table = np.asarray(y)
-    if table.ndim != 2 or table.shape[1] == 1:
-        return {"answer": table.ravel() if table.ndim == 2 else table}
-    if not 1 <= table.shape[1] <= len(COLUMNS):
-        raise InputError(
-            f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
-            f"{', '.join(COLUMNS)}, in this order."
-        )
-    return {name: table[:, k] for k, name in enumerate(COLUMNS[: table.shape[1]])}
-
-
-def _check_points(points: Codes, ends: Indices) -> None:
-    if (points < 0).any():
-        raise InputError(
-            f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has "
-            f"{points.min()}. Where -1 stands for an id that was not found, remove these rows."
-        )
-    _refuse_loops(points[ends], "y", "point")
+        columns = {name: np.asarray(frame[name]) for name in COLUMNS if name in names}
+    codes = _check_codes(columns.pop("answer"))
+    return codes, {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
 
 
 def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
@@ -224,9 +215,9 @@ def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
         )
 
 
-def _check_annotators(annotators: Codes, ends: Indices) -> None:
-    """Both rows of an answer must name the one who gave it."""
-    first, second = check_annotators(annotators)[ends].T
+def _check_one_annotator(annotators: Codes, ends: Indices) -> None:
+    """Raise unless both rows of each answer name the same annotator."""
+    first, second = annotator_numbers(annotators, len(annotators))[ends].T
     if (unequal := np.flatnonzero(first != second)).size:
         k = unequal[0]
         raise InputError(
@@ -235,9 +226,9 @@ def _check_annotators(annotators: Codes, ends: Indices) -> None:
         )
 
 
-def _check_labels(labels: Codes, points: Codes | None) -> None:
-    """Rows of a point may leave its label out, but not differ."""
-    known = check_labels(labels) != 0
+def _check_one_label(labels: Codes, points: Codes | None) -> None:
+    """Raise where the rows of a point have two labels; rows without a label are fine."""
+    known = check_labels(labels, len(labels), "row of `y`") != 0
     if points is None:
         return
     found = np.unique(np.column_stack([points[known], labels[known]]), axis=0)
@@ -249,27 +240,21 @@ def _check_labels(labels: Codes, points: Codes | None) -> None:
         )
 
 
-def check_annotators(annotators: Codes) -> Codes:
-    """Numbers from 0 on, or an InputError."""
-    if (annotators < 0).any():
-        raise InputError(
-            f"Annotators are numbered from 1, with 0 where the annotator is not known; got {annotators.min()}."
-        )
-    return annotators
-
-
-def check_labels(labels: Codes) -> Codes:
-    """Labels that can be of one set of classes, or an InputError."""
-    if (labels < -1).any() or ((labels == -1).any() and (labels > 1).any()):
+def check_labels(labels: ArrayLike, size: int, noun: str) -> Codes:
+    """Return labels as integers, one per row or point, or raise where they mix two codings."""
+    numbers = whole_numbers(labels, "labels")
+    if numbers.shape != (size,):
+        raise InputError(f"`labels` must hold one label per {noun}, {size} in all, but has shape {numbers.shape}.")
+    if (numbers < -1).any() or ((numbers == -1).any() and (numbers > 1).any()):
         raise InputError(
             "Labels must be -1 and +1 (two classes) or 1 to K (more), with 0 where they are not known; "
-            f"got {np.unique(labels)[:10].tolist()}."
+            f"got {np.unique(numbers)[:10].tolist()}."
         )
-    return labels
+    return numbers
 
 
 def whole_numbers(values: ArrayLike, name: str) -> Codes:
-    """Integers, also where they came as floats, or an InputError."""
+    """Return integers as int64, also those stored as floats, or raise."""
     numbers = np.asarray(values)
     if numbers.dtype.kind in "iu" or numbers.size == 0:
         return numbers.astype(np.int64)
@@ -281,12 +266,13 @@ def whole_numbers(values: ArrayLike, name: str) -> Codes:
     return numbers.astype(np.int64)
 
 
-def _check_two_ends(by_code: Codes) -> None:
-    """Refuse codes, sorted by their size, that do not stand on two rows each, with one sign."""
-    if not by_code.size:
-        return
+def _pair_up(codes: Codes) -> Indices:
+    """Return the rows of each pair by ascending code; raise unless each is on two, with one sign."""
+    named = np.flatnonzero(codes)
+    order = named[np.argsort(np.abs(codes[named]), kind="stable")]
+    by_code = codes[order]
     same_code = np.abs(by_code[1:]) == np.abs(by_code[:-1])
-    starts = np.flatnonzero(np.r_[True, ~same_code])
+    starts = np.flatnonzero(np.r_[by_code.size > 0, ~same_code])
     counts = np.diff(np.r_[starts, by_code.size])
     if (half := starts[counts == 1]).size:
         raise InputError(
@@ -298,39 +284,30 @@ def _check_two_ends(by_code: Codes) -> None:
         raise InputError(
             f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a "
             "pair has two ends. `y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), "
-            "not class labels; sdulearn.stack_pairs makes them from a list of pairs and answers."
-            f"{_renumbered(by_code)}"
+            "not class labels; sdulearn.stack_pairs makes them from a list of pairs and answers. If it "
+            "did, something renumbered them: sklearn's cross_val_predict does so unless "
+            "`method='predict'`; use sdulearn.metrics.held_out instead."
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
         raise InputError(
             f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other "
             "as - (dissimilar). Give both ends of a pair the same sign."
         )
-
-
-def _renumbered(by_code: Codes) -> str:
-    """A hint where the codes look like the numbers 0, 1, 2, ... of classes."""
-    if len(np.unique(by_code)) < 3 or (by_code < 0).any():
-        return ""
-    return (
-        " If it did, something renumbered them: sklearn's cross_val_predict does so for "
-        "`method='predict_proba'` and `method='decision_function'`; use "
-        "sdulearn.metrics.held_out, or `method='predict'`."
-    )
+    return order.reshape(-1, 2)
 
 
 def sources(codes: Codes) -> Indices:
-    """Which of S, D, U (0, 1, 2) each row comes from; all that a marginal risk needs to know."""
+    """Return the source of each row: S, D or U (0, 1, 2)."""
     return np.where(codes > 0, S, np.where(codes < 0, D, U))
 
 
 def source_totals(source: Indices, weight: Array | None) -> Array:
-    """Total weight of each source; number of its rows without weights."""
+    """Return the total weight of each source, or its number of rows without weights."""
     return np.bincount(source, weights=weight, minlength=3).astype(np.float64)
 
 
 def scramble(keys: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """A random-looking 64-bit number for each key, the same everywhere (splitmix64)."""
+    """Hash each key to 64 bits (splitmix64): the same on every machine."""
     z = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -338,7 +315,7 @@ def scramble(keys: NDArray[np.integer]) -> NDArray[np.uint64]:
 
 
 def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
-    """Zero where codes stand on two rows with one sign, hardly ever else; parts join with ``^``."""
+    """Return 0 where codes are on two rows with one sign, hardly ever else; join parts with ``^``."""
     named = np.flatnonzero(codes)
     keys = scramble(codes[named])
     if weight is not None:
@@ -346,9 +323,8 @@ def pair_checksum(codes: Codes, weight: Array | None = None) -> int:
     return int(np.bitwise_xor.reduce(keys, initial=np.uint64(0)))
 
 
-def integer_codes(y: ArrayLike) -> Codes:
-    """The codes of ``y`` as int64, each taken by itself: whether they pair up is not checked."""
-    codes = np.asarray(read_columns(y)["answer"])
+def _check_codes(codes: NDArray[Any]) -> Codes:
+    """Return pair codes as int64, or raise."""
     if codes.ndim != 1:
         raise InputError(f"`y` should be a 1d array of pair codes, got an array of shape {codes.shape} instead.")
     if codes.size == 0:
@@ -367,15 +343,12 @@ def integer_codes(y: ArrayLike) -> Codes:
 
 
 def known_of_rows(y: ArrayLike, number: int = 0) -> Codes:
-    """Codes of a block's rows, or all columns; the number of a block keeps its points apart."""
-    columns = read_columns(y)
-    codes = integer_codes(columns.pop("answer"))
-    known = {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
-    return _stacked(codes, known, number * _LARGEST_BLOCK)
+    """Return ``y`` of one block as codes, or as columns; its number keeps its points apart."""
+    return _join_columns(*read_columns(y), first_point=number * _LARGEST_BLOCK)
 
 
-def _stacked(codes: Codes, known: dict[str, Codes], first_point: int = 0) -> Codes:
-    """The codes alone, or all columns up to the last known one."""
+def _join_columns(codes: Codes, known: dict[str, Codes], first_point: int = 0) -> Codes:
+    """Return the codes alone, or all columns up to the last known one."""
     if not known:
         return codes
     points = {"point": first_point + np.arange(len(codes))}
@@ -385,12 +358,12 @@ def _stacked(codes: Codes, known: dict[str, Codes], first_point: int = 0) -> Cod
 
 
 def codes_of(y: Codes) -> Codes:
-    """The pair codes of a block."""
+    """Return the pair codes of a block."""
     return y if y.ndim == 1 else y[:, 0]
 
 
 def labels_of(y: Codes) -> Codes:
-    """The labels of a block's rows, 0 where none is known."""
+    """Return the labels of the rows of a block, 0 where not known."""
     return y[:, 3] if y.ndim == 2 and y.shape[1] > 3 else np.zeros(len(y), dtype=np.int64)
 
 
@@ -403,7 +376,7 @@ def stack_pairs(
     annotators: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> tuple[Rows, Codes]:
-    """Turn a table, index pairs and same/different answers into rows and what is known of each.
+    """Turn a table, pairs of row numbers and same/different answers into rows and ``y``.
 
     Parameters
     ----------
@@ -463,7 +436,7 @@ def stack_pairs(
 
 
 def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
-    """Who gave each answer, 0 where that is not known, or an InputError."""
+    """Return the annotator of each answer as an integer, 0 where not known, or raise."""
     if annotators is None:
         return np.zeros(n_answers, dtype=np.int64)
     numbers = whole_numbers(annotators, "annotators")
@@ -471,15 +444,18 @@ def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
         raise InputError(
             f"`annotators` must hold one number an answer: {n_answers} answers, but shape {numbers.shape}."
         )
-    return check_annotators(numbers)
+    if (numbers < 0).any():
+        raise InputError(
+            f"Annotators are numbered from 1, with 0 where the annotator is not known; got {numbers.min()}."
+        )
+    return numbers
 
 
 def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
+    """Return labels with 0 for NaN, or raise where 0 seems to be a class."""
     given = np.asarray(labels)
     absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
-    known = check_labels(whole_numbers(np.where(absent, 0, given), "labels"))
-    if known.shape != (n_points,):
-        raise InputError(f"`labels` must hold one label a row of `X`: {n_points} rows, but shape {known.shape}.")
+    known = check_labels(np.where(absent, 0, given), n_points, "row of `X`")
     if np.unique(known[~absent]).tolist() == [0, 1]:
         raise InputError(
             "`labels` holds only 0 and 1, and 0 means 'not known': the class 0 of a 0/1 target would be lost. Write "
@@ -490,7 +466,7 @@ def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
 
 
 def check_ends(values: ArrayLike, n_points: int, name: str, noun: str) -> Indices:
-    """The numbers of the two rows or points of each answer, or an InputError."""
+    """Return the two row or point numbers of each answer, or raise."""
     ends = _numbers_below(values, n_points, name, noun)
     if ends.size == 0:
         ends = ends.reshape(0, 2)
@@ -509,7 +485,7 @@ def _numbers_below(values: ArrayLike, n_points: int, name: str, noun: str) -> In
 
 
 def answer_signs(same: ArrayLike, n_pairs: int) -> Codes:
-    """Answers as +1 and -1, or an InputError."""
+    """Return answers as +1 and -1, or raise."""
     answers = np.asarray(same)
     if answers.shape != (n_pairs,):
         raise InputError(f"`same` must hold one answer per pair: {n_pairs} pairs, but shape {answers.shape}.")

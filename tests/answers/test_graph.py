@@ -155,7 +155,7 @@ def test_an_answer_of_weight_0_is_no_answer():
         (([(1, 1)], [True]), {}, "joins point 1 with itself"),
         (([(0, 1)], [True]), {"weights": [-1.0]}, "`weights` must be finite and not negative"),
         (([(0, 1)], [True]), {"annotators": [-3]}, "got -3"),
-        (([(0, 1)], [True]), {"labels": [1], "n_points": 2}, "one label a point: 2 points"),
+        (([(0, 1)], [True]), {"labels": [1], "n_points": 2}, "one label per point, 2 in all"),
     ],
 )
 def test_bad_answers(arguments, options, text):

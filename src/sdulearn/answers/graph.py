@@ -22,8 +22,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from sdulearn.errors import InputError
 from sdulearn.pairs import (
+    DISSIMILAR,
+    SIMILAR,
     Pairs,
     annotator_numbers,
     answer_signs,
@@ -108,18 +109,31 @@ class AnswerGraph:
         points = row_point = np.arange(len(pairs))
         if pairs.points is not None:
             points, row_point = np.unique(pairs.points, return_inverse=True)
-        by_row = None if sample_weight is None else check_weights(sample_weight, len(pairs), "sample_weight")
+        by_row = np.ones(len(pairs))
+        if sample_weight is not None:
+            by_row = check_weights(sample_weight, len(pairs), "sample_weight")
+        weights = pairs.pair_weights(by_row)
         labels = np.zeros(len(points), dtype=np.int64)
         if pairs.labels is not None:
-            named = np.flatnonzero(pairs.labels if by_row is None else pairs.labels * (by_row > 0))
+            named = np.flatnonzero(pairs.labels * (by_row > 0))
             labels[row_point[named]] = pairs.labels[named]
-        weights = np.ones(len(pairs.ends))
-        point_weights = np.ones(len(points))
-        if by_row is not None:
-            weights, point_weights = _in_units(pairs.pair_weights(by_row), by_row, row_point, len(points))
-        who = pairs.answer_annotators
-        graph = cls.from_answers(row_point[pairs.ends], pairs.similar, annotators=who, weights=weights, labels=labels)
-        return replace(graph, row_point=row_point, points=points, point_weights=point_weights)
+        # Weights of answers, and mean weights of the rows of each point, in units of the mean answer or row.
+        given = weights if weights.any() else by_row
+        unit = mean_weight(given[given > 0]) if given.any() else 1.0
+        n_rows = np.bincount(row_point[by_row > 0], minlength=len(points))
+        graph = cls(
+            n_points=len(points),
+            ends=row_point[pairs.ends],
+            same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
+            annotators=pairs.answer_annotators,
+            weights=weights / unit,
+            labels=labels,
+            position=np.arange(len(weights)),
+            row_point=row_point,
+            points=points,
+            point_weights=np.bincount(row_point, by_row / unit, len(points)) / np.maximum(n_rows, 1),
+        )
+        return restrict(graph, weights > 0, labels != 0)
 
     @classmethod
     def from_answers(
@@ -152,13 +166,11 @@ class AnswerGraph:
         AnswerGraph
             Rows are points: ``row_point`` counts from 0 to ``n_points - 1``.
         """
-        known = None if labels is None else check_labels(whole_numbers(labels, "labels"))
         if n_points is None:
-            n_points = int(np.max(whole_numbers(ends, "ends"), initial=-1)) + 1 if known is None else len(known)
-        if known is not None and known.shape != (n_points,):
-            raise InputError(f"`labels` must hold one label a point: {n_points} points, but shape {known.shape}.")
+            named = whole_numbers(ends, "ends") if labels is None else np.arange(np.size(labels))
+            n_points = int(np.max(named, initial=-1)) + 1
         numbers = check_ends(ends, n_points, "ends", "point")
-        known = np.zeros(n_points, dtype=np.int64) if known is None else known
+        known = np.zeros(n_points, dtype=np.int64) if labels is None else check_labels(labels, n_points, "point")
         given = np.ones(len(numbers)) if weights is None else check_weights(weights, len(numbers), "weights")
         graph = cls(
             n_points=n_points,
@@ -413,12 +425,3 @@ def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]
             clique.append(node)
             common = common & neighbours[node]
     return clique
-
-
-def _in_units(weights: Array, by_row: Array, row_point: Indices, n_points: int) -> tuple[Array, Array]:
-    """Weights of answers, and of the rows of each point, in units of the mean answer or row."""
-    given = weights if weights.any() else by_row
-    unit = mean_weight(given[given > 0]) if given.any() else 1.0
-    count = np.bincount(row_point[by_row > 0], minlength=n_points)
-    of_point = np.bincount(row_point, by_row / unit, n_points) / np.maximum(count, 1)
-    return weights / unit, of_point

@@ -22,7 +22,7 @@ from scipy import sparse
 from sdulearn.blocks import check_lengths, make_block
 from sdulearn.distributed.cluster import DaskBlocks, DaskCollection, Layer
 from sdulearn.errors import InputError, require
-from sdulearn.pairs import integer_codes, read_pairs, scramble
+from sdulearn.pairs import read_columns, read_pairs, scramble
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.solvers.linalg import joined
 from sdulearn.types import MatrixLike, Rows
@@ -186,7 +186,7 @@ def gather_pairs(
 def addressed(number: int, n_blocks: int, X: MatrixLike, y: VectorLike, *weight: VectorLike) -> Bundle:
     """A block with the number of the block that each of its rows should go to."""
     check_lengths(X, y, *weight)
-    size = np.abs(integer_codes(y)) if len(y) else np.empty(0, dtype=np.int64)
+    size = np.abs(read_columns(y)[0]) if len(y) else np.empty(0, dtype=np.int64)
     _, place, count = np.unique(size, return_inverse=True, return_counts=True)
     stays = (size == 0) | (count[place] == 2)
     target = (scramble(size) % np.uint64(n_blocks)).astype(np.intp)
