@@ -31,7 +31,13 @@ FLOORS = [
     [("model_selection", "metrics", "diagnostics")],
     [("base", "datasets", "blocks", "linear")],
     [("joint",)],
-    [("boosting", "torch"), ("blocks.problem", "blocks.double_hinge", "blocks.estimators", "distributed")],
+    [
+        ("boosting", "torch"),
+        (
+            "blocks.problem", "blocks.double_hinge", "distributed.cluster", "distributed.chunks",
+            "blocks.estimators", "distributed",
+        ),
+    ],
     [
         (
             "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",

@@ -1,4 +1,4 @@
-"""Fit from disk, any number of rows: the same estimators, which read the rows in portions.
+"""Fit from disk: estimators that read any number of rows in portions.
 
 Squared loss reads them once, logistic and double hinge a handful of times. Memory does not grow
 with the rows.
@@ -6,28 +6,20 @@ with the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 from joblib import cpu_count
-from numpy.typing import ArrayLike
 
-from sdulearn import linear
-from sdulearn.blocks import Block, Blocks, LocalBlocks, Watch, make_block
-from sdulearn.blocks.estimators import RowsElsewhere, RowsLike, Values
+from sdulearn.blocks import Block, LocalBlocks, Watch
+from sdulearn.blocks.estimators import SDUClassifier, SDUClassifierCV
 from sdulearn.columns import numbers, pair_codes, point_numbers
 from sdulearn.errors import InputError, listed, pa, quoted, shortened
 from sdulearn.io.files import Location
 from sdulearn.io.tables import RowGroups, Table, batch_rows, open_parquet
-from sdulearn.types import Codes, Rows
 
 __all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
-
-# Rows, what is known of them (pair codes, and points where answers share them) and, if any, weights.
-Portion: TypeAlias = tuple[Rows, Codes] | Block
 
 
 def number_blocks(
@@ -135,107 +127,3 @@ def _common_type(path: Location, table: Table, features: Sequence[str]) -> str:
     if features and all(pa.types.is_float32(table.types[name]) for name in features):
         return "float32"
     return "float64"
-
-
-class FromPortions(RowsElsewhere):
-    """Rows that come in portions; fit and score take the portions without ``y``."""
-
-    def _is_elsewhere(self, X: RowsLike) -> bool:
-        return isinstance(X, Blocks)
-
-    def _comes_with_codes(self, X: RowsLike, y: ArrayLike | None) -> bool:
-        return y is None
-
-    def _map_rows(self, method: str, X: RowsLike) -> Values:
-        model = self._without_names()
-        return (getattr(model, method)(rows) for rows, _, _ in X)
-
-    def _open(
-        self, X: RowsLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, reset: bool, keep: bool = False
-    ) -> AbstractContextManager[Blocks]:
-        blocks = as_blocks(X)
-        if reset:
-            self.__dict__.pop("feature_names_in_", None)
-            if names := getattr(blocks, "feature_names", None):
-                self.feature_names_in_ = np.array(names, dtype=object)
-        return nullcontext(blocks)
-
-
-def as_blocks(data: RowsLike) -> Blocks:
-    """Blocks as they are; portions in a list, or in what can be iterated again, as blocks."""
-    if isinstance(data, Blocks):
-        return data
-    if isinstance(data, Iterable) and not isinstance(data, Iterator) and not hasattr(data, "shape"):
-        names = _column_names(next(iter(data), None))
-        if isinstance(data, Sequence):
-            return LocalBlocks([partial(_block, portion, names, k) for k, portion in enumerate(data)], names=names)
-        return LocalBlocks([partial(_blocks, data, names)], names=names)
-    once = ", which comes only once" if isinstance(data, Iterator) else ""
-    raise TypeError(
-        "fit needs portions (X, y) that can be read again and again: parquet_blocks(...), a list, or "
-        f"an object whose iteration starts afresh; got {type(data).__name__}{once}. Give `y` beside plain rows; "
-        "for portions that come only once and squared loss, use sdulearn.SDUClassifier.partial_fit."
-    )
-
-
-def _block(portion: Portion, names: list[str] | None, number: int) -> list[Block]:
-    if not (isinstance(portion, tuple | list) and len(portion) in (2, 3)):
-        raise InputError(
-            "A portion is `(X, y)` or `(X, y, sample_weight)`: rows, their pair codes and, if any, their "
-            f"weights; got {type(portion).__name__}. Put each portion into a tuple."
-        )
-    found = _column_names(portion)
-    if found is not None and found != names:
-        raise InputError(
-            f"A portion has the columns {found}, but the first one has {names}. Give every portion the "
-            "same columns in the same order."
-        )
-    X, y, weight = (*portion, None)[:3]
-    return make_block(number, X, y, weight)
-
-
-def _column_names(portion: object) -> list[str] | None:
-    """Names of the columns where the rows of a portion are a frame that has them."""
-    columns = getattr(portion[0], "columns", None) if isinstance(portion, tuple | list) and portion else None
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return list(columns)
-
-
-def _blocks(portions: Iterable[Portion], names: list[str] | None) -> Iterator[Block]:
-    for number, portion in enumerate(portions):
-        yield from _block(portion, names, number)
-
-
-class SDUClassifier(FromPortions, linear.SDUClassifier):
-    """:class:`sdulearn.SDUClassifier`, fitted from rows that come in portions.
-
-    Parameters, attributes and answer are the same; ``n_iter_`` counts passes over the rows, less
-    the first. ``fit`` and ``score`` take :func:`parquet_blocks`, or portions ``(X, y)`` or ``(X, y,
-    sample_weight)`` that can be iterated again. Predictions for blocks are iterators that give an
-    array a portion. Whether pairs are whole is checked over all portions, by a checksum: it finds
-    half a pair and a pair with two signs, not a code on four rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sdulearn.datasets import make_waveform, sample_sdu
-    >>> from sdulearn.streaming import SDUClassifier
-    >>> X, y = make_waveform(5000, random_state=0)
-    >>> rows, codes = sample_sdu(X, y, n_pairs=400, n_unlabeled=500, prior=0.7, random_state=0)
-    >>> portions = [(rows[k::4], codes[k::4]) for k in range(4)]
-    >>> model = SDUClassifier(loss="double_hinge").fit(portions)
-    >>> bool(model.optimality_ < 1e-8)
-    True
-    """
-
-
-class SDUClassifierCV(FromPortions, linear.SDUClassifierCV):
-    """:class:`sdulearn.SDUClassifierCV`, fitted from rows that come in portions.
-
-    Parameters and attributes are the same, but ``cv`` is a number of folds, dealt by hash, or a
-    :class:`sdulearn.blocks.HashedPairKFold`, with which the estimator in memory makes the same
-    choice. ``n_jobs`` plays no role: :func:`parquet_blocks` has threads of its own. Squared loss
-    takes two passes; other losses several for each setting and fold, so where that is long choose
-    the settings on a draw of the rows in memory.
-    """

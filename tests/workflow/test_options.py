@@ -10,7 +10,7 @@ from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 from sdulearn.workflow.fit import _check_random, _without_odd_cycles, _worth
-from sdulearn.workflow.options import Engine, FitOptions, open_engine
+from sdulearn.workflow.options import FitOptions, open_engine
 
 
 def test_a_local_cluster_is_for_this_machine_alone():
@@ -31,14 +31,6 @@ def test_a_local_cluster_is_for_this_machine_alone():
 def test_engines_that_there_are_not(name, scheduler, message):
     with pytest.raises(InputError, match=message), open_engine(name, scheduler=scheduler):
         pass
-
-
-def test_a_cluster_keeps_rows_only_where_that_is_asked_for(monkeypatch):
-    made = SimpleNamespace(persist=lambda: "kept")
-    package = SimpleNamespace(DaskBlocks=SimpleNamespace(from_parts=lambda parts, watch: made))
-    monkeypatch.setattr("sdulearn.workflow.options.require", lambda name, extra: package)
-    assert Engine("dask").blocks([], None) is made
-    assert Engine("dask").blocks([], None, keep=True) == "kept"
 
 
 def test_a_wide_table_has_few_unlabeled_rows():

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from copy import copy
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -82,20 +83,25 @@ def check_lengths(X: Rows, y: Sized, weight: Sized | None = None) -> None:
         )
 
 
-@runtime_checkable
-class Blocks(Protocol):
-    """What the algorithms of this room need."""
+class Blocks:
+    """Rows in blocks, here or on a cluster: they can be asked for sums only."""
 
     @property
     def n_blocks(self) -> int:
-        """About so many blocks."""
+        """About how many blocks there are."""
+        raise NotImplementedError
 
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
-        """``task(X, y, weight, *arguments)`` of every block, added up with ``+``.
+        """Add up ``task(X, y, weight, *arguments)`` of every block, with ``+``.
 
-        A task is a function of a module, so that it can be sent; what it gives back is small, and
-        None for a block without rows. The sum is None where no block has any.
+        A task is a function of a module, so that it can be sent to a worker. Its result is small, and
+        None for a block without rows; the sum is None where all are.
         """
+        raise NotImplementedError
+
+    def persist(self) -> Blocks:
+        """Return blocks that a cluster keeps in memory; here they are read again in every pass."""
+        return self
 
 
 class Sums(dict[str, Any]):
@@ -131,18 +137,18 @@ def count_blocks(parts: Iterable[Part]) -> int:
     return sum(getattr(part, "n_blocks", 1) for part in parts)
 
 
-class LocalBlocks:
+@dataclass(eq=False)
+class LocalBlocks(Blocks):
     """Blocks read in this process, part by part; nothing is kept between two sums."""
 
-    def __init__(
-        self, parts: Sequence[Part], n_jobs: int = 1, watch: Watch | None = None, names: Sequence[str] | None = None
-    ) -> None:
-        self.parts = parts
-        self.n_jobs = n_jobs
-        self.watch = watch
-        # Names of the columns, where they have any.
-        self.feature_names = names
-        self.n_blocks = count_blocks(parts)
+    parts: Sequence[Part]
+    n_jobs: int = 1
+    watch: Watch | None = None
+    feature_names: Sequence[str] | None = None
+
+    @property
+    def n_blocks(self) -> int:
+        return count_blocks(self.parts)
 
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
         if self.n_jobs == 1:

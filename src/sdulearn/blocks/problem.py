@@ -81,7 +81,7 @@ class BlockProblem(MomentProblem):
 
     blocks: CountedBlocks
     rule: RowRule
-    drawn: RowRule  # the rows that those of the sample stand for, but for its first
+    sampled: RowRule  # the sources of which the sample has some rows only
     sample: Problem  # a small problem of the same kind, whose solution is a good start
     n_whole: int  # of it, rows that are all rows of their sources
     n_rows: int
@@ -104,7 +104,7 @@ class BlockProblem(MomentProblem):
     def corrected(self, solution: Solution, max_iter: int) -> Solution:
         """A nearer solution by one pass: of the sample with the slopes of all rows."""
         assert solution.dual is not None
-        all_slopes = self.blocks.sum(slope_sums, self.drawn, solution.w)["slopes"]
+        all_slopes = self.blocks.sum(slope_sums, self.sampled, solution.w)["slopes"]
         own = self.sample.A[self.n_whole :].T @ solution.dual[self.n_whole :]
         other = replace(self.sample, c=self.sample.c + own - all_slopes)
         return solve(other, "interior_point", _SAMPLE_TOL, max_iter, [Solution(solution.w, 0)])

@@ -1,10 +1,11 @@
-"""Dask arrays and frames as blocks, and with both ends of each pair in one chunk."""
+"""Dask arrays and frames: as blocks, in lazy predictions, and with both ends of each pair in one chunk."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from operator import getitem
 from typing import Any, TypeAlias
 
@@ -17,15 +18,17 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.typing import Key
 from dask.utils import is_dataframe_like
 from distributed import futures_of
+from numpy.typing import NDArray
 from scipy import sparse
 
-from sdulearn.blocks import check_lengths, make_block
+from sdulearn.base import LinearClassifier
+from sdulearn.blocks import as_matrix, check_lengths, make_block
 from sdulearn.distributed.cluster import DaskBlocks, DaskCollection, Layer
 from sdulearn.errors import InputError, require
 from sdulearn.pairs import read_columns, read_pairs, scramble
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.solvers.linalg import joined
-from sdulearn.types import MatrixLike, Rows
+from sdulearn.types import Array, Frame, MatrixLike, Rows
 
 VectorLike: TypeAlias = Any  # one value per row: a dask array, a dask Series or array-like
 # A chunk of a collection: an array, a sparse matrix, a pandas frame or Series.
@@ -110,6 +113,38 @@ def align(X: DaskCollection, vector: VectorLike, name: str) -> DaskCollection:
             "for a frame)."
         )
     return vector
+
+
+def map_rows(model: LinearClassifier, method: str, X: DaskCollection) -> DaskCollection:
+    """Apply a method of a fitted model to every chunk of whole rows, lazily."""
+    by_class = method == "predict_proba" or (method == "decision_function" and len(model.classes_) > 2)
+    columns = model.classes_.tolist() if by_class else None
+    dtype = np.int64 if method == "predict" else np.float64
+    empty = np.empty((0,) if columns is None else (0, len(columns)), dtype)
+    if is_frame(X):
+        meta = _framed(X._meta.index, empty, columns)
+        return X.map_partitions(_on_partition, model, method, columns, meta=meta)
+    evaluate = partial(X.map_blocks, _on_chunk, model, method, dtype=dtype, meta=empty)
+    if columns is None:
+        return evaluate(drop_axis=1)
+    return evaluate(chunks=(X.chunks[0], (len(columns),)))
+
+
+def _on_chunk(X: MatrixLike, model: LinearClassifier, method: str) -> Array:
+    # Dask's chunks may be empty, which scikit-learn refuses.
+    if X.shape[0]:
+        return getattr(model, method)(as_matrix(X))
+    return getattr(model, method)(np.zeros((1, X.shape[1])))[:0]
+
+
+def _on_partition(X: Frame, model: LinearClassifier, method: str, columns: list[int] | None) -> Frame:
+    return _framed(X.index, _on_chunk(X, model, method), columns)
+
+
+def _framed(index: Frame, values: NDArray[np.number], columns: list[int] | None) -> Frame:
+    """Return values as a Series or, one column per class, as a frame, under the index of their rows."""
+    pandas = require("pandas", "dask")
+    return pandas.Series(values, index) if columns is None else pandas.DataFrame(values, index, columns)
 
 
 def known_lengths(collection: DaskCollection) -> tuple[int, ...] | None:

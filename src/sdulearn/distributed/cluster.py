@@ -23,7 +23,7 @@ from distributed import Client, Future, KilledWorker, as_completed, get_worker
 from distributed.comm import CommClosedError
 from threadpoolctl import threadpool_limits
 
-from sdulearn.blocks import Block, Part, Watch, add_all, count_blocks, sum_of_part
+from sdulearn.blocks import Block, Blocks, Part, Watch, add_all, count_blocks, sum_of_part
 from sdulearn.errors import ClusterWarning, FileError, SdulearnError, warn
 
 Result: TypeAlias = Any  # what a task gives back; results are added up with ``+``
@@ -80,13 +80,13 @@ class Layer:
         return [Delayed(key, graph, layer=self.name) for key in keys]
 
 
-class DaskBlocks:
+class DaskBlocks(Blocks):
     """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current now."""
 
     def __init__(self, parts: Sequence[Delayed], n_blocks: int | None = None, watch: Watch | None = None) -> None:
         self.parts = list(parts)
         self.watch = watch
-        self.n_blocks = len(self.parts) if n_blocks is None else n_blocks
+        self._n_blocks = len(self.parts) if n_blocks is None else n_blocks
         # The client that Dask would compute with now; None where it would compute in this process.
         owner = getattr(get_scheduler(), "__self__", None)
         self.client = owner if isinstance(owner, Client) else None
@@ -97,6 +97,11 @@ class DaskBlocks:
         layer = Layer("part")
         keys = [layer.add_value(i, part) for i, part in enumerate(parts)]
         return cls(layer.delayed(keys, []), count_blocks(parts), watch)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of parts, or of the blocks that their readers announce."""
+        return self._n_blocks
 
     def sum(self, task: Callable[..., Result], *arguments: object) -> Result:
         """Add up the results of a task on all blocks."""
@@ -110,7 +115,7 @@ class DaskBlocks:
         return total
 
     def persist(self) -> DaskBlocks:
-        """Read the blocks once and keep them in the memory of the workers until ``release``."""
+        """Read the blocks once and keep them in the workers' memory, as long as the result lives."""
         layer = Layer("block")
         keys = [layer.add(i, read, part.key) for i, part in enumerate(self.parts)]
         parts = layer.delayed(keys, self.parts)
@@ -118,10 +123,6 @@ class DaskBlocks:
             return DaskBlocks(dask.persist(*parts), self.n_blocks, self.watch)
         with clear_errors(self.client):
             return DaskBlocks(self.client.persist(parts), self.n_blocks, self.watch)
-
-    def release(self) -> None:
-        """Let the blocks go; no sum is possible afterwards."""
-        self.parts = []
 
     def _compute(self, call: Callable[..., Result]) -> Counted:
         """One pass; what is asked of every part is sent once, and shared by all tasks."""

@@ -32,7 +32,7 @@ from sdulearn.joint.likelihood import (
     mean_sums,
 )
 from sdulearn.joint.path import descend, polish
-from sdulearn.pairs import check_weights, read_pairs
+from sdulearn.pairs import check_weights, codes_of, read_pairs
 from sdulearn.prior import resolve_prior
 from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_system_size
 from sdulearn.solvers.problem import Fit
@@ -89,10 +89,11 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     """Check a block and count what is in it."""
     if not len(y):
         return None
+    y = codes_of(y)
     check_consistent_length(X, y, weight)
     assert_all_finite(X, input_name="X")
     check_magnitude(X)
-    _check_whole_pairs(np.asarray(y))
+    _check_whole_pairs(y)
     # A code may name other pairs in other blocks: it ties two rows of one block together and is
     # never compared.
     pairs = read_pairs(y)
@@ -175,6 +176,7 @@ def _sum_rows(
     """The task of every pass but the first: ``sums_of(A, pairs, omega, share, W)`` of a block."""
     if not len(y):
         return None
+    y = codes_of(y)
     # Sparse rows stay where they are.
     offset = totals.mean if sparse.issparse(X) else np.zeros(len(totals.mean))
     shifted = W.copy()

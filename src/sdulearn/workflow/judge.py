@@ -187,8 +187,7 @@ def fit_on_all(model: Estimator, options: FitOptions, data: TrainingData, engine
     from sdulearn.streaming import SDUClassifier as StreamingClassifier
 
     n_rows = data.n_rows + (0 if data.answers is None else 2 * len(data.ends))
-    # Squared loss reads the rows once.
-    blocks = engine.blocks(data.parts, n_rows, keep=options.loss != "squared")
+    blocks = engine.blocks(data.parts, n_rows)
     fitted = StreamingClassifier(**at_its_settings(model, options).get_params())
     if not data.same_answers:
         return fitted.set_params(prior=options.prior).fit(blocks)

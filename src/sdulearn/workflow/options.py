@@ -171,12 +171,11 @@ class Engine:
     # called with the number of rows of a pass before it; gives the function that watches it
     progress: Progress | None = None
 
-    def blocks(self, parts: Sequence[Part], n_rows: int | None, keep: bool = False) -> Blocks:
-        """Blocks of so many rows in all; ``keep`` holds them in the memory of a cluster for pass after pass."""
+    def blocks(self, parts: Sequence[Part], n_rows: int | None) -> Blocks:
+        """Return the parts as blocks; they hold ``n_rows`` in all, where that is known."""
         watch = None if self.progress is None else self.progress(n_rows)
         if self.name == DASK:
-            blocks = require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
-            return blocks.persist() if keep else blocks
+            return require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
         from sdulearn.blocks import LocalBlocks
 
         # Every thread reads a part of its own; nothing is kept.
