@@ -32,9 +32,11 @@ RESULTS = Path(__file__).with_suffix(".json")
 MUTANTS = Path(__file__).with_name("mutants.json")
 LONG = 100
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Lines granted for what was built since: real answers 600, asking 1,100, tables 500, networks 700.
+GRANTED = 2_900
 # Before the redesign (commit 7080117), and at most.
 TARGETS: dict[str, tuple[float, float | None]] = {
-    "lines of source": (39_807, 29_000),
+    "lines of source": (39_807, 29_000 + GRANTED),
     "modules": (221, 130),
     "dataclasses": (188, 80),
     "longest import chain": (28, 14),
