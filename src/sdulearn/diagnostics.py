@@ -1,6 +1,6 @@
-"""Where the data disagree with what the methods assume: random pairs of two classes.
+"""Checks of the assumptions of the methods: random pairs of two classes.
 
-Each finding is an object with numbers and a severity; the command line puts it into words.
+Each finding is a code with numbers and a severity; :mod:`sdulearn.report.facts` puts it into words.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 Severity = Literal["result", "info", "warning", "error"]
 Details = Mapping[str, Any]
 
-# One false alarm in a hundred clean data sets, for each test.
+# Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
-# A mean of fewer rows than this away from the usual value is too far from normal to be judged.
+# The mean of a feature is judged where so many rows differ from its usual value: it is far from normal otherwise.
 _ENOUGH_OFF_MODE = 10
-# Random classes that the answers of connected points are compared with.
+# Simulations of the classes of connected points.
 _DRAWS = 1999
-# Folds over points by which an accuracy is found.
+# Folds over points of a cross-validated accuracy.
 ACCURACY_FOLDS = 10
-# Hubs that are named.
+# Most hubs that are named.
 _HUBS_NAMED = 5
-# Where random pairs show more classes than this, they are hardly classes that a model could learn.
+# Random pairs that imply more classes than this are hardly about classes that a model could learn.
 _MANY_CLASSES = 50
-# Answers about entities tie more groups by "similar" than this, at least half of them of no more points than this.
+# "Similar" answers about entities make more groups than this, with a median size of at most this.
 _ENTITY_GROUPS = 100
 _ENTITY_SIZE = 3
-# The same answers in random order would put this share of the tied points, and so many times as many as the answers
-# did, into groups twice as large.
+# The same answers in random order put at least this share of the grouped points into groups twice as large, and at
+# least so many times as many as the answers as given.
 _ENTITY_SHARE = 0.2
 _ENTITY_TIMES = 5
 _ENTITY_DRAWS = 5
-# Doubtful is whose median answer takes less than this share of everybody's, and who is careless more often than this.
+# A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
 _FAST = 1 / 3
 _CARELESS = 0.5
 
@@ -93,8 +93,8 @@ def check_assumptions(
     Returns
     -------
     list of Finding
-        Empty where nothing disagrees. Each test raises a false alarm in one of a hundred clean data sets. Answers
-        that share points, and points that many of them hang on, are reported with severity "info".
+        Empty where nothing is wrong. Each test raises a false alarm in one of a hundred clean data sets. Answers that
+        share points, and hubs, points in many answers, are reported with severity "info".
 
     Examples
     --------
@@ -117,14 +117,6 @@ def check_assumptions(
     return found + check_shared_points(pairs) + check_contradictions(graph)
 
 
-def check_answers_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
-    """Whether similar and dissimilar answers stand in the ratio of random pairs or points."""
-    if graph.degree.max(initial=0) > 1:
-        return check_component_ratio(graph, prior)
-    n_similar = int(np.sum(graph.same > 0))
-    return check_ratio(n_similar, graph.n_answers - n_similar, prior)
-
-
 def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
     """Random pairs are similar at least half the time; with a known prior, ps of the time."""
     n = n_similar + n_dissimilar
@@ -132,44 +124,47 @@ def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[
         return []
     share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
     p_value = binomtest(n_similar, n, share, alternative=side).pvalue
-    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
-    return _ratio_finding(counts, prior) if p_value < LEVEL else []
+    return _ratio_finding(p_value, {"n_similar": n_similar, "n_dissimilar": n_dissimilar}, prior)
 
 
-def _ratio_finding(counts: Mapping[str, float], prior: float | None) -> list[Finding]:
-    """What a ratio says that random pairs would hardly have."""
+def _ratio_finding(p_value: float, counts: Mapping[str, float], prior: float | None) -> list[Finding]:
+    """Report a ratio of answers that random pairs rarely have."""
+    if p_value >= LEVEL:
+        return []
     if prior is None:
         return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
     details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
     return [Finding("ratio_against_prior", "warning", details)]
 
 
-def check_component_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
-    """The same where answers share points: by all pairs of points on one side or on two.
+def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
+    """The same test for answers that may share points, or of which some points were not drawn at random.
 
     The answers of a component are one draw of its points' classes. With k of m points on one side
 
         R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
 
-    Random classes of the points that are ``counted`` give the distribution of R, without a prior at 1/2.
+    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 where none is given.
     """
+    if counted is None and graph.degree.max(initial=0) <= 1:
+        n_similar = int(np.sum(graph.same > 0))
+        return check_ratio(n_similar, graph.n_answers - n_similar, prior)
     members = (graph.sides != 0) & (graph.degree > 0)
     if counted is not None:
         members &= counted
     component = graph.component[members]
     size = np.bincount(component, minlength=graph.n_components)
     up = np.bincount(graph.component[graph.sides * members > 0], minlength=graph.n_components)
-    # A point that no other random one is compared with says nothing.
+    # A point says nothing unless it is compared with another random one.
     m = size[size > 1]
     if not len(m):
         return []
     observed = float(_pair_excess(up[size > 1], m).sum())
-    drawn = _drawn_excess(m, 0.5 if prior is None else prior)
-    low, high = ((1 + np.sum(beyond)) / (1 + len(drawn)) for beyond in (drawn <= observed, drawn >= observed))
+    simulated = _simulated_excess(m, 0.5 if prior is None else prior)
+    low, high = ((1 + np.sum(tail)) / (1 + _DRAWS) for tail in (simulated <= observed, simulated >= observed))
     n_points = int(m.sum())
     counts = {"n_answers": graph.n_answers, "n_points": n_points, "share": (1 + observed / n_points) / 2}
-    p_value = low if prior is None else 2 * min(low, high)
-    return _ratio_finding(counts, prior) if p_value < LEVEL else []
+    return _ratio_finding(low if prior is None else 2 * min(low, high), counts, prior)
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:
@@ -177,15 +172,15 @@ def _pair_excess(up: Indices, m: Indices | int) -> Array:
     return ((2 * up - m) ** 2 - m) / (m - 1)
 
 
-def _drawn_excess(m: Indices, p: float) -> Array:
-    """R of equation (1) for components of these sizes, with classes drawn at random."""
+def _simulated_excess(m: Indices, p: float) -> Array:
+    """Simulate R of equation (1) for components of these sizes."""
     rng = np.random.default_rng(0)
     total = np.zeros(_DRAWS)
     for size, count in zip(*np.unique(m, return_counts=True), strict=True):
         if count <= size:
             total += _pair_excess(rng.binomial(size, p, (_DRAWS, count)), size).sum(axis=1)
         else:
-            # Many of a size: how many have k points on one side.
+            # Many of one size: draw how many of them have k points on one side.
             k = np.arange(size + 1)
             total += rng.multinomial(count, binom.pmf(k, size, p), _DRAWS) @ _pair_excess(k, size)
     return total
@@ -193,16 +188,16 @@ def _drawn_excess(m: Indices, p: float) -> Array:
 
 @dataclass(frozen=True)
 class Population:
-    """A table's rows, as far as the test of its means needs them."""
+    """Means of the rows of a table, for the test of :func:`check_population`."""
 
-    n_rows: int  # their number
+    n_rows: int
     mean: Array  # (n_features,), of each feature
     variance: Array
     off_mode: Array  # (n_features,), share of the rows that do not have the feature's usual value
 
     @classmethod
     def of(cls, X: Rows) -> Population:
-        """The population that a matrix holds."""
+        """Compute them from the rows of a matrix."""
         if sparse.issparse(X):
             mean = np.asarray(X.mean(axis=0)).ravel()
             variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
@@ -211,14 +206,14 @@ class Population:
 
 
 def off_mode(X: Array) -> Array:
-    """Share of rows that do not have the median; nearly all, unless one value is the usual one."""
+    """Share of the rows whose value is not the median: nearly all, unless one value is usual."""
     return np.array([np.mean(column != np.median(column)) for column in X.T])
 
 
 def check_population(
     X: Rows, ends: Indices, names: Sequence[str], population: Population | None = None
 ) -> list[Finding]:
-    """Compare feature means of the points in pairs with the table's, by default ``X``."""
+    """Compare feature means of the points in pairs with those of the table, by default ``X``."""
     points = np.unique(ends)
     population = Population.of(X) if population is None else population
     if len(points) < _ENOUGH_OFF_MODE or len(points) == population.n_rows:
@@ -228,7 +223,7 @@ def check_population(
     k = len(points)
     finite = (population.n_rows - k) / (population.n_rows - 1)
     error = np.sqrt(np.maximum(population.variance, 0) / k * finite)
-    # Too few rows leave the usual value of a rare feature to judge it.
+    # A rare feature needs enough rows that do not have its usual value.
     judged = (k * np.minimum(population.off_mode, 1) >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
     z = np.divide(here - mean, error, out=np.zeros_like(mean), where=judged)
     limit = norm.isf(LEVEL / 2 / max(len(z), 1))
@@ -245,7 +240,7 @@ def check_population(
 
 
 def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> list[Finding]:
-    """Where answers share points: how many are independent, and how many folds cut."""
+    """Report shared points: how many answers are independent, how many folds cut, and hubs."""
     if not pairs.shares_points:
         return []
     graph = AnswerGraph.from_y(pairs)
@@ -273,17 +268,17 @@ def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> lis
 
 
 def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
-    """Answers that cannot all be right."""
+    """Report answers that cannot all be right."""
     if isinstance(answers, AnswerGraph):
-        doubted = answers.contradictory[answers.component[answers.ends[:, 0]]]
-        answers = check_answers(restrict(answers, doubted, np.zeros(answers.n_points, dtype=bool)))
+        contradictory = answers.contradictory[answers.component[answers.ends[:, 0]]]
+        answers = check_answers(restrict(answers, contradictory, np.zeros(answers.n_points, dtype=bool)))
     kinds = {"both_ways": answers.disagreements, "closure": answers.closure, "odd_cycles": answers.odd_cycles}
     counts = {name: len(found) for name, found in kinds.items()}
     return [Finding("contradictions", "warning", counts)] if answers.n_contradictions else []
 
 
 def audited_rates(answers: Answers) -> AnswerModel | None:
-    """Error rates by an audit; None without one, or where somebody had no part in it."""
+    """Error rates by an audit; None without one, or where it does not cover everybody."""
     if not answers.audits or answers.kinds is None:
         return None
     names = ("", *answers.annotator_names)
@@ -294,7 +289,7 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 
 
 def check_source(answers: Answers) -> list[Finding]:
-    """What a file of answers is for, and how its questions came about."""
+    """Report what a file of answers is about, and how its questions were chosen."""
     found = check_entities(answers)
     if answers.n_chosen:
         counts = {"n_chosen": answers.n_chosen, "n_answers": answers.n_questions}
@@ -309,7 +304,7 @@ def check_source(answers: Answers) -> list[Finding]:
 
 
 def check_entities(answers: Answers) -> list[Finding]:
-    """Answers about entities, by the groups that similar answers tie or by the share of these."""
+    """Report answers about entities, or about too many classes, rather than about a few classes."""
     n = answers.n_similar + answers.n_dissimilar
     counts = {"n_similar": answers.n_similar, "n_answers": n}
     if groups := _entity_groups(answers):
@@ -321,37 +316,37 @@ def check_entities(answers: Answers) -> list[Finding]:
 
 
 def _entity_groups(answers: Answers) -> dict[str, float]:
-    """Number and sizes of the groups that similar answers tie, where they are of entities."""
-    # Few answers per point tie small groups whatever they are about; in random order so would these.
+    """Number and sizes of the groups of similar points, if these groups are entities; else empty."""
+    # Few answers a point make small groups whatever they are about: then they do so in random order, too.
     if answers.n_similar <= _ENTITY_GROUPS:
         return {}
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
     same = np.bincount(question, graph.same) > 0
-    sizes = _tied_sizes(asked[same], graph.n_points)
+    sizes = _group_sizes(asked[same], graph.n_points)
     if len(sizes) <= _ENTITY_GROUPS or np.median(sizes) > _ENTITY_SIZE:
         return {}
     rng = np.random.default_rng(0)
-    in_random_order = [_tied_sizes(asked[rng.permutation(same)], graph.n_points) for _ in range(_ENTITY_DRAWS)]
-    share = min(_in_large_groups(drawn) for drawn in in_random_order)
+    in_random_order = [_group_sizes(asked[rng.permutation(same)], graph.n_points) for _ in range(_ENTITY_DRAWS)]
+    share = min(map(_in_large_groups, in_random_order))
     if share < _ENTITY_SHARE or _in_large_groups(sizes) > share / _ENTITY_TIMES:
         return {}
     return {"n_groups": len(sizes), "median_size": float(np.median(sizes)), "share_large": share}
 
 
-def _tied_sizes(ends: Indices, n_points: int) -> Indices:
-    """Sizes of the groups of two points or more that answers tie."""
+def _group_sizes(ends: Indices, n_points: int) -> Indices:
+    """Sizes of the connected groups of at least two points."""
     sizes = np.bincount(connect(ends, n_points))
     return sizes[sizes > 1]
 
 
 def _in_large_groups(sizes: Indices) -> float:
-    """Share of the tied points in groups too large for an entity."""
+    """Share of the grouped points in groups that are too large for an entity."""
     return float(sizes[sizes > 2 * _ENTITY_SIZE].sum() / sizes.sum())
 
 
 def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Finding]:
-    """What the answers say of those who gave them; of one person how often they are wrong."""
+    """Report error rates, doubtful people, confused classes and disputed questions."""
     graph, used = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
     n = np.bincount(question)
@@ -379,18 +374,18 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
 
 
 def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names: Sequence[str]) -> list[Details]:
-    """Those who answered, the one with the highest rate first, with the reasons to doubt them."""
+    """Everybody who answered, the highest error rate first, with reasons to doubt them."""
     people: list[Details] = []
     for k in np.unique(graph.annotators[graph.annotators > 0]).tolist():
         own = graph.annotators == k
-        said = graph.same[own]
+        answers = graph.same[own]
         rate = model.by_annotator[k]
-        # The chance that all answers of one of so many people are alike.
-        alike = len(names) * np.mean(graph.same == said[0]) ** len(said) if np.ptp(said) == 0 else 1.0
+        # Probability that all answers of one of so many people are equal.
+        equal = len(names) * np.mean(graph.same == answers[0]) ** len(answers) if np.ptp(answers) == 0 else 1.0
         reasons = {
             "wrong more often than others": rate.low > model.error_rate.value,
             f"{rate.careless:.0%} careless": rate.careless > _CARELESS,
-            f'all "{"same" if said[0] > 0 else "different"}"': alike < LEVEL,
+            f'all "{"same" if answers[0] > 0 else "different"}"': equal < LEVEL,
         }
         if seconds is not None and not np.isnan(seconds[own]).all():
             took = np.nanmedian(seconds[own])
@@ -406,7 +401,7 @@ def _in_words(one: Details) -> str:
 
 
 def _confused(same: Array) -> Details:
-    """The table in per cent, and its K largest mistakes."""
+    """The answer table in per cent, and its K largest error rates."""
     K = len(same)
     wrong = np.tril(np.where(np.eye(K, dtype=bool), 100 - same, same))
     words = ('class {0}: called "different" {2:.0f}%', 'classes {1} and {0}: called "same" {2:.0f}%')
@@ -417,7 +412,7 @@ def _confused(same: Array) -> Details:
 
 
 def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
-    """Questions whose n answers disagree more than errors explain, the most telling first."""
+    """Questions whose n answers disagree more than errors explain, the smallest p-value first."""
     # If X of n answers are wrong, the smaller side has min(X, n - X), whatever the truth is.
     fewer = np.minimum(same, n - same)
     p_value = binom.cdf(n - fewer, n, errors) - binom.cdf(fewer - 1, n, errors)
@@ -426,9 +421,9 @@ def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
 
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
-    """What a fit leaves open: whether it beats the larger class, and which class is which."""
+    """Report a model that does not beat the larger class, and a prior that is not identified."""
     found = []
-    # Where nothing judged it, another finding says so.
+    # Another finding reports an accuracy without any answers.
     judged = accuracy.n_answers > 0
     if judged and accuracy.low <= 0.5:
         found.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))

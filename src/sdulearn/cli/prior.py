@@ -21,7 +21,7 @@ from sdulearn.answers import AnswerGraph, Answers
 from sdulearn.answers.checks import known_answers
 from sdulearn.answers.records import random_ends
 from sdulearn.cli import options as cli
-from sdulearn.diagnostics import Finding, check_component_ratio
+from sdulearn.diagnostics import Finding, check_answers_ratio
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.prior import random_of
 from sdulearn.report.facts import ITEMS_SHOWN, facts_of_answers, lines, sentence
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif graph.degree.max() > 1:
             about = f"answers about {int(np.sum(graph.degree > 0)):,} points"
         if about != "pairs":
-            tested = check_component_ratio(graph, None, counted)
+            tested = check_answers_ratio(graph, None, counted)
     if arguments.json:
         numbers = {name: getattr(estimate, name) for name in ("has_value", "noise_factor", "noise_range")}
         # The p-value is of counts of loose pairs.

@@ -23,7 +23,7 @@ from sdulearn.diagnostics import (
     LEVEL,
     Finding,
     audited_rates,
-    check_component_ratio,
+    check_answers_ratio,
     check_outcome,
     check_population,
     check_ratio,
@@ -453,7 +453,7 @@ def _checks(
             found += check_ratio(data.n_similar, data.n_dissimilar, options.prior)
         else:
             graph = AnswerGraph.from_y(pairs)
-            found += check_component_ratio(graph, options.prior, random_of(graph, data.random_points))
+            found += check_answers_ratio(graph, options.prior, random_of(graph, data.random_points))
     # Without the numbers that points have in ``y``: they are not the table's ids.
     for one in check_shared_points(pairs) if prior is not None else ():
         details = {name: value for name, value in one.details.items() if name != "points"}
