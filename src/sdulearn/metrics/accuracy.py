@@ -1,13 +1,13 @@
-"""The accuracy of decisions, by answers about the same rows.
+"""Estimate the accuracy of decisions from answers about the same rows.
 
 The two ends of a random pair are independent draws, so with y, y' the classes, h, h' the
 predictions (all -1 or +1) and s = y y' the answer,
 
     E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
 
-The share of pairs on which the predictions agree with the answer is thus to the accuracy as the
-share of similar pairs is to the prior, with the same exact interval. Where answers share points, or
-are wrong at a rate, the likelihood of components takes its place (:mod:`sdulearn.answers.profile`).
+So the share of answers that the predictions agree with gives the accuracy in the way that the share of similar pairs
+gives the prior, with the same exact interval. Answers that share points, or are wrong at a rate, have the likelihood
+of components instead (:mod:`sdulearn.answers.profile`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from sdulearn.prior import clopper_pearson, no_answers, prior_from_share, random
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
 from sdulearn.types import Array, Codes, Count, Mask, Probability
 
-# Fewer random questions than this tell little of an accuracy.
+# Random questions that an accuracy needs.
 ENOUGH_RANDOM = 10
-# A ratio of answers this unlikely at the prior given was not that of random pairs.
+# A ratio of answers with a smaller p-value at the given prior is not that of random pairs.
 _OTHER_RATIO = 0.01
 
 
@@ -47,15 +47,15 @@ class AccuracyEstimate:
     low, high : float
         Confidence interval; 1/2 to 1 where nothing is known.
     agreement : float
-        Share of the answers that the model gives too.
+        Share of the answers that the predictions agree with.
     n_answers : int
         Number of answers.
     confidence : float
         Level of the interval.
     majority : float
-        Accuracy of always naming the larger class, estimated from the same answers.
+        Accuracy of always predicting the larger class, estimated from the same answers.
     basis : {"held-out answers", "random questions"}
-        What it was judged by: all answers, or those about points that were drawn at random.
+        Which answers count: all, or those about points that were drawn at random.
     """
 
     value: Probability
@@ -69,7 +69,7 @@ class AccuracyEstimate:
 
     @property
     def beats_majority(self) -> bool:
-        """Whether the interval is above the accuracy of always naming the larger class."""
+        """Whether the interval is above the accuracy of always predicting the larger class."""
         return self.low > self.majority
 
 
@@ -98,15 +98,15 @@ def pair_accuracy(
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
-        P(y = +1), where similar and dissimilar pairs do *not* stand in the ratio in which random
-        pairs come: each kind then counts with the share that the prior gives it.
+        P(y = +1), where similar and dissimilar pairs do *not* have the ratio of random pairs: each kind then counts
+        with the share that the prior implies.
     random_points : array-like of bool, shape (n_rows,), optional
-        Which rows show a point that was drawn at random to be asked about, by default all. Points
-        that a design chose connect the random ones, and do not count.
+        Which rows show a point that was drawn at random, by default all. Points that a design chose connect the
+        random ones, and do not count.
     confidence : float, default=0.95
         Level of the interval.
     spread : float, default=1.0
-        Variance of the estimate, as a multiple of what independent decisions have.
+        Variance of the estimate, as a multiple of that of independent decisions.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def pair_accuracy(
     >>> found.value, found.n_answers
     (1.0, 3)
 
-    Five answers about one point and five others, of which the model takes one for what it is not:
+    Five answers about one point and five others, one of which is predicted wrongly:
 
     >>> star = [[1, 0], [1, 1], [2, 0], [2, 2], [3, 0], [3, 3], [4, 0], [4, 4], [-5, 0], [-5, 5]]
     >>> found = pair_accuracy([1.0] * 10, star)
@@ -134,7 +134,7 @@ def pair_accuracy(
     labelled = bool(graph.labels.any())
     if not len(by_pair) and not labelled:
         raise no_answers("An accuracy")
-    # A point that rows show with several values is decided by their mean.
+    # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None], weight)[:, 0] > 0, 1, -1)
     model = known_answer_model(error_rate, graph)
     counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
@@ -149,7 +149,7 @@ def pair_accuracy(
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled or not (model is None or model.certain)
     if by_components and prior is not None and len(by_pair):
-        # A ratio of its own is made good by the prior.
+        # Answers of another ratio are reweighted by the prior, as pairs.
         n_similar = int(pairs.similar.sum())
         by_components = binomtest(n_similar, len(by_pair), similar_share(prior)).pvalue >= _OTHER_RATIO
     if by_components:
@@ -164,7 +164,7 @@ def _accuracy_of_pairs(
     majority = prior_from_share(float(by_pair @ pairs.similar / by_pair.sum()))
     if prior is not None:
         majority = max(prior, 1 - prior)
-        # Each kind has the share that it has among random pairs.
+        # Give each kind the share that it has among random pairs.
         for kind, natural in ((pairs.similar, similar_share(prior)), (~pairs.similar, dissimilar_share(prior))):
             total = by_pair[kind].sum()
             by_pair = np.where(kind, by_pair * (natural / total if total > 0 else 1.0), by_pair)
@@ -185,7 +185,7 @@ def _accuracy_of_points(
     spread: float,
     counted: Mask | None,
 ) -> AccuracyEstimate:
-    """By whole components, k of whose m points agree up to a flip; or by each random point."""
+    """By components, with k of m points right up to a flip; or by the class of each random point."""
     confidence = empty.confidence
     if counted is not None:
         empty = replace(empty, basis="random questions")
@@ -204,12 +204,12 @@ def _accuracy_of_points(
 
 
 def fold_spread(n_splits: int, share: float = 1.0) -> float:
-    """Variance of an estimate from K folds, with half the excess of cross-validation."""
+    """Variance of an estimate from K folds as a multiple of that of independent decisions."""
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
 def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
-    """Chance that the ends of each answer are of one class, where they are drawn independently."""
+    """Probability that the two points of each answer have one class, drawn independently."""
     p = np.asarray(probability, dtype=np.float64)
     if p.ndim != 2 or len(p) != len(pairs):
         raise InputError(f"`probability` has shape {p.shape}, but `y` has {len(pairs)} rows: give `predict_proba`.")
@@ -218,7 +218,7 @@ def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
 
 
 def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
-    """The graph whose class +1 are the points that are predicted rightly."""
+    """The graph in which class +1 are the points that are predicted rightly."""
     first, second = sign[graph.ends].T
     return replace(graph, same=graph.same * first * second, labels=graph.labels * sign)
 
@@ -226,7 +226,7 @@ def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
 def _accuracy_of_one_kind(
     empty: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None, spread: float
 ) -> AccuracyEstimate:
-    """With one kind of answer alone: by the risk, with U and the prior."""
+    """With one kind of answer only: by the paper's risk, from unlabeled rows and the prior."""
     if prior is None or prior == 0.5 or not len(pairs.unlabeled):
         return empty
     g = mixture("su" if pairs.similar.any() else "du")
@@ -234,7 +234,7 @@ def _accuracy_of_one_kind(
     terms = positive * (z <= 0) + negative * (z > 0)
     groups = (terms[pairs.ends].sum(axis=1), terms[pairs.unlabeled])
     variance = sum(len(group) * np.var(group) for group in groups)
-    # Ends that show the same point count as often as it is shown, and vary together.
+    # The variance grows with the number of rows a point has.
     error = np.sqrt(variance * spread * pairs.ends.size / pairs.n_points)
     value = 1 - float(terms.sum())
     margin = float(norm.isf((1 - empty.confidence) / 2) * error)

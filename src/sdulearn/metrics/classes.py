@@ -1,8 +1,8 @@
-"""What answers tell of a classifier with any number of classes.
+"""Agreement of predicted classes with answers, for any number of classes.
 
-Predicted classes agree with an answer or not, whatever the classes are called. How many predictions
-are *right* is more: it needs names, from labels or from groups of answers large enough to be one class
-each. With ten classes, predictions by chance agree with 82% of the answers to random questions.
+Predicted classes agree with an answer or not, whatever the classes are called. The share of *right* predictions
+needs names, from labels or from groups of points that are large enough to be one class each: with ten classes, even
+predictions at random agree with 82% of the answers to random questions.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from sdulearn.pairs import Pairs, rows_of
 from sdulearn.prior import clopper_pearson, effective_number, no_answers, random_answers, rows_to_judge, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
-# A group with fewer points is not matched with a class: the best of all matchings would flatter too much.
+# A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
 _FEWEST_POINTS = 10
 Basis: TypeAlias = Literal["labels", "groups", "random questions", "crowd"]
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share of things counted, with its binomial interval.
+    """A share with its binomial interval.
 
     Attributes
     ----------
     value, low, high : float
-        The share and its interval; 0 to 1 where nothing was counted, and the value is NaN.
+        The share and its interval; NaN, from 0 to 1, where nothing was counted.
     n : float
-        As many independent counts of equal weight say as much.
+        Number of independent counts of equal weight that are as precise.
     """
 
     value: Annotated[float, Between(0, 1, nan=True)]
@@ -48,15 +48,15 @@ class Share:
 
 @dataclass(frozen=True)
 class AnswerCounts:
-    """How many answers of each kind there are about points of each two predicted classes.
+    """Number of answers of each kind for each pair of predicted classes.
 
     Attributes
     ----------
     classes : tuple of int
         The K predicted classes that occur.
     same, different : tuple of K tuples of K floats
-        Weight of the answers of each kind about a point of one class and one of the other, in units
-        of the mean answer, in either order: an answer off the diagonal is in two places.
+        Weight of the answers of each kind about a point of one class and one of the other, in units of the mean
+        answer. The tables are symmetric: an answer off the diagonal is in two places.
     """
 
     classes: tuple[int, ...]
@@ -71,7 +71,7 @@ class AnswerCounts:
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """How predicted classes agree with answers and labels.
+    """Agreement of predicted classes with answers and labels.
 
     Attributes
     ----------
@@ -79,16 +79,16 @@ class ClassAgreement:
         Share of all answers, of the "same" and of the "different" ones, that the predicted classes
         of the two points agree with.
     accuracy : Share or None
-        Share of right predictions where labels or answers tell it (see ``basis``).
+        Share of right predictions, where labels or answers identify it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
-        "labels": predictions on labelled points. "groups": on groups of ten points or more that the answers tie
-        together and call different, as many as predicted classes, matched with these in the best way, which
-        flatters by less than one in ten points of a group. "random questions": on points drawn at random, by
-        the classes that labels or such groups give them. "crowd": on all points in answers, by the classes that
-        contradictory answers of many give them (:class:`~sdulearn.answers.AnswerModel`).
+        "labels": predictions of labelled points. "groups": of points in groups of ten or more that answers connect
+        and call different, as many as predicted classes, by the best matching, which is optimistic by less than one
+        in ten points of a group. "random questions": of points drawn at random, by the classes that labels or such
+        groups give them. "crowd": of all points in answers, by the classes that contradictory answers of many
+        people give them (:class:`~sdulearn.answers.AnswerModel`).
     confidence : float
-        Level of the intervals. Those of agreements are about further questions: about new points,
-        but the same hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
+        Level of the intervals. Those of agreements are for further questions about new points and the same hubs
+        (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
     counts : AnswerCounts or None
         The answers by the predicted classes of their points; None in reports of earlier versions.
     """
@@ -112,7 +112,7 @@ def class_agreement(
     confidence: float = 0.95,
     spread: float = 1.0,
 ) -> ClassAgreement:
-    """Compare predicted classes with answers and labels, however many classes there are.
+    """Compare predicted classes with answers and labels, for any number of classes.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def class_agreement(
         Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row, of which the model knows nothing; an UndeterminedError where that is nothing.
+        What is known of each row, and not known to the model; an UndeterminedError without answers and labels.
     error_rate, sample_weight, random_points, confidence, spread
         As in :func:`pair_accuracy`; the first and the last for the accuracy by ``random_points``.
 
@@ -149,7 +149,7 @@ def class_agreement(
     accuracy, basis = _accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
-    # Hubs stay as they are in further questions: they are no draw.
+    # Hubs are the same in further questions: they are not random.
     ends = np.where(np.isin(graph.ends, graph.hubs()), -1, graph.ends)
     agreement, same, different = (
         _share(agrees[kind], graph.weights[kind], confidence, ends[kind])
@@ -159,7 +159,7 @@ def class_agreement(
 
 
 def _share(hits: Mask, weight: Array, confidence: float, ends: Indices | None = None) -> Share:
-    """Share of the weight that is hit; ``ends`` are the points counted on, where shared."""
+    """Share of the weight of some hits; ``ends`` are the points of each answer."""
     total = float(weight.sum())
     if not total > 0:
         return Share(float("nan"), 0.0, 1.0, 0.0)
@@ -184,16 +184,16 @@ def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
 
 
 def design_effect(deviations: Array, ends: Indices) -> float:
-    """Variance of a sum over pairs of points, by that of independent terms; at least 1."""
+    """Variance of a sum over pairs of points as a multiple of that of independent terms; at least 1."""
     drawn = ends >= 0
     _, point = np.unique(ends[drawn], return_inverse=True)
     degree = np.bincount(point)
     squares = float(deviations @ deviations)
     if not squares > 0:
-        # n terms over few points are worth a term for each two.
+        # Count one term for each two points.
         return max(1.0, float(drawn.sum()) / max(len(degree), 1))
-    # Terms that share a point are correlated: the sum of their products is that of squares of sums by point, less what
-    # that counts twice.
+    # Terms that share a point are correlated. The sum of their products is that of the squared sums by point, less the
+    # squares of the terms themselves.
     by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
     alone = float(deviations**2 @ drawn.sum(axis=1))
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
@@ -207,7 +207,7 @@ def _accuracy(
     confidence: float,
     spread: float,
 ) -> tuple[Share | None, Basis | None]:
-    """By a crowd, or where labels or large groups name the classes."""
+    """The accuracy and its basis, by a crowd or where labels or large groups name the classes."""
     if counted is None and isinstance(error_rate, AnswerModel):
         by_crowd = crowd_probabilities(error_rate, graph)
         if by_crowd is not None:
@@ -229,13 +229,13 @@ def _accuracy(
 
 
 def _counted_share(chances: Array, column: Indices, counted: Mask, confidence: float, spread: float) -> Share:
-    """Share of some points that are of the class in a column, by what the answers say of each."""
+    """Share of the counted points whose class is that of a column, by class probabilities."""
     value, low, high = share_of(chances[counted], column[counted], confidence, spread)
     return Share(value, low, high, float(counted.sum()) / spread)
 
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
-    """The class that the large group of each point matches best, else 0; None if too few."""
+    """The class that the large group of each point matches best, else 0; None with too few groups."""
     groups = distinct_groups(graph, _FEWEST_POINTS)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None
@@ -255,7 +255,7 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
 
 
 def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
-    """Intervals as of fewer counts, and of no more answers than the points make loose pairs."""
+    """Widen all intervals by a variance, and to those of at most ``n_loose`` independent answers."""
 
     def wider(share: Share, most: float) -> Share:
         return _interval(share.value, min(share.n, most) / spread, found.confidence) if share.n else share
@@ -268,5 +268,5 @@ def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreem
 
 
 def _interval(value: float, n: float, confidence: float) -> Share:
-    """A share of so many counts."""
+    """A share of n counts with its interval."""
     return Share(value, *clopper_pearson(value * n, (1 - value) * n, confidence), n)

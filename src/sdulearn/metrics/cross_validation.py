@@ -1,11 +1,11 @@
-"""The accuracy of an estimator by folds over points.
+"""Cross-validation over points: the accuracy of an estimator, and its agreement with answers.
 
-Decisions of one fold share their model, so the estimate varies more than as many independent decisions
-would. Nadeau and Bengio (Machine Learning 52, 2003) bound by how much: with K folds the variance is at most
+Decisions of one fold share their model, so the estimate varies more than that of independent decisions. Nadeau and
+Bengio (Machine Learning 52, 2003) give a bound: with K folds the variance is at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
-Taken whole, it made 95% intervals that covered in 98% of development draws; half of its excess is taken here.
+With all of it, 95% intervals covered the truth in 98% of development draws; half of its excess is taken here.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def cross_val_accuracy(
 ) -> AccuracyEstimate:
     """Accuracy of an estimator by cross-validation on the answers it learns from.
 
-    Every point gets the decision of a model that saw no answer about it. The interval is widened
-    for what the folds have in common.
+    Every point gets the decision of a model that saw no answer about it. The interval is widened, as the models of
+    the folds share most of their training data.
 
     Parameters
     ----------
@@ -99,11 +99,11 @@ def cross_val_accuracy(
 def _cross_validated(
     method: str, estimator: Estimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Splitter
 ) -> tuple[list[FoldModel], Pairs, Array | Codes]:
-    """Models of folds, what is known of the rows, and the predictions for them."""
+    """Fit the models of all folds: these, the pairs, and held-out predictions of all rows."""
     pairs = read_pairs(y)
     if not len(weighted_rows(pairs, sample_weight)[0].ends):
         raise no_answers("Cross-validation")
-    # Which class is called +1 does not matter here.
+    # The names of the classes do not matter here.
     model = fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
     reference = np.asarray(getattr(model, method)(X))
     if reference.ndim > 1:
@@ -127,7 +127,7 @@ def held_out_accuracy(
     random_points: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> AccuracyEstimate:
-    """Accuracy from decisions of fold models, with an interval widened for what they share.
+    """Accuracy from the decisions of fold models, with an interval widened for the data they share.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def held_out_accuracy(
         prior=prior,
         random_points=random_points,
         confidence=confidence,
-        spread=fold_spread(n_splits, share_of_points(pairs, random_points, sample_weight)),
+        spread=_spread(n_splits, pairs, random_points, sample_weight),
     )
 
 
@@ -170,9 +170,9 @@ def cross_val_agreement(
     cv: Splitter = 5,
     confidence: float = 0.95,
 ) -> ClassAgreement:
-    """How an estimator with any number of classes agrees with answers about points that it has not seen.
+    """Agreement of an estimator with answers about points that it has not seen, for any number of classes.
 
-    What :func:`cross_val_accuracy` is for two classes.
+    With two classes :func:`cross_val_accuracy` estimates the accuracy itself.
 
     Parameters
     ----------
@@ -229,11 +229,10 @@ def held_out_agreement(
     random_points: Mask | None = None,
     confidence: float = 0.95,
 ) -> ClassAgreement:
-    """Agreement of classes by fold models with the answers, but those between hubs."""
-    spread = fold_spread(len(parts), share_of_points(pairs, random_points, sample_weight))
-    asked = of_folds(parts, pairs)
+    """Agreement of the classes of fold models with all answers but those between hubs."""
+    spread = _spread(len(parts), pairs, random_points, sample_weight)
     known = np.array(pairs)
-    known.reshape(len(pairs), -1)[pairs.ends[~asked], 0] = 0
+    known.reshape(len(pairs), -1)[pairs.ends[~held_out_answers(parts, pairs)], 0] = 0
     found = class_agreement(
         y_pred,
         known,
@@ -243,37 +242,36 @@ def held_out_agreement(
         confidence=confidence,
         spread=spread,
     )
-    if random_points is not None:
-        asked &= random_points[pairs.ends].any(axis=1)
+    asked = held_out_answers(parts, pairs, random_points)
     n_points = replace(pairs, ends=pairs.ends[asked]).n_points
     return widened(found, spread, n_points / 2) if n_points else found
 
 
-def of_folds(parts: Iterable[FoldModel], pairs: Pairs) -> Mask:
-    """Answers about a point that some model has not seen."""
-    return np.asarray(np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1))
+def held_out_answers(parts: Iterable[FoldModel], pairs: Pairs, random_points: Mask | None = None) -> Mask:
+    """Which answers are about a point, drawn at random, that some model has not seen."""
+    held_out = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
+    return held_out if random_points is None else held_out & random_points[pairs.ends].any(axis=1)
 
 
-def share_of_points(pairs: Pairs, random_points: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
-    """Share of the points in answers that were drawn at random."""
+def _spread(n_splits: int, pairs: Pairs, random_points: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
+    """Variance by equation (1), in which the share of the points that were drawn at random counts."""
     if random_points is None:
-        return 1.0
+        return fold_spread(n_splits)
     graph = AnswerGraph.from_y(pairs, sample_weight)
     counted = random_of(graph, random_points)
-    return 1.0 if counted is None else float(np.mean(counted[graph.degree > 0]))
+    return fold_spread(n_splits, 1.0 if counted is None else float(np.mean(counted[graph.degree > 0])))
 
 
 @dataclass(frozen=True, eq=False)
 class FoldModel:
-    """The model of a fold, with the names of a reference."""
+    """The model of a fold, its classes named as those of a reference model."""
 
     rows: Indices  # rows of the fold's points: the model saw no answer about them
-    # Learned from the answers about all other points; None where all points are taken for the larger class.
-    model: Estimator
-    sign: float = 1.0  # of its decision values, where the reference names the two classes the other way round
+    model: Estimator  # fitted to the answers about all other points; None predicts the larger class everywhere
+    sign: float = 1.0  # -1 where the model swaps the two classes of the reference
 
     def decide(self, X: MatrixLike) -> Array:
-        """Decision values, as the reference has them."""
+        """Decision values with the sign of the reference."""
         values = np.ones(X.shape[0]) if self.model is None else np.asarray(self.model.decision_function(X))
         return self.sign * values
 
@@ -287,24 +285,23 @@ def fold_models(
     sample_weight: ArrayLike | None = None,
     cv: Splitter = 10,
 ) -> Iterator[FoldModel]:
-    """Models of folds, with their rows and the names of the reference; see :func:`held_out`."""
+    """Fit the model of each fold and name its classes as the reference does; see :func:`held_out`."""
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    there = slice(None) if weight is None else weight > 0
-    n_kinds = len(np.unique(np.sign(pairs.codes[there])))
-    larger = float(np.copysign(1.0, np.mean(np.sign(reference[there]))))
+    used = slice(None) if weight is None else weight > 0
+    n_kinds = len(np.unique(np.sign(pairs.codes[used])))
+    larger = float(np.copysign(1.0, np.mean(np.sign(reference[used]))))
     by_name = np.issubdtype(reference.dtype, np.integer)
     if by_name:
-        # Folds without some of the answers would find another number of classes.
-        n_classes = max(2, int(reference.max()))
+        # With fewer answers "auto" would choose another number of classes.
         options = estimator.get_params().items()
-        found = [name for name, value in options if name.endswith("n_classes") and value == "auto"]
-        estimator = clone(estimator).set_params(**dict.fromkeys(found, n_classes))
+        auto = [name for name, value in options if name.endswith("n_classes") and value == "auto"]
+        estimator = clone(estimator).set_params(**dict.fromkeys(auto, max(2, int(reference.max()))))
     for train, test in steps(list(_weighted_parts(cv, X, pairs, weight)), "folds"):
         rows = safe_indexing(X, train)
         if not by_name and len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
-            # A kind of answer is missing here.
+            # One kind of answer is missing from the training rows.
             yield FoldModel(test, None, larger)
             continue
         model = fitted(estimator, rows, table[train], None if weight is None else weight[train])
@@ -331,13 +328,13 @@ def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
 
 
 def predictions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array | Codes) -> Array | Codes:
-    """Decision value, or class, of every row by the model of its fold, or the reference."""
-    found = reference.copy()
+    """Decision value, or class, of every row by the model of its fold; of a hub by the reference."""
+    predicted = reference.copy()
     by_name = np.issubdtype(reference.dtype, np.integer)
     for part in parts:
         rows = safe_indexing(X, part.rows)
-        found[part.rows] = part.model.predict(rows) if by_name else part.decide(rows)
-    return found
+        predicted[part.rows] = part.model.predict(rows) if by_name else part.decide(rows)
+    return predicted
 
 
 @long_work
@@ -357,8 +354,8 @@ def held_out(
     estimator, X, y
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
-        By a model of all rows: decision values of two classes, or classes as integers, which name
-        the classes of each fold. A hub, which cannot be held out, keeps the value that it has here.
+        Predictions of a model of all rows: decision values of two classes, or classes as integers. They name the
+        classes of each fold. A hub, which cannot be held out, keeps the value that it has here.
     sample_weight, cv
         As in :func:`cross_val_accuracy`.
 
@@ -372,7 +369,7 @@ def held_out(
 
 
 def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -> Mask | None:
-    """Rows that count: of random points, but for hubs; None where all do."""
+    """Rows of random points that are held out, so not of hubs; None where all points are random."""
     if random_points is None:
         return None
     random = np.asarray(random_points, dtype=bool)
@@ -380,7 +377,7 @@ def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -
 
 
 def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv: Splitter) -> tuple[Array, Mask]:
-    """Chance of "same" by models that saw neither point of an answer, and whether it came."""
+    """Probability of "same" by models that saw neither point of an answer, and the answers."""
     pairs = read_pairs(y)
     table = np.asarray(pairs)
     chances = []
@@ -396,24 +393,24 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv:
 def _weighted_parts(
     cv: Splitter, X: MatrixLike, pairs: Pairs, sample_weight: ArrayLike | None
 ) -> Iterator[tuple[Indices, Indices]]:
-    """Training rows and all rows of a fold's points, but those of weight 0."""
-    shown, _, kept = weighted_rows(pairs, sample_weight)
+    """Yield the training rows of each fold and all rows of its points, without rows of weight 0."""
+    pairs, _, kept = weighted_rows(pairs, sample_weight)
     if kept is None:
         kept = np.arange(len(pairs))
     else:
         check_places(cv)
         X = safe_indexing(X, kept)
-    splitter = _splitter(cv, shown)
-    parts = fold_parts(splitter, X, shown)
+    splitter = _splitter(cv, pairs)
+    parts = fold_parts(splitter, X, pairs)
     held_out = np.unique(np.concatenate([rows for _, rows in parts]))
-    if not isinstance(splitter, PairFolds) and len(held_out) < len(shown):
+    if not isinstance(splitter, PairFolds) and len(held_out) < len(pairs):
         raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
     for train, test in parts:
         yield kept[train], kept[test]
 
 
 def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
-    """As many folds as asked for, or as the rarer kind of answer allows.
+    """Return folds over points: as many as asked for, or as the rarer kind of answer allows.
 
     Parameters
     ----------
@@ -425,7 +422,7 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
     Returns
     -------
     PairKFold
-        With another seed than the folds by which estimators choose settings.
+        Its seed differs from that of the folds by which estimators choose settings.
     """
     count = number_of_folds(n_splits, read_pairs(y).similar)
     if count < 2:
@@ -442,10 +439,10 @@ def fitted(
     X: MatrixLike,
     y: ArrayLike | Pairs,
     sample_weight: ArrayLike | None = None,
-    # What a fold would warn of, the model of all rows has warned of.
+    # The model of all rows has given the warnings of the folds already.
     silenced: tuple[type[Warning], ...] = (SdulearnWarning, ConvergenceWarning),
 ) -> Estimator:
-    """A copy fitted to some rows, without warnings of some kinds."""
+    """Fit a copy of an estimator without warnings of some kinds."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     with warnings.catch_warnings():
         for kind in silenced:

@@ -1,4 +1,4 @@
-"""What each column is worth to a fitted classifier, by answers alone."""
+"""Permutation importance of the columns of a fitted classifier, from answers."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from sdulearn.progress import steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState
 
-# So many rows are judged at once.
+# Rows that are predicted at once.
 _MOST_ROWS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
 class PairImportance:
-    """How much accuracy is lost where a column is shuffled.
+    """Accuracy lost where a column is shuffled.
 
     Attributes
     ----------
     mean, std : array of shape (n_features,)
         Mean and standard deviation of the loss over the repeats.
     losses : array of shape (n_features, n_repeats)
-        Accuracy as it is less that with the column shuffled, both estimated from the answers; or agreement.
+        Accuracy, or agreement, less that with the column shuffled, both estimated from the answers.
     accuracy : float
-        The accuracy, or agreement, as it is.
+        Accuracy, or agreement, without shuffling.
     error : array of shape (n_features,)
-        Standard error of the mean over answers and shuffles, for the classifier as it is; approximate.
+        Standard error of the mean over answers and shuffles, for this fitted classifier; approximate.
     """
 
     mean: Array
@@ -105,14 +105,14 @@ def pair_importance(
     graph = AnswerGraph.from_y(pairs)
     first_row = np.unique(graph.row_point, return_index=True)[1]
     decision = np.asarray(estimator.decision_function(X))
-    # Answers that contradict each other are taken to be wrong at the rate that they imply, the same for all shuffles.
+    # Answers that contradict each other are wrong at the rate that they imply, the same for all shuffles.
     contradicted = decision.ndim == 1 and pairs.shares_points and graph.contradictory.any()
     model = AnswerModel.estimate(graph) if contradicted else None
     whole, agrees = _judge(decision, pairs, scoring, graph, model)
     losses = np.empty((X.shape[1], n_repeats))
-    # Of each answer: agreement that is lost.
+    # Lost agreement with each answer.
     lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
-    # All shuffles of a column are judged at once, and of an array those of several columns.
+    # All shuffles of a column are predicted at once; those of several columns too, if X is an array.
     copies = safe_indexing(X, np.tile(np.arange(len(pairs)), n_repeats))
     size = max(1, _MOST_ROWS // copies.shape[0]) if isinstance(copies, np.ndarray) else 1
     for first in steps(range(0, len(losses), size), "shuffled columns"):
@@ -135,7 +135,7 @@ def pair_importance(
 def _judge(
     decision: Array, pairs: Pairs, scoring: str | None, graph: AnswerGraph, model: AnswerModel | None
 ) -> tuple[float, Array]:
-    """A score, and which answers the predictions agree with."""
+    """Accuracy or agreement, and which answers the predictions agree with."""
     many_classes = decision.ndim == 2
     if many_classes and scoring == "accuracy":
         raise InputError(
@@ -152,7 +152,7 @@ def _judge(
         return pair_accuracy(decision, pairs).value, agrees
     if model is None and loose:
         return prior_from_share(float(agrees.mean())), agrees
-    # Only the value is needed, not what the larger class alone would give.
+    # Only the value of pair_accuracy: it also estimates the accuracy of the larger class.
     sign = np.where(graph.by_point(decision[:, None])[:, 0] > 0, 1, -1)
     return profile(agreeing(graph, sign), 0.95, model)[0], agrees
 
@@ -161,7 +161,7 @@ def _error(losses: Array, lost: Array, n_points: int) -> Array:
     """Standard error of the lost agreement, times the slope of the accuracy in it."""
     by_answer = lost.mean(axis=1)
     by_shuffle = lost.mean(axis=2)
-    # No more answers count than their points make loose pairs.
+    # At most as many independent answers as the points make loose pairs.
     n_answers = min(by_answer.shape[1], n_points / 2)
     total = float(np.sum(by_shuffle**2))
     slope = abs(float(np.sum(losses * by_shuffle))) / total if total > 0 else 1.0

@@ -29,7 +29,7 @@ def pair_risk(
 ) -> float:
     """Unbiased estimate of the classification risk from pairs: no class label is needed.
 
-    It is not clipped: on few pairs it may be negative or exceed 1, and that is what ranks models rightly.
+    It is not clipped: on few pairs it may be negative or exceed 1, which keeps the ranking of models right.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def pair_risk(
 
 
 def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> float:
-    """Mean log-probability that a fitted estimator gives to the answers, each taken by itself: a scorer at any prior.
+    """Mean log-probability that a fitted estimator gives to single answers: a scorer at any prior.
 
     Pass it as ``scoring`` to ``GridSearchCV`` or ``cross_val_score``.
 
@@ -89,14 +89,15 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A reliability table: what was predicted and what came, by bins of the prediction.
+    """A reliability table: predicted and observed frequencies, by bins of the prediction.
 
     Attributes
     ----------
     predicted, observed, count : arrays of shape (n_bins,)
         Mean predicted probability, share of events and number of predictions of each bin that is not empty.
     error : float
-        Expected calibration error: the mean distance of the two, by the counts; by chance above 0.
+        Expected calibration error: the mean distance of the two, weighted by the counts. Chance alone makes it
+        positive.
     """
 
     predicted: Array
@@ -106,14 +107,14 @@ class Calibration:
 
 
 def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -> Calibration:
-    """Reliability of predicted probabilities of events that are known.
+    """Reliability of predicted probabilities of known events.
 
     Parameters
     ----------
     probability : array-like of shape (n,)
         Predicted probabilities.
     event : array-like of shape (n,)
-        Whether it came: booleans, or classes of which the positive ones count.
+        Whether each event happened: booleans, or classes, of which the positive ones count.
     n_bins : int, default=10
         Bins of equal width from 0 to 1.
 
@@ -130,8 +131,8 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
     (0.25, array([0. , 0.5]))
     """
     p = np.asarray(probability, dtype=np.float64)
-    came = np.asarray(event) > 0
-    if p.ndim != 1 or not p.size or p.shape != came.shape or not ((p >= 0) & (p <= 1)).all():
+    happened = np.asarray(event) > 0
+    if p.ndim != 1 or not p.size or p.shape != happened.shape or not ((p >= 0) & (p <= 1)).all():
         raise InputError(
             "`probability` and `event` must be two columns of one length, 1 or more, the first from 0 to 1."
         )
@@ -139,16 +140,15 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
     count = np.bincount(place, minlength=n_bins)
     filled = count > 0
     predicted = np.bincount(place, weights=p, minlength=n_bins)[filled] / count[filled]
-    observed = np.bincount(place, weights=came, minlength=n_bins)[filled] / count[filled]
+    observed = np.bincount(place, weights=happened, minlength=n_bins)[filled] / count[filled]
     error = float(np.abs(predicted - observed) @ count[filled] / p.size)
     return Calibration(predicted, observed, count[filled], error)
 
 
 def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) -> Calibration:
-    """Reliability of the chance of "same" that a classifier gives to answers it has not seen.
+    """Reliability of the probability of "same" that a classifier gives to answers it has not seen.
 
-    A classifier whose class probabilities are calibrated has calibrated chances of "same" for
-    random pairs. The reverse need not hold.
+    If class probabilities are calibrated, so are those of "same" for random pairs. The reverse need not hold.
 
     Parameters
     ----------

@@ -27,8 +27,8 @@ from sdulearn.metrics.cross_validation import (
     folds_over_points,
     held_out_accuracy,
     held_out_agreement,
+    held_out_answers,
     held_out_rows,
-    of_folds,
     predictions_of,
 )
 from sdulearn.metrics.importance import pair_importance
@@ -273,9 +273,7 @@ def agreement_of_many(
 ) -> tuple[ClassAgreement, list[Finding]]:
     """Of more than two classes, and a finding where predictions by chance would agree with the answers as often."""
     found = held_out_agreement(predicted, pairs, parts, error_rate=rates, sample_weight=weights, random_points=counted)
-    asked = of_folds(parts, pairs)
-    if counted is not None:
-        asked &= counted[pairs.ends].any(axis=1)
+    asked = held_out_answers(parts, pairs, counted)
     if not asked.any():
         return found, []
     shown = pairs.ends[asked]
