@@ -1,4 +1,4 @@
-"""The display classes: what they draw is what the model, the counts and the table of results say."""
+"""The displays draw what the model, the counts and the table of results say."""
 
 from __future__ import annotations
 
@@ -113,7 +113,6 @@ def test_other_features_stand_at_their_median_in_every_kind_of_table(waveform, k
 
 
 def test_the_prior_follows_the_answers_in_their_order():
-    """That of answers which share points is that of their likelihood."""
     codes = np.repeat([1, 2, -3, 4, 5, -6, 7], 2)
     display = PriorIntervalDisplay.from_codes(np.r_[codes[::-1], 0, 0], confidence=0.9)
     assert display.n_pairs.tolist() == [1, 2, 3, 4, 5, 6, 7]
@@ -123,11 +122,10 @@ def test_the_prior_follows_the_answers_in_their_order():
     np.testing.assert_array_equal(display.line_.get_ydata(), display.value)
     many = PriorIntervalDisplay.from_codes(np.repeat(np.arange(1, 402), 2))
     assert (len(many.n_pairs), many.n_pairs[0], many.n_pairs[-1]) == (200, 1, 401)
+    # With shared points it is that of their likelihood: the fourth answer follows from the first two.
     y = np.array([[1, 0], [1, 1], [2, 0], [2, 2], [-3, 0], [-3, 3], [4, 1], [4, 2], [0, 9]])
     display = PriorIntervalDisplay.from_codes(y)
-    assert display.n_pairs.tolist() == [1, 2, 3, 4]
     assert (display.value[-1], display.low[-1], display.high[-1]) == astuple(estimate_prior(y=y))[:3]
-    # The fourth answer follows from the first two.
     assert display.low[-1] == display.low[-2]
 
 
@@ -222,52 +220,51 @@ class _Spy(SDUClassifier):
         return super().fit(X, y, sample_weight)
 
 
-def test_the_learning_curve_keeps_the_ratio_nests_and_scores_the_test_points(drawn):
-    rows, codes, X_test, y_test = drawn
+@pytest.fixture
+def seen():
+    """The codes of every fit of a spy in this test."""
     _Spy.seen = []
+    return _Spy.seen
+
+
+def test_the_learning_curve_keeps_the_ratio_nests_and_scores_the_test_points(drawn, seen):
+    rows, codes, *test = drawn
     model = make_pipeline(StandardScaler(), _Spy())
-    options = {"test": (X_test, y_test), "n_repeats": 2, "random_state": 0, "name": "SDDU"}
+    options = {"test": test, "n_repeats": 2, "random_state": 0, "name": "SDDU"}
     display = PairLearningCurveDisplay.from_estimator(model, rows, codes, n_pairs=[30, 150], **options)
     assert display.scores.shape == (2, 2)
-    small, whole = _Spy.seen[:2]
+    small, whole = seen[:2]
     assert len(np.unique(small[small != 0])) == 30
     assert np.mean(small[small != 0] > 0) == pytest.approx(np.mean(codes[codes != 0] > 0), abs=1 / 60)
     assert np.sum(small == 0) == np.sum(codes == 0)
     assert set(small) <= set(whole) == set(codes)
-    accuracy = np.mean(make_pipeline(StandardScaler(), SDUClassifier()).fit(rows, codes).predict(X_test) == y_test)
-    np.testing.assert_allclose(display.scores[1], accuracy)
+    np.testing.assert_allclose(display.scores[1], np.mean(model.fit(rows, codes).predict(test[0]) == test[1]))
     assert display.ax_.get_legend_handles_labels()[1] == ["SDDU"]
+    for sizes in ([0, 10], [151], []):
+        with pytest.raises(ValueError, match="between 1 and 150"):
+            PairLearningCurveDisplay.from_estimator(model, rows, codes, n_pairs=sizes, test=test)
 
 
-def test_the_learning_curve_without_labels_holds_pairs_out(drawn):
+def test_the_learning_curve_without_labels_holds_pairs_out(drawn, seen):
     rows, codes, X_test, y_test = drawn
-    _Spy.seen = []
     options = {"scoring": pair_log_likelihood, "n_repeats": 5, "random_state": 0}
     model = _Spy(loss="logistic", prior=0.7)
     display = PairLearningCurveDisplay.from_estimator(model, rows, codes, n_pairs=[119], **options)
-    assert [len(np.unique(seen[seen != 0])) for seen in _Spy.seen] == [119] * 5
+    assert [len(np.unique(each[each != 0])) for each in seen] == [119] * 5
     assert (display.scores < 0).all()
     # Rows say which points they show.
     rng = np.random.default_rng(0)
     ends = rng.permutation(300)[np.column_stack([rng.integers(0, 60, 150), rng.integers(60, 120, 150)])]
     shared, y = stack_pairs(X_test, ends, y_test[ends[:, 0]] == y_test[ends[:, 1]])
-    _Spy.seen = []
     PairLearningCurveDisplay.from_estimator(_Spy(prior=0.7), shared, y, n_pairs=[20], n_repeats=3, random_state=0)
-    assert [seen.shape[1] for seen in _Spy.seen] == [2, 2, 2]
-    for sizes in ([0, 10], [151], []):
-        with pytest.raises(ValueError, match="between 1 and 150"):
-            PairLearningCurveDisplay.from_estimator(_Spy(), rows, codes, n_pairs=sizes, test=(X_test, y_test))
-
-
-def test_the_shortest_learning_curve_has_five_of_the_rarer_kind(drawn):
-    """Ten classes and 150 answers have few "same"."""
-    rows, codes, *_ = drawn
+    assert [each.shape[1] for each in seen[5:]] == [2, 2, 2]
+    # The smallest default size has five of the rarer kind.
     few = codes.copy()
     few[np.isin(codes, codes[codes > 0][40:])] = 0
-    _Spy.seen = []
+    seen.clear()
     own = PairLearningCurveDisplay.from_estimator(_Spy(prior=0.7), rows, few, random_state=0)
     assert own.ax_.get_ylabel() == "score of held-out pairs"
-    rarer = [len(np.unique(seen[seen > 0])) for seen in _Spy.seen]
+    rarer = [len(np.unique(each[each > 0])) for each in seen]
     assert 5 <= min(rarer) <= 7 < max(rarer)
 
 
@@ -296,7 +293,7 @@ def test_the_boundary_of_a_class_is_where_it_ceases_to_lead(three_classes):
     np.testing.assert_array_equal(shown + 1, model.predict(grid))
 
 
-def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_classes):
+def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_classes, waveform):
     _, _, rows, y, model = three_classes
     display = AnswerMatrixDisplay.from_estimator(model, rows, y, cv=3)
     same, different = np.array([display.counts.same, display.counts.different])
@@ -304,14 +301,11 @@ def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_class
     assert np.trace(same) + np.triu(different, 1).sum() > 108
     assert display.texts_[0].get_text() == f"{same[0, 0]:g} / {different[0, 0]:g}"
     np.testing.assert_allclose(display.image_.get_array()[2, 1], same[2, 1] / (same + different)[2, 1])
-
-
-def test_models_that_cannot_be_held_out_have_a_matrix_of_new_answers(waveform):
+    # Models that cannot be held out have a matrix of new answers.
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(waveform[0], np.sign(waveform[1]))
     with pytest.raises(ValueError, match=r"LogisticRegression.*no orient.*`cv=None`"):
         AnswerMatrixDisplay.from_estimator(model, *waveform)
-    model = make_pipeline(StandardScaler(), SDUClassifier()).fit(*waveform)
-    assert AnswerMatrixDisplay.from_estimator(model, *waveform, cv=None).names == ("-1", "1")
+    assert AnswerMatrixDisplay.from_estimator(model, *waveform, cv=None).names == ("-1", "0", "1")
 
 
 def test_classes_are_shown_with_their_shares_and_how_sure_they_are(three_classes):
@@ -343,7 +337,7 @@ def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_clas
     assert curve.scores.min() > 0.9
 
 
-def test_reliability_is_that_of_the_answers_with_exact_intervals():
+def test_reliability_has_exact_intervals_that_are_wider_with_shared_points():
     same = np.r_[np.arange(20) < 3, np.arange(10) < 6, np.ones(5)]
     P = np.tile([0.0, 1.0], (70, 1))
     # The class of each second end is certain.
@@ -357,19 +351,12 @@ def test_reliability_is_that_of_the_answers_with_exact_intervals():
     bars = np.array(display.line_.lines[2][0].get_segments())
     np.testing.assert_allclose(bars[:, :, 1], np.column_stack([display.low, display.high]))
     assert display.ax_.get_legend_handles_labels()[1] == [f"expected calibration error {0.75 / 35:.3f}"]
-
-
-def test_answers_that_share_points_have_wider_intervals():
-    p = np.full(4, 0.9)
-    P = np.column_stack([1 - p, p])[[0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3]]
-    loose = np.repeat([1, 2, 3, 4, 5, -6], 2)
-    shared = np.column_stack([loose, [0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3]])
-    as_loose, as_shared = (ReliabilityDisplay.from_predictions(P, y) for y in (loose, shared))
-    assert as_loose.table.observed == as_shared.table.observed == pytest.approx(5 / 6)
     # Six answers about four points are worth two.
-    interval = as_shared.low[0], as_shared.high[0]
-    assert interval == pytest.approx(clopper_pearson(5 / 3, 1 / 3, 0.95))
-    assert interval[0] < as_loose.low[0] < as_loose.high[0] < interval[1]
+    points = [0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3]
+    y = np.column_stack([np.repeat([1, 2, 3, 4, 5, -6], 2), points])
+    shared = ReliabilityDisplay.from_predictions(np.tile([0.1, 0.9], (12, 1)), y)
+    assert shared.table.observed == pytest.approx(5 / 6)
+    assert (shared.low[0], shared.high[0]) == pytest.approx(clopper_pearson(5 / 3, 1 / 3, 0.95))
 
 
 def crowd_model(n_people, table=None):
