@@ -5,17 +5,20 @@ import decimal
 from dataclasses import replace
 from functools import reduce
 from operator import add
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sdulearn import column_counts
-from sdulearn.column_counts import count, decide, usable_scale
-from sdulearn.columns import Column, Columns, in_row
+from sdulearn.column_counts import usable_scale
+from sdulearn.columns import Column, Columns
 from sdulearn.errors import InputError
+from sdulearn.io.survey import decide, look_for, survey, without_blanks
+from sdulearn.io.tables import open_table
 from sdulearn.spelling import Spelling
 
 NUMBERS = st.none() | st.floats(-1e6, 1e6) | st.just(float("nan"))
@@ -24,19 +27,17 @@ ROWS = st.lists(
 )
 
 
-def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False, points=True):
-    """The columns of a table that comes in pieces."""
-    table = pieces[0]
+def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False, points=True, categories=()):
+    """The columns of a table that comes in pieces; ``guessed`` as those of a text file."""
+    table = replace(open_table(pa.concat_tables(pieces)), name="t", mark="," if points else ";")
+    table = replace(table, format="csv" if guessed else "frame")
+    wanted = look_for(table, id_column="", categories=categories)
     begins = np.cumsum([0, *(piece.num_rows for piece in pieces)]).tolist()
-    counts = {}
-    for name in table.column_names:
-        found = [
-            count(piece[name], begin + np.arange(len(piece)), guessed)
-            for piece, begin in zip(pieces, begins, strict=False)
-        ]
-        counts[name] = reduce(add, found[::-1] if backwards else found)
-    types = dict(zip(table.column_names, table.schema.types, strict=True))
-    return decide("t", types, counts, list(counts) if guessed else [], None, missing, most, in_row, points, {})
+    found = [
+        survey(piece, np.arange(begin, begin + piece.num_rows), None, wanted)
+        for piece, begin in zip(pieces, begins, strict=False)
+    ]
+    return decide(table, reduce(add, found[::-1] if backwards else found), missing, most, Path())
 
 
 def split(table, cut):
@@ -67,6 +68,8 @@ def assert_same(one, other):
 def test_columns_do_not_depend_on_the_portions(rows, cut, missing):
     types = (("n", pa.float64()), ("b", pa.bool_()), ("c", pa.string()))
     table = pa.table({name: pa.array([row[k] for row in rows], dtype) for k, (name, dtype) in enumerate(types)})
+    table = without_blanks(table)[0]
+    assume(table.num_rows)
     whole = decided_or_refused([table], missing=missing, most=2)
     for backwards in (False, True):
         assert_same(whole, decided_or_refused(split(table, cut), missing=missing, most=2, backwards=backwards))
@@ -84,7 +87,7 @@ CELLS = st.none() | st.sampled_from(
 @settings(max_examples=60)
 @given(st.lists(CELLS, min_size=1, max_size=14), st.integers(0, 14))
 def test_what_texts_are_does_not_depend_on_the_portions(cells, cut):
-    table = pa.table({"a": pa.array(cells, pa.string())})
+    table = pa.table({"a": pa.array(cells, pa.string()), "rows": np.arange(len(cells))})
     whole = decided_or_refused([table], guessed=True, missing="mean")
     assert_same(whole, decided_or_refused(split(table, cut), guessed=True, missing="mean"))
     if not isinstance(whole, str):
@@ -93,10 +96,10 @@ def test_what_texts_are_does_not_depend_on_the_portions(cells, cut):
         np.testing.assert_allclose(whole.scaled(X).mean(axis=0), 0, atol=1e-6)
 
 
-def read(texts):
+def read(texts, **options):
     """How a column of texts is understood, and its features."""
-    table = pa.table({"x": pa.array(texts, pa.string())})
-    found = decided([table], guessed=True, missing="mean")
+    table = pa.table({"x": pa.array(texts, pa.string()), "rows": np.arange(len(texts))})
+    found = decided([table], guessed=True, missing="mean", **options)
     return found.columns[0], found.encode("t", table)[0]
 
 
@@ -137,7 +140,6 @@ def test_kinds_of_texts(texts, kind):
             r"no numbers in 'x' \(1, the first 'twelve' in row 31\).*categories=\['x'\]",
         ),
         (["1", "1,234", "5,678"], r"between thousands or before decimals in 'x' \('1,234' in row 2\)"),
-        ([None, None], "no columns to learn from"),
         (["1", "inf"], r"infinite values in 'x' \(row 2\)"),
         (["1", "1e400"], r"infinite values in 'x' \(row 2\)"),
         (["3/4/2021", "5/12/2021"], "may be day/month or month/day in 'x'.*2021-12-31"),
@@ -149,6 +151,11 @@ def test_kinds_of_texts(texts, kind):
 def test_texts_that_are_not_clear(texts, message):
     with pytest.raises(InputError, match=message):
         read(texts)
+
+
+@pytest.mark.parametrize("texts", [["1,5", "2,5"] * 20 + ["x"], ["2021-12-31", "2022-01-01"], ["1/2/21", "3/4/21"]])
+def test_categories_are_taken_for_such_whatever_they_look_like(texts):
+    assert read(texts, categories=["x"])[0] == Column("x", "category", tuple(sorted(set(texts))), texts[0])
 
 
 def test_stand_ins_are_mean_and_most_frequent_text():
@@ -219,7 +226,7 @@ def test_times_and_durations_are_parts_of_a_day():
     found = decided([table], missing="auto")
     assert {column.kind for column in found.columns} == {"number"}
     np.testing.assert_allclose(found.encode("t", table)[0], [[0.25, 2], [0.25, 0.5]])
-    assert read(["6:00", "12:30:36"])[1].ravel().tolist() == pytest.approx([0.25, 0.521250])
+    assert read(["6:00", "12:30:36"])[1][:, 0].tolist() == pytest.approx([0.25, 0.521250])
 
 
 MARKED = [

@@ -1,40 +1,42 @@
-"""What the rows of a column add up to, and what that makes of it: numbers, dates, categories.
+"""Count what the rows of a column hold, and decide what it is: numbers, dates or categories.
 
-The sums are the same for a table in memory and for one that streams by, in any order. In a text file everything is
-text, so there the kind of a column is decided by all of its texts.
+The counts of two stretches of rows add up, in any order, so that a table in memory and one that is read in parts give
+the same columns. In a text file every cell is text, and all texts of a column decide its kind.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn import spelling
-from sdulearn.columns import Column, Columns, Kind, Problem, Where, infinite, kind_of, noted, numbers, refuse
-from sdulearn.errors import InputError, pa, pc, quoted
-from sdulearn.io.images import ImageFeatures
+from sdulearn.columns import Column, Kind, Problem, Where, infinite, kind_of, noted, numbers
+from sdulearn.errors import pa, pc, quoted
 from sdulearn.pairs import pair_checksum
 from sdulearn.spelling import CYCLES, DATES, DECIMALS, FALSE, FORMS, TRUE, Cycle, Form, Spelling
-from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowColumn, ArrowType, Codes, Mask
 
-# Nobody wants a feature for each of so many texts; beyond it they are no longer counted one by one.
+# How a column is read: by its type; as declared text, where digits are not numbers; as text of a text file, which may
+# spell anything; as categories, sentences or names of picture files, because the user says so.
+Role: TypeAlias = Literal["typed", "string", "cell", "category", "text", "image"]
+
+# Different values of a column that are counted one by one, at most; nobody wants so many categories.
 MANY_TEXTS = 10_000
-# Numbers are counted one by one only where the first of them are few different ones.
+# Numbers are counted one by one only where the first rows hold few different ones.
 _FIRST = 2_000
 _FEW = 1_000
-# From this share of numbers on, a column of texts is taken for one of numbers with mistakes in it.
+# Share of numbers from which on a column of texts holds numbers with mistakes among them.
 _NEARLY_ALL = 0.9
-# A column of numbers that come in twos by chance has fewer of them than this.
+# Pair codes number at least so many pairs; fewer numbers may occur twice by chance.
 _FEW_PAIRS = 5
-# Fewer gaps than these, in number and as a share, have no feature of their own.
+# Gaps, in number and as a share, from which on they have a feature of their own.
 _GAPS = (10, 0.01)
-# Days over which dates must spread for their place in a cycle to be a feature. Over so long a time they are mostly
+# Days over which dates must spread for their place in a cycle to be a feature. Dates over so long a time are mostly
 # dates of birth, whose weekday means nothing.
 _SPREAD: dict[Cycle, float] = {"year": 366.0, "week": 14.0}
 _LIFETIME = 20 * 366.0
@@ -42,17 +44,17 @@ _DROP = "Leave the column out with `drop`."
 
 
 class Moments(NamedTuple):
-    """Number of values, mean, and sum of squares about it; of dates also of their cycles."""
+    """Number, mean, sum of squares about the mean, and range of values; dates have those of their cycles too."""
 
     n: int = 0
     mean: Any = 0.0
     squares: Any = 0.0
-    low: float = np.inf  # the least and the greatest of them
+    low: float = np.inf
     high: float = -np.inf
 
     @staticmethod
     def of(values: Array, cycles: Iterable[Cycle] = ()) -> Moments:
-        """The moments of some values."""
+        """Compute the moments of some values."""
         if not len(values):
             return Moments()
         features = spelling.with_cycles(values, cycles) if cycles else values
@@ -64,7 +66,7 @@ class Moments(NamedTuple):
         return Moments(len(values), mean, squares, float(values.min()), float(values.max()))
 
     def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
-        """Those of both, without the cancellation of plain sums (Chan, Golub and LeVeque)."""
+        """Join two sets of values without the cancellation of plain sums (Chan, Golub and LeVeque)."""
         if not self.n or not other.n:
             return other if other.n else self
         n = self.n + other.n
@@ -74,19 +76,19 @@ class Moments(NamedTuple):
         return Moments(n, self.mean + shift * (other.n / n), squares, *ends)
 
 
-# Row, the first below the header being 0, and text of a cell.
+# Number of a row, the first below the header being 0, and text of a cell.
 Cell: TypeAlias = tuple[int, str]
 _NOTHING = Moments()
-_ADDED_UP = ("rows", "gaps", "n_infinite", "n_fractions", "n_zeros", "marks", "n_both", "n_short")
+_SUMS = ("rows", "gaps", "n_infinite", "n_fractions", "n_zeros", "marks", "n_both", "n_short")
 
 
 @dataclass(frozen=True)
 class ColumnCounts:
-    """What the rows of a column add up to; ``+`` joins two stretches of rows."""
+    """What some rows of a column hold; ``+`` joins two stretches of rows."""
 
-    rows: int  # rows, and how many of them have no value
-    gaps: int
-    # numbers or days that cells hold, by the form that spells them; "." where they are no texts
+    rows: int
+    gaps: int  # rows without a value
+    # numbers or days by the form that spells them; "." where the cells are not texts
     forms: Mapping[str, Moments] = field(default_factory=dict)
     n_infinite: int = 0
     n_fractions: int = 0  # numbers that are not whole
@@ -94,52 +96,53 @@ class ColumnCounts:
     check: int = 0  # of whole numbers, see :func:`sdulearn.pairs.pair_checksum`; joined with ``^``
     # how often each value occurs; None where there are too many
     texts: Counter[str] | None = field(default_factory=Counter)
-    marks: Counter[str] = field(default_factory=Counter)  # texts for a missing number
+    marks: Counter[str] = field(default_factory=Counter)  # texts that stand for a missing number
     n_both: int = 0  # texts that are numbers with a decimal point and with a decimal comma
     n_short: int = 0  # dates with two digits for the year
-    # the first cell that is no mark and not of a form; the first "gap", "infinite" and "unclear"
-    # one, such as 1,234, which may be more than a thousand
-    odd: Mapping[str, Cell] = field(default_factory=dict)
+    # first cell that is not of a form, by form; first "mark", "gap", "infinite" number, and "unclear"
+    # one such as 1,234, which may be more than a thousand
+    first: Mapping[str, Cell] = field(default_factory=dict)
 
     def __add__(self, other: ColumnCounts) -> ColumnCounts:
         texts = None
         if self.texts is not None and other.texts is not None and len(self.texts) <= MANY_TEXTS:
             texts = self.texts + other.texts
         forms = {form: self.form(form) + other.form(form) for form in {**self.forms, **other.forms}}
-        odd = {**self.odd, **{what: min(cell, self.odd.get(what, cell)) for what, cell in other.odd.items()}}
-        sums = {name: getattr(self, name) + getattr(other, name) for name in _ADDED_UP}
-        return replace(self, forms=forms, check=self.check ^ other.check, texts=texts, odd=odd, **sums)
+        first = {**self.first, **{what: min(cell, self.first.get(what, cell)) for what, cell in other.first.items()}}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        return replace(self, forms=forms, check=self.check ^ other.check, texts=texts, first=first, **sums)
 
     def form(self, form: str) -> Moments:
-        """The numbers of a form."""
+        """Return the moments of the numbers of a form."""
         return self.forms.get(form, _NOTHING)
 
 
-def count(values: ArrowColumn, rows: Codes, guessed: bool) -> ColumnCounts:
-    """Count a column of rows with these numbers; ``guessed`` where texts may be numbers."""
+def count(values: ArrowColumn, rows: Codes, role: Role) -> ColumnCounts:
+    """Count a column of the rows with these numbers."""
     kind = kind_of(values.type)
-    if kind is None:
+    if kind is None or role in ("text", "image"):
         return ColumnCounts(len(values), values.null_count)
     if kind != "category":
         return _count_numbers(numbers(values), values, rows, kind)
-    if pa.types.is_dictionary(values.type):
+    if role == "category" or pa.types.is_dictionary(values.type):
+        first = _first_cells(rows, gap=np.asarray(values.is_null()))
         times = _frequencies(values.drop_null().value_counts())
-        odd = _firsts(rows, gap=np.asarray(values.is_null()))
-        return ColumnCounts(len(values), values.null_count, texts=times, odd=odd)
-    # Most files have no blanks around numbers, and to look for some takes long.
-    texts = values
-    plain = spelling.plain_numbers(texts) if guessed else None
-    if guessed and plain is None:
-        texts = spelling.trimmed(values)
+        return ColumnCounts(len(values), values.null_count, texts=times, first=first)
+    if role == "cell":
+        # Trimming is slow, and most files have no blanks around numbers.
+        texts = values
         plain = spelling.plain_numbers(texts)
-    # "nan" is a number for Arrow, and a mark for us.
-    if plain is None or np.isnan(found := np.asarray(plain)).sum() > values.null_count:
-        return _count_texts(values, rows)
-    return _count_plain(found, values, texts, rows)
+        if plain is None:
+            texts = spelling.trimmed(values)
+            plain = spelling.plain_numbers(texts)
+        # "nan" is a number for Arrow, and a mark for a missing one here.
+        if plain is not None and np.isnan(found := np.asarray(plain)).sum() == values.null_count:
+            return _count_plain(found, values, texts, rows)
+    return _count_texts(values, rows)
 
 
 def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind) -> ColumnCounts:
-    """Numbers, or days, and the cells that they were read from."""
+    """Count numbers, or days, and the cells that they were read from."""
     floats = np.asarray(found, dtype=np.float64)
     finite = bool(np.isfinite(floats).all())
     present = floats if finite else floats[~np.isnan(floats)]
@@ -150,7 +153,7 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
     if not n_fractions and not n_infinite and np.abs(present).max(initial=0) < 2**53:
         check = pair_checksum(present.astype(np.int64))
     are_few = kind != "date" and len(cells[:_FIRST].unique()) <= _FEW
-    # Of numbers of their own type fractions say nothing; a column of texts may hold categories too.
+    # Fractions of a column of numbers are not counted; those of a column of texts may be categories.
     counted = are_few and (kind_of(cells.type) == "category" or not n_fractions)
     return ColumnCounts(
         len(floats),
@@ -161,28 +164,31 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
         n_zeros=int(np.sum(present == 0)),
         check=check,
         texts=_frequencies(cells.drop_null().value_counts()) if counted else None,
-        odd={} if finite else _firsts(rows, gap=np.isnan(floats), infinite=np.isinf(floats)),
+        first={} if finite else _first_cells(rows, gap=np.isnan(floats), infinite=np.isinf(floats)),
     )
 
 
 def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Codes) -> ColumnCounts:
-    """Texts that are plain numbers, and what they are if 1.234 is more than a thousand."""
+    """Count texts that are plain numbers, also as if points stood between thousands, as in 1.234."""
     place = np.asarray(pc.fill_null(pc.find_substring(texts, "."), -1))
     is_pointed = place >= 0
     thousands = is_pointed & (np.asarray(pc.fill_null(pc.binary_length(texts), 0)) - place == len(".000"))
-    some = texts.filter(pa.array(thousands))
-    thousands[thousands] = spelling.matching(some, spelling.THOUSANDS)
+    thousands[thousands] = spelling.matching(texts.filter(pa.array(thousands)), spelling.THOUSANDS)
     present = ~np.isnan(found)
     both = present & (thousands | ~is_pointed)
     counted = _count_numbers(found, values, rows, "number")
-    odd = _firsts(rows, texts, **dict.fromkeys(FORMS[2:], present), **{",": present & ~both, "unclear": thousands})
+    not_of = {**dict.fromkeys(FORMS[2:], present), ",": present & ~both}
     as_commas = Moments.of(np.where(thousands, np.rint(1000 * found), found)[both])
-    forms = {**counted.forms, ",": as_commas}
-    return replace(counted, forms=forms, n_both=int(both.sum()), odd={**counted.odd, **odd})
+    return replace(
+        counted,
+        forms={**counted.forms, ",": as_commas},
+        n_both=int(both.sum()),
+        first={**counted.first, **_first_cells(rows, texts, **not_of, unclear=thousands)},
+    )
 
 
 def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
-    """Texts of which some are no plain numbers, by each different one, the first ones first."""
+    """Count texts of which some are not plain numbers, by each different text."""
     counted = values.drop_null().value_counts()
     different, times = counted.flatten()
     texts = spelling.trimmed(different)
@@ -198,94 +204,49 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     both = fits["."] & fits[","] if found else none
     too_large = np.isinf(found["."]) if found else none
     unclear = both & spelling.matching(texts, spelling.THOUSANDS) if both.any() else none
-    others = {form: ~fits.get(form, none) & ~marks for form in FORMS}
+    not_of = {form: ~fits.get(form, none) & ~marks for form in FORMS}
     places = np.arange(len(texts))
-    firsts = _firsts(places, texts, **others, unclear=unclear, mark=marks, infinite=too_large)
-    # The first of its kind is the first row with that text.
-    odd = {what: (int(rows[values.index(different[place]).as_py()]), text) for what, (place, text) in firsts.items()}
+    # Arrow counts texts in the order of their first rows.
+    cells = _first_cells(places, texts, **not_of, unclear=unclear, mark=marks, infinite=too_large)
+    first = {what: (int(rows[values.index(different[place]).as_py()]), text) for what, (place, text) in cells.items()}
     return ColumnCounts(
         len(values),
         values.null_count,
-        forms or {".": Moments()},
+        forms,
         n_infinite=int(too_large.sum()),
         n_fractions=1,
         texts=_frequencies(counted),
         marks=Counter({texts[k].as_py(): int(number[k]) for k in np.flatnonzero(marks)}),
         n_both=int(number[both].sum()),
         n_short=int(number[spelling.matching(texts, spelling.SHORT_YEAR)].sum()) if "y-m-d" in found else 0,
-        odd={**odd, **_firsts(rows, gap=np.asarray(values.is_null()))},
+        first={**first, **_first_cells(rows, gap=np.asarray(values.is_null()))},
     )
 
 
-def _firsts(rows: Codes, texts: ArrowColumn | None = None, **masks: Mask) -> dict[str, Cell]:
-    """The first cell of each mask that has any, of rows with these numbers."""
+def _first_cells(rows: Codes, texts: ArrowColumn | None = None, **masks: Mask) -> dict[str, Cell]:
+    """Return the first cell of each mask that has any; ``rows`` are the numbers of the rows."""
     places = {what: int(mask.argmax()) for what, mask in masks.items() if mask.any()}
     return {what: (int(rows[k]), "" if texts is None else texts[k].as_py()) for what, k in places.items()}
 
 
 def _frequencies(counted: ArrowColumn) -> Counter[str] | None:
-    """How often each value occurs, as text, by Arrow's counts; None where there are too many."""
-    values, counts = counted.flatten()
-    if len(values) > MANY_TEXTS:
+    """Return how often each value occurs, as text, by Arrow's counts; None where there are too many."""
+    different, times = counted.flatten()
+    if len(different) > MANY_TEXTS:
         return None
-    texts = values.cast(pa.string())
-    return Counter(dict(zip(texts.to_pylist(), counts.to_pylist(), strict=True)))
-
-
-def decide(
-    name: str,
-    types: Mapping[str, ArrowType],
-    counts: Mapping[str, ColumnCounts],
-    guessed: Collection[str],
-    id_column: str | None,
-    missing: str,
-    max_categories: int,
-    where: Where,
-    points: bool,
-    made: Mapping[str, tuple[TextFeatures | ImageFeatures, Array]],
-) -> Columns:
-    """How the counted columns become features, or an error that names every column in the way.
-
-    ``made`` holds columns of texts and pictures, with the features of some of their rows.
-    ``points`` says that 1.234 is not a thousand where no cell of the table tells.
-    """
-    problems = []
-    found = []
-    decimal = _decimal_mark([counts[column] for column in guessed if column in counts], points)
-    for column, one in counts.items():
-        try:
-            if column in made:
-                found.append(_made_column(column, *made[column], missing))
-            # A column without any value is none, unless missing values are refused.
-            elif one.rows > one.gaps or missing == "error":
-                kind, text, one = _recognised(column, types[column], one, column in guessed, decimal, where)
-                _check(column, kind, one, missing, max_categories, where)
-                found.append(_column(column, kind, text, one, missing))
-        except Problem as problem:
-            problems.append(problem)
-    refuse(name, problems)
-    if not found:
-        raise InputError(f"{name} has no columns to learn from.")
-    columns, moments = zip(*found, strict=True)
-    mean, deviation = np.hstack(moments)
-    makers = {column: maker for column, (maker, _) in made.items()}
-    return Columns(columns, id_column, mean, usable_scale(mean, deviation), makers=makers)
+    return Counter(dict(zip(different.cast(pa.string()).to_pylist(), times.to_pylist(), strict=True)))
 
 
 def usable_scale(mean: Array, deviation: Array) -> Array:
-    """The deviation, or 1 for a constant column, whose deviation is rounding."""
+    """Return the standard deviation, or 1 for a constant column, where it is but rounding error."""
     return np.where(deviation > 1e-10 * np.maximum(np.abs(mean), 1e-200), deviation, 1.0)
 
 
-def _made_column(name: str, maker: TextFeatures | ImageFeatures, X: Array, missing: str) -> tuple[Column, Array]:
-    """A column of texts or pictures; with one deviation for all, components keep their weight."""
-    deviation = np.full(maker.width, np.sqrt(X.var(axis=0).mean()))
-    fill = 0.0 if missing == "mean" and maker.kind == "image" else None
-    return Column(name, maker.kind, fill=fill), np.array([X.mean(axis=0), deviation])
+def decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
+    """Return the decimal mark of a text file by the columns that show it; None where they do not.
 
-
-def _decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
-    """The decimal mark by all columns that tell; "" where none does and points are decimal."""
+    Where no column shows it and ``points`` is true, "" says that a point is one.
+    """
     marks = set()
     for found in counts:
         for mark in DECIMALS:
@@ -297,36 +258,65 @@ def _decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
     return "" if points and not marks else None
 
 
+def describe(
+    name: str,
+    dtype: ArrowType,
+    found: ColumnCounts,
+    role: Role,
+    decimal: str | None,
+    missing: str,
+    max_categories: int,
+    where: Where,
+) -> tuple[Column, Array]:
+    """Return a column, and mean and variance of its features over all rows, gaps filled."""
+    kind, text, found = _recognised(name, dtype, found, role, decimal, where)
+    _check(name, kind, found, missing, max_categories, where)
+    share = found.gaps / found.rows
+    marked = missing == "auto" and found.gaps >= _GAPS[0] and share >= _GAPS[1]
+    if kind != "category":
+        _, mean, squares, low, high = found.form(".")
+        cycles = tuple(c for c in CYCLES if kind == "date" and _SPREAD[c] < high - low < _LIFETIME)
+        kept = [0, *(1 + 2 * k + j for k, c in enumerate(CYCLES) if c in cycles for j in (0, 1))]
+        moments = np.reshape([mean, squares / found.rows], (2, -1))[:, kept]
+        fill = None if missing == "error" else float(moments[0, 0])
+        gaps = np.array([[share], [share * (1 - share)]])[:, : int(marked)]
+        return Column(name, kind, (), fill, text, found.gaps, marked, cycles), np.hstack([moments, gaps])
+    texts = found.texts or Counter()
+    # Of the most frequent texts the first in the alphabet, whatever the order of the rows.
+    usual = {"mean": min(texts, key=lambda text: (-texts[text], text)), "auto": ""}.get(missing)
+    names = tuple(sorted({*texts, *[""] * marked}))
+    shares = np.array([texts[text] + found.gaps * (text == usual) for text in names]) / found.rows
+    return Column(name, kind, names, usual, n_gaps=found.gaps), np.array([shares, shares * (1 - shares)])
+
+
 def _recognised(
-    column: str, dtype: ArrowType, found: ColumnCounts, guessed: bool, decimal: str | None, where: Where
+    column: str, dtype: ArrowType, found: ColumnCounts, role: Role, decimal: str | None, where: Where
 ) -> tuple[Kind, Spelling | None, ColumnCounts]:
-    """What a column holds, with its counts; a problem where it is not clear."""
+    """Return what a column holds, how its texts are spelled, and its counts; raise where that is not clear."""
     kind = kind_of(dtype)
     if kind is None:
         raise Problem("neither numbers, dates nor texts in", noted(column, str(dtype)), _DROP)
     present = found.rows - found.gaps
-    if kind != "category" or not found.forms or not present:
+    if kind != "category" or not present:
         return kind, None, found
     form = _form(column, found, decimal, where)
     numbers = found.form(form)
+    if role != "cell" and form == ".":
+        return "category", None, found
     n_marks = found.marks.total()
     rest = present - numbers.n - n_marks
-    if not guessed and form == ".":
-        # Digits that are declared to be a text are one.
-        return "category", None, found
     if numbers.n and not rest:
-        text = Spelling(form, tuple(sorted(found.marks)), "unclear" in found.odd and form in DECIMALS)
+        text = Spelling(form, tuple(sorted(found.marks)), "unclear" in found.first and form in DECIMALS)
         kind = "date" if form in DATES else "number"
         counted = replace(found, gaps=found.gaps + n_marks, forms={".": numbers})
         return kind, None if text == Spelling(".") else text, counted
-    if guessed and found.texts is not None and {text.strip() for text in found.texts} <= {*FALSE, *TRUE}:
+    if role == "cell" and found.texts is not None and {text.strip() for text in found.texts} <= {*FALSE, *TRUE}:
         n_true = sum(number for text, number in found.texts.items() if text.strip() in TRUE)
         share = n_true / present
-        moments = Moments(present, share, n_true * (1 - share))
-        return "boolean", None, replace(found, forms={".": moments})
+        return "boolean", None, replace(found, forms={".": Moments(present, share, n_true * (1 - share))})
     if numbers.n < _NEARLY_ALL * present:
         return "category", None, found
-    row, text_there = found.odd[form]
+    row, text_there = found.first[form]
     note = noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}")
     remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are"
     what = f"cells that are no {'dates' if form in DATES else 'numbers'} in"
@@ -334,12 +324,12 @@ def _recognised(
 
 
 def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -> Form:
-    """The form of most cells; a problem where two fit alike."""
+    """Return the form of most cells; raise where two fit equally well."""
     best = max(FORMS, key=lambda form: found.form(form).n)
     if found.n_short > max(found.form(best).n, _NEARLY_ALL * (found.rows - found.gaps - 1)):
         remedy = f"Write four, as in 2021-12-31; or: {_DROP}"
         raise Problem("dates with two digits for the year in", quoted(column), remedy)
-    row, text = found.odd.get("unclear", (0, ""))
+    row, text = found.first.get("unclear", (0, ""))
     if best == "." and text and found.form(",").n == found.form(".").n:
         if decimal in DECIMALS:
             return decimal
@@ -356,9 +346,9 @@ def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -
 
 
 def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categories: int, where: Where) -> None:
-    """What is wrong with the values of a column."""
+    """Raise where the values of a column cannot be learned from."""
     if found.gaps and missing == "error":
-        row, _ = min(cell for what, cell in found.odd.items() if what in ("gap", "mark"))
+        row, _ = min(cell for what, cell in found.first.items() if what in ("gap", "mark"))
         raise Problem(
             "missing values in",
             noted(column, f"{found.gaps:,}, the first in {where(row)}"),
@@ -366,8 +356,8 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
             "(most frequent text), or leave columns out with `drop`.",
         )
     if found.n_infinite:
-        raise infinite(column, where(found.odd["infinite"][0]))
-    if kind == "number" and _are_codes(found):
+        raise infinite(column, where(found.first["infinite"][0]))
+    if kind == "number" and _are_pair_codes(found):
         raise Problem(
             "what looks like pair codes, as every number but 0 stands on two rows, in",
             quoted(column),
@@ -383,36 +373,11 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         )
 
 
-def _are_codes(found: ColumnCounts) -> bool:
-    """A column of whole numbers of which every one but 0 stands on two rows is no feature."""
+def _are_pair_codes(found: ColumnCounts) -> bool:
+    """Whether all numbers are whole and each of them but 0 stands on two rows."""
     if found.n_fractions or not found.n_zeros or found.n_zeros == found.form(".").n:
         return False
     if found.texts is None:
         return found.check == 0
     times = [number for text, number in found.texts.items() if float(text)]
     return len(times) >= _FEW_PAIRS and set(times) == {2}
-
-
-def _column(name: str, kind: Kind, text: Spelling | None, found: ColumnCounts, missing: str) -> tuple[Column, Array]:
-    """A column, and mean and deviation of its features over all rows, gaps filled."""
-    share = found.gaps / found.rows
-    marked = missing == "auto" and found.gaps >= _GAPS[0] and share >= _GAPS[1]
-    if kind != "category":
-        _, mean, squares, low, high = found.form(".")
-        cycles = tuple(c for c in CYCLES if kind == "date" and _SPREAD[c] < high - low < _LIFETIME)
-        kept = [0, *(1 + 2 * k + j for k, c in enumerate(CYCLES) if c in cycles for j in (0, 1))]
-        mean, variance = np.reshape([mean, squares / found.rows], (2, -1))[:, kept]
-        fill = None if missing == "error" else float(mean[0])
-        column = Column(name, kind, (), fill, text, found.gaps, marked, cycles)
-        return column, np.hstack([[mean, np.sqrt(variance)], _moments(np.array([share] * marked))])
-    texts = found.texts or Counter()
-    # The first in the alphabet of those that occur most often, whatever the order of the rows.
-    usual = {"mean": min(texts, key=lambda text: (-texts[text], text)), "auto": ""}.get(missing)
-    names = tuple(sorted({*texts, *[""] * marked}))
-    shares = np.array([texts[text] + found.gaps * (text == usual) for text in names]) / found.rows
-    return Column(name, kind, names, usual, n_gaps=found.gaps), _moments(shares)
-
-
-def _moments(shares: Array) -> Array:
-    """Mean and deviation of features that are 1 in these shares of the rows, and else 0."""
-    return np.array([shares, np.sqrt(shares * (1 - shares))])

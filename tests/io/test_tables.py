@@ -400,7 +400,7 @@ def test_damaged_files_and_two_columns_of_one_name(folder):
 
 def surveyed(table, wanted, parts=None):
     """The sum over the blocks of a table, in their order or another."""
-    blocks = [block for part in parts_of(table, wanted.columns) for block in part()]
+    blocks = [block for part in parts_of(table, list(wanted.features)) for block in part()]
     found = [survey(batch, rows, None, wanted) for batch, rows, _ in blocks]
     assert all(isinstance(one, Survey) for one in found)
     order = range(len(found)) if parts is None else np.random.default_rng(parts).permutation(len(found))
@@ -428,7 +428,7 @@ def test_a_survey_keeps_drawn_numbered_and_named_rows_in_any_order(monkeypatch, 
     assert set(found.pruned().rows) == {*drawn, 17, 990, 5, 700}
     assert found.hits["key"].rows[[wanted.ids.index(name) for name in ("k5", "k700", "k4000")]].tolist() == [5, 700, -1]
     assert len(found.rows) <= 2 * 40 + 20 + 2
-    for rows, _, batch in found.kept:
+    for rows, batch in found.kept:
         np.testing.assert_array_equal(batch["x"].to_numpy(), frame["x"].to_numpy()[rows])
     np.testing.assert_allclose(found.counts["x"].form(".").mean, frame["x"].mean())
 

@@ -25,8 +25,8 @@ class IdHits(NamedTuple):
     times: Codes
     rows: Codes  # -1 where it is on none
 
-    def joined(self, other: IdHits) -> IdHits:
-        """Those of two stretches of rows."""
+    def __add__(self, other: IdHits) -> IdHits:  # type: ignore[override]
+        """Join two stretches of rows."""
         return IdHits(self.times + other.times, np.maximum(self.rows, other.rows))
 
     @property

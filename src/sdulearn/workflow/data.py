@@ -25,7 +25,7 @@ from sdulearn.errors import InputError, pa
 from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
 from sdulearn.io.rows import Labels, class_numbers
-from sdulearn.io.survey import MOST_TEXTS, Survey, Wanted, decided, look_for, surveyed, why_unknown
+from sdulearn.io.survey import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, Pairs, mean_weight, read_pairs, scramble, stack_pairs
 from sdulearn.types import Array, ArrowColumn, ArrowTable, Codes, Frame, Indices, Mask, Rows
@@ -175,7 +175,7 @@ def _surveyed(
     if n_drawn is not None:
         wanted = replace(wanted, shown=tuple(table.types))
     elif options.codes is None:
-        fewest = MOST_TEXTS if wanted.texts or wanted.images else 0
+        fewest = MOST_TEXTS if {"text", "image"} & set(wanted.features.values()) else 0
         n_drawn = max(options.most_unlabeled(len(wanted.features)), fewest)
     else:
         # A column of pair codes is rare, and fits on blocks with it.
@@ -188,8 +188,8 @@ def _surveyed(
     wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
     found = surveyed(table, wanted, engine.blocks)
     root = folder_of(source) if options.image_root is None else Path(options.image_root)
-    columns = decided(table, wanted, found, options.missing, options.max_categories, root)
-    return table, found, columns, _places(columns.id_column, wanted, found), sums
+    columns = decide(table, found, options.missing, options.max_categories, root)
+    return table, found, columns, _places(columns.id_column, found), sums
 
 
 def highest_mark(n_drawn: int, n_rows: int | None) -> int:
@@ -234,9 +234,9 @@ def _kept(
 
 def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str], Counter[str]]:
     """Features, not scaled, and ids of kept rows in some order; how many texts or pictures tell nothing, by column."""
-    encoded = [columns.encode(table.name, batch) for _, _, batch in found.kept]
+    encoded = [columns.encode(table.name, batch) for _, batch in found.kept]
     X = np.concatenate([features.T for features, _ in encoded], axis=1).T
-    ids = [name for numbers, _, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
+    ids = [name for numbers, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
     return X[order], [ids[k] for k in order], sum((counts for _, counts in encoded), Counter())
 
 
@@ -269,7 +269,7 @@ def draw_rows(
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]
     X, ids, _ = _encoded(table, columns, found, order)
     # Files of a folder may store a column in several ways.
-    cells = [pa.table({name: _decoded(batch[name]) for name in table.types}) for _, _, batch in found.kept]
+    cells = [pa.table({name: _decoded(batch[name]) for name in table.types}) for _, batch in found.kept]
     return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows
 
 
@@ -286,19 +286,19 @@ def _population(table: Table, columns: Columns, n_rows: int, X: Rows) -> Populat
     return Population(n_rows, columns.mean, variance, off_mode(X))
 
 
-def _places(id_column: str | None, wanted: Wanted, found: Survey) -> dict[str, int]:
+def _places(id_column: str | None, found: Survey) -> dict[str, int]:
     """The row of each wanted id that was found; each must be on one row only."""
     if id_column is None:
         there = set(found.rows.tolist())
-        numbers = {name: int(name) for name in wanted.ids if is_row_number(name, found.n_rows + found.n_blank)}
+        numbers = {name: int(name) for name in found.wanted.ids if is_row_number(name, found.n_rows + found.n_blank)}
         return {name: row for name, row in numbers.items() if row in there}
     hits = found.hits.get(id_column)
     if hits is None:
         return {}
     if not hits.unique:
         often = int(np.argmax(hits.times))
-        raise repeated_id(wanted.ids[often], int(hits.times[often]))
-    return {name: row for name, row in zip(wanted.ids, hits.rows.tolist(), strict=True) if row >= 0}
+        raise repeated_id(found.wanted.ids[often], int(hits.times[often]))
+    return {name: row for name, row in zip(found.wanted.ids, hits.rows.tolist(), strict=True) if row >= 0}
 
 
 def _gather_sparse(
