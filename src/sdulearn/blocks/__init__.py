@@ -37,9 +37,9 @@ from sdulearn.pairs import (
 )
 from sdulearn.prior import Counts
 from sdulearn.risks import Mixture, even_and_linear, unit_weights
-from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces
+from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces, weighted_gram
 from sdulearn.solvers.problem import ridge_of
-from sdulearn.solvers.squared import MomentProblem, group_moments, shifted_moments
+from sdulearn.solvers.squared import MomentProblem
 from sdulearn.types import Array, Codes, Indices, MatrixLike, Rows
 
 Block = tuple[Rows, Codes, Array | None]
@@ -264,6 +264,27 @@ def refuse_shared_prior(points: Sequence[Codes]) -> None:
     )
 
 
+def source_moments(A: Rows, source: Indices, weight: Array | None) -> Array:
+    """``sum weight x x'`` over the rows x, with last entry 1, of S, D and U: (3, d, d)."""
+    moments = np.zeros((3, A.shape[1], A.shape[1]))
+    for k in np.unique(source):
+        rows = np.flatnonzero(source == k)
+        # Gathered in the memory order of the whole.
+        some = A[rows] if sparse.issparse(A) or A.flags.c_contiguous else A.T.take(rows, axis=1).T
+        moments[k] = weighted_gram(some, None if weight is None else weight[rows])
+    return moments
+
+
+def _shifted(moments: Array, by: Array) -> Array:
+    """Return the moments of the rows ``x + by`` (the 1 stays)."""
+    move = np.append(by, 0.0)
+    shifted = moments.copy()
+    for M in shifted:
+        cross = np.outer(move, M[-1] + M[-1, -1] / 2 * move)
+        M += cross + cross.T
+    return shifted
+
+
 class PairStatistics:
     """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
 
@@ -351,14 +372,14 @@ class PairStatistics:
         with np.errstate(invalid="ignore", over="ignore"):
             for rows, A in row_pieces(X, origin):
                 weight = None if sample_weight is None else sample_weight[rows]
-                moments += group_moments(A, source[rows], weight, 3)
+                moments += source_moments(A, source[rows], weight)
         squares = np.einsum("kii->ki", moments)
         if not (squares <= LARGEST_NUMBER**2 * max(float(squares[:, -1].max()), 1.0)).all():
             raise InputError(
                 f"Input X contains NaN, infinity or a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give "
                 "the column a larger unit, or standardise the features first."
             )
-        self.moments = self.moments + shifted_moments(moments, origin - self.origin)
+        self.moments = self.moments + _shifted(moments, origin - self.origin)
         self.checksum ^= pair_checksum(y, sample_weight)
         squared = None if sample_weight is None else sample_weight**2
         self.squares = self.squares + source_totals(source, squared)
@@ -369,7 +390,7 @@ class PairStatistics:
             return copy(self if self.n_features else other)
         check_width(other.n_features, self.n_features)
         both = copy(self)
-        both.moments = self.moments + shifted_moments(other.moments, other.origin - self.origin)
+        both.moments = self.moments + _shifted(other.moments, other.origin - self.origin)
         both.checksum ^= other.checksum
         both.squares = self.squares + other.squares
         return both
@@ -378,7 +399,7 @@ class PairStatistics:
         """The problem of one setting, as far as moments describe it."""
         # Without a free intercept, coordinates must not be moved.
         origin = self.origin if fit_intercept else np.zeros(self.n_features)
-        moments = shifted_moments(self.moments, self.origin - origin)
+        moments = _shifted(self.moments, self.origin - origin)
         return moment_problem(moments, origin, fit_intercept, g, prior, loss, alpha)
 
 

@@ -17,7 +17,7 @@ from sdulearn.pairs import check_weights, codes_of, labels_of, sources
 from sdulearn.solvers import smooth, solve
 from sdulearn.solvers.linalg import affordable_rows, check_system_size, row_pieces, weighted_gram
 from sdulearn.solvers.problem import Place, Problem, Solution, curvatures
-from sdulearn.solvers.smooth import CONTINUATION_TOL, PENALTY_RATIO, descend, follow_penalties
+from sdulearn.solvers.smooth import descend, follow_penalties
 from sdulearn.solvers.squared import MomentProblem
 from sdulearn.types import Array, Codes, Rows
 
@@ -213,10 +213,10 @@ def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, 
 
 def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     """Newton's method, one pass a step; continued from larger penalties where it goes astray."""
-    w, _ = descend(problem, problem.start("newton", max_iter).w, tol, max_iter, patient=False)
+    w, _ = descend(problem, problem.start("newton", max_iter).w, tol, max_iter)
     left = max_iter - problem.blocks.n_passes
     if left > 0 and problem.solution(w).optimality > tol / 10:
-        w, _ = follow_penalties(problem, w, PENALTY_RATIO, CONTINUATION_TOL, tol, left)
+        w, _ = follow_penalties(problem, w, tol, left)
     return problem.solution(w)
 
 

@@ -221,10 +221,6 @@ class Design:
         """What was taken off the columns of ``A``, in size; zero where these are not the user's."""
         return np.zeros(self.A.shape[1] - self.fit_intercept) if self.span else np.abs(self.shift)
 
-    def subset(self, rows: Indices) -> Design:
-        """The same columns for some of the rows."""
-        return replace(self, A=self.A[rows])
-
     def problem(self, a: Array, m: Array, loss: TrainingLoss, alpha: float) -> Problem:
         """The problem with even weights a, linear weights m and penalty ``alpha / 2 |w|^2``."""
         ridge = ridge_of(alpha, self.A.shape[1], self.fit_intercept)

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from sdulearn.losses import TRAINING_LOSSES, TrainingLoss
+from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.solvers.interior_point import solve_interior_point
 from sdulearn.solvers.linalg import Cholesky
 from sdulearn.solvers.problem import Objective, Place, Problem, Solution
@@ -165,82 +165,54 @@ def _newton_direction(H: Array, g: Array, scale: Array) -> Array:
 
 # Each step of the continuation divides the penalty by this, and is solved to this tolerance: it
 # only has to start the next.
-PENALTY_RATIO = 10.0
-_FINE_RATIO = 4.0
+_PENALTY_RATIO = 10.0
 CONTINUATION_TOL = 1e-2
 # Lengths of a step, tried all at once where the whole one ascends: down to 1e-6.
 _LENGTHS: Array = 0.5 ** np.arange(1.0, 21.0)
-# The coarsest z that tells one place on a kink, about one wide, from another.
-_RESOLUTION = 1e-4
-# So many steps that do not halve the residual are a walk that leads nowhere.
+# Give up after this many steps that do not halve the residual.
 _PATIENCE = 25
 
 
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Newton steps with a line search, from the solution of ever smaller penalties."""
-    # From afar a step is worthless: the solution may be huge, and the curvature nil at every row. Where
-    # it is so huge that the loss is all kink, as near the prior 1/2, that of double hinge is a start.
-    w = starts[0].w if starts else np.zeros(len(problem.c))
-    w, spent = follow_penalties(problem, w, PENALTY_RATIO, CONTINUATION_TOL, tol, max_iter)
-    best = problem.certified(Solution(w, spent))
-    for attempt in (_from_hinge, _continue_finely):
-        if best.optimality <= tol / 10 or spent >= max_iter or not _tends_to_hinge(problem.loss):
-            break
-        # Where z is so large that its rounding hides the kink, finer steps find nothing.
-        widest = float(np.abs(problem.A @ best.w).max())
-        if attempt is _continue_finely and widest * np.finfo(float).eps > _RESOLUTION:
-            break
-        w, n_iter = attempt(problem, tol, max_iter - spent)
-        spent += n_iter
-        other = problem.certified(Solution(w, spent))
-        if other.optimality < best.optimality:
-            best = other
-    return Solution(best.w, spent)
+    """Run Newton's method with a line search, from the solutions of larger penalties."""
+    # From afar a step is worthless: the solution may be huge, and the curvature zero at every row.
+    w, n_iter = follow_penalties(problem, starts[0].w if starts else np.zeros(len(problem.c)), tol, max_iter)
+    best = problem.certified(Solution(w, n_iter))
+    if best.optimality <= tol / 10 or n_iter >= max_iter:
+        return best
+    # Near the prior 1/2 the solution is so huge that the loss is all kink: start from that of double hinge.
+    hinge = solve_interior_point(replace(problem, loss=TRAINING_LOSSES["double_hinge"]), tol, max_iter - n_iter)
+    n_iter += hinge.n_iter
+    w, n_steps = descend(problem, hinge.w, tol, max_iter - n_iter)
+    other = problem.certified(Solution(w, n_iter + n_steps))
+    return replace(min(best, other, key=lambda one: one.optimality), n_iter=n_iter + n_steps)
 
 
-def follow_penalties(
-    problem: Objective, w: Array, ratio: float, loose: float, tol: float, max_iter: int
-) -> tuple[Array, int]:
-    """Down a path of penalties, each this many times the next and solved to the loose tolerance."""
+def follow_penalties(problem: Objective, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+    """Solve ever smaller penalties, the last one to ``tol``; return w and the iterations."""
     ridge = float(problem.ridge.max())
-    spent = 0
-    for k in range(_n_penalties(problem, w, ratio), -1, -1):
-        problem = problem.with_penalty(ridge * ratio**k)
+    n_iter = 0
+    for k in range(_n_penalties(problem, w), -1, -1):
+        problem = problem.with_penalty(ridge * _PENALTY_RATIO**k)
         # Where the penalty rules, a tenth of it makes the solution ten times as large.
-        w = min((w, ratio * w), key=lambda one: problem.at(one).objective)
-        w, n_iter = descend(problem, w, loose if k else tol, max_iter - spent)
-        spent += n_iter
-    return w, spent
+        w = min((w, _PENALTY_RATIO * w), key=lambda one: problem.at(one).objective)
+        w, n_steps = descend(problem, w, CONTINUATION_TOL if k else tol, max_iter - n_iter)
+        n_iter += n_steps
+    return w, n_iter
 
 
-def _n_penalties(problem: Objective, w: Array, ratio: float) -> int:
-    """How many times the penalty is to fall, from that for which w is nearest to optimal."""
+def _n_penalties(problem: Objective, w: Array) -> int:
+    """Return how many larger penalties to solve first: from the one for which w is nearest to optimal."""
     penalised = problem.ridge > 0
     top = float(np.mean(problem.column_scale[penalised] ** 2)) / float(problem.ridge.max())
     if np.any(w[penalised]):
         pull = problem.ridge * w - problem.at(w).gradient
         top = min(top, float(pull[penalised] @ w[penalised]) / float(problem.ridge @ w**2))
-    return int(np.log(max(top, 1.0)) / np.log(ratio))
+    return int(np.log(max(top, 1.0)) / np.log(_PENALTY_RATIO))
 
 
-def _from_hinge(problem: Problem, tol: float, max_iter: int) -> tuple[Array, int]:
-    hinge = solve_interior_point(replace(problem, loss=TRAINING_LOSSES["double_hinge"]), tol, max_iter)
-    w, n_iter = descend(problem, hinge.w, tol, max_iter - hinge.n_iter)
-    return w, hinge.n_iter + n_iter
-
-
-def _continue_finely(problem: Problem, tol: float, max_iter: int) -> tuple[Array, int]:
-    return follow_penalties(problem, np.zeros(len(problem.c)), _FINE_RATIO, tol, tol, max_iter)
-
-
-def _tends_to_hinge(loss: TrainingLoss) -> bool:
-    """Whether far from zero the even part is that of double hinge, |z| / 2."""
-    z = np.array([1e9])
-    return bool(abs(loss.even(z)[0] / TRAINING_LOSSES["double_hinge"].even(z)[0] - 1) < 1e-6)
-
-
-def descend(problem: Objective, w: Array, tol: float, max_iter: int, patient: bool = True) -> tuple[Array, int]:
-    """Newton's steps until the certificate is below a tenth of ``tol``, or no longer falls."""
+def descend(problem: Objective, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+    """Take Newton steps until the residual is below a tenth of ``tol``, or no longer falls."""
     here = problem.at(w)
     nearest = np.inf
     since = 0
@@ -251,25 +223,21 @@ def descend(problem: Objective, w: Array, tol: float, max_iter: int, patient: bo
             since = iteration
         if error <= tol / 10 or iteration - since >= _PATIENCE:
             return here.w, iteration
-        ahead = _step(problem, here, False, patient)
-        if ahead is None and patient:
-            ahead = _step(problem, here, True, patient)
+        ahead = _step(problem, here, False) or _step(problem, here, True)
         if ahead is None:
             return here.w, iteration
         here = ahead
     return here.w, max(max_iter, 0)
 
 
-def _step(problem: Objective, here: Place, careful: bool, patient: bool) -> Place | None:
-    """Where a whole step leads, or the best of shorter ones; None where none descends."""
+def _step(problem: Objective, here: Place, careful: bool) -> Place | None:
+    """Return where a whole step leads, or the best of shorter ones; None where none descends."""
     step = -Cholesky(here.hessian(careful), problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
     rounding = 1e-15 * (abs(here.objective) + float(np.abs(problem.c) @ np.abs(here.w)))
     ahead = problem.at(here.w + step)
     if is_enough(ahead.objective, 1.0, here.objective, slope, rounding):
         return ahead
-    if not patient:
-        return None
     values = problem.along(here.w, step, _LENGTHS)
     best = int(np.argmin(np.nan_to_num(values, nan=np.inf)))
     if not is_enough(values[best], _LENGTHS[best], here.objective, slope, rounding):
