@@ -337,12 +337,12 @@ def write_part(page, results, condition, note):
 
 
 def readme_line(results):
-    """What the choice between line and trees brings, in one line."""
-    choice, line, labels = (results.over_sets(1000, "0.7", method) for method in ("choice", "linear", "n labels"))
+    """Say in one sentence what the choice between a linear model and trees gains."""
+    choice, linear, labels = (results.over_sets(1000, "0.7", method) for method in ("choice", "linear", "n labels"))
     return (
-        "From 1,000 pairs, mean over the ten sets: line or [trees](docs/boosting.md) by held-out answers "
-        f"{choice:.1f}, a line alone {line:.1f}, line or LightGBM on 1,000 true labels {labels:.1f}; by "
-        "`make bench-boosting`."
+        "With 1,000 pairs, mean over the ten sets: a linear model or [trees](docs/boosting.md), chosen by held-out "
+        f"answers, {choice:.1f}; the linear model alone {linear:.1f}; logistic regression or LightGBM on 1,000 true "
+        f"labels {labels:.1f} (`make bench-boosting`)."
     )
 
 
