@@ -42,7 +42,7 @@ def test_pairs_come_in_the_order_of_their_codes(codes):
     first, second = codes[found["ends"]].T
     np.testing.assert_array_equal(first, second)
     assert (np.diff(np.abs(first)) > 0).all()
-    np.testing.assert_array_equal(found["similar"], first > 0)
+    np.testing.assert_array_equal(found["answers"].answers > 0, first > 0)
 
 
 def test_a_draw_is_fair():

@@ -9,7 +9,7 @@ from distributed import get_client
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
-from sdulearn.workflow.fit import _check_random, _without_odd_cycles, _worth
+from sdulearn.workflow.fit import _check_random, _independent_answers, _without_odd_cycles
 from sdulearn.workflow.options import FitOptions, open_engine
 
 
@@ -60,7 +60,7 @@ def test_random_questions_that_tell_enough(n_random, n_rows, n_unranked, codes):
 
 
 def worth(y, n_classes):
-    return _worth(SimpleNamespace(stacked=(None, read_pairs(y), None)), n_classes)
+    return _independent_answers(SimpleNamespace(stacked=(None, read_pairs(y), None)), n_classes)
 
 
 def test_answers_that_say_something_of_their_own():

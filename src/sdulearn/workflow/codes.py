@@ -1,9 +1,8 @@
-"""Pair codes in a column of the table, and fits on all of its rows: both read a stretch of rows at a time.
+"""Pair codes in a column of the table, and fits on all of its rows; both read batch by batch.
 
-A draw of pairs must take both ends, wherever they are. So each pair gets a mark that its code alone
-decides and that looks random, and the pairs with the lowest marks are drawn; likewise unlabeled
-rows, by their numbers. Any stretch of rows can be looked at by itself, and the lowest of all are
-among the lowest of each.
+A draw of pairs must have both ends of each, wherever they are. So a pair has a mark: a hash of its code,
+which looks random. The pairs with the lowest marks are drawn, and likewise unlabeled rows by a hash of
+their numbers. Every batch can be read on its own, as the lowest marks of all are among those of each.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sdulearn.answers.records import Answers
 from sdulearn.blocks import points_of, refuse_shared
 from sdulearn.columns import Columns, pair_codes, point_numbers
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.survey import parts_of, without_blanks
 from sdulearn.io.tables import TEXT_FORMATS, Part, RowGroups, Table, batch_rows
-from sdulearn.pairs import pair_checksum, read_pairs, scramble
+from sdulearn.pairs import DISSIMILAR, SIMILAR, pair_checksum, read_pairs, scramble
 from sdulearn.spelling import plain_numbers, trimmed
 from sdulearn.types import ArrowColumn, ArrowTable, Codes, Mask
 from sdulearn.workflow.options import MEMORY, Engine, FitOptions
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from sdulearn.blocks import Part as BlockPart
     from sdulearn.workflow.data import TrainingData
 
-# Settings are chosen on so many of the pairs that a column of codes names, where the table is not in memory.
+# Most pairs of a column of codes to choose settings on, if the table is not in memory.
 MAX_PAIRS = 20_000
 
 
 @dataclass(frozen=True)
 class CodeSums:
-    """What a column of pair codes adds up to."""
+    """Counts of a column of pair codes, and a draw of pairs and unlabeled rows."""
 
     n_similar: int  # rows of each kind
     n_dissimilar: int
     n_unlabeled: int
-    check: int  # see :func:`sdulearn.pairs.pair_checksum`; joined with ``^``
+    check: int  # see :func:`sdulearn.pairs.pair_checksum`; combined with ``^``
     ends: Codes  # (n, 3), row, code and point of each end of the drawn pairs
     unlabeled: Codes  # the same of the drawn unlabeled rows
-    points: list[Codes]  # the points of all answers, where a column says which they are
+    points: list[Codes]  # the points of all answers, if a column has them
     limits: tuple[int | None, int]  # most pairs and unlabeled rows to draw
 
     def __add__(self, other: CodeSums) -> CodeSums:
@@ -64,7 +64,7 @@ class CodeSums:
 
 
 def _lowest(drawn: Codes, key: int, limit: int | None) -> Codes:
-    """The rows whose keys have the lowest marks, so many at most."""
+    """Return the rows whose keys have the lowest marks."""
     if limit is None or len(drawn) <= limit:
         return drawn
     return drawn[np.argpartition(scramble(np.abs(drawn[:, key])), limit - 1)[:limit]]
@@ -73,7 +73,7 @@ def _lowest(drawn: Codes, key: int, limit: int | None) -> Codes:
 def code_sums(
     codes: Codes, rows: Codes, max_pairs: int | None, max_unlabeled: int, points: Codes | None = None
 ) -> CodeSums:
-    """Count some rows, and draw from them; without points every row is one."""
+    """Count the codes of some rows, and draw from them; without points every row is a point."""
     table = np.column_stack([rows, codes, rows if points is None else points])
     named = codes != 0
     return CodeSums(
@@ -98,7 +98,7 @@ def count_codes(
     max_pairs: int | None,
     max_unlabeled: int,
 ) -> CodeSums:
-    """Count the pair codes of a batch, and the points of another column, if any, and draw from them."""
+    """Count the pair codes of a batch, and draw from them."""
     column, point_column = columns
     codes = pair_codes(path, column, _numbers(batch[column], is_text))
     points = None
@@ -113,7 +113,7 @@ def _numbers(values: ArrowColumn, is_text: bool) -> ArrowColumn:
 
 
 def sums_of_table(table: Table, options: FitOptions, engine: Engine) -> CodeSums:
-    """One pass over the column of pair codes, and that of points."""
+    """Pass over the columns of pair codes and of points."""
     assert options.codes is not None
     columns = [options.codes] if options.points is None else [options.codes, options.points]
     max_pairs = None if engine.name == MEMORY else MAX_PAIRS
@@ -127,7 +127,7 @@ def sums_of_table(table: Table, options: FitOptions, engine: Engine) -> CodeSums
 
 
 def drawn_pairs(path: str, column: str, sums: CodeSums) -> dict[str, Any]:
-    """The drawn pairs as fields of TrainingData, in the order of their codes; each must be on two rows."""
+    """Return the drawn pairs as fields of TrainingData, in the order of their codes."""
     n_named = sums.n_similar + sums.n_dissimilar
     if sums.check and len(sums.ends) < n_named:
         raise InputError(
@@ -144,22 +144,29 @@ def drawn_pairs(path: str, column: str, sums: CodeSums) -> dict[str, Any]:
         pairs = read_pairs(codes)
     except ValueError as error:
         raise InputError(f"{path}, column {quoted(column)}: {error}") from None
-    return {
-        "name": f"{Path(path).name}, column {column!r}",
-        "ends": rows[pairs.ends],
-        "similar": pairs.similar,
-        "weights": np.ones(len(pairs.ends)),
-        "n_similar": sums.n_similar // 2,
-        "n_dissimilar": sums.n_dissimilar // 2,
-    }
+    ends = rows[pairs.ends]
+    n_pairs = len(ends)
+    answers = Answers(
+        name=f"{Path(path).name}, column {column!r}",
+        ids=ends.astype(str).astype(object),
+        answers=np.where(pairs.similar, SIMILAR, DISSIMILAR),
+        weights=np.ones(n_pairs),
+        annotators=None,
+        lines=np.arange(1, n_pairs + 1),
+        columns={"codes": column},
+        words={},
+        format="codes",
+    )
+    counts = {"n_similar": sums.n_similar // 2, "n_dissimilar": sums.n_dissimilar // 2}
+    return {"answers": answers, "used": np.arange(n_pairs), "ends": ends, **counts}
 
 
 def of_codes(
     data: TrainingData, rows: Codes, table: Table, options: FitOptions, engine: Engine, sums: CodeSums
 ) -> TrainingData:
-    """The data of drawn pairs, with their points and, for a marginal risk, the way to fit on all rows."""
+    """Return the data of drawn pairs with their points and, for a risk, the fit on all rows."""
     if options.points is not None:
-        # Rows that were kept for their labels alone are in no fit.
+        # Rows that were kept only for their labels are in no fit.
         points = np.array(rows, dtype=np.int64)
         for drawn in (sums.ends, sums.unlabeled):
             points[np.searchsorted(rows, drawn[:, 0])] = drawn[:, 2]
@@ -171,7 +178,7 @@ def of_codes(
         refuse_shared(sums.points, what, "Read the table whole, with `engine='memory'`.")
         data = replace(data, same_answers=False)
         if options.is_joint:
-            # Only some of the pairs are learned from, and they are what is counted.
+            # The report counts the pairs that are learned from.
             n_similar = int(data.similar.sum())
             finding = Finding("pairs_drawn", "info", {"n_used": n_used, "n_pairs": n_pairs})
             return replace(data, n_similar=n_similar, n_dissimilar=n_used - n_similar, findings=[finding])
@@ -182,7 +189,7 @@ def of_codes(
 
 
 def drawn_or_paired(highest: int, rows: Codes, codes: Codes) -> Mask:
-    """Which rows belong to a pair or, by their marks, to the draw of unlabeled rows."""
+    """Return which rows are in a pair or, by their marks, in the draw of unlabeled rows."""
     return (codes != 0) | (scramble(rows) <= np.uint64(highest))
 
 
@@ -194,7 +201,7 @@ def with_all_rows(
     keep: Callable[[Codes, Codes], Mask] | None = None,
     n_unlabeled: int | None = None,
 ) -> TrainingData:
-    """With the parts of a fit on all rows, or on those to keep, where a marginal risk is fitted on a large table."""
+    """Return the data with the parts of a fit on all rows to keep, if a risk is fitted out of memory."""
     few = options.max_unlabeled is not None and data.same_answers
     if options.is_joint or engine.name == MEMORY or few:
         return data
@@ -203,7 +210,7 @@ def with_all_rows(
         FeatureRows(part, table.name, data.columns, options.codes, is_text, keep) for part in table.parts
     ]
     if options.codes is None:
-        # The ends of all pairs with their codes; among the rows of the table they count as unlabeled too.
+        # All ends with their codes, once more: among the rows of the table they count as unlabeled.
         bare = replace(data, unlabeled=np.empty(0, dtype=np.intp), label_codes=None, points=None)
         rows, pairs, weights = bare.stacked
         parts.append(partial(_held, (rows, pairs.codes, weights)))
@@ -218,7 +225,7 @@ def _held(block: Block) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """A part whose blocks are standardised features with pair codes: those of a column, or 0."""
+    """A part of a table as blocks of standardised features and pair codes (0 without a column)."""
 
     part: Part
     table: str
@@ -229,11 +236,11 @@ class FeatureRows:
 
     @property
     def n_blocks(self) -> int:
-        """Number of blocks, as far as it is known."""
+        """Number of blocks; 1 if unknown."""
         return -(-self.part.rows // batch_rows(self.columns.width)) if isinstance(self.part, RowGroups) else 1
 
     def __call__(self) -> Iterator[Block]:
-        """Batch by batch."""
+        """Read the blocks."""
         names = [*(column.name for column in self.columns.columns), *([self.codes] if self.codes else [])]
         for begin, batch in self.part(names, batch_rows(self.columns.width)):
             batch, places = without_blanks(batch)
@@ -241,7 +248,7 @@ class FeatureRows:
             y = np.zeros_like(rows)
             if self.codes:
                 y = pair_codes(self.table, self.codes, _numbers(batch[self.codes], self.is_text))
-            # In place: another copy of all numbers would take a third of the time of a pass.
+            # In place: another copy would take a third of the time of a pass.
             X = self.columns.encode(self.table, batch)[0]
             X -= self.columns.mean
             X /= self.columns.scale

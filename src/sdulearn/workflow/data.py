@@ -1,9 +1,9 @@
-"""From a table and answers to the rows and pair codes that an estimator learns from, alike for all engines.
+"""Read a table and answers into the rows and pair codes that an estimator learns from.
 
-The table is passed over once: what its columns hold, where ids are and which rows to keep is found together, and
-the rows that were kept become features when that is known. Pair codes of a column are read before, by
-themselves, as both ends of a drawn pair must be found. Marginal risks may then be fitted on all rows, in one more
-pass for squared loss and in several for the others.
+All engines pass over the table once. The pass finds the kinds of the columns, the rows of the ids and
+the rows to keep; these are encoded afterwards. A column of pair codes is read before, on its own, as
+both ends of a drawn pair are needed. Risks of the paper may then be fitted on all rows: one more pass
+for squared loss, several for the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sdulearn.io.rows import Labels, class_numbers
 from sdulearn.io.survey import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, Pairs, mean_weight, read_pairs, scramble, stack_pairs
-from sdulearn.types import Array, ArrowColumn, ArrowTable, Codes, Frame, Indices, Mask, Rows
+from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask, Rows
 from sdulearn.workflow.options import MAX_UNLABELED, MEMORY, Engine, FitOptions
 
 if TYPE_CHECKING:
@@ -36,65 +36,77 @@ if TYPE_CHECKING:
     from sdulearn.workflow.codes import CodeSums
 
 _LINES_SHOWN = 5
-# Rows to choose questions from, for each answer that is there.
+# Rows to choose questions from, per answer.
 _ROWS_PER_ANSWER = 10
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All that a fit needs of a table and its answers; all row numbers are those of ``X``."""
+    """The part of a table that a fit needs, and the answers about it; row numbers are those of ``X``."""
 
     columns: Columns  # how the table becomes features
     n_rows: int  # rows of the table
-    X: Rows  # the rows that are needed, not scaled
-    ids: Sequence[str]  # of each
-    # the answers used: their rows, and who gave them where that is known
-    ends: Indices
-    similar: Mask
-    weights: Array
-    name: str  # what they were read from
-    n_similar: int  # answers of each kind in all
-    n_dissimilar: int
+    X: Rows  # the rows that are kept, not scaled
+    ids: Sequence[str]  # of these rows
+    answers: Answers  # as read, or made from pair codes
+    used: Indices  # positions of the answers that are learned from
+    ends: Indices  # (n_used, 2), their rows
     unlabeled: Indices  # rows that serve as unlabeled
-    n_unlabeled: int  # those of the fit on all rows
-    n_questions: int | None = None  # that the answers answer, where one may tell of several pairs
-    annotators: Codes | None = None
-    people: Codes | None = None  # whose each annotator is, where every certainty of a person is one
-    certainty: Array | None = None  # how sure they say they are
-    random: Mask | None = None  # ends that are of a random sample of the rows; None where all are
-    answers: Answers | None = None  # None for pair codes of a column
+    n_similar: int  # counts for the report; larger than those above where a fit is on all rows
+    n_dissimilar: int
+    n_unlabeled: int
+    random: Mask | None = None  # ends that are in a random sample of the rows; None if all are
+    annotators: Codes | None = None  # of the answers used
+    people: Codes | None = None  # the person of each annotator, if annotators are (person, certainty)
     labels: Mapping[int, str] = field(default_factory=dict)  # a few true classes by row
-    classes: tuple[str, ...] = ()  # names of all classes, where there are labels
+    classes: tuple[str, ...] = ()  # names of all classes, if there are labels
     label_codes: Codes | None = None  # the labels as classes of an estimator
-    points: Codes | None = None  # the point that each row of ``X`` shows; None where every row is a point of its own
-    population: Population | None = None  # the whole table; None where ``X`` is just that
+    points: Codes | None = None  # the point of each row of ``X``; None if every row is a point
+    population: Population | None = None  # moments of the table; None if ``X`` is the whole table
     findings: Sequence[Finding] = ()
-    # for a fit on all rows: its parts, and whether these hold no answers but the ones above
+    # for a fit on all rows: its parts, and whether they hold the same answers as above
     parts: Sequence[BlockPart] = ()
     same_answers: bool = True
 
+    @property
+    def name(self) -> str:
+        """Name of the answers, without their folder."""
+        return self.answers.name if self.answers.format == "codes" else Path(self.answers.name).name
+
+    @property
+    def similar(self) -> Mask:
+        """Which of the answers used are "similar"."""
+        return self.answers.answers[self.used] == SIMILAR
+
+    @property
+    def n_questions(self) -> int | None:
+        """Number of questions with several choices that the answers used belong to."""
+        questions = self.answers.questions
+        return None if questions is None else len(np.unique(questions[self.used]))
+
     @cached_property
     def stacked(self) -> tuple[Rows, Pairs, Array | None]:
-        """Standardised rows, what is known of each, and weights where they differ."""
+        """Standardised rows, their ``y``, and weights if these differ."""
         labels = None
         if self.label_codes is not None:
-            # NaN where it is not known: there may be labels of class 1 alone.
+            # NaN where unknown: all labels may be of class 1.
             labels = np.full(self.X.shape[0], np.nan)
             labels[self.label_rows] = self.label_codes
         known = {"unlabeled": self.unlabeled, "annotators": self.annotators, "labels": labels}
         rows, y = stack_pairs(self.X, self.ends, self.similar, **known)
         weights = None
-        if len(np.unique(self.weights)) > 1:
-            # A row in no answer weighs as much as the mean answer, whatever the unit of the file.
+        of_answers = self.answers.weights[self.used]
+        if len(np.unique(of_answers)) > 1:
+            # An unlabeled row weighs as much as the mean answer, whatever the unit of the file.
             weights = np.ones(len(y))
-            weights[: self.ends.size] = np.repeat(self.weights / mean_weight(self.weights), 2)
+            weights[: self.ends.size] = np.repeat(of_answers / mean_weight(of_answers), 2)
         if self.points is not None:
             y[:, 1] = self.points[y[:, 1]]
         return self.columns.scaled(rows), read_pairs(y), weights
 
     @property
     def random_points(self) -> Mask | None:
-        """Which of the stacked rows show a point drawn at random; None where all points in answers were."""
+        """Which of the stacked rows show a random point; None if all points in answers are random."""
         if self.random is None:
             return None
         marked = np.zeros(len(self.stacked[1]), dtype=bool)
@@ -107,11 +119,11 @@ class TrainingData:
         return np.array(list(self.labels), dtype=np.intp)
 
     def without_gaps(self) -> TrainingData:
-        """As linear models take it."""
+        """Return the data with gaps filled in, as linear models need it."""
         return replace(self, X=self.columns.filled(self.X), columns=replace(self.columns, keep_gaps=False))
 
     def numbered(self, n_classes: int) -> TrainingData:
-        """With labels as those of so many classes."""
+        """Return the data with labels as numbers of classes."""
         codes, names = class_numbers(list(self.labels.values()), n_classes)
         return replace(self, label_codes=codes, classes=names)
 
@@ -119,7 +131,7 @@ class TrainingData:
 def gather(
     source: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
 ) -> TrainingData:
-    """Keep the rows that settings and accuracy are found on, and the way to fit on all of them."""
+    """Read the rows in answers and a sample of the others, and prepare a fit on all rows."""
     if is_location(source) and table_format(source) == "svm":
         return _gather_sparse(source, answers, labels, options, engine)
     asked = set() if answers is None else set(answers.ids.ravel().tolist())
@@ -153,9 +165,9 @@ def _surveyed(
     labels: Labels | None = None,
     n_drawn: int | None = None,
 ) -> tuple[Table, Survey, Columns, dict[str, int], CodeSums | None]:
-    """A table, one pass over it, its columns and the rows of ids; before it the sums of a column of codes.
+    """Pass over a table; return its columns, the rows of ids, and the sums of a column of pair codes.
 
-    Unlabeled rows are drawn in this pass where answers name the others; a number of rows to draw is for showing them.
+    ``n_drawn`` rows are drawn to be shown, with all their cells; by default, to be unlabeled rows.
     """
     table = open_table(source, options.sheet, options.skip_rows, options.embedding)
     table.check_columns({"take pair codes from": [options.codes], "take points from": [options.points]})
@@ -169,7 +181,7 @@ def _surveyed(
         answer_ids=asked,
         label_ids=() if labels is None else labels.ids,
     )
-    # Rows whose numbers may be ids.
+    # An id may be the number of a row.
     rows = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
     sums = None
     if n_drawn is not None:
@@ -193,7 +205,7 @@ def _surveyed(
 
 
 def highest_mark(n_drawn: int, n_rows: int | None) -> int:
-    """A mark that more than the wanted number of rows stay below, for all that chance may do."""
+    """Return a limit that enough of the random marks of rows are below: 8 standard errors more."""
     enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
     return 2**64 - 1 if n_rows is None or enough >= n_rows else int(enough / n_rows * 2**64)
 
@@ -206,17 +218,22 @@ def _kept(
     unlabeled: Codes,
     labels: Mapping[int, str],
 ) -> tuple[TrainingData, Codes]:
-    """The rows that were kept, in their order, under new numbers; and the old ones."""
+    """Return data of the rows that were kept, in the order of the table, and their row numbers."""
     order = np.argsort(found.rows)
     rows = found.rows[order]
     X, ids, unseen = _encoded(table, columns, found, order)
     local = np.searchsorted(rows, unlabeled)
-    messages = [f"{columns.unseen_words(*one)}." for one in unseen.items()]
-    warned = [Finding("fit_warning", "warning", {"message": message}) for message in messages]
-    # What of the table was not read: lines above its header, other sheets, blank rows, columns that say nothing.
+    sample = columns.filled(X[local] if len(local) else X)
+    variance = columns.scale**2
+    for column, part in columns.parts:
+        # Features that share a scale have a variance of their own.
+        if column.name in columns.makers or column.name in table.together:
+            variance[part] = sample[:, part].var(axis=0)
     known = {columns.id_column, *(column.name for column in columns.columns)}
     passed = {**table.notes, "n_blank": found.n_blank, "columns": [name for name in found.counts if name not in known]}
     noted = [Finding("passed_over", "info", passed)] if any(passed.values()) else []
+    messages = [f"{columns.unseen_words(*one)}." for one in unseen.items()]
+    warned = [Finding("fit_warning", "warning", {"message": message}) for message in messages]
     findings = [*noted, *warned, *used.get("findings", ())]
     data = TrainingData(
         columns=columns,
@@ -227,13 +244,13 @@ def _kept(
         unlabeled=local,
         n_unlabeled=len(local),
         labels={int(np.searchsorted(rows, row)): name for row, name in labels.items()},
-        population=_population(table, columns, found.n_rows, columns.filled(X[local] if len(local) else X)),
+        population=Population(found.n_rows, columns.mean, variance, off_mode(sample)),
     )
     return data, rows
 
 
 def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str], Counter[str]]:
-    """Features, not scaled, and ids of kept rows in some order; how many texts or pictures tell nothing, by column."""
+    """Return unscaled features and ids of the kept rows in an order; cells without features by column."""
     encoded = [columns.encode(table.name, batch) for _, batch in found.kept]
     X = np.concatenate([features.T for features, _ in encoded], axis=1).T
     ids = [name for numbers, batch in found.kept for name in ids_of(batch, columns.id_column, numbers)]
@@ -241,7 +258,7 @@ def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> t
 
 
 def sample_sizes(n_answers: int) -> list[int]:
-    """Sizes that a sample of rows to ask about has had so far: it doubles where ten rows an answer are too few."""
+    """Return the sizes so far of a sample to ask about, which doubles to have ten rows per answer."""
     sizes = [MAX_UNLABELED]
     while sizes[-1] < _ROWS_PER_ANSWER * n_answers:
         sizes.append(2 * sizes[-1])
@@ -256,10 +273,10 @@ def draw_rows(
     answer_ids: Collection[str] = (),
     **reading: Any,
 ) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
-    """Columns, features (not scaled), ids and all cells of a draw of rows and of those that answers name; rows in all.
+    """Draw rows, with those that answers name; return columns, features, ids, cells and n_rows.
 
-    They come in random order, so that a larger draw begins with a smaller one; a small table is there whole, as it is.
-    ``reading`` are fields of :class:`FitOptions`.
+    The order is random, so that a larger draw begins with a smaller one; a small table is whole and in
+    its own order. Features are not scaled. ``reading`` are fields of :class:`FitOptions`.
     """
     options = FitOptions(**reading)
     table, found, columns, place, _ = _surveyed(source, options, engine, answer_ids, n_drawn=n_drawn)
@@ -268,26 +285,17 @@ def draw_rows(
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]
     X, ids, _ = _encoded(table, columns, found, order)
-    # Files of a folder may store a column in several ways.
-    cells = [pa.table({name: _decoded(batch[name]) for name in table.types}) for _, batch in found.kept]
+    cells = []
+    for _, batch in found.kept:
+        # Files of a folder may store a column with or without a dictionary.
+        kept = {name: batch[name] for name in table.types}
+        plain = {name: one.dictionary_decode() for name, one in kept.items() if hasattr(one, "dictionary_decode")}
+        cells.append(pa.table(kept | plain))
     return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows
 
 
-def _decoded(column: ArrowColumn) -> ArrowColumn:
-    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-
-
-def _population(table: Table, columns: Columns, n_rows: int, X: Rows) -> Population:
-    """The whole table; features that share a scale have a variance of their own in the rows that are kept."""
-    variance = columns.scale**2
-    for column, part in columns.parts:
-        if column.name in columns.makers or column.name in table.together:
-            variance[part] = X[:, part].var(axis=0)
-    return Population(n_rows, columns.mean, variance, off_mode(X))
-
-
 def _places(id_column: str | None, found: Survey) -> dict[str, int]:
-    """The row of each wanted id that was found; each must be on one row only."""
+    """Return the row of each wanted id that was found; refuse an id on several rows."""
     if id_column is None:
         there = set(found.rows.tolist())
         numbers = {name: int(name) for name in found.wanted.ids if is_row_number(name, found.n_rows + found.n_blank)}
@@ -304,7 +312,7 @@ def _places(id_column: str | None, found: Survey) -> dict[str, int]:
 def _gather_sparse(
     path: Location, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
 ) -> TrainingData:
-    """A whole svmlight file; its rows are numbered."""
+    """Read a whole svmlight file; ids are row numbers."""
     if engine.name != MEMORY:
         raise InputError(f"{path}: `engine` is for tables with named columns. Leave `engine` out to read it whole.")
     if answers is None or options.id_column or options.drop:
@@ -330,11 +338,11 @@ def _gather_sparse(
 def usable_answers(
     answers: Answers, place: Mapping[str, int], skip_bad: bool, by_majority: bool, why: Callable[[list[str]], str]
 ) -> dict[str, Any]:
-    """Answers that name two different rows, as fields of :class:`TrainingData` by row of the table.
+    """Return the answers about two different rows, as fields of :class:`TrainingData`.
 
-    ``place`` gives the row of an id; ``why`` says more of ids that are unknown. For the paper's risks a question asked
-    again counts once, ``by_majority``; else every answer to it counts: what they disagree on tells how often they are
-    wrong.
+    ``place`` is the row of an id; ``why`` explains unknown ids. ``by_majority``, for the risks of the
+    paper, counts a repeated question once; otherwise every answer counts, as disagreement shows how
+    often answers are wrong.
     """
     names = answers.ids.ravel().tolist()
     ends = np.array([place.get(name, -1) for name in names], dtype=np.intp).reshape(-1, 2)
@@ -365,22 +373,18 @@ def usable_answers(
     similar = answers.answers[chosen] == SIMILAR
     return {
         "answers": answers,
-        "name": Path(answers.name).name,
+        "used": chosen,
         "ends": ends[chosen],
-        "similar": similar,
-        "weights": answers.weights[chosen],
         "n_similar": int(similar.sum()),
         "n_dissimilar": int((~similar).sum()),
-        "n_questions": None if answers.questions is None else len(np.unique(answers.questions[chosen])),
         "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
-        "certainty": None if answers.certainty is None else answers.certainty[chosen],
         "random": random,
         "findings": findings + check_contradictions(check_answers(answers)) + check_source(answers),
     }
 
 
 def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[Finding]:
-    """Answers that cannot be used, by what is wrong with them."""
+    """Return findings of answers that cannot be used, by fault."""
     found = {
         "unreadable": [row.line for row in answers.bad_rows],
         "self_pairs": answers.lines[own].tolist(),
@@ -394,7 +398,7 @@ def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[Finding]:
 
 
 def check_enough(data: TrainingData, options: FitOptions) -> None:
-    """At least two pairs of each kind that the method learns from; the paper's risks assume random ones."""
+    """Refuse fewer than two pairs of a kind that the method needs, and chosen pairs with a risk."""
     if data.random is not None and not options.is_joint:
         n_random = int(data.random.any(axis=1).sum())
         raise InputError(

@@ -1,4 +1,4 @@
-"""``fit_table``: a model of a table from answers about its rows."""
+"""``fit_table``: read a table and answers, fit a model, judge it by held-out answers, report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,11 @@ from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.rows import Labels, read_labels
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
-from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
 from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
-from sdulearn.types import Array, Codes, Estimator, Frame, Mask
+from sdulearn.types import Estimator, Frame, Mask
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.judge import (
     choose,
@@ -53,12 +52,10 @@ from sdulearn.workflow.judge import (
 )
 from sdulearn.workflow.options import MEMORY, Engine, FitOptions, open_engine
 
-# With this share of all rows chosen it is seen that random questions pass over chosen rows.
+# From this share of the rows on it matters that random questions of old logs skip chosen rows.
 _MANY_CHOSEN = 0.1
-# Who is wrong more often than this, even at the low end of the interval, is among the worst.
+# The "worst" annotators: the low end of the interval of their error rate is above this.
 _WORST_RATE = 0.3
-_Fitted = tuple[TableModel, FitReport]
-_Fit = Callable[[Answers | None], _Fitted]
 
 
 @long_work
@@ -203,53 +200,62 @@ def fit_table(
     >>> model.predict(points)[:3]
     array([-1, -1, -1])
     """
-    options = FitOptions.among(locals())
+    given = locals()
+    options = FitOptions(**{one.name: given[one.name] for one in fields(FitOptions) if one.name in given})
     if (answers is None) == (codes is None):
         raise InputError("Give either `answers` or `codes`, a column of the table with pair codes.")
-    given = None
+    said = None
     if answers is not None:
-        given = read_answers(answers, columns=answer_columns, words=answer_words)
-        options = options.for_answers(given)
+        said = read_answers(answers, columns=answer_columns, words=answer_words)
+        options = options.for_answers(said)
     labelled = None if labels is None else read_labels(labels)
     with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where:
         fit = partial(_fit, table, labelled, options, where)
-        found, report = _fit_without(fit, given, options) if exclude_annotators else fit(given)
-    return replace(found, report=report)
+        return _fit_without(fit, said, options) if exclude_annotators else fit(said)
 
 
-def _fit_without(fit: _Fit, answers: Answers | None, options: FitOptions) -> _Fitted:
-    """Fit with and without the answers of some people, and say what changes."""
+def _fit_without(
+    fit: Callable[[Answers | None], TableModel], answers: Answers | None, options: FitOptions
+) -> TableModel:
+    """Fit with and without the answers of some annotators, and report the difference."""
     option = "`exclude_annotators`"
     options.need_joint(option)
     if answers is None or answers.annotators is None:
         raise InputError(f"{option} needs answers that say who gave them, in a column `annotator`.")
     people = answers.annotator_names
-    worst = options.exclude_annotators == "worst"
-    named = [] if worst else np.atleast_1d(options.exclude_annotators).tolist()
-    if unknown := [name for name in named if name not in people]:
+    model = None
+    excluded = np.atleast_1d(options.exclude_annotators).tolist()
+    if options.exclude_annotators == "worst":
+        model = fit(answers)
+        rates = _report_of(model).annotators
+        excluded = [one.name for one in rates if one.name and one.low > _WORST_RATE]
+    if unknown := [name for name in excluded if name not in people]:
         raise InputError(f"{option}: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
-    nobody = InputError(f"{option} leaves nobody of {listed(people)}. Ask others, or name fewer.")
-    if len(set(named)) == len(people):
-        raise nobody
-    model, report = fit(answers)
-    if worst:
-        named = [one.name for one in report.annotators if one.name and one.low > _WORST_RATE]
-    if len(set(named)) == len(people):
-        raise nobody
-    left_out = np.isin(answers.annotators, named)
-    details = {"names": named, "limit": _WORST_RATE, "n_answers": int(left_out.sum())}
-    before = _quality(model, report)
-    if named:
-        model, report = fit(some_answers(answers, ~left_out))
-    details |= {"before": before, "after": _quality(model, report)}
-    found = Finding("annotators_excluded", "info", details)
-    return model, replace(report, findings=(found, *report.findings))
+    if len(set(excluded)) == len(people):
+        raise InputError(f"{option} leaves nobody of {listed(people)}. Ask others, or name fewer.")
+    left_out = np.isin(answers.annotators, excluded)
+    details = {"names": excluded, "limit": _WORST_RATE, "n_answers": int(left_out.sum())}
+    model = model or fit(answers)
+    details["before"] = _quality(_report_of(model))
+    if excluded:
+        model = fit(some_answers(answers, ~left_out))
+    report = _report_of(model)
+    details["after"] = _quality(report)
+    finding = Finding("annotators_excluded", "info", details)
+    return replace(model, report=replace(report, findings=(finding, *report.findings)))
 
 
-def _quality(model: TableModel, report: FitReport) -> tuple[float, float]:
-    """The accuracy, or the agreement of more than two classes, and the share of wrong answers."""
+def _report_of(model: TableModel) -> FitReport:
+    assert model.report is not None
+    return model.report
+
+
+def _quality(report: FitReport) -> tuple[float, float]:
+    """Return the accuracy (agreement with more than two classes) and the share of wrong answers."""
     found = report.accuracy if report.agreement is None else report.agreement.agreement
-    return found.value if found else 0.5, model.estimator.answer_model_.error_rate.value
+    assert found is not None
+    assert report.error_rate is not None
+    return found.value, report.error_rate.value
 
 
 def _fit(
@@ -258,35 +264,35 @@ def _fit(
     options: FitOptions,
     engine: Engine,
     answers: Answers | None,
-) -> _Fitted:
-    """Choose settings, judge them on held-out answers, fit, name the classes, and report."""
+) -> TableModel:
+    """Read, choose a model and its settings, judge it by held-out answers, and report."""
     started = time.perf_counter()
     data, options = _prepared(gather(table, answers, labels, options, engine), options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        data, n_classes, interval = _numbered(options, data)
+        n_classes, interval = number_of_classes(options, data)
+        if data.labels:
+            data = data.numbered(int(n_classes))
         choice, reasons = choose(options, data, n_classes)
         chosen, kind, _ = choice
         if data.columns.keep_gaps and hasattr(chosen, "coef_"):
             data = data.without_gaps()
         if data.random is not None and options.prior is None and len(chosen.classes_) == 2:
             chosen.prior_ = prior_of_random_points(chosen, data)
-        parts, accuracy, agreement, doubts = judge(choice, options, data)
-        importances = column_importances(chosen, parts, data)
-        estimator = chosen if not data.parts else fit_on_all(chosen, options, data, engine)
-    model, n_right = _named(estimator, data, labels)
-    if options.is_joint:
-        model = replace(model, asked=_asked(estimator, data))
+        folds, accuracy, agreement, doubts = judge(choice, options, data)
+        importances = column_importances(chosen, folds, data)
+        estimator = fit_on_all(chosen, options, data, engine) if data.parts else chosen
+    model, n_right = _with_names(estimator, data, labels, options)
     checks = _checks(options, data, estimator.prior_, accuracy, n_right)
     shares = model.decide(data.X[data.unlabeled] if len(data.unlabeled) else data.X)[1]
     report = FitReport(
         table=Path(str(table)).name if is_location(table) else "the table",
-        **_given(data, options, chosen),
+        **_data_fields(data, options, chosen),
         accuracy=accuracy,
         prior=estimator.prior_,
         n_labels_right=n_right,
-        findings=(*_noted(caught, estimator, data), *checks, *doubts, *reasons),
+        findings=(*_warnings(caught, estimator, data), *checks, *doubts, *reasons),
         agreement=agreement,
         class_shares=() if shares is None else tuple(shares.mean(axis=0).tolist()),
         classes=model.classes,
@@ -296,73 +302,61 @@ def _fit(
         dependences=column_dependences(model, data.X, importances),
         seconds={"reading": began - started, "fitting": time.perf_counter() - began},
     )
-    return model, report
+    return replace(model, report=report)
 
 
 def _prepared(data: TrainingData, options: FitOptions) -> tuple[TrainingData, FitOptions]:
-    """What the answers decide: no pull to a prior of chosen questions, and rates that are known."""
+    """Set what the answers imply: no pull to a prior of chosen questions, and known error rates."""
     check_enough(data, options)
     if data.random is not None and options.prior is None:
-        # The counts of chosen questions imply no prior, and random ones are few: nothing pulls.
+        # The counts of chosen questions imply no prior, and random ones are few.
         options = replace(options, prior_strength=0.0)
     if options.error_rate != "auto":
         return data, options
-    if data.answers is not None and (audited := audited_rates(data.answers)):
+    if audited := audited_rates(data.answers):
         return data, replace(options, error_rate=audited)
-    return (data, options) if data.certainty is None else _calibrated(data, options)
-
-
-def _calibrated(data: TrainingData, options: FitOptions) -> tuple[TrainingData, FitOptions]:
-    """Soft answers: an annotator for each certainty of a person, and their error rates."""
-    assert data.certainty is not None
+    if data.answers.certainty is None:
+        return data, options
+    # Soft answers: each certainty of a person counts as an annotator with an error rate.
     options.need_joint("answers with a certainty")
     who = np.zeros(len(data.ends), dtype=np.int64) if data.annotators is None else data.annotators
-    parts, people, stated = split_by_certainty(who, data.certainty)
+    parts, people, stated = split_by_certainty(who, data.answers.certainty[data.used])
     graph = AnswerGraph.from_answers(data.ends, data.similar, annotators=parts, n_points=len(data.ids))
-    named = max(2, len(set(data.labels.values())))
-    # Of an unknown number of classes: answers know only whether two are the same.
-    asked = max(3, named) if options.classes == "auto" else options.classes
-    rates = calibrated_rates(graph, people, stated, int(asked or named))
+    n_classes = max(2, len(set(data.labels.values())))
+    if options.classes is not None:
+        # With an unknown number of classes, two rows may be different without being opposite.
+        n_classes = max(3, n_classes) if options.classes == "auto" else int(options.classes)
+    rates = calibrated_rates(graph, people, stated, n_classes)
     return replace(data, annotators=parts, people=people), replace(options, error_rate=rates)
 
 
-def _numbered(options: FitOptions, data: TrainingData) -> tuple[TrainingData, int | str, tuple[int, int] | None]:
-    """The number of classes with its interval, and labels as numbers of these."""
-    n_classes, interval = number_of_classes(options, data)
-    if data.labels:
-        if int(n_classes) > 2:
-            options.check_many_classes(f"{n_classes} classes, as `labels` names them,")
-        data = data.numbered(int(n_classes))
-    return data, n_classes, interval
-
-
-def _named(estimator: Estimator, data: TrainingData, labels: Labels | None) -> tuple[TableModel, int]:
-    """The model with the names that labels give its classes, and how many of them it predicts."""
+def _with_names(
+    estimator: Estimator, data: TrainingData, labels: Labels | None, options: FitOptions
+) -> tuple[TableModel, int]:
+    """Return the model with class names and posteriors, and how many labels it predicts."""
     n_right = 0
-    if data.labels:
+    names = tuple(estimator.classes_.tolist())
+    if data.labels and labels:
         points = data.columns.scaled(data.X[data.label_rows])
         predicted = estimator.orient(points, data.label_codes).predict(points)
         n_right = int(np.sum(predicted == data.label_codes))
-    names = tuple(estimator.classes_.tolist())
-    if labels and data.classes:
         names = labels.names(data.classes)
-    return TableModel(estimator, data.columns, names), n_right
-
-
-def _asked(estimator: Estimator, data: TrainingData) -> tuple[list[str], Array, Codes]:
-    """Of the rows in answers: ids, probabilities by features and answers, and numbers of answers."""
+    model = TableModel(estimator, data.columns, names)
+    if not options.is_joint:
+        return model, n_right
     rows, pairs, weights = data.stacked
     n = data.ends.size
     y = np.asarray(pairs)[:n]
-    found, first = np.unique(data.ends, return_index=True)
+    asked, first = np.unique(data.ends, return_index=True)
     point, n_answers = np.unique(y[:, 1], return_inverse=True, return_counts=True)[1:]
-    posterior = estimator.posterior(rows[:n], y, None if weights is None else weights[:n])
-    return [data.ids[k] for k in found.tolist()], posterior[first], n_answers[point[first]]
+    posterior = estimator.posterior(rows[:n], y, None if weights is None else weights[:n])[first]
+    ids = [data.ids[k] for k in asked.tolist()]
+    return replace(model, asked=(ids, posterior, n_answers[point[first]])), n_right
 
 
-def _given(data: TrainingData, options: FitOptions, chosen: Estimator) -> dict[str, Any]:
-    """What the fit was given; with the joint likelihood, also who was wrong and where."""
-    n_points, n_independent = _worth(data, len(chosen.classes_))
+def _data_fields(data: TrainingData, options: FitOptions, chosen: Estimator) -> dict[str, Any]:
+    """Return the fields of a report about data and settings; annotators for the joint likelihood."""
+    n_points, n_independent = _independent_answers(data, len(chosen.classes_))
     counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_questions")
     answers = data.answers
     found: dict[str, Any] = {
@@ -372,29 +366,29 @@ def _given(data: TrainingData, options: FitOptions, chosen: Estimator) -> dict[s
         **{name: getattr(data, name) for name in counts},
         "n_labels": len(data.labels),
         "answers": data.name,
-        "n_unsure": 0 if answers is None else answers.n_unsure,
+        "n_unsure": answers.n_unsure,
         "n_points": n_points,
         "n_independent": n_independent,
-        "answer_columns": {"codes": options.codes} if answers is None else answers.columns,
-        "answer_words": {} if answers is None else answers.words,
+        "answer_columns": answers.columns,
+        "answer_words": answers.words,
         "annotators": (),
     }
     if not options.is_joint:
         return found
-    # By their numbers in ``y``; 0 where it is not known who answered.
-    names = ("", *(() if answers is None else answers.annotator_names))
+    # By annotator number in ``y``; number 0 stands for unknown annotators.
+    names = ("", *answers.annotator_names)
     if data.people is not None:
         names = ("", *(names[person] for person in data.people))
     by_name: dict[str, list[Rate]] = {}
     for a, rate in chosen.answer_model_.by_annotator.items():
         by_name.setdefault(names[a], []).append(rate)
-    found["annotators"] = tuple(_person(name, rates) for name, rates in by_name.items())
+    found["annotators"] = tuple(_annotator(name, rates) for name, rates in by_name.items())
     found["error_rate"] = chosen.answer_model_.error_rate
     return {**found, "doubtful": most_doubtful(chosen, data, names)}
 
 
-def _person(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
-    """One of those who answered, whose soft answers have several rates."""
+def _annotator(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
+    """Return the mean error rate of an annotator, whose soft answers have a rate per certainty."""
     n = np.array([one.n_answers for one in rates])
     share = n / n.sum()
     value, low, high = share @ np.array([(one.value, one.low, one.high) for one in rates])
@@ -402,22 +396,21 @@ def _person(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
     return AnnotatorReport(name, value, low, high, known, int(n.sum()))
 
 
-def _noted(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
-    """What the fits warned of, each thing once."""
+def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
+    """Return the warnings of the fits as findings, each message once."""
     prior = estimator.prior_
-    unsure = not data.labels and prior is not None and prior.identified
     found = {}
     for message, category in {str(note.message): note.category for note in caught}.items():
         if not issubclass(category, OrientationWarning):
             details = {"category": category.__name__, "message": message}
             found[message] = Finding("fit_warning", "warning", details)
-        elif unsure:
+        elif not data.labels and prior is not None and prior.identified:
             found["names_uncertain"] = Finding("names_uncertain", "warning", {})
     return list(found.values())
 
 
-def _worth(data: TrainingData, n_classes: int) -> tuple[int, int]:
-    """Points in the answers, and answers that do not follow from the others."""
+def _independent_answers(data: TrainingData, n_classes: int) -> tuple[int, int]:
+    """Count points in the answers, and answers that do not follow from the others."""
     pairs = data.stacked[1]
     if not pairs.shares_points:
         n_answers = data.n_similar + data.n_dissimilar
@@ -426,7 +419,7 @@ def _worth(data: TrainingData, n_classes: int) -> tuple[int, int]:
     n_points = int(np.sum(graph.degree > 0))
     if n_classes == 2:
         return n_points, graph.n_independent
-    # Of more classes, "different" tells one pair of groups apart and nothing else.
+    # With more classes, "different" only tells two groups of "same" answers apart.
     group = connect(graph.ends[graph.same > 0], graph.n_points)
     n_ties = graph.n_points - len(np.unique(group))
     apart = np.unique(np.sort(group[graph.ends[graph.same < 0]], axis=1), axis=0)
@@ -440,49 +433,40 @@ def _checks(
     accuracy: AccuracyEstimate | None,
     n_right: int,
 ) -> list[Finding]:
-    """Where the data disagree with what the method assumes.
+    """Return findings where the data disagree with the assumptions of the method.
 
-    With more than two classes, which have neither prior nor accuracy, neither the counts of answers
-    nor odd cycles say that anything is wrong.
+    With more than two classes, which have neither prior nor accuracy, any share of similar answers
+    is possible, and odd cycles of "different" answers are no contradiction.
     """
     pairs = data.stacked[1]
     found = _without_odd_cycles(data.findings) if prior is None else [*data.findings]
     if prior is not None and options.method not in ("su", "du"):
-        # These two learn from one kind of answer, in whatever number. Of loose pairs some may not have been drawn.
+        # SU and DU learn from one kind of answer, in any number. Some loose pairs may not be in the sample.
         if data.random is None and not pairs.shares_points:
             found += check_ratio(data.n_similar, data.n_dissimilar, options.prior)
         else:
             graph = AnswerGraph.from_y(pairs)
             found += check_answers_ratio(graph, options.prior, random_of(graph, data.random_points))
-    # Without the numbers that points have in ``y``: they are not the table's ids.
+    # Points are numbered in ``y``; these numbers are not the table's ids, so they are left out.
     for one in check_shared_points(pairs) if prior is not None else ():
         details = {name: value for name, value in one.details.items() if name != "points"}
         found.append(replace(one, details=details))
-    found += _check_population(data, pairs)
+    found += _check_population(data)
     if data.random is not None:
         found += _check_random(data, data.random)
     if prior is not None and accuracy is not None:
         found += check_outcome(prior, accuracy, bool(data.labels))
-    return found + _check_labels(len(data.labels), n_right, accuracy, options.prior, prior)
-
-
-def _check_labels(
-    n: int, n_right: int, accuracy: AccuracyEstimate | None, given: float | None, prior: PriorEstimate | None
-) -> list[Finding]:
-    """Labels that the model predicts less often than its accuracy allows, and those that turn a given prior around."""
-    if not n:
-        return []
-    found = []
-    few = accuracy is not None and binomtest(n_right, n, accuracy.low, alternative="less").pvalue < LEVEL
-    if few or 2 * n_right <= n:
+    n = len(data.labels)
+    few = accuracy is not None and n and binomtest(n_right, n, accuracy.low, alternative="less").pvalue < LEVEL
+    if n and (few or 2 * n_right <= n):
         found.append(Finding("labels_disagree", "warning", {"n_labels": n, "n_right": n_right}))
-    if prior is not None and given not in (None, prior.value):
-        found.append(Finding("prior_of_other_class", "warning", {"prior": given}))
+    if n and prior is not None and options.prior not in (None, prior.value):
+        found.append(Finding("prior_of_other_class", "warning", {"prior": options.prior}))
     return found
 
 
 def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
-    """Contradictions that any number of classes leaves."""
+    """Leave out contradictions that more than two classes explain."""
     kept = []
     for one in findings:
         if one.code != "contradictions":
@@ -492,29 +476,28 @@ def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
     return kept
 
 
-def _check_population(data: TrainingData, pairs: Pairs) -> list[Finding]:
-    """Each point counts once; nobody says that points which were chosen are a random draw."""
+def _check_population(data: TrainingData) -> list[Finding]:
+    """Compare the points in answers with the table, each point once; only random ones count."""
     names = data.columns.feature_names
-    if data.points is None or not pairs.shares_points:
+    if data.points is None or not data.stacked[1].shares_points:
         drawn = data.ends if data.random is None else data.ends[data.random]
         return check_population(data.columns.filled(data.X), drawn, names, data.population)
     if len(data.X) < data.n_rows:
-        # The moments of a table count its rows, so points on several do not do.
+        # The moments of the table count rows, but a point may be on several rows.
         return []
     _, first, place = np.unique(data.points, return_index=True, return_inverse=True)
     return check_population(data.columns.filled(data.X[first]), place[data.ends], names)
 
 
 def _check_random(data: TrainingData, random: Mask) -> list[Finding]:
-    """Where questions were chosen: too few random ones to tell anything, or ones that miss rows."""
+    """Report too few random questions among chosen ones, or random questions that skip rows."""
     n_random = int(random.any(axis=1).sum())
     if n_random < ENOUGH_RANDOM:
         details = {"n_random": n_random, "n_answers": len(random)}
         return [Finding("few_random", "warning", details)]
     chosen = np.setdiff1d(data.ends, data.ends[random])
-    # Where their ranks are known, none of the random sample is missing.
-    unranked = data.answers is not None and data.answers.n_unranked
-    if not unranked or len(chosen) < _MANY_CHOSEN * data.n_rows:
+    # Where the log has ranks, the random sample is complete.
+    if not data.answers.n_unranked or len(chosen) < _MANY_CHOSEN * data.n_rows:
         return []
     details = {"n_chosen": len(chosen), "n_rows": data.n_rows}
     return [Finding("many_chosen", "warning", details)]

@@ -1,4 +1,4 @@
-"""Which model is fitted to a table, how good it is by answers that it did not know, and what it goes by."""
+"""Choose a model for a table, judge it by held-out answers, and measure the importance of columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn import config_context
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import doubtful_answers
-from sdulearn.columns import Column, Columns
+from sdulearn.columns import Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError, is_there
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
@@ -50,51 +50,52 @@ from sdulearn.workflow.options import Engine, FitOptions
 if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
 
-# Of a choice; for the accuracy there are more, so that each model is nearly the one that is kept.
+# Folds of a choice; the accuracy has more, so that each model is nearly the one that is kept.
 _MAX_FOLDS = 5
 # Trees stop by held-out answers, in every fold of the accuracy too.
 _FEWEST_OF_A_KIND = 2
-# With fewer answers trees win by chance alone.
+# With fewer answers trees win by chance.
 _FEWEST_ANSWERS = 60
-# Beyond so many features the comparison takes more than a few seconds.
+# With more features the comparison takes more than a few seconds.
 _MOST_FEATURES = 100
-# Of more than two classes, whose fit takes long.
-_FEW_FOLDS = 5
-# Answers wrong every other time would say nothing of the accuracy.
+# Limits of error rates: a rate of 1/2 would say nothing about the accuracy.
 _MOST_ERRORS = 0.49
 _FEWEST_ERRORS = 1e-3
 _DOUBTFUL = 10
-# So many columns, of those that the model goes by most, are judged, and so many drawn.
+# Columns whose importance is measured, strongest first; columns with a partial dependence.
 _JUDGED = 15
 _DRAWN = 4
 _REPEATS = 3
-# More answers would not change the picture, and rows of a table beyond these neither.
+# Answers and rows that these two are measured on: more would not change the picture.
 _MOST_ANSWERS = 2000
 _MOST_ROWS = 300
 _MOST_NUMBERS = 20_000_000
+# Partial dependence of a column of numbers: values between these quantiles.
 _GRID = 20
-# Of a column of numbers, where most rows are.
 _MIDDLE = (0.05, 0.95)
-# A fitted estimator, why it is of this kind, and the models of folds that the choice was made by, if any.
+# A fitted estimator, its kind with the scores of the comparison, and its models of folds, if any.
 Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 
 
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
-    """As asked for, as labels and match questions name, or by the held-out likelihood of answers, with its interval.
+    """Return the number of classes as given, as in labels or match questions, or by cross-validation.
 
-    Labels are set aside for the search, as what they are called depends on its result. "auto" comes back where
-    the fit itself can search.
+    A search also returns an interval. It leaves labels out, as their numbers depend on its result.
+    "auto" is returned if the fit itself can search.
     """
     n_named = max(2, len(set(data.labels.values())))
-    if options.classes is None:
-        asked = 2 if data.answers is None else data.answers.n_classes or 2
-        return max(n_named, asked), None
-    if options.classes != "auto" or (not data.labels and options.model != "boosted"):
-        return options.classes, None
-    rows, pairs, weights = data.without_gaps().stacked
-    model = PairLogisticRegressionCV(n_classes="auto", error_rate=options.error_rate, cv=_folds(data))
-    low, high = model.fit(rows, pairs, weights).n_classes_interval_
-    return max(model.n_classes_, n_named), (max(low, n_named), max(high, n_named))
+    found: int | str = max(n_named, data.answers.n_classes or 2)
+    interval = None
+    if options.classes is not None:
+        found = options.classes
+    if found == "auto" and (data.labels or options.model == "boosted"):
+        model = PairLogisticRegressionCV(n_classes="auto", error_rate=options.error_rate, cv=_folds(data))
+        low, high = model.fit(*data.without_gaps().stacked).n_classes_interval_
+        found = max(model.n_classes_, n_named)
+        interval = (max(low, n_named), max(high, n_named))
+    if data.labels and int(found) > 2:
+        options.check_many_classes(f"{found} classes, as `labels` names them,")
+    return found, interval
 
 
 def _folds(data: TrainingData) -> int:
@@ -103,14 +104,14 @@ def _folds(data: TrainingData) -> int:
 
 
 def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tuple[Choice, list[Finding]]:
-    """The model that was asked for, or the better of the two, with the settings that held-out answers favour.
+    """Fit the requested model, or the better of a linear model and trees by held-out answers.
 
-    A finding says why models were not compared, where they might have been.
+    A finding says why the two were not compared, if they could have been.
     """
     rows, pairs, weights = data.stacked
     may_compare = options.tries_trees and options.model != "boosted"
     reasons = why_linear(n_classes, rows, pairs) if may_compare else []
-    # Unless a comparison was asked for, only a limit that the table might meet is reported.
+    # Without `model='auto'` only the limit that the user can change is reported.
     findings = [one for one in reasons if options.model == "auto" or one.details["reason"] == "features"]
     if options.tries_trees and not reasons:
         return _with_trees(options, data, n_classes), findings
@@ -120,15 +121,15 @@ def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tup
         return (model.fit(rows, pairs, weights), ModelChoice(), []), findings
     cv = folds_over_points(ACCURACY_FOLDS, pairs) if n_classes == 2 else _folds(data)
     joint = PairLogisticRegressionCV(n_classes=n_classes, cv=cv, **options.likelihood).fit(rows, pairs, weights)
-    parts = [FoldModel(*fold) for fold in joint.fold_models_] if n_classes == 2 else []
-    return (joint, ModelChoice(), parts), findings
+    folds = [FoldModel(*fold) for fold in joint.fold_models_] if n_classes == 2 else []
+    return (joint, ModelChoice(), folds), findings
 
 
 def _with_trees(options: FitOptions, data: TrainingData, n_classes: int | str) -> Choice:
-    """Boosted trees, or whichever of these and a linear model makes held-out answers likelier."""
+    """Fit boosted trees, or the likelier of these and a linear model by held-out answers."""
     from sdulearn.boosting.estimators import PairBoostingClassifier, PairModelCV
 
-    # Of two classes they judge the accuracy too: trees of four fifths of the answers are worse by points.
+    # With two classes these folds judge the accuracy, too: five would understate it by points.
     parameters = options.likelihood | {"cv": ACCURACY_FOLDS if n_classes == 2 else _folds(data)}
     if options.model == "boosted":
         model = PairBoostingClassifier(n_classes=int(n_classes), **parameters).fit(*data.stacked)
@@ -140,13 +141,13 @@ def _with_trees(options: FitOptions, data: TrainingData, n_classes: int | str) -
     gap_error = float(np.max(table["gap_error"]))
     scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
     kind = ModelChoice(both.model_, scores, gap_error if np.isfinite(gap_error) else None)
-    # The linear model itself has coefficients, and can be written to ONNX.
+    # Not the search around it: a linear model has coefficients, and can be exported to ONNX.
     return both.best_estimator_, kind, [FoldModel(*fold) for fold in both.fold_models_]
 
 
 def why_linear(n_classes: int | str, rows: Rows, pairs: Pairs) -> list[Finding]:
-    """Why models are not compared, as a finding; nothing where they are."""
-    # The fewest answers of a kind that a model has to learn from, of those that the accuracy is found by.
+    """Return a finding that says why models are not compared, if they are not."""
+    # The fewest answers of one kind in the training part of a fold.
     signs = np.sign(pairs.codes)
     trains = [signs[train] for train, _ in fold_parts(folds_over_points(ACCURACY_FOLDS, pairs), None, pairs)]
     fewest = min(np.sum(train == kind) // 2 for train in trains for kind in (-1, 1) if kind in signs)
@@ -165,7 +166,7 @@ def why_linear(n_classes: int | str, rows: Rows, pairs: Pairs) -> list[Finding]:
 
 
 def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
-    """An unfitted linear estimator with the settings that a fitted one chose."""
+    """Return an unfitted linear estimator with the settings that a fitted one chose."""
     found = chosen_settings(model)
     if not options.is_joint:
         settings = {"gamma": found.get("gamma", 0.5), "alpha": found["alpha"], "prior": model.prior_.value}
@@ -179,14 +180,13 @@ def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
 
 
 def fit_on_all(model: Estimator, options: FitOptions, data: TrainingData, engine: Engine) -> Estimator:
-    """An estimator of the same risk fitted on all rows, with the settings chosen on a few of them.
+    """Fit the same risk on all rows, with the settings chosen on a sample.
 
-    Where these have no answers but those of the model, its prior is theirs: blocks do not show which answers share
-    points.
+    If the sample has all answers, its prior is kept: blocks do not show which answers share points.
     """
     from sdulearn.streaming import SDUClassifier as StreamingClassifier
 
-    n_rows = data.n_rows + (0 if data.answers is None else 2 * len(data.ends))
+    n_rows = data.n_rows + (2 * len(data.ends) if options.codes is None else 0)
     blocks = engine.blocks(data.parts, n_rows)
     fitted = StreamingClassifier(**at_its_settings(model, options).get_params())
     if not data.same_answers:
@@ -199,41 +199,42 @@ def fit_on_all(model: Estimator, options: FitOptions, data: TrainingData, engine
 def judge(
     choice: Choice, options: FitOptions, data: TrainingData
 ) -> tuple[list[FoldModel], AccuracyEstimate | None, ClassAgreement | None, list[Finding]]:
-    """Judge a model by answers that models of folds have not seen: those of the choice, or with its settings.
+    """Judge a model by held-out answers: by the models of its folds, or new ones with its settings.
 
-    Gives these models; the accuracy of two classes, or the agreement of more; and whether the latter is that of chance.
+    Returns these models, the accuracy (two classes) or the agreement (more), and findings.
     """
-    model, _, parts = choice
+    model, _, folds = choice
     rows, pairs, weights = data.stacked
     many = len(model.classes_) > 2
     decided = np.zeros(len(pairs))
-    if many or not parts:
+    if many or not folds:
         decided = model.predict(rows) if many else model.decision_function(rows)
-    if not parts:
-        folds = folds_over_points(_FEW_FOLDS if many else ACCURACY_FOLDS, pairs)
+    if not folds:
+        # A fit of more than two classes takes long.
+        cv = folds_over_points(_MAX_FOLDS if many else ACCURACY_FOLDS, pairs)
         single = at_its_settings(model, options)
-        parts = list(fold_models(single, rows, pairs, decided, sample_weight=weights, cv=folds))
-    elif not many and (hubs := np.setdiff1d(pairs.ends, np.concatenate([part.rows for part in parts]))).size:
+        folds = list(fold_models(single, rows, pairs, decided, sample_weight=weights, cv=cv))
+    elif not many and (hubs := np.setdiff1d(pairs.ends, np.concatenate([fold.rows for fold in folds]))).size:
         decided[hubs] = model.decision_function(rows[hubs])
-    predicted = predictions_of(parts, rows, decided)
-    counted = held_out_rows(parts, data.random_points)
+    predicted = predictions_of(folds, rows, decided)
+    counted = held_out_rows(folds, data.random_points)
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
     if many:
-        return parts, None, *agreement_of_many(predicted, rates, parts, pairs, weights, counted)
+        return folds, None, *agreement_of_many(predicted, rates, folds, pairs, weights, counted)
     accuracy = held_out_accuracy(
         predicted,
         pairs,
-        n_splits=len(parts),
+        n_splits=len(folds),
         error_rate=rates,
         sample_weight=weights,
         prior=options.prior,
         random_points=counted,
     )
-    return parts, accuracy, None, []
+    return folds, accuracy, None, []
 
 
 def prior_of_random_points(model: Estimator, data: TrainingData) -> PriorEstimate:
-    """The share of class +1 by the points drawn at random; 1/2, from 0 to 1, where there are none."""
+    """Estimate the share of class +1 from the random points; without any, 1/2 from 0 to 1."""
     rows, pairs, weights = data.stacked
     decision = model.decision_function(rows)
     among = decision[pairs.unlabeled] if len(pairs.unlabeled) else decision
@@ -252,10 +253,9 @@ def prior_of_random_points(model: Estimator, data: TrainingData) -> PriorEstimat
 
 
 def error_rates_of(model: Estimator) -> dict[int, float] | AnswerModel | None:
-    """How often answers are wrong, where any are, by a model that takes that into account.
+    """Return the error rates of a model, away from 0 and 1/2; None if all answers are right.
 
-    One who was never found wrong may be, and one who guesses leaves the others' answers as they are. Of a crowd it is
-    known what all of its answers say of each point.
+    Of a crowd, the answer model itself: it knows what all answers together say about each point.
     """
     found: AnswerModel = model.answer_model_
     if found.certain or found.of_crowd:
@@ -266,14 +266,14 @@ def error_rates_of(model: Estimator) -> dict[int, float] | AnswerModel | None:
 def agreement_of_many(
     predicted: Array | Codes,
     rates: dict[int, float] | AnswerModel | None,
-    parts: list[FoldModel],
+    folds: list[FoldModel],
     pairs: Pairs,
     weights: Array | None,
     counted: Mask | None,
 ) -> tuple[ClassAgreement, list[Finding]]:
-    """Of more than two classes, and a finding where predictions by chance would agree with the answers as often."""
-    found = held_out_agreement(predicted, pairs, parts, error_rate=rates, sample_weight=weights, random_points=counted)
-    asked = held_out_answers(parts, pairs, counted)
+    """Return the agreement with more than two classes, and a finding if chance would do as well."""
+    found = held_out_agreement(predicted, pairs, folds, error_rate=rates, sample_weight=weights, random_points=counted)
+    asked = held_out_answers(folds, pairs, counted)
     if not asked.any():
         return found, []
     shown = pairs.ends[asked]
@@ -287,7 +287,7 @@ def agreement_of_many(
 
 
 def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) -> tuple[DoubtfulAnswer, ...]:
-    """Answers to ask again, by the ids of the table and the names of who gave them."""
+    """Return the answers that are most likely wrong, with ids and names of annotators."""
     rows, pairs, _ = data.stacked
     asked = slice(data.ends.size)
     found = doubtful_answers(model, rows[asked], np.asarray(pairs)[asked])
@@ -308,9 +308,9 @@ def _held_out(
     models: Sequence[Callable[[Rows], Array]],
     X: Array,
 ) -> Array:
-    """Decision values of the answers' rows, each by its model, with the judged columns of the table as given.
+    """Return decision values of the rows in answers, each by its model, with ``X`` as the judged columns.
 
-    ``X`` are these columns once or more.
+    ``X`` may hold several copies of these rows.
     """
     n_copies = len(X) // len(values)
     values = np.tile(values, (n_copies, 1))
@@ -324,10 +324,10 @@ def _held_out(
     return decision
 
 
-def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingData) -> tuple[ColumnImportance, ...]:
-    """What held-out answers lose where a column is shuffled, the most first; nothing where they cannot tell.
+def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingData) -> tuple[ColumnImportance, ...]:
+    """Return what held-out answers lose if a column is shuffled, the most important column first.
 
-    Answers count as they came: all for right, and in the ratio they have.
+    All answers count as right. Empty if all answers are of one kind.
     """
     rows, pairs, _ = data.stacked
     columns = data.columns
@@ -336,8 +336,8 @@ def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingD
     ends = pairs.ends
     if len(ends) > _MOST_ANSWERS:
         ends = ends[np.random.default_rng(0).choice(len(ends), _MOST_ANSWERS, replace=False)]
-    chosen = np.sort(ends.ravel())
-    answered = rows[chosen]
+    asked = np.sort(ends.ravel())
+    answered = rows[asked]
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
         return ()
     scaled = answered.toarray() if sparse.issparse(answered) else answered
@@ -346,17 +346,16 @@ def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingD
     by_feature = np.abs(list(feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
     strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
     judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
-    # Of a hub, which no fold holds out, the model of all rows.
-    model_of = np.full(len(pairs), len(parts))
-    for k, part in enumerate(parts):
-        model_of[part.rows] = k
-    models = [*(part.decide for part in parts), whole.decision_function]
-    decide = partial(_held_out, columns, held, values, judged, model_of[chosen], models)
+    # No fold holds out a hub: the model of all rows decides it.
+    model_of = np.full(len(pairs), len(folds))
+    for k, fold in enumerate(folds):
+        model_of[fold.rows] = k
+    models = [*(fold.decide for fold in folds), whole.decision_function]
+    decide = partial(_held_out, columns, held, values, judged, model_of[asked], models)
     model = SimpleNamespace(decision_function=decide)
-    answers = np.asarray(pairs)[chosen]
-    # Who answered and labels are set aside: the likelihood with these takes a hundred times as long.
-    y = answers if answers.ndim == 1 else answers[:, :2]
-    # Rows are checked already, and would be hundreds of times over.
+    # Without annotators and labels: the likelihood with these takes a hundred times as long.
+    y = np.asarray(pairs)[asked, :2]
+    # The rows have been checked once; they would be checked hundreds of times.
     with config_context(assume_finite=True):
         found = pair_importance(model, values[:, judged], y, n_repeats=_REPEATS, random_state=0)
     order = np.argsort(-found.mean, kind="stable").tolist()
@@ -367,7 +366,7 @@ def column_importances(whole: Estimator, parts: list[FoldModel], data: TrainingD
 def column_dependences(
     model: TableModel, X: Rows, importances: tuple[ColumnImportance, ...]
 ) -> tuple[ColumnDependence, ...]:
-    """What a model of two classes says on average along its most important columns, over a draw of rows."""
+    """Return the partial dependence on the most important columns, over a sample of rows."""
     if len(model.classes) != 2 or model.link is None:
         return ()
     columns = model.columns
@@ -376,35 +375,31 @@ def column_dependences(
     rows = rows.toarray() if sparse.issparse(rows) else rows
     values = columns.values(rows)
     places = {column.name: k for k, column in enumerate(columns.columns)}
-    # Texts and pictures are not along a line.
+    # Texts and pictures have no values in order.
     worth = [places[one.column] for one in importances if one.loss > one.error and one.column not in columns.makers]
     varied = [k for k in worth if np.nanmax(values[:, k]) > np.nanmin(values[:, k])]
     return tuple(_dependence(model.estimator, columns, rows, values, k) for k in varied[:_DRAWN])
 
 
 def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: int) -> ColumnDependence:
-    """The mean probability over rows that have each of some values in a column, and keep their others."""
+    """Return the mean probability of the second class if every row has a value in column ``k``."""
     column = columns.columns[k]
     present = values[~np.isnan(values[:, k]), k]
     grid = np.unique(present)
     if column.kind != "category" and len(grid) >= _GRID:
         low, high = mquantiles(present, _MIDDLE)
         if high - low <= 1e-6 * max(abs(low), abs(high)):
-            # A column that has one value nearly everywhere is drawn along all it has.
+            # Nearly all rows have one value: take the whole range.
             low, high = grid[[0, -1]]
         grid = np.linspace(low, high, _GRID)
     rows = np.tile(values, (len(grid), 1))
     rows[:, k] = np.repeat(grid, len(values))
     found = model.predict_proba(columns.rows(rows, np.tile(X, (len(grid), 1))))[:, 1]
     means = found.reshape(len(grid), -1).mean(axis=1)
-    return ColumnDependence(column.name, _names(column, grid), tuple(means.tolist()))
-
-
-def _names(column: Column, values: Array) -> tuple[float, ...] | tuple[str, ...]:
-    """Numbers as they are; categories and yes or no by name."""
-    if column.kind == "number":
-        return tuple(values.tolist())
+    shown = grid
     if column.kind == "date":
-        return tuple(values.astype("datetime64[D]").astype(str).tolist())
-    names = ("false", "true") if column.kind == "boolean" else (*column.categories, "none of these")
-    return tuple(names[int(value)] for value in values)
+        shown = grid.astype("datetime64[D]").astype(str)
+    elif column.kind != "number":
+        names = ("false", "true") if column.kind == "boolean" else (*column.categories, "none of these")
+        shown = np.array(names, dtype=object)[grid.astype(int)]
+    return ColumnDependence(column.name, tuple(shown.tolist()), tuple(means.tolist()))

@@ -1,4 +1,4 @@
-"""What a fit of a table is asked for, and where the work is done: in this process, or on a Dask cluster."""
+"""Options of a fit, and the engine that reads the table: this process, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.records import Answers, TableReading, flip_rate
+from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
@@ -32,7 +32,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "model": MODELS,
 }
 MAX_UNLABELED = 20_000
-# Beyond so many columns rows must stay few: the eigenvectors of the smaller side are needed.
+# With more columns than this the sample of rows is small: a fit needs the eigenvectors of the
+# smaller side of the matrix.
 _WIDE = 3000
 _UNLABELED_WIDE = 1000
 MEMORY = "memory"
@@ -48,7 +49,7 @@ _PATIENCE = "10s"
 
 @dataclass(frozen=True)
 class FitOptions:
-    """The choices of :func:`sdulearn.fit_table`, checked."""
+    """Options of :func:`sdulearn.fit_table`, validated."""
 
     codes: str | None = None
     points: str | None = None
@@ -73,7 +74,7 @@ class FitOptions:
     sheet: str | None = None
     skip_rows: int | None = None
     prior_strength: float = 3.0
-    dropped_before: Sequence[str] = ()  # when questions were asked; the table may not have them any more
+    dropped_before: Sequence[str] = ()  # when questions were asked; the table may lack them now
 
     def __post_init__(self) -> None:
         if self.points is not None and self.codes is None:
@@ -95,80 +96,74 @@ class FitOptions:
             self.need_joint("`model='boosted'`")
             require("lightgbm", "boosting")
 
-    @classmethod
-    def among(cls, given: Mapping[str, Any]) -> FitOptions:
-        """The choices among all arguments of a function."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in given.items() if name in known})
-
     @property
     def is_joint(self) -> bool:
-        """Whether the method looks at both ends of a pair together."""
+        """Whether the method is the joint likelihood of pairs, not a risk of the paper."""
         return self.method in ("auto", "joint")
 
     def for_answers(self, answers: Answers) -> FitOptions:
-        """With columns read as when questions were asked, unless said otherwise; and known flips."""
-        found = self if answers.reading is None else self._read_as(answers.reading)
+        """Return the options with what the answers know: how to read the table, and a flip rate.
+
+        A log of ``sdulearn ask`` says how it read the table; options that are given take precedence.
+        """
+        found = self
+        if (reading := answers.reading) is not None:
+            named = {*self.drop, *self.categories, *self.text, *self.images}
+            free = {
+                name: tuple(one for one in getattr(reading, name) if one not in named)
+                for name in ("text", "images", "drop")
+            }
+            found = replace(
+                self,
+                text=self.text or free["text"],
+                images=self.images or free["images"],
+                dropped_before=free["drop"],
+                embedding=self.embedding or reading.embedding,
+                image_root=self.image_root or reading.image_root,
+                sheet=reading.sheet if self.sheet is None else self.sheet,
+                skip_rows=reading.skip_rows if self.skip_rows is None else self.skip_rows,
+            )
         if answers.epsilon is None:
             return found
-        # The error rate of answers that were flipped before they were stored is known.
-        flipped = f"answers that were flipped (epsilon {answers.epsilon:g})"
-        self.need_joint(f"{answers.name}: {flipped}")
+        self.need_joint(f"{answers.name}: answers that were flipped (epsilon {answers.epsilon:g})")
         known = flip_rate(answers.epsilon) if self.error_rate == "auto" else self.error_rate
         return replace(found, error_rate=known)
 
-    def _read_as(self, reading: TableReading) -> FitOptions:
-        named = {*self.drop, *self.categories, *self.text, *self.images}
-        free = {
-            name: tuple(one for one in getattr(reading, name) if one not in named)
-            for name in ("text", "images", "drop")
-        }
-        return replace(
-            self,
-            text=self.text or free["text"],
-            images=self.images or free["images"],
-            dropped_before=free["drop"],
-            embedding=self.embedding or reading.embedding,
-            image_root=self.image_root or reading.image_root,
-            sheet=reading.sheet if self.sheet is None else self.sheet,
-            skip_rows=reading.skip_rows if self.skip_rows is None else self.skip_rows,
-        )
-
     @property
     def likelihood(self) -> dict[str, Any]:
-        """What estimators of the joint likelihood are asked for."""
+        """Parameters of the estimators of the joint likelihood."""
         return {name: getattr(self, name) for name in ("prior", "prior_strength", "error_rate")}
 
     @property
     def tries_trees(self) -> bool:
-        """Whether trees may turn out to be the model."""
+        """Whether boosted trees are fitted, alone or beside a linear model."""
         return self.is_joint and self.model != "linear"
 
     def check_many_classes(self, what: str) -> None:
-        """More than two classes, or a search for their number."""
+        """Refuse options that do not go with more than two classes, or with a search for K."""
         self.need_joint(what)
         if self.prior is not None:
             raise InputError(f"`prior` is the share of class +1 of two; with {what} leave it out.")
 
     def need_joint(self, what: str) -> None:
-        """Refuse the paper's risks."""
+        """Refuse a risk of the paper."""
         if not self.is_joint:
             raise InputError(f"{what} needs the joint likelihood: give `method='joint'`, not {self.method!r}.")
 
     def most_unlabeled(self, width: int) -> int:
-        """Rows to draw as unlabeled: as many as asked for, and no more than a wide table bears."""
+        """Return how many unlabeled rows to draw; fewer from a table of many columns."""
         asked = self.max_unlabeled or MAX_UNLABELED
         return min(asked, _UNLABELED_WIDE) if width > _WIDE else asked
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Makes blocks of the parts of a table."""
+    """Where a table is read, part by part."""
 
     name: str = MEMORY
-    address: str = ""  # where the work is done; empty in this process
-    n_workers: int = 1  # threads or processes that do it
-    # called with the number of rows of a pass before it; gives the function that watches it
+    address: str = ""  # of the Dask scheduler; empty in this process
+    n_workers: int = 1  # threads or processes
+    # called before a pass with its number of rows; returns the function to call during the pass
     progress: Progress | None = None
 
     def blocks(self, parts: Sequence[Part], n_rows: int | None) -> Blocks:
@@ -178,25 +173,24 @@ class Engine:
             return require("sdulearn.distributed", "dask").DaskBlocks.from_parts(parts, watch)
         from sdulearn.blocks import LocalBlocks
 
-        # Every thread reads a part of its own; nothing is kept.
         return LocalBlocks(parts, n_jobs=self.n_workers, watch=watch)
 
 
 @contextmanager
 def open_engine(name: str, *, scheduler: str | None = None, progress: Progress | None = None) -> Iterator[Engine]:
-    """An engine for the time of a ``with`` block.
+    """Open an engine for the duration of a ``with`` block.
 
     Parameters
     ----------
     name : {"memory", "stream", "dask"}
-        In this process, one row group after another, or several at a time on all cores; or on a Dask cluster, whose
-        workers must reach the files under the same path.
+        In this process, one row group after another, or several at a time on all cores; or on a
+        Dask cluster, whose workers must reach the files under the same path.
     scheduler : str, optional
         Address of a running Dask cluster; by default one is started on this machine.
     progress : function, optional
-        Called with the number of rows of each pass, or None where it is unknown; gives a function that is called with
-        the number of rows after each portion, and with None when the pass is over. By default a bar on a
-        terminal or in a notebook, once a pass takes some seconds.
+        Called before each pass with its number of rows, or None if unknown; returns a function
+        that is called with the number of rows of each batch, and with None at the end of the
+        pass. By default a progress bar on a terminal or in a notebook, after some seconds.
 
     Yields
     ------
@@ -221,14 +215,14 @@ def open_engine(name: str, *, scheduler: str | None = None, progress: Progress |
 
 @contextmanager
 def _client(scheduler: str | None) -> Iterator[Any]:
-    """A client of the named cluster, or of a local one of worker processes."""
+    """Connect to the named cluster, or start a local one of worker processes."""
     distributed = require("distributed", "dask")
     if scheduler is None:
         with _local_cluster(distributed) as cluster, distributed.Client(cluster) as client:
             try:
                 yield client
             except KeyboardInterrupt:
-                # Workers that are sent away in the middle of their work complain at length.
+                # Workers that are stopped while they work log long tracebacks.
                 logging.getLogger("distributed").setLevel(logging.CRITICAL)
                 logging.getLogger("asyncio").setLevel(logging.CRITICAL)
                 raise
@@ -248,7 +242,7 @@ def _client(scheduler: str | None) -> Iterator[Any]:
 
 def _local_cluster(distributed: Any) -> Any:
     try:
-        # The dashboard has no password, so it is for this machine alone.
+        # The dashboard has no password, so it listens on this machine only.
         web = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
         with _uninterrupted_children():
             return distributed.LocalCluster(n_workers=cpu_count(), threads_per_worker=1, **web)
@@ -258,9 +252,9 @@ def _local_cluster(distributed: Any) -> Any:
 
 @contextmanager
 def _uninterrupted_children() -> Iterator[None]:
-    """Processes that are started meanwhile never see Ctrl-C: it is for this one, which sends them away."""
+    """Start child processes that ignore Ctrl-C: this process handles it and stops them."""
     if not hasattr(signal, "pthread_sigmask"):
-        # Windows, where a new process has a console of its own.
+        # On Windows a new process has its own console.
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -28,7 +28,7 @@ from sdulearn.io.files import Location, folder_of, is_location, written_whole
 from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
-from sdulearn.pairs import stack_pairs
+from sdulearn.pairs import SIMILAR, stack_pairs
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
@@ -231,12 +231,13 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
     if not len(ends):
         raise InputError(f"{answers.name} has no answer, same or different, about rows of the table. Leave it out.")
     who = None if answers.annotators is None else _annotators(model, answers)[used["annotators"]]
-    by_features, y = stack_pairs(p, ends, used["similar"], unlabeled=None, annotators=who)
+    similar = answers.answers[used["used"]] == SIMILAR
+    by_features, y = stack_pairs(p, ends, similar, unlabeled=None, annotators=who)
     errors = model.estimator.answer_model_
     if answers.epsilon is not None:
         errors = AnswerModel.given(flip_rate(answers.epsilon), AnswerGraph.from_y(y))
     try:
-        p[ends.ravel()] = posterior_of(errors, by_features, y, np.repeat(used["weights"], 2))
+        p[ends.ravel()] = posterior_of(errors, by_features, y, np.repeat(answers.weights[used["used"]], 2))
     except InputError:
         raise InputError(
             f"{answers.name}: answers contradict each other, and the model takes all answers for right. Correct them "
