@@ -39,6 +39,8 @@ References
    Applied Statistics 28 (1979).
 .. [2] Varadhan & Roland, "Simple and globally convergent methods for accelerating the convergence of any EM
    algorithm", Scandinavian Journal of Statistics 35 (2008).
+.. [3] Louis, "Finding the observed information matrix when using the EM algorithm", Journal of the Royal
+   Statistical Society B 44 (1982).
 """
 
 from __future__ import annotations
@@ -73,28 +75,19 @@ WIDE = 0.4
 # Half of the 95% quantile of chi^2 with one degree of freedom.
 DROP = 1.92
 
-# Two classes: EM, where a profile is computed, and how often EM leaps there.
-_EM_ITER = 100
-_EM_TOL = 1e-3
+# Where a profile is computed.
 _GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3, 0.38, 0.44, HIGHEST])
-_PROFILE_ITER = 8
+# The longest step of squared extrapolation.
 _LONGEST_LEAP = 8.0
-# With more annotators than this each interval takes the other rates as they are.
+# With more annotators than this intervals are not profiles: each would take EM for all the others.
 _MOST_PROFILED = 10
 # Log odds of a labelled point.
 _CERTAIN = 30.0
 # Scales t that are tried in equation (3), and where the share b begins.
 _SCALES = np.array([0.25, 0.5, 0.75, 1.0, 1.4, 2.0])
 _BLIND = 0.1
-
 # Repeated questions: EM begins at each of these rates, and the best end is kept.
-_QUESTION_ITER = 500
-_QUESTION_TOL = 1e-6
-_FIRST_RATES = (PRIOR_RATE, 0.25)
-_QUESTION_GRID = np.unique(np.r_[LOWEST, np.geomspace(0.002, 0.05, 12), np.linspace(0.06, HIGHEST, 34)])
-# Rates by propagation need a new network each time.
-_CYCLE_ITER = 15
-_CYCLE_GRID = np.array([LOWEST, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, HIGHEST])
+_FIRST_RATES = np.array([PRIOR_RATE, 0.25])
 # Certainties: the largest that is believed, steps of EM, and alpha and beta in equation (5).
 _SUREST = 0.99
 _SOFT_ITER = 30
@@ -135,95 +128,83 @@ def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
     return float(min(inside[0], quantiles[0])), float(max(inside[-1], quantiles[1]))
 
 
-def two_class_rates(
-    graph: AnswerGraph, annotator: Codes, n_rates: int, logits: Array | None
-) -> tuple[Array, Array, Array]:
-    """Rates and their intervals, by the answers on cycles, or by all beside a model."""
-    used = on_cycles(graph) if logits is None else np.ones(graph.n_answers, dtype=bool)
-    if not used.any():
-        nothing = np.zeros(n_rates)
-        return nothing, nothing, nothing + HIGHEST
-    likelihood = _TwoClassRates(graph, annotator, n_rates, used, logits)
-    best = likelihood.maximise()
-    low, high = likelihood.intervals(best)
-    needed = contradicts(graph) or likelihood.explains(best)
-    return best.rates[0] * needed, low, high
-
-
 class _Trial(NamedTuple):
-    """Parameters of the answers and of equation (3), several sets at once."""
+    """Several sets of parameters, along the first axis, and the last E step at each of them."""
 
     rates: Array  # (n_sets, n_rates), error rates
-    scale: Array  # (n_sets,), t and b in equation (3)
-    blind: Array
-    values: Array  # (n_sets,), log likelihood of the sets before the last step
-    wrong: Array  # (n_sets, n_used), probability that each answer is wrong, likewise
+    share: Array  # (n_sets,), b in equation (3) or s in equation (4)
+    scale: Array  # (n_sets,), t in equation (3)
+    values: Array  # (n_sets,), log likelihood before the last step
+    wrong: Array  # (n_sets, n_rates), expected number of wrong answers before the last step
+    spread: Array  # (n_sets, n_rates), its variance
 
 
-class _TwoClassRates:
-    """The likelihood of some answers as a function of the rates, with two classes."""
+class RateLikelihood:
+    """Maximise a likelihood of error rates by EM; a subclass gives the starts and the E step."""
 
-    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
-        # Labels become log odds, so that the edges do not depend on the rates.
-        self.answers = restrict(graph, used, np.zeros(graph.n_points, dtype=bool))
-        any_rate = np.full(self.answers.n_answers, 0.1)
-        self.network = TwoClassNetwork(FactorGraph.from_answers(self.answers, 2, any_rate))
-        self.annotator = annotator[used]
-        self.n_rates = n_rates
-        self.logits = logits
-        self.labels = np.sign(graph.labels)
-        self.counts = sum_by(self.annotator, self.answers.weights, self.n_rates)
-        # Those of the last step, by the number of sets: the next begins there.
-        self.messages: dict[int, Array] = {}
+    max_iter = 100
+    tol = 1e-3
+    n_leaps = 8
+
+    def __init__(self, counts: Array, known: Mask | np.bool = np.False_) -> None:
+        self.counts = counts  # (n_rates,), number of answers that tell each rate
+        self.known = known  # (n_rates,), whether a rate stays as it is
+
+    def starts(self) -> _Trial:
+        """Return the sets of parameters where EM begins."""
+        raise NotImplementedError
+
+    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
+        """Return log likelihoods, numbers of wrong answers, their variances, and new shares."""
+        raise NotImplementedError
+
+    def trial(self, rates: Array, share: float, scale: Array) -> _Trial:
+        """Return sets of parameters before any step."""
+        n_sets = len(scale)
+        rates = np.broadcast_to(rates, (n_sets, len(self.counts)))
+        nothing = np.zeros(rates.shape)
+        return _Trial(rates, np.full(n_sets, share), scale, np.zeros(n_sets), nothing, nothing)
 
     def maximise(self) -> _Trial:
-        """Equation (2) until it converges."""
-        first = self._climb(self._start(), _WEAKEST)
-        return self._climb(self._start(), chances_of_strengths(self._by_annotator(first.wrong)[0], self.counts))
+        """Iterate equation (2) to convergence, with chances of the strengths by a first fit."""
+        first = self._climb(self.starts(), _WEAKEST)
+        return self._climb(self.starts(), chances_of_strengths(first.wrong[0], self.counts))
 
     def explains(self, best: _Trial) -> bool:
-        """Whether these rates explain the answers better than hardly any wrong answer at all."""
-        values = self._profile(self._start(LOWEST), np.True_)
+        """Return whether these rates explain the answers better than hardly any wrong answer."""
+        start = self.starts()
+        values = self._profile(start._replace(rates=np.full_like(start.rates, LOWEST)), np.True_)
         return bool(self._step(best).values[0] - values.max() > DROP)
 
     def intervals(self, best: _Trial) -> tuple[Array, Array]:
-        """95% intervals of all rates: by profiles, or of many annotators by Louis' identity."""
-        n_rates = self.n_rates
+        """Return 95% intervals: by profiles, or with many annotators by Louis' identity [3]_."""
+        n_rates = len(self.counts)
         if n_rates > _MOST_PROFILED:
             rates = best.rates[0]
-            missing = sum_by(self.annotator, best.wrong[0] * (1 - best.wrong[0]), n_rates)
-            share = 1 - missing / np.maximum(self.counts * rates * (1 - rates), 1e-12)
+            share = 1 - best.spread[0] / np.maximum(self.counts * rates * (1 - rates), 1e-12)
             return beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0))
-        size = len(_GRID)
-        fixed = np.repeat(np.eye(n_rates, dtype=bool), size, axis=0)
-        repeated = _Trial(*(np.repeat(part, n_rates * size, axis=0) for part in best))
+        fixed = np.repeat(np.eye(n_rates, dtype=bool), len(_GRID), axis=0)
+        repeated = _Trial(*(np.repeat(part, len(fixed), axis=0) for part in best))
         trial = repeated._replace(rates=np.where(fixed, np.tile(_GRID, n_rates)[:, None], best.rates))
-        values = self._profile(trial, fixed).reshape(n_rates, size)
+        values = self._profile(trial, fixed).reshape(n_rates, -1)
         low, high = np.transpose([profile_ends(_GRID, value) for value in values])
         return low, high
 
-    def _start(self, rate: float = PRIOR_RATE) -> _Trial:
-        """One set for each scale; where no model speaks, one."""
-        scale = np.ones(1) if self.logits is None else _SCALES
-        n = len(scale)
-        rates = np.full((n, self.n_rates), rate)
-        return _Trial(rates, scale, np.full(n, _BLIND), np.zeros(n), np.zeros((n, len(self.annotator))))
-
     def _climb(self, at: _Trial, chances: Array) -> _Trial:
-        """EM from each set; the best of all."""
-        for _ in range(_EM_ITER):
+        """Run EM from each set and return the best."""
+        for _ in range(self.max_iter):
             fresh = self._step(at, chances)
             moved = np.abs(fresh.rates - at.rates).max()
             at = fresh
-            if moved < _EM_TOL:
+            if moved < self.tol:
                 break
         best = int(np.argmax(at.values))
         return _Trial(*(part[best : best + 1] for part in at))
 
     def _profile(self, at: _Trial, fixed: Mask | np.bool) -> Array:
-        """The likelihood of each set where all but the ``fixed`` rates suit it best; no prior."""
+        """Return the likelihood of each set, maximised over all but the ``fixed`` rates; no prior."""
         reached = []
-        for _ in range(_PROFILE_ITER):
+        for _ in range(self.n_leaps):
             first = self._step(at, None, fixed)
             second = self._step(first, None, fixed)
             reached += [first.values, second.values]
@@ -231,48 +212,87 @@ class _TwoClassRates:
         return np.max([*reached, self._step(at).values], axis=0)
 
     def _step(self, at: _Trial, chances: Array | None = None, fixed: Mask | np.bool = np.False_) -> _Trial:
-        """A step of EM, for b in equation (3) too; the ``fixed`` rates stay."""
-        says = self._model(at)
-        same = self.answers.same[:, None]
-        factors = log_factors(same, at.rates.T[self.annotator], self.answers.weights[:, None])
-        start = self.messages.get(len(at.scale))
-        network = self.network.with_factors(*factors)
-        found = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
-        self.messages[len(at.scale)] = found.messages
-        right = found.agree[self.network.factors.edge]
-        wrong = np.where(same > 0, 1 - right, right).T
-        blind = at.blind
-        if self.logits is not None:
-            # Which points are blind, given what the answers say of them.
-            known = found.positive / says + (1 - found.positive) / (1 - says)
-            blind = np.clip(at.blind / 2 * known[self.answers.degree > 0].mean(axis=0), 0.0, 1.0)
-        rates = np.where(fixed, at.rates, shrink(self._by_annotator(wrong), self.counts, chances))
-        return _Trial(rates, at.scale, blind, found.values.sum(axis=0), wrong)
-
-    def _model(self, at: _Trial) -> Array:
-        """Equation (3), (n_points, n_sets); labels are certain."""
-        if self.logits is None:
-            says = np.full((len(self.labels), len(at.scale)), 0.5)
-        else:
-            says = (1 - at.blind) * expit(np.outer(self.logits, at.scale)) + at.blind / 2
-        labels = np.broadcast_to(self.labels[:, None], says.shape)
-        return np.clip(np.where(labels == 0, says, labels > 0), expit(-_CERTAIN), expit(_CERTAIN))
-
-    def _by_annotator(self, wrong: Array) -> Array:
-        """How many answers of each annotator are wrong, (n_sets, n_rates)."""
-        return sum_by(self.annotator, (self.answers.weights * wrong).T, self.n_rates).T
+        """Take a step of EM; the ``fixed`` rates stay."""
+        values, wrong, spread, share = self.expect(at)
+        rates = np.where(fixed | self.known, at.rates, shrink(wrong, self.counts, chances))
+        return _Trial(rates, share, at.scale, values, wrong, spread)
 
 
 def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
-    """Where EM is going, by squared extrapolation [2]_: it is slow where b explains a rate."""
-    odds = [logit(np.clip(np.column_stack([t.rates, t.blind]), LOWEST, 1 - LOWEST)) for t in (at, first, second)]
+    """Extrapolate two steps of EM [2]_, which is slow where the share explains a rate as well."""
+    odds = [logit(np.clip(np.column_stack([t.rates, t.share]), LOWEST, 1 - LOWEST)) for t in (at, first, second)]
     step = odds[1] - odds[0]
     bend = odds[2] - odds[1] - step
     norm = np.linalg.norm(bend, axis=1, keepdims=True)
     length = np.clip(np.linalg.norm(step, axis=1, keepdims=True) / np.maximum(norm, 1e-12), 1.0, _LONGEST_LEAP)
     leap = expit(odds[0] + 2 * length * step + length**2 * bend)
     moved = np.clip(leap[:, :-1], LOWEST, HIGHEST)
-    return second._replace(rates=np.where(first.rates == at.rates, at.rates, moved), blind=leap[:, -1])
+    return second._replace(rates=np.where(first.rates == at.rates, at.rates, moved), share=leap[:, -1])
+
+
+def two_class_rates(
+    graph: AnswerGraph, annotator: Codes, n_rates: int, logits: Array | None
+) -> tuple[Array, Array, Array]:
+    """Return rates and their intervals, by the answers on cycles, or by all beside a model."""
+    used = on_cycles(graph) if logits is None else np.ones(graph.n_answers, dtype=bool)
+    if not used.any():
+        nothing = np.zeros(n_rates)
+        return nothing, nothing, nothing + HIGHEST
+    likelihood = TwoClassAnswers(graph, annotator, n_rates, used, logits)
+    best = likelihood.maximise()
+    low, high = likelihood.intervals(best)
+    needed = contradicts(graph) or likelihood.explains(best)
+    return best.rates[0] * needed, low, high
+
+
+class TwoClassAnswers(RateLikelihood):
+    """The likelihood of some answers of two classes, with equation (3) beside a model."""
+
+    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
+        # Labels become log odds, so that the edges do not depend on the rates.
+        self.answers = restrict(graph, used, np.zeros(graph.n_points, dtype=bool))
+        any_rate = np.full(self.answers.n_answers, 0.1)
+        self.network = TwoClassNetwork(FactorGraph.from_answers(self.answers, 2, any_rate))
+        self.annotator = annotator[used]
+        self.logits = logits
+        self.labels = np.sign(graph.labels)
+        # Messages of the last step, by the number of sets: the next step begins there.
+        self.messages: dict[int, Array] = {}
+        super().__init__(sum_by(self.annotator, self.answers.weights, n_rates))
+
+    def starts(self) -> _Trial:
+        """Return one set for each scale, or one where there is no model."""
+        return self.trial(np.array([PRIOR_RATE]), _BLIND, np.ones(1) if self.logits is None else _SCALES)
+
+    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
+        """See :class:`RateLikelihood`; the share is that of blind points."""
+        says = self._says(at)
+        same = self.answers.same[:, None]
+        weights = self.answers.weights[:, None]
+        start = self.messages.get(len(at.scale))
+        network = self.network.with_factors(*log_factors(same, at.rates.T[self.annotator], weights))
+        found = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
+        self.messages[len(at.scale)] = found.messages
+        agree = found.agree[self.network.factors.edge]
+        wrong = np.where(same > 0, 1 - agree, agree)
+        blind = at.share
+        if self.logits is not None:
+            # Which points are blind, given what the answers say about them.
+            known = found.positive / says + (1 - found.positive) / (1 - says)
+            blind = np.clip(at.share / 2 * known[self.answers.degree > 0].mean(axis=0), 0.0, 1.0)
+        n_wrong, spread = (
+            sum_by(self.annotator, one, len(self.counts)).T for one in (weights * wrong, wrong * (1 - wrong))
+        )
+        return found.values.sum(axis=0), n_wrong, spread, blind
+
+    def _says(self, at: _Trial) -> Array:
+        """Return equation (3), (n_points, n_sets); labels are certain."""
+        if self.logits is None:
+            says = np.full((len(self.labels), len(at.scale)), 0.5)
+        else:
+            says = (1 - at.share) * expit(np.outer(self.logits, at.scale)) + at.share / 2
+        labels = np.broadcast_to(self.labels[:, None], says.shape)
+        return np.clip(np.where(labels == 0, says, labels > 0), expit(-_CERTAIN), expit(_CERTAIN))
 
 
 def beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
@@ -303,16 +323,12 @@ def _with_labels(graph: AnswerGraph) -> tuple[Indices, Codes]:
 
 
 def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes: int) -> tuple[Array, Array, Array]:
-    """Rates and the ends of their intervals, with any number of classes."""
-    questions = RepeatedQuestions(graph, annotator)
-    known = questions.counts > 0
-    rates = questions.maximise() * known
-    # With too many people for profiles, about half of the answers to repeated questions tell.
-    low, high = beta_ends(rates, questions.counts / 2)
-    low[~known] = 0.0
-    high[~known] = HIGHEST
-    for k in np.flatnonzero(known & (n_rates <= _MOST_PROFILED)).tolist():
-        low[k], high[k] = questions.interval(k)
+    """Return rates and their intervals, with any number of classes."""
+    questions = RepeatedQuestions(graph, annotator, n_rates)
+    best = questions.maximise()
+    told = questions.counts > 0
+    rates = best.rates[0] * (told & questions.explains(best))
+    low, high = np.where(told, questions.intervals(best), np.array([[0.0], [HIGHEST]]))
     # A few repeats tell next to nothing of a rate, and explain no contradiction elsewhere.
     unknown = high - low >= WIDE
     _, question = number_questions(graph.ends, graph.n_points)
@@ -321,114 +337,86 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     involved = annotators_in_contradictions(graph, annotator, unexplained)
     if involved.any():
         used = on_cycles(graph)
-        cycles = replace(restrict(graph, used, graph.labels != 0), weights=np.ones(used.sum()))
-        who = annotator[used]
-        rates = _cycle_rates(cycles, who, rates, involved, n_classes)
-        for k in np.flatnonzero(involved & unknown).tolist()[:_MOST_PROFILED]:
-            trials = np.where(np.arange(n_rates) == k, _CYCLE_GRID[:, None], rates)
-            values = [_propagated(cycles, trial[who], n_classes).value for trial in trials]
-            low[k], high[k] = profile_ends(_CYCLE_GRID, np.array(values))
+        cycles = AnswersOnCycles(restrict(graph, used, graph.labels != 0), annotator[used], rates, involved, n_classes)
+        best = cycles.maximise()
+        rates = best.rates[0]
+        low, high = np.where(involved & unknown, cycles.intervals(best), (low, high))
     return rates, low, high
 
 
-class RepeatedQuestions:
+class RepeatedQuestions(RateLikelihood):
     """Equation (4) for the questions that tell rates, equal ones counted."""
 
-    def __init__(self, graph: AnswerGraph, annotator: Codes) -> None:
-        n_annotators = int(annotator.max(initial=-1)) + 1
+    max_iter = 500
+    tol = 1e-6
+
+    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int) -> None:
         asked, question = number_questions(graph.ends, graph.n_points)
-        votes = np.zeros((2, len(asked), n_annotators))
+        votes = np.zeros((2, len(asked), n_rates))
         np.add.at(votes, ((graph.same < 0).astype(int), question, annotator), 1.0)
         labels = graph.labels[asked]
         truth = np.where((labels != 0).all(axis=1), (labels[:, 0] == labels[:, 1]).astype(float), np.nan)
         used = (votes.sum(axis=(0, 2)) > 1) | np.isfinite(truth)
         table = np.column_stack([votes[0], votes[1], np.nan_to_num(truth, nan=-1.0)])[used]
         kinds, times = np.unique(table, axis=0, return_counts=True)
-        # Answers of each annotator to a kind of question (n_kinds, n_annotators), how many such
+        # Answers of each annotator to a kind of question (n_kinds, n_rates), how many such
         # questions there are, and the truth by labels: 1 "same", 0 "different", else NaN.
-        self.same = kinds[:, :n_annotators]
-        self.different = kinds[:, n_annotators:-1]
+        self.same = kinds[:, :n_rates]
+        self.different = kinds[:, n_rates:-1]
         self.times = times.astype(np.float64)
         self.truth = np.where(kinds[:, -1] < 0, np.nan, kinds[:, -1])
-        self.counts = self.times @ (self.same + self.different)
+        super().__init__(self.times @ (self.same + self.different))
 
-    def maximise(self) -> Array:
-        """The rates (n_annotators,), drawn to a small one; 0 where no errors do as well."""
-        start, shares = self._first()
-        first = self.climb(start, shares, _WEAKEST)
-        best = np.argmax(self.values(*first))
-        wrong, _ = self._wrong(first[0][[best]], first[1][[best]])
-        rates, found = self.climb(start, shares, chances_of_strengths(wrong[0], self.counts))
-        values = self.values(rates, found)
-        none = self.climb(np.full_like(start, LOWEST), shares, _WEAKEST, np.True_)
-        return rates[np.argmax(values)] * (values.max() - self.values(*none).max() > DROP)
+    def starts(self) -> _Trial:
+        """Return several rates, at the share of "same" answers."""
+        share = float(self.times @ self.same.sum(axis=1)) / max(float(self.counts.sum()), 1.0)
+        return self.trial(_FIRST_RATES[:, None], np.clip(share, 0.02, 0.98), np.ones(len(_FIRST_RATES)))
 
-    def interval(self, k: int) -> tuple[float, float]:
-        """Rates of annotator ``k`` within 1.92 of the largest log likelihood."""
-        profile = np.full(len(_QUESTION_GRID), -np.inf)
-        fixed = np.arange(self.same.shape[1]) == k
-        for rates, share in zip(*self._first(), strict=True):
-            trial = np.where(fixed, _QUESTION_GRID[:, None], rates)
-            found = self.climb(trial, np.full(len(_QUESTION_GRID), share), None, fixed)
-            profile = np.maximum(profile, self.values(*found))
-        return profile_ends(_QUESTION_GRID, profile)
-
-    def values(self, rates: Array, shares: Array) -> Array:
-        """Log likelihood (n,) at rates (n, n_annotators) and shares of "same" (n,)."""
-        return np.logaddexp(*self._joint(rates, shares)) @ self.times
-
-    def climb(
-        self, rates: Array, shares: Array, chances: Array | None, fixed: Mask | np.bool = np.False_
-    ) -> tuple[Array, Array]:
-        """EM from several places at once, with chances of the prior's strengths or without."""
+    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
+        """See :class:`RateLikelihood`; the share is that of questions that are truly "same"."""
+        wrong = np.log(at.rates)
+        right = np.log1p(-at.rates)
         free = np.isnan(self.truth)
-        for _ in range(_QUESTION_ITER):
-            wrong, posterior = self._wrong(rates, shares)
-            fresh = np.where(fixed, rates, shrink(wrong, self.counts, chances))
-            shares = (posterior[:, free].sum(axis=1) + 0.5) / (self.times[free].sum() + 1)
-            moved = np.abs(fresh - rates).max(initial=0.0)
-            rates = fresh
-            if moved < _QUESTION_TOL:
-                break
-        return rates, shares
-
-    def _wrong(self, rates: Array, shares: Array) -> tuple[Array, Array]:
-        """Numbers of wrong answers of annotators, and of questions of each kind that are "same"."""
-        same, different = self._joint(rates, shares)
-        posterior = np.exp(same - np.logaddexp(same, different)) * self.times
-        return posterior @ self.different + (self.times - posterior) @ self.same, posterior
-
-    def _joint(self, rates: Array, shares: Array) -> tuple[Array, Array]:
-        """Logarithms (n, n_kinds) of the two terms of equation (4)."""
-        wrong = np.log(rates)
-        right = np.log1p(-rates)
-        prior = np.where(np.isnan(self.truth), shares[:, None], np.nan_to_num(self.truth))
+        prior = np.where(free, at.share[:, None], np.nan_to_num(self.truth))
         with np.errstate(divide="ignore"):
             same = np.log(prior) + right @ self.same.T + wrong @ self.different.T
             different = np.log1p(-prior) + wrong @ self.same.T + right @ self.different.T
-        return same, different
-
-    def _first(self) -> tuple[Array, Array]:
-        """Where EM begins: rates (n_starts, n_annotators), and the share of "same" answers."""
-        share = float(self.times @ self.same.sum(axis=1)) / max(float(self.counts.sum()), 1.0)
-        rates = np.repeat(np.array(_FIRST_RATES)[:, None], self.same.shape[1], axis=1)
-        return rates, np.full(len(_FIRST_RATES), np.clip(share, 0.02, 0.98))
-
-
-def _cycle_rates(graph: AnswerGraph, annotator: Codes, rates: Array, involved: Mask, n_classes: int) -> Array:
-    """EM for the rates of those ``involved``, by answers on cycles; the others stay."""
-    counts = np.bincount(annotator, minlength=len(rates)).astype(np.float64)
-    rates = np.where(involved, PRIOR_RATE, rates)
-    chances = _WEAKEST
-    for _ in range(2):
-        for _ in range(_CYCLE_ITER):
-            wrong = sum_by(annotator, 1 - _propagated(graph, rates[annotator], n_classes).right, len(rates))
-            rates = np.where(involved, shrink(wrong, counts, chances), rates)
-        chances = chances_of_strengths(wrong, counts)
-    return rates
+        value = np.logaddexp(same, different)
+        posterior = np.exp(same - value)
+        n_same = posterior * self.times
+        n_wrong = n_same @ self.different + (self.times - n_same) @ self.same
+        spread = (n_same * (1 - posterior)) @ (self.same + self.different)
+        share = (n_same[:, free].sum(axis=1) + 0.5) / (self.times[free].sum() + 1)
+        return value @ self.times, n_wrong, spread, share
 
 
-def _propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:
+class AnswersOnCycles(RateLikelihood):
+    """The likelihood of answers on cycles, by propagation, for the rates of those ``involved``."""
+
+    max_iter = 15
+    # A profile leaves the other rates as they are: propagation is slow.
+    n_leaps = 0
+
+    def __init__(self, graph: AnswerGraph, annotator: Codes, rates: Array, involved: Mask, n_classes: int) -> None:
+        self.graph = replace(graph, weights=np.ones(graph.n_answers))
+        self.annotator = annotator
+        self.n_classes = n_classes
+        self.first = np.where(involved, PRIOR_RATE, rates)
+        super().__init__(np.bincount(annotator, minlength=len(rates)).astype(np.float64), ~involved)
+
+    def starts(self) -> _Trial:
+        """Return one small rate for all who are involved."""
+        return self.trial(self.first, 0.5, np.ones(1))
+
+    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
+        """See :class:`RateLikelihood`; there is no share."""
+        found = [propagated(self.graph, rates[self.annotator], self.n_classes) for rates in at.rates]
+        wrong = 1 - np.column_stack([one.right for one in found])
+        n_wrong, spread = (sum_by(self.annotator, one, len(self.counts)).T for one in (wrong, wrong * (1 - wrong)))
+        return np.array([one.value for one in found]), n_wrong, spread, at.share
+
+
+def propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:
     """What answers that are wrong at these rates say, all classes equally likely before."""
     equal = np.full(n_classes, -np.log(n_classes))
     return FactorGraph.from_answers(graph, n_classes, errors).propagate(equal, tol=1e-4, max_iter=60)
@@ -462,7 +450,7 @@ def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes
     prior = -(_ALPHA**2) / 2 - 2 * (_BETA - 1) ** 2
     errors = 1 - stated
     for _ in range(_SOFT_ITER):
-        right = _propagated(checked, errors[part], n_classes).right
+        right = propagated(checked, errors[part], n_classes).right
         n_right, n_wrong = (sum_by(part, share, len(stated)) for share in (right, 1 - right))
         of_part = (n_right * log_expit(z) + n_wrong * log_expit(-z)).T
         chance = softmax(sum_by(person, of_part, int(person.max()) + 1) + prior, axis=1)
