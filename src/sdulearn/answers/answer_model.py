@@ -19,7 +19,7 @@ from scipy.special import softmax
 
 from sdulearn.answers.crowd import CrowdSampler, Draws, sample_classes
 from sdulearn.answers.graph import AnswerGraph, number_questions
-from sdulearn.answers.propagate import FactorGraph, log_factors, message
+from sdulearn.answers.propagate import FactorGraph, update
 from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
@@ -286,14 +286,8 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
         people = [model.by_annotator.get(a, model.error_rate) for a in np.unique(graph.annotators).tolist()]
         careless, same = np.array([(one.careless, one.same_when_careless) for one in people]).reshape(-1, 2).T
         return sample_classes(graph, model.table, careless, same, log_p)
-    if crowd is None and graph.degree.max(initial=0) <= 1 and not graph.labels.any():
-        # Loose pairs need no network: what one end says of the other.
-        factors = log_factors(graph.same, model.errors(graph.annotators), graph.weights)
-        first, second = graph.ends.T
-        log_q = log_p.copy()
-        log_q[first] += message(log_p[second], *factors)
-        log_q[second] += message(log_p[first], *factors)
-        return np.asarray(softmax(log_q, axis=1))
+    if crowd is None:
+        return update(graph, log_p, model.errors(graph.annotators))[0]
     return model.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors
 
 

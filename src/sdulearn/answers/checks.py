@@ -22,7 +22,7 @@ from sdulearn.answers.answer_model import (
     posteriors,
 )
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
-from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.propagate import update
 from sdulearn.answers.records import Answers
 from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE, read_pairs
@@ -198,11 +198,14 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     pairs = read_pairs(y)
     graph = AnswerGraph.from_y(pairs)
     log_p = log_node_probabilities(model.predict_proba(X), graph)
-    errors = _errors_above_zero(model.answer_model_, graph)
-    if graph.degree.max(initial=0) <= 1 and not graph.labels.any():
-        right = _right_of_loose(graph, np.exp(log_p), errors)
-    else:
-        right = FactorGraph.from_answers(graph, log_p.shape[1], errors).propagate(log_p).right
+    answer_model: AnswerModel = model.answer_model_
+    errors = answer_model.errors(graph.annotators)
+    for a, rate in answer_model.by_annotator.items():
+        if rate.value == 0:
+            # One who was never found wrong may be wrong once.
+            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
+            errors[graph.annotators == a] = least
+    _, right = update(graph, log_p, np.maximum(errors, 1e-3))
     order = np.argsort(right, kind="stable")
     return DoubtfulAnswers(
         wrong=1 - right[order],
@@ -210,24 +213,6 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
         rows=pairs.ends[order],
         annotator=graph.annotators[order],
     )
-
-
-def _errors_above_zero(model: AnswerModel, graph: AnswerGraph) -> Array:
-    """Rates of the answers: one who was never found wrong may be, once."""
-    errors = model.errors(graph.annotators)
-    for a, rate in model.by_annotator.items():
-        if rate.value == 0:
-            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
-            errors[graph.annotators == a] = least
-    return np.maximum(errors, 1e-3)
-
-
-def _right_of_loose(graph: AnswerGraph, probability: Array, errors: Array) -> Array:
-    """Probability that each answer is right, of loose pairs: Bayes' rule."""
-    first, second = probability[graph.ends].swapaxes(0, 1)
-    agree = np.sum(first * second, axis=1)
-    true = np.where(graph.same > 0, agree, 1 - agree)
-    return (1 - errors) * true / ((1 - errors) * true + errors * (1 - true))
 
 
 def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:

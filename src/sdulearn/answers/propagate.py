@@ -52,7 +52,7 @@ from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Share of the old log message in a new one, around cycles.
-_DAMPING = 0.3
+DAMPING = 0.3
 
 
 class Propagation(NamedTuple):
@@ -124,8 +124,7 @@ class FactorGraph:
             # Only labels tell the classes apart.
             network = ConditionedNetwork(self, np.ptp(self.potentials, axis=1) > 0)
         by_part, beliefs, agree = network.mixture(log_t, max_iter, tol)
-        first = np.unique(network.part, return_index=True)[1]
-        values = sum_by(self.component[first], by_part, self.graph.n_components)
+        values = sum_by(self.component_of_part, by_part, self.graph.n_components)
         _refuse_contradictions(self.graph, np.isneginf(values)[self.graph.component])
         posteriors = beliefs[self.group]
         return Propagation(
@@ -136,9 +135,26 @@ class FactorGraph:
         )
 
     @cached_property
+    def part(self) -> Indices:
+        """Part of each group: groups that edges connect."""
+        return connect(self.ends, len(self.potentials))
+
+    @cached_property
+    def component_of_part(self) -> Indices:
+        """Component of the answers that each part belongs to."""
+        found = np.zeros(int(self.part.max(initial=-1)) + 1, dtype=np.intp)
+        found[self.part] = self.component
+        return found
+
+    @cached_property
     def on_tree(self) -> Mask:
         """Whether each edge is in a part without cycles."""
-        return edges_on_trees(self.ends, connect(self.ends, len(self.potentials)))
+        return edges_on_trees(self.ends, self.part)
+
+    @cached_property
+    def pivots(self) -> Indices:
+        """Group of each part with cycles that is taken in each class in turn."""
+        return find_pivots(self.ends[~self.on_tree], len(self.potentials))
 
     @cached_property
     def network(self) -> ConditionedNetwork:
@@ -261,7 +277,7 @@ class Network:
             with np.errstate(invalid="ignore"):
                 # Minus infinity twice is no change.
                 moves = (np.abs(fresh - old) > tol).any(axis=(0, 2))
-            messages[:, moving] = (1 - _DAMPING) * fresh + _DAMPING * old
+            messages[:, moving] = (1 - DAMPING) * fresh + DAMPING * old
             # A component rests as a whole, and what rests is left out once it is half of all.
             component = self.component[self.ends[edges, 0]]
             rests = np.bincount(component, moves)[component] == 0
@@ -281,11 +297,10 @@ class ConditionedNetwork:
     def __init__(self, factors: FactorGraph, told: Mask) -> None:
         ends = factors.ends
         n_groups, n_classes = factors.potentials.shape
-        self.part = connect(ends, n_groups)
+        self.part = factors.part
         self.n_edges = len(ends)
-        loopy = np.flatnonzero(~edges_on_trees(ends, self.part))
+        loopy = np.flatnonzero(~factors.on_tree)
         cyclic = np.unique(ends[loopy])
-        pivots = find_pivots(ends[loopy], n_groups)
         # The copies of groups are nodes; in the first copy are the groups of all parts.
         differs = np.isin(self.part, self.part[told])
         self.alike = cyclic[~differs[cyclic]]
@@ -297,14 +312,14 @@ class ConditionedNetwork:
         copy_of_edge, self.edge = _repeated(len(ends), loopy, n_classes)
         nodes = node[copy_of_edge[:, None], ends[self.edge]]
         # A copy of a part is a unit.
-        n_parts = int(self.part.max(initial=-1)) + 1
+        n_parts = len(factors.component_of_part)
         self.unit = copy * n_parts + self.part[self.group]
         self.unit_of_edge = self.unit[nodes[:, 0]]
         self.is_copy = np.zeros((n_classes, n_parts), dtype=bool)
         self.is_copy.flat[self.unit] = True
         # A pivot has a label in each copy, and its edges are potentials of their other ends.
         label = np.full(len(self.group), -1)
-        label[node[:, pivots]] = np.arange(n_classes)[:, None]
+        label[node[:, factors.pivots]] = np.arange(n_classes)[:, None]
         pivot = label[nodes] >= 0
         self.cut = pivot.any(axis=1)
         self.cut_ends = nodes[self.cut, 1 - pivot[self.cut].argmax(axis=1)], label[nodes[pivot]]
@@ -338,6 +353,25 @@ def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
         wrong = weights * np.log(errors)
     right = weights * np.log1p(-errors)
     return np.where([same > 0, same < 0], right, wrong)
+
+
+def update(graph: AnswerGraph, log_p: Array, errors: Array) -> tuple[Array, Array]:
+    """Return the posteriors of points by answers with these error rates, and P(right) of answers."""
+    if graph.degree.max(initial=0) > 1 or graph.labels.any():
+        found = FactorGraph.from_answers(graph, log_p.shape[1], errors).propagate(log_p)
+        return found.posteriors, found.right
+    # Loose pairs: Bayes' rule, with sums over other classes that do not cancel.
+    agree, differ = np.exp(log_factors(graph.same, errors, graph.weights))[..., None]
+    posteriors = np.exp(log_p)
+    ends = posteriors[graph.ends]
+    others = ends @ (1 - np.eye(log_p.shape[1]))
+    # Evidence from the opposite end of the pair.
+    posteriors[graph.ends] *= (agree[:, None] * ends + differ[:, None] * others)[:, ::-1]
+    same, different = (
+        factor[:, 0] * np.sum(ends[:, 0] * one[:, 1], axis=1) for factor, one in ((agree, ends), (differ, others))
+    )
+    right = np.where(graph.same > 0, same, different) / (same + different)
+    return posteriors / posteriors.sum(axis=1, keepdims=True), right
 
 
 def message(cavity: Array, agree: Array, differ: Array) -> Array:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from sdulearn.answers.graph import connect, find_pivots, log_cosh, sum_matrix
+from sdulearn.answers.graph import log_cosh, sum_matrix
+from sdulearn.answers.propagate import DAMPING
 from sdulearn.types import Array
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _CERTAIN = 40.0
 # A larger a - d, or log odds of twice as much, is certain: exponentials stay finite in float32.
 _STRONGEST = 28.0
-_DAMPING = 0.3
 # Around cycles float32 is exact enough for this tolerance.
 _ROUGH = 1e-5
 # Rounds between looks whether messages rest; from so many problems on, those at rest are left alone.
@@ -56,25 +56,22 @@ class TwoClassNetwork:
         # (n_edges, 1) where the factors are the same for all problems, else (n_edges, n_problems).
         self.agree = factors.agree[:, None]
         self.differ = factors.differ[:, None]
-        # Groups that edges connect are a part; in one with cycles the pivot is taken in either class.
-        n_groups = len(factors.potentials)
-        part = connect(self.ends, n_groups)
-        n_parts = int(part.max(initial=-1)) + 1
-        self.pivots = find_pivots(self.ends[~factors.on_tree], n_groups)
-        self.part = part
+        self.pivots = factors.pivots
+        self.part = factors.part
         # Sums over points, groups, parts and edges that are taken again and again.
+        n_groups = len(factors.potentials)
         n_components = factors.graph.n_components
-        of_part = np.zeros(n_parts, dtype=np.intp)
-        of_part[part] = factors.component
+        n_parts = len(factors.component_of_part)
         self._by_group = sum_matrix(factors.group, n_groups)
         self._by_component = sum_matrix(factors.component, n_components)
-        self._parts_by_component = sum_matrix(of_part, n_components)
-        self._by_part = sum_matrix(part, n_parts)
-        self._edges_by_part = sum_matrix(part[self.ends[:, 0]], n_parts)
+        self._parts_by_component = sum_matrix(factors.component_of_part, n_components)
+        self._by_part = sum_matrix(self.part, n_parts)
+        self._edges_by_part = sum_matrix(self.part[self.ends[:, 0]], n_parts)
         self._into = sum_matrix(self.ends.T.ravel(), n_groups)
         # Share of the old message in a new one: none where there are no cycles.
-        cyclic = np.isin(part[self.ends[:, 0]], part[self.pivots])
-        self._damping = np.tile(np.where(cyclic, _DAMPING, 0.0), 2)[:, None]
+        damping = np.zeros((2, len(self.ends)))
+        damping[:, ~factors.on_tree] = DAMPING
+        self._damping = damping.reshape(-1, 1)
 
     def with_factors(self, agree: Array, differ: Array) -> TwoClassNetwork:
         """The same answers, none certain, without labels, by log factors (n_answers, n_problems)."""
