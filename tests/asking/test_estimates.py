@@ -35,7 +35,7 @@ def test_accuracy_and_shares_are_those_of_all_points_though_chosen_points_are_ha
         right = max(right, 1 - right)
         state = asker._now
         chosen = np.setdiff1d(np.arange(len(state.known)), random_sample(state))
-        of_chosen = np.mean((state.held_out.argmax(axis=1) == state.column)[chosen])
+        of_chosen = np.mean((state.held_out.argmax(axis=1) == state.known_class)[chosen])
         estimate = asker.accuracy(0.8)
         share = max(one.share for one in asker.classes())
         found.append((right, estimate.value, share, of_chosen, estimate.low < right < estimate.high))

@@ -34,9 +34,9 @@ def test_right_answers_are_labels(two, three):
         W = model.coef_ if len(model.coef_) > 1 else np.vstack([-model.coef_ / 2, model.coef_ / 2])
         decision = model.decision_function(Z)
         p = softmax(decision if decision.ndim > 1 else np.outer(decision, [0, 1]), axis=1)
-        gradient = (p - np.eye(len(state.numbers))[state.column]).T @ Z
+        gradient = (p - np.eye(state.n_classes)[state.known_class]).T @ Z
         cosine = np.sum(gradient * -W) / np.linalg.norm(gradient) / np.linalg.norm(W)
-        assert cosine > 0.99, len(state.numbers)
+        assert cosine > 0.99, state.n_classes
         # The factor of the logits is no part of the fit.
         plain = replace(state, settings=state.settings._replace(sharpness=1.0))
         assert np.exp(plain.log_probabilities(state.known)) == pytest.approx(p, abs=0.01)
@@ -65,7 +65,7 @@ def test_held_out_points_are_not_in_their_model(two):
     )
     changed = State(two.points, flipped, 2, two.settings)
     assert (changed.known == two.known).all()
-    assert changed.column[fold == 3].tolist() != two.column[fold == 3].tolist()
+    assert changed.known_class[fold == 3].tolist() != two.known_class[fold == 3].tolist()
     np.testing.assert_allclose(changed.held_out[fold == 3], two.held_out[fold == 3], atol=1e-6)
 
 
@@ -148,7 +148,7 @@ def test_the_point_that_the_model_is_least_sure_of_is_asked_about_beside_the_lik
             score[list(state.asked)] = -1
             assert question.left == np.argmax(score)
             likely = np.argsort(-state.of_candidates[question.left])
-            assert [state.classes.label[point] for point in question.choices] == [state.numbers[k] for k in likely]
+            assert [state.classes.label[point] for point in question.choices] == likely.tolist()
             checked += 1
         asker.tell(question, oracle(question.left, question.choices))
     assert checked > 3

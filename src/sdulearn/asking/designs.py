@@ -1,20 +1,22 @@
 """Which question next.
 
-``random``: disjoint pairs in a random order of the points.
-``linked``, for two classes: a new point against an example of its likeliest class. ``match``: against an example of
-every class found so far, the likeliest first. In both,
+``random``: disjoint pairs, in a random order of the points.
+``linked``, for two classes: a new point beside an example of its likeliest class.
+``match``: a new point beside an example of every class found so far, the likeliest first.
 
-- a point that answers exclude from some classes is asked about again until its class is known,
-- a share of the points comes in random order, whatever the model says (kind "random"),
-- a share of the questions checks earlier answers (kinds "repeat", "triangle", "doubtful"),
-- at first, points that stand for many others ("explore"), until these bring no new classes,
-- then points that the model is unsure of ("linked").
+The linked and the match design
+
+- ask about a point until its class is known,
+- ask about a share of the points in random order, whatever the model says (kind "random"),
+- check earlier answers with a share of the questions (kinds "repeat", "triangle", "doubtful"),
+- begin with points that represent many others ("explore"), until these bring no new classes,
+- go on with points that the model is unsure about ("linked").
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,47 +28,46 @@ from sdulearn.types import Array, Mask
 if TYPE_CHECKING:
     from sdulearn.asking.state import State
 
-# Checks begin when there is something to check.
-FIRST_CHECK = 12
-CHECKS = ("repeat", "doubtful", "triangle")
-LEAST_EXPLORED = 12
+# Checks begin when there are this many answers to check.
+_FIRST_CHECK = 12
+_LEAST_EXPLORED = 12
 
 
 class Turn(NamedTuple):
-    """Somebody wants a question."""
+    """A request for a question."""
 
-    state: State  # the answers so far
-    pending: Sequence[Question]  # questions that others have before them
-    annotator: str  # who asks for one
-    number: int  # number of the question
-    rng: np.random.Generator  # depends on the seed and the number alone
-    random_share: float  # share of the questions about points in random order
-    check_share: float  # share of the questions that check earlier answers
+    state: State  # of the answers so far
+    pending: Sequence[Question]  # open questions of others
+    annotator: str  # who will answer
+    number: int  # of the question
+    rng: np.random.Generator  # depends on the seed and the number of questions alone
+    random_share: float  # of the questions, about points in random order
+    check_share: float  # of the questions, to check earlier answers
     closed: frozenset[int]  # points that this annotator must not be asked about
 
     @property
     def busy(self) -> set[int]:
-        """New points in questions that others have before them."""
+        """Points that open questions of others are about."""
         return {question.left for question in self.pending}
 
     @property
     def waiting(self) -> set[tuple[int, ...]]:
-        """What these questions ask."""
+        """What the open questions of others ask."""
         return {question.asked for question in self.pending}
 
     def ask(self, left: int, choices: Sequence[int], kind: str) -> Question:
-        """A question of this turn's number."""
+        """Make the question."""
         compared = tuple(int(point) for point in choices)
         return Question(int(left), compared, kind, self.number, int(self.state.points.position[left]))
 
 
 def next_random(turn: Turn) -> Question:
-    """The next of the disjoint pairs, or a check of an earlier one."""
+    """Return the next of the disjoint pairs, or an earlier one to check it."""
     if _due(turn, ("repeat",), turn.check_share) and (check := _repeat(turn)):
         return check
     order = turn.state.points.order
     used = turn.state.asked | turn.closed | turn.busy | {question.right for question in turn.pending}
-    # Pairs are (0, 1), (2, 3), ... of the order: one that holds a used point is used.
+    # Pairs are (0, 1), (2, 3), ... of the order; a pair with a used point is used.
     for k in range(0, len(order) - 1, 2):
         if order[k] not in used and order[k + 1] not in used:
             return turn.ask(order[k], [order[k + 1]], "random")
@@ -74,49 +75,40 @@ def next_random(turn: Turn) -> Question:
 
 
 def next_linked(turn: Turn) -> Question:
-    """The next question of the linked or the match design."""
-    for question in _by_priority(turn):
-        if question is not None:
-            return question
+    """Return the next question of the linked or the match design."""
+    if (question := next(filter(None, _by_priority(turn)), None)) is not None:
+        return question
     raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
 
 
 def _by_priority(turn: Turn) -> Iterator[Question | None]:
-    """What to ask, the first that is possible; None is not."""
+    """What to ask, the most urgent first; None where there is no such question."""
     state = turn.state
     if not state.classes.members:
         yield _first(turn)
     yield _under_way(turn)
-    # A wrong answer that opened a class splits one in two.
+    # A wrong answer that opened a class splits a true class in two.
     yield _again(turn, state.unconfirmed)
-    if len(state.answers) >= FIRST_CHECK and _due(turn, CHECKS, turn.check_share):
-        # The one asked least first.
-        for kind in sorted(CHECKS, key=lambda kind: (state.kinds[kind], kind != "repeat")):
-            yield _check(turn, kind)
+    checks = {"repeat": _repeat, "doubtful": _doubtful, "triangle": _triangle}
+    if len(state.answers) >= _FIRST_CHECK and _due(turn, checks, turn.check_share):
+        # The kind that was asked least comes first.
+        for kind in sorted(checks, key=lambda kind: (state.kinds[kind], kind != "repeat")):
+            yield checks[kind](turn)
     if _due(turn, ("random",), turn.random_share):
         yield _random_point(turn)
     yield _explore(turn) if still_exploring(state) else _uncertain(turn)
     yield _random_point(turn)
 
 
-def _check(turn: Turn, kind: str) -> Question | None:
-    """A question that checks earlier answers; match questions have no triangles."""
-    if kind == "repeat":
-        return _repeat(turn)
-    if kind == "doubtful":
-        return _again(turn, turn.state.doubtful)
-    return None if turn.state.MATCH else _triangle(turn)
-
-
-def _due(turn: Turn, kinds: Sequence[str], share: float) -> bool:
-    """Whether questions of some kinds fall short of their share."""
+def _due(turn: Turn, kinds: Collection[str], share: float) -> bool:
+    """Whether there are fewer questions of these kinds than their share."""
     asked = sum(turn.state.kinds[kind] for kind in kinds) + sum(q.kind in kinds for q in turn.pending)
     total = len(turn.state.answers) + len(turn.pending) + 1
     return asked < int(share * total)
 
 
 def _first(turn: Turn) -> Question:
-    """Two points that stand for many."""
+    """Two points that represent many others."""
     points = turn.state.points
     first = int(np.argmin(points.distances.sum(axis=1)))
     free = _free(turn)
@@ -126,7 +118,7 @@ def _first(turn: Turn) -> Question:
 
 
 def _under_way(turn: Turn) -> Question | None:
-    """A point that is in no class yet, against the classes that are left."""
+    """A point that answers exclude from some classes, beside the classes that are left."""
     state = turn.state
     closed = state.given_up | turn.busy
     for point in state.classes.excluded:
@@ -137,20 +129,20 @@ def _under_way(turn: Turn) -> Question | None:
 
 
 def ask_about(turn: Turn, point: int, kind: str) -> Question:
-    """A point against an example of its likeliest class, or of all classes that it may be in."""
+    """Return a question about a point, beside examples of the classes that it may be in."""
     state = turn.state
     out = state.classes.excluded.get(point, set())
     log_p = state.log_probabilities(np.array([point]))[0]
-    rest = sorted((k for k in state.numbers if k not in out), key=lambda k: -log_p[k])
-    return turn.ask(point, [example(state, k) for k in rest[: None if state.MATCH else 1]], kind)
+    rest = sorted((k for k in range(state.n_classes) if k not in out), key=lambda k: -log_p[k])
+    return turn.ask(point, [example(state, k) for k in rest[: state.MOST_CHOICES]], kind)
 
 
 def example(state: State, number: int) -> int:
-    """The trusted point nearest to the centre of the first 1, 2, 4, ... points."""
+    """Return the trusted point nearest to the centre of the first 1, 2, 4, ... points of a class."""
     members = state.classes.members[number]
     usable = [point for point in members if point in state.trusted]
     if not usable:
-        # With two classes "different from the other one" says as much.
+        # With two classes, "different from the other one" says the same.
         return state.founders[0]
     early = np.array(members[: 1 << (len(members).bit_length() - 1)])
     centre = state.points.coordinates(early).mean(axis=0)
@@ -159,7 +151,7 @@ def example(state: State, number: int) -> int:
 
 
 def examples(state: State, number: int) -> list[int]:
-    """Points that may stand for a class: the first example, trusted ones, then the likeliest."""
+    """Return the points of a class: the example, other trusted ones, then the likeliest."""
     members = state.classes.members[number]
     likely = state.log_probabilities(np.array(members))[:, number]
     order = sorted(range(len(members)), key=lambda k: (members[k] not in state.trusted, -likely[k]))
@@ -168,7 +160,7 @@ def examples(state: State, number: int) -> list[int]:
 
 
 def _random_point(turn: Turn) -> Question | None:
-    """The next point of the random order whose class is not known."""
+    """The next point of the random order that was not asked about."""
     state = turn.state
     closed = state.asked | turn.busy
     for point in state.points.order[state.n_sampled :]:
@@ -178,19 +170,19 @@ def _random_point(turn: Turn) -> Question | None:
 
 
 def still_exploring(state: State) -> bool:
-    """Whether the last explored points opened classes, or are too few."""
+    """Whether the last explored points opened classes, or there are too few of them."""
     label = state.classes.label
     explored = list(dict.fromkeys(r.left for r in state.answers if r.kind == "explore" and r.left in label))
-    if len(explored) < LEAST_EXPLORED or len(state.numbers) < 2:
+    if len(explored) < _LEAST_EXPLORED or state.n_classes < 2:
         return True
     if state.classes.complete:
         return False
-    latest = explored[-max(LEAST_EXPLORED, len(state.numbers)) :]
+    latest = explored[-max(_LEAST_EXPLORED, state.n_classes) :]
     return not set(state.founders).isdisjoint(latest)
 
 
 def _explore(turn: Turn) -> Question | None:
-    """The point that stands for most of those that no known point stands for."""
+    """The point that best represents points far from all that were asked about."""
     points = turn.state.points
     free = _free(turn)
     if not free.any():
@@ -204,35 +196,34 @@ def _explore(turn: Turn) -> Question | None:
 
 
 def representation_gain(distances: Array, nearest: Array) -> Array:
-    """How much nearer all points come to a known one, by the point that is asked about."""
+    """How much the distances to the nearest known point shrink in sum, for each candidate."""
     return np.maximum(nearest[None, :].astype(distances.dtype) - distances, 0).sum(axis=1)
 
 
 def _uncertain(turn: Turn) -> Question | None:
-    """The point that the model is least sure of."""
+    """The candidate with the smallest margin between its two likeliest classes."""
     state = turn.state
     free = _free(turn)
     if not free.any() or state.model is None:
         return None
-    # Probabilities of the classes, the likeliest last.
     rising = np.sort(np.exp(state.of_candidates), axis=1)
     score = np.where(free, 1 - (rising[:, -1] - rising[:, -2]), -1.0)
     return ask_about(turn, int(state.points.candidates[np.argmax(score)]), "linked")
 
 
 def _free(turn: Turn) -> Mask:
-    """Candidates that nobody was asked about."""
+    """Which candidates nobody was asked about."""
     used = np.array(sorted(turn.state.asked | turn.busy), dtype=np.intp)
     return ~np.isin(turn.state.points.candidates, used)
 
 
 def _repeat(turn: Turn) -> Question | None:
-    """A question drawn at random, asked again; by somebody else, where there is one."""
+    """A question drawn at random, again; to somebody else, where possible."""
     times = Counter(one.asked for one in turn.state.answers)
     once = [one for one in turn.state.answers if times[one.asked] == 1 and one.sign]
     first = [one for one in once if one.asked not in turn.waiting]
     others = [one for one in first if one.annotator != turn.annotator]
-    # Not what is still remembered.
+    # The last answers are still remembered.
     pool = others or first[:-3]
     if not pool:
         return None
@@ -241,7 +232,9 @@ def _repeat(turn: Turn) -> Question | None:
 
 
 def _triangle(turn: Turn) -> Question | None:
-    """Two points that were compared with the same third one, drawn at random."""
+    """Two points that were compared with the same third one, drawn at random; only of pairs."""
+    if turn.state.MOST_CHOICES != 1:
+        return None
     decided = [one for one in turn.state.answers if one.sign]
     compared: dict[int, set[int]] = {}
     for one in decided:
@@ -254,8 +247,13 @@ def _triangle(turn: Turn) -> Question | None:
     return None if any(one.asked == question.asked for one in turn.state.answers) else question
 
 
+def _doubtful(turn: Turn) -> Question | None:
+    """The answer that is least likely right, again."""
+    return _again(turn, turn.state.doubtful)
+
+
 def _again(turn: Turn, places: Sequence[int]) -> Question | None:
-    """The question of the first of some answers, asked three times at most."""
+    """The question of the first answer at these positions that was asked less than three times."""
     answers = turn.state.answers
     times = Counter(one.asked for one in answers)
     for one in (answers[k] for k in places):

@@ -88,8 +88,8 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
     predicted class with some probability; :func:`sdulearn.prior.share_of` allows for that.
     """
     sample = random_sample(state)
-    sample = sample[state.is_held_out[sample]]
-    _refuse_few(len(sample), len(state.numbers))
+    sample = sample[state.can_be_held_out[sample]]
+    _refuse_few(len(sample), state.n_classes)
     spread = fold_spread(state.N_FOLDS, len(sample) / len(state.known))
     return _estimate(state, sample, state.held_out[sample].argmax(axis=1), confidence, spread=spread)
 
@@ -107,7 +107,7 @@ def _estimate(
     state: State, sample: Indices, predicted: Indices, confidence: float, **correction: float
 ) -> AccuracyEstimate:
     found = share_of(state.by_answers[sample], predicted, confidence, **correction)
-    column = state.column[sample]
+    column = state.known_class[sample]
     agreement = float(np.mean(predicted == column))
     majority = float(np.bincount(column).max() / len(column))
     return AccuracyEstimate(*found, agreement, len(column), confidence, majority, "random questions")
@@ -127,7 +127,7 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
     stage = np.searchsorted([len(one.answers) for one in stages], turn, side="right") - 1
     sample = sample[stage >= 0]
     stage = stage[stage >= 0]
-    _refuse_few(len(sample), len(now.numbers))
+    _refuse_few(len(sample), now.n_classes)
     earlier = np.empty(len(sample), dtype=np.intp)
     gain = np.empty(len(sample))
     for k in np.unique(stage):
@@ -135,7 +135,7 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
         earlier[stage == k] = now.columns_of(stages[k])[log_p.argmax(axis=1)]
         gain[stage == k] = _gain(now, stages[k])
     before = _estimate(now, sample, earlier, confidence, gain=float(gain.mean()))
-    others = _estimate(now, sample, now.by_others(sample).argmax(axis=1), confidence)
+    others = _estimate(now, sample, now.hold_out(sample).argmax(axis=1), confidence)
     return replace(
         others,
         value=(before.value + others.value) / 2,
@@ -153,7 +153,7 @@ def class_table(state: State, confidence: float) -> list[ClassFound]:
         share = (np.nan, np.nan, np.nan)
         if n:
             share = (float(drawn[k] / n), *clopper_pearson(int(drawn[k]), n - int(drawn[k]), confidence))
-        members = state.known[state.column == k]
+        members = state.known[state.known_class == k]
         coordinates = state.points.coordinates(members)
         distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
         examples = members[np.argsort(distance, kind="stable")[:_EXAMPLES]]
@@ -169,8 +169,8 @@ def class_order(state: State) -> Indices:
 
 def _class_counts(state: State) -> tuple[Indices, Indices]:
     """Random points, and all known ones, in each class."""
-    drawn = state.column[random_sample(state)]
-    return np.bincount(drawn, minlength=len(state.numbers)), np.bincount(state.column)
+    drawn = state.known_class[random_sample(state)]
+    return np.bincount(drawn, minlength=state.n_classes), np.bincount(state.known_class)
 
 
 def advise(now: State, half: State) -> Advice:
@@ -229,14 +229,14 @@ def _prior(state: State) -> PriorEstimate:
 
 def answered_or_predicted(state: State, predicted: Codes) -> Codes:
     """The class of every point: as the answers say, or the likeliest of those that they leave."""
-    n_classes = len(state.numbers)
+    n_classes = state.n_classes
     place = np.argsort(class_order(state))
     names = 1 - 2 * place if n_classes == 2 else place + 1
     found = predicted.copy()
-    found[state.known] = names[state.column]
+    found[state.known] = names[state.known_class]
     for point, out in state.classes.excluded.items():
         if point not in state.given_up:
             log_p = state.log_probabilities(np.array([point]))[0]
-            left = [k for k, number in enumerate(state.numbers) if number not in out]
+            left = [k for k in range(state.n_classes) if k not in out]
             found[point] = names[max(left, key=log_p.__getitem__)]
     return found
