@@ -57,7 +57,7 @@ def test_columns_as_given_are_one_of_the_ways_to_penalise(matcher):
     X[:, 4:] *= 0.2
     asker = ask(X, matcher(y), 45, n_classes="auto", random_state=0)
     assert asker._now.settings.power == AS_GIVEN
-    assert asker._settings_for(asker.given[:12]) == MatchState.FIRST
+    assert asker._state(asker.given[:12]).settings == MatchState.FIRST
 
 
 def test_wrong_answers_are_found_and_weighed(wrong_digits):

@@ -1,8 +1,8 @@
-"""Accuracy, class shares and advice while questions are chosen by a model.
+"""Accuracy, class shares and advice while a model chooses the questions.
 
-Questions that the model chose say nothing about all points. The beginning of the random order does,
-each point of it judged by a model that was fitted without it. Some of these points had been chosen
-before their turn came; that they belong to the sample is still not the model's choice.
+Questions that the model chose are no random sample of the points. The beginning of the random order
+is one; each of its points is judged by a model that was fitted without it. The model chose some of
+them before their turn, but it did not choose that they belong to the sample.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
     from sdulearn.joint.estimators import PairLogisticRegression
 
-# Points that a class is known by.
+# Examples in a :class:`ClassFound`.
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
-# A gain of half a percentage point is worth fifty questions.
+# Fifty questions are worth a gain of half a percentage point.
 WORTHWHILE_GAIN = 0.005
 
 
 class Advice(NamedTuple):
-    """Whether more answers are worth it.
+    """How much more answers may gain.
 
     Attributes
     ----------
     n_answers, n_next : int
-        Answers so far, and the number of further ones that ``expected_gain`` is about.
+        Number of answers so far, and of the next ones that ``expected_gain`` is about.
     expected_gain, last_gain : float
-        Expected gain in accuracy, from what the second half of the answers brought; and that, by
-        the probabilities of the model of all answers.
+        Expected gain in accuracy of the next answers; and the gain of the second half of the
+        answers so far, by the probabilities of the model.
     worth_going_on : bool
         Whether the expected gain is half a percentage point or more.
     """
@@ -53,14 +53,14 @@ class Advice(NamedTuple):
 
 
 class ClassFound(NamedTuple):
-    """A class that the answers found.
+    """A class found by the answers.
 
     Attributes
     ----------
     number, n_points : int
-        Number of the class, from 1, the largest first, and points known to be in it.
+        Number of the class, from 1, the largest first; number of points known to be in it.
     share, low, high : float
-        Its share of all points, by the random ones, with its interval; NaN without any.
+        Its share of all points, estimated from the random ones, with its interval; or NaN.
     examples : tuple of int
         Points near its centre, the nearest first.
     """
@@ -79,13 +79,13 @@ def random_sample(state: State) -> Indices:
 
 
 def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
-    """Accuracy by the random sample, each point judged by a model that knows no answer about it.
+    """Estimate the accuracy from the random sample, each point judged by a model without it.
 
-    Questions are chosen near points that surprised the model, so that models which judge these know
+    The model asks about points near those that surprised it, so the models that judge these know
     their neighbourhood well: on the benchmark sets the estimate is about a point too high.
 
-    Where answers may be wrong, examples cannot be held out and do not count, and a point is of the
-    predicted class with some probability; :func:`sdulearn.prior.share_of` allows for that.
+    Where answers may be wrong, examples cannot be held out and do not count, and the class of a
+    point is uncertain; :func:`sdulearn.prior.share_of` allows for that.
     """
     sample = random_sample(state)
     sample = sample[state.can_be_held_out[sample]]
@@ -106,20 +106,20 @@ def _refuse_few(n_sample: int, n_classes: int) -> None:
 def _estimate(
     state: State, sample: Indices, predicted: Indices, confidence: float, **correction: float
 ) -> AccuracyEstimate:
-    found = share_of(state.by_answers[sample], predicted, confidence, **correction)
-    column = state.known_class[sample]
-    agreement = float(np.mean(predicted == column))
-    majority = float(np.bincount(column).max() / len(column))
-    return AccuracyEstimate(*found, agreement, len(column), confidence, majority, "random questions")
+    interval = share_of(state.by_answers[sample], predicted, confidence, **correction)
+    answered = state.known_class[sample]
+    agreement = float(np.mean(predicted == answered))
+    majority = float(np.bincount(answered).max() / len(answered))
+    return AccuracyEstimate(*interval, agreement, len(answered), confidence, majority, "random questions")
 
 
 def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
-    """Accuracy by the random sample, judged in two ways; their mean, and an interval over both.
+    """Estimate the accuracy from the random sample in two ways: mean value, and joint interval.
 
-    Models of all other answers are too bad at a point while there are few: where it is known, the
-    design asks about no other near it. The last of some models before its answer has no such hole,
-    but knew less, the most so of points chosen early, the hard ones; what the model gained since
-    is added, by its own probabilities.
+    Models of all other answers are too bad at a held-out point while answers are few: the design
+    asked about no other point near it. The last stage before its answer has no such gap but had
+    fewer answers, most of all for points that were chosen early, the hard ones; the gain of the
+    model since then is added, by its own probabilities.
     """
     sample = random_sample(now)
     asked = {one.left: k for k, one in reversed(list(enumerate(now.answers)))}
@@ -145,10 +145,10 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
 
 
 def class_table(state: State, confidence: float) -> list[ClassFound]:
-    """The classes, the one with most random points first."""
+    """Return the classes, the one with most random points first."""
     drawn, size = _class_counts(state)
     n = int(drawn.sum())
-    found = []
+    table = []
     for number, k in enumerate(class_order(state).tolist(), start=1):
         share = (np.nan, np.nan, np.nan)
         if n:
@@ -157,27 +157,27 @@ def class_table(state: State, confidence: float) -> list[ClassFound]:
         coordinates = state.points.coordinates(members)
         distance = np.linalg.norm(coordinates - coordinates.mean(axis=0), axis=1)
         examples = members[np.argsort(distance, kind="stable")[:_EXAMPLES]]
-        found.append(ClassFound(number, int(size[k]), *share, tuple(examples.tolist())))
-    return found
+        table.append(ClassFound(number, int(size[k]), *share, tuple(examples.tolist())))
+    return table
 
 
 def class_order(state: State) -> Indices:
-    """Columns of the classes, that with most random points first, then that with most points."""
+    """Return the classes, sorted by their numbers of random points, then of known points."""
     drawn, size = _class_counts(state)
     return np.lexsort((np.arange(len(size)), -size, -drawn))
 
 
 def _class_counts(state: State) -> tuple[Indices, Indices]:
-    """Random points, and all known ones, in each class."""
+    """Numbers of random points and of known points in each class."""
     drawn = state.known_class[random_sample(state)]
     return np.bincount(drawn, minlength=state.n_classes), np.bincount(state.known_class)
 
 
 def advise(now: State, half: State) -> Advice:
-    """What the second half of the answers brought, and what that says of the next ones.
+    """Extrapolate the gain of the second half of the answers to the next ones.
 
-    If the error falls like c + b / n, the second half of n answers brought b / n, and m more bring
-    b / n - b / (n + m) = (b / n) m / (n + m).
+    If the error falls like c + b / n, the second half of n answers gained b / n, and m more answers
+    gain b / n - b / (n + m) = (b / n) m / (n + m).
     """
     n = len(now.answers)
     gain = 1.0 if now.model is None else _gain(now, half)
@@ -186,7 +186,7 @@ def advise(now: State, half: State) -> Advice:
 
 
 def _gain(now: State, half: State) -> float:
-    """Accuracy on the candidates beyond that of earlier answers, by the model of all."""
+    """Gain in accuracy on the candidates since an earlier state, by the probabilities of now."""
     p = np.exp(now.of_candidates)
     if half.model is None:
         before = np.full(len(p), p.mean(axis=0).argmax())
@@ -196,7 +196,7 @@ def _gain(now: State, half: State) -> float:
 
 
 def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
-    """The model for the columns as given, its classes named by their size."""
+    """Return the model for the columns as given, its classes ordered by size."""
     points = state.points
     order = class_order(state)
     model = copy(state.estimator)
@@ -220,7 +220,7 @@ def model_on_features(state: State, X: Rows) -> PairLogisticRegression:
 
 
 def _prior(state: State) -> PriorEstimate:
-    """Share of the larger class among the random points."""
+    """The share of the larger class among the random points."""
     larger = class_table(state, 0.95)[0]
     if np.isnan(larger.share):
         return PriorEstimate(0.5, 0.0, 1.0, False, n_similar=0.0, n_dissimilar=0.0)
@@ -228,15 +228,15 @@ def _prior(state: State) -> PriorEstimate:
 
 
 def answered_or_predicted(state: State, predicted: Codes) -> Codes:
-    """The class of every point: as the answers say, or the likeliest of those that they leave."""
+    """Return the class of every point: by the answers, or the likeliest that they leave open."""
     n_classes = state.n_classes
     place = np.argsort(class_order(state))
     names = 1 - 2 * place if n_classes == 2 else place + 1
-    found = predicted.copy()
-    found[state.known] = names[state.known_class]
+    labels = predicted.copy()
+    labels[state.known] = names[state.known_class]
     for point, out in state.classes.excluded.items():
         if point not in state.given_up:
             log_p = state.log_probabilities(np.array([point]))[0]
             left = [k for k in range(state.n_classes) if k not in out]
-            found[point] = names[max(left, key=log_p.__getitem__)]
-    return found
+            labels[point] = names[max(left, key=log_p.__getitem__)]
+    return labels
