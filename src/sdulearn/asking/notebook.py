@@ -1,4 +1,4 @@
-"""Questions in a notebook cell, shown and answered as on the page of ``sdulearn ask`` (extra ``notebook``)."""
+"""Questions in a notebook cell, as on the page of ``sdulearn ask`` (extra ``notebook``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sdulearn.io.images import encode_png
 if TYPE_CHECKING:
     from sdulearn.asking.asker import Asker
 
-# An accuracy takes longer than a question: it is worked out anew after so many answers.
+# An accuracy takes longer than a question: estimate it after this many answers.
 _ACCURACY_EVERY = 5
 _MOST_FIELDS = 40
 _LONGEST_VALUE = 500
@@ -27,26 +27,26 @@ Scales = Mapping[str, tuple[float, float]]
 
 
 class QuestionCell:
-    """A question to be answered in a notebook, by buttons or keys as on the page of ``sdulearn ask``.
+    """Ask in a notebook, with the buttons and keys of the page of ``sdulearn ask``.
 
-    It shows itself where it is the last line of a cell. An Asker does so, too, with the rows of its
-    ``X``; this class shows anything else.
+    It shows itself as the last line of a cell. An Asker does so, too, with the rows of its ``X``;
+    this class shows anything else.
 
     Parameters
     ----------
     asker : Asker
-        Gives the questions and takes the answers: they are there at once, in ``asker.answers``.
+        Chooses the questions and takes the answers: they are in ``asker.answers`` at once.
     things : frame, list of str, array of pictures or callable
         What is shown of each row of ``X``: the row of a frame, a text, or a picture of shape
         (height, width) or (height, width, 3), of integers to 255 or floats to 1. Anything with
-        ``_repr_png_`` shows itself. A function of the row number gives one of these, or a mapping.
+        ``_repr_png_`` shows itself. A function of the row number returns one of these or a mapping.
     annotator : str, optional
         Who answers.
 
     Attributes
     ----------
     widget : anywidget.AnyWidget
-        What is shown; its ``shown`` has the question, or None, and the words below it.
+        The widget; its ``shown`` has the question, or None, and the status below it.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class QuestionCell:
         Parameters
         ----------
         said : int or str
-            An answer to the question that is shown, as of :meth:`Asker.tell`, or "undo".
+            An answer to the question that is shown, as for :meth:`Asker.tell`, or "undo".
         """
         try:
             note = self._answer(said)
@@ -91,7 +91,7 @@ class QuestionCell:
             self._estimate()
             return f"Answer {taken.number} is taken back."
         if self._question is None or self.asker.next(self.annotator) != self._question:
-            # Answered or undone in another cell.
+            # It was answered or undone in another cell.
             return "This question was out of date. Here is the one of now."
         self.asker.tell(self._question, said, self.annotator)
         if self.asker.n_answers % _ACCURACY_EVERY == 0:
@@ -112,7 +112,7 @@ class QuestionCell:
         self.widget.shown = {"question": shown, "status": ". ".join(part for part in parts if part)}
 
     def _things(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Rows as the page takes them; all have the same fields."""
+        """Rows as the page shows them; all have the same fields."""
         things = [self._thing(row) for row in rows]
         names = dict.fromkeys(name for one in things if isinstance(one, Mapping) for name in one)
         parts = [
@@ -138,7 +138,7 @@ class QuestionCell:
 
 @cache
 def _widget_type() -> Any:
-    """A widget of the scripts and styles of the page."""
+    """Return a widget class with the scripts and styles of the page."""
     base = require("anywidget", "notebook").AnyWidget
     static = files("sdulearn.web") / "static"
     names = ("view.js", "texts/en.json", "cell.js", "view.css")
@@ -149,7 +149,7 @@ def _widget_type() -> Any:
 
 
 def _shower(things: Any) -> tuple[Callable[[int], Any], Scales]:
-    """What to show of a row, as a function of its number, and scales of columns."""
+    """Return a function from a row number to what is shown, and the scales of columns."""
     if callable(things):
         return things, {}
     if sparse.issparse(things):
@@ -168,7 +168,7 @@ def _shower(things: Any) -> tuple[Callable[[int], Any], Scales]:
 
 
 def _field(thing: Mapping[str, Any], name: str, scales: Scales) -> list[Any]:
-    """Name, value in a few words, and how many standard deviations a number is from the mean."""
+    """Name, value as text, and for numbers the standard score."""
     value = thing.get(name)
     if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
         return [str(name), "", None]
@@ -178,7 +178,7 @@ def _field(thing: Mapping[str, Any], name: str, scales: Scales) -> list[Any]:
 
 
 def _part(thing: Any) -> dict[str, Any]:
-    """A picture or a text."""
+    """Return a picture or a text for the page."""
     if isinstance(thing, np.ndarray):
         data = encode_png(_bytes_of(thing))
     elif hasattr(thing, "_repr_png_"):
@@ -190,7 +190,7 @@ def _part(thing: Any) -> dict[str, Any]:
 
 
 def _bytes_of(picture: np.ndarray) -> np.ndarray:
-    """Pixels between 0 and 255."""
+    """Return pixels from 0 to 255."""
     if picture.ndim not in (2, 3) or (picture.ndim == 3 and picture.shape[2] not in (3, 4)):
         raise InputError(
             f"A picture has the shape (height, width) or (height, width, 3), got {picture.shape}. For other things "

@@ -1,4 +1,4 @@
-"""Machines that answer: a process that reads and writes lines of JSON."""
+"""Machines that answer: processes that read and write lines of JSON."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _PATIENCE = 2.0
 
 
 def open_questions(asker: Asker, number: int, annotator: str = "") -> list[Question]:
-    """So many different questions for one annotator, or as many as are left."""
-    found: list[Question] = []
+    """Return different questions for one annotator, fewer if no more are left."""
+    questions: list[Question] = []
     for k in range(number):
         try:
-            # Everybody has a question of their own.
-            found.append(asker.next(f"{annotator}\n{k}" if k else annotator))
+            # Each annotator has a question of their own.
+            questions.append(asker.next(f"{annotator}\n{k}" if k else annotator))
         except NothingToAskError:
-            if not found:
+            if not questions:
                 raise
             break
-    return found
+    return questions
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a process says to a question."""
+    """The reply of a process to a question."""
 
     answer: bool | int | str
-    question: int | None = None  # its number; without it replies are taken in the order of the questions
+    question: int | None = None  # its number; without numbers, replies are in order
     probability: Probability | None = None  # that the answer is right
     cost: Annotated[float, Between(0, 1e12)] | None = None  # in the currency of the budget
     comment: str = ""
@@ -52,7 +52,7 @@ class Reply:
 
 
 class Judge:
-    """A process of the user's that answers: it runs until it is closed."""
+    """A process that answers; it runs until it is closed."""
 
     def __init__(self, command: str, timeout: float) -> None:
         self.command = command
@@ -68,13 +68,13 @@ class Judge:
         except (OSError, ValueError) as error:
             raise FileError(f"The command {shortened(command)!r} cannot be run: {error}.") from None
         self._lines: queue.Queue[str] = queue.Queue()
-        # Threads, as a process that neither reads nor writes must not stop this one.
+        # Threads: a process that neither reads nor writes must not block this one.
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
         self._writer: threading.Thread | None = None
 
     def replies(self, questions: Mapping[int, Mapping[str, object]]) -> Iterator[tuple[int, Reply]]:
-        """Hand questions over, each under its number, and give each reply when it is there."""
+        """Send questions, each under its number, and yield each reply when it comes."""
         lines = [json.dumps({"question": number, **one}) + "\n" for number, one in questions.items()]
         self._writer = threading.Thread(target=self._write, args=(lines,), daemon=True)
         self._writer.start()
@@ -91,7 +91,7 @@ class Judge:
             before = now
 
     def close(self) -> None:
-        """End the process: by the end of its input, or else by force."""
+        """End the process: close its input, then kill it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError, subprocess.TimeoutExpired):
@@ -101,7 +101,7 @@ class Judge:
         self._process.kill()
         self._process.wait()
         for thread, pipe in ((self._writer, self._process.stdin), (self._listener, self._process.stdout)):
-            # Without the other end nobody reads or writes for long.
+            # The process has ended, so reads and writes end soon.
             if thread is not None:
                 thread.join(_PATIENCE)
             with suppress(OSError):
@@ -115,7 +115,7 @@ class Judge:
 
     def _write(self, lines: Sequence[str]) -> None:
         assert self._process.stdin is not None
-        # That it has ended the reader says.
+        # If the process has ended, the reader says so.
         with suppress(OSError, ValueError):
             self._process.stdin.write("".join(lines))
             self._process.stdin.flush()

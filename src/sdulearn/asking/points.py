@@ -1,6 +1,7 @@
-"""The points that may be asked about, standardised and in the principal axes of a sample of candidates.
+"""The points, standardised and in the principal axes of the candidates.
 
-The time to the next question must not depend on how many points there are: only the candidates are scored.
+Candidates are a random sample. Only they are scored, so that the time to the next question does not
+depend on the number of points.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from sdulearn.errors import InputError
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 MAX_CANDIDATES = 2000
-# Stands for a power: columns are not standardised.
+# In place of a power: columns are not standardised.
 AS_GIVEN = -1.0
-# More axes than this carry noise for the few hundred points that are ever known.
+# With a few hundred known points, further axes are noise.
 MAX_AXES = 300
 
 
 class Points:
-    """Candidates, and the axes in which all points are seen."""
+    """All points, in a random order; candidates, and their principal axes."""
 
     def __init__(self, X: MatrixLike, rng: np.random.Generator, grown_from: Sequence[int] = ()) -> None:
         self.X: Rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
         self.n_points = int(self.X.shape[0])
         if self.n_points < 2:
             raise InputError(f"`X` has {self.n_points} row; a question needs two points.")
-        # Any beginning of it is a random sample of the points that there were.
+        # Any beginning of the order is a random sample of the points that there were then.
         stages = pairwise([0, *grown_from, self.n_points])
         self.order: Indices = np.concatenate([begin + rng.permutation(end - begin) for begin, end in stages])
-        # Where each point stands in it.
+        # Place of each point in the order.
         self.position: Indices = np.argsort(self.order)
-        # Drawn apart from the order: the random sample must not be among them more often.
+        # Drawn separately: the random sample must not be among them more often than other points.
         drawn = rng.choice(self.n_points, min(self.n_points, MAX_CANDIDATES), replace=False)
         self.candidates: Indices = np.sort(drawn)
         sample = _dense(self.X[self.candidates])
@@ -47,7 +48,7 @@ class Points:
         self.axes, self.variances = _principal_axes((sample - self.mean) / self.scale)
 
     def coordinates(self, points: Indices) -> Array:
-        """Points along the principal axes."""
+        """Coordinates of points along the principal axes."""
         return ((_dense(self.X[points]) - self.mean) / self.scale) @ self.axes
 
     @cached_property
@@ -56,9 +57,9 @@ class Points:
         return self.coordinates(self.candidates)
 
     def stretch(self, power: float) -> Array:
-        """Matrix from coordinates to those in which a ridge penalty is w' C^-power w; the mean variance is 1.
+        """Matrix to coordinates of mean variance 1 in which a ridge penalty is w' C^-power w.
 
-        With the power ``AS_GIVEN`` the columns have the scales in which they were given, not one each.
+        With the power ``AS_GIVEN`` the columns keep the scales in which they were given.
         """
         if power == AS_GIVEN:
             return self._as_given
@@ -67,7 +68,7 @@ class Points:
 
     @cached_property
     def _as_given(self) -> Array:
-        """As many columns as axes, in which points are as far apart as in the columns as given."""
+        """Matrix to coordinates with the distances of the columns as given."""
         given = self.axes.T * (self.scale / np.sqrt(np.mean(self.scale**2)))
         values, vectors = np.linalg.eigh(given @ given.T)
         return vectors * np.sqrt(np.maximum(values, 0))
@@ -86,7 +87,7 @@ def _dense(rows: Rows) -> Array:
 
 
 def _principal_axes(Z: Array) -> tuple[Array, Array]:
-    """Axes along which standardised rows vary, the largest variance first."""
+    """Principal axes and variances of standardised rows, the largest variance first."""
     _, singular, axes = np.linalg.svd(Z, full_matrices=False)
     least = 1e-6 * max(float(singular.max(initial=0)), 1e-12)
     kept = (singular > least) & (np.arange(len(singular)) < MAX_AXES)

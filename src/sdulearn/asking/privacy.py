@@ -1,22 +1,22 @@
-"""What answers give away, and answers that are flipped before they are stored.
+"""What answers reveal, and answers that are flipped before they are stored.
 
-Where answers join m people, one known class tells all m. Randomised response (Warner, JASA 60,
+If answers connect m rows, one known class reveals all m. Randomised response (Warner, JASA 60,
 1965) flips an answer with probability
 
     e = 1 / (1 + exp(epsilon))                                                              (1)
 
 so that no stored answer is more than exp(epsilon) times as likely under one truth as under the
-other. What a model learns of an answer shrinks by 1 - 2 e, so n flipped answers tell about as much as
+other. A flip shrinks what a model learns from an answer by 1 - 2 e, so n flipped answers are worth
 
     n (1 - 2 e)^2 = n tanh(epsilon / 2)^2                                                   (2)
 
-answers that are not. What each answer gives away adds up: after k answers about one row, or of one
-person, from even odds nobody can become surer than
+answers that are not flipped. What answers reveal adds up: after k answers about one row, or by one
+person, the probability that somebody assigns to the truth rises from 1/2 to at most
 
     1 / (1 + exp(-k epsilon))                                                               (3)
 
-So private questions are disjoint pairs, with one answer a row. A flip is a function of a secret key,
-the two rows and the annotator; the key is kept in memory alone and gone when the program ends.
+So private questions are disjoint pairs, with one answer per row. A flip is a function of a secret
+key, the two rows and the annotator; the key is kept in memory only and lost when the program ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sdulearn.types import Indices
 
 # Two rows, the smaller first, and who compared them.
 Flip = tuple[tuple[int, ...], str]
-# People to name, those with most answers.
+# Number of people to name.
 _NAMED = 3
 
 
@@ -48,14 +48,14 @@ class Leak:
     Attributes
     ----------
     largest, n_points : int
-        The most points whose classes follow from one, and points in any answer.
+        Largest number of points whose classes follow from one; number of points in any answer.
     sizes : tuple of int
-        Numbers of points that answers join (with more than two classes: answers "same").
+        Sizes of the groups that answers connect (with more than two classes: answers "same").
     flip_rate : float
-        Probability with which each stored answer is not the one that was given.
+        Probability that a stored answer is flipped.
     epsilon, row_epsilon : float or None
-        Privacy of one answer, and of the class of a row: epsilon times the most answers that any
-        row is in, those taken back included; or None.
+        Privacy of one answer; and of the class of a row: epsilon times the largest number of
+        answers about a row, undone ones included.
     person_epsilons : mapping of str to float
         Privacy of all answers of a person together: epsilon times their number.
     """
@@ -69,7 +69,7 @@ class Leak:
     person_epsilons: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """In words; empty where answers are stored as they are given."""
+        """Say it in words; empty if answers are not flipped."""
         if self.epsilon is None or self.row_epsilon is None:
             return ""
         parts = [
@@ -96,17 +96,17 @@ class Leak:
 
 
 class Flips:
-    """What was flipped, and by whose key: a second look at a row is refused."""
+    """Flips answers, remembers which, and refuses a second answer about a row."""
 
     def __init__(self, epsilon: float | None, answers: Iterable[RowAnswer]) -> None:
         self.epsilon = epsilon
         self.rate = None if epsilon is None else flip_rate(epsilon)
         self._key = secrets.token_bytes(32)
-        # All that was ever flipped, and whether it was by this key.
+        # All questions with a flipped answer, and whether it was flipped with this key.
         self._ours: dict[Flip, bool] = {_flip(one): False for one in answers if one.sign}
 
     def stored(self, answer: RowAnswer) -> RowAnswer:
-        """The answer as it is stored: with the probability that privacy asks for, the other one."""
+        """Return the answer to store: with probability `rate` the opposite one."""
         if self.epsilon is None or not answer.sign:
             return answer
         self._refuse_second_look(_flip(answer))
@@ -115,25 +115,24 @@ class Flips:
         return answer._replace(said=said, epsilon=self.epsilon)
 
     def remember(self, answer: RowAnswer) -> None:
-        """Take down that an answer was stored."""
+        """Remember that an answer was stored."""
         if self.epsilon is not None and answer.sign:
             self._ours[_flip(answer)] = True
 
     def _is_flipped(self, flip: Flip) -> bool:
-        """With this probability over all keys: the same for the same rows and annotator."""
+        """Whether to flip: always the same for the same key, rows and annotator."""
         (low, high), annotator = flip
         message = f"{low} {high} {annotator}".encode("utf-8", "surrogatepass")
         return int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
 
     def _refuse_second_look(self, flip: Flip) -> None:
-        """Each flip is one look at both points: two would tell twice as much of each."""
+        """Refuse an answer that would reveal more about rows with a flipped answer."""
         if self._ours.get(flip):
             return
         if flip in self._ours:
             raise SpentRowError(
-                "How this answer was flipped is forgotten, and another flip would be a second look at "
-                "it. Private answers of an earlier time can be taken back, but neither changed nor given "
-                "again."
+                "How this answer was flipped is forgotten, and another flip would reveal more of it. Private "
+                "answers of an earlier session can be undone, but neither changed nor given again."
             )
         if spent := {row for rows, _ in self._ours for row in rows}.intersection(flip[0]):
             raise SpentRowError(
@@ -142,14 +141,14 @@ class Flips:
             )
 
     def closed_to(self, annotator: str) -> frozenset[int]:
-        """Points in private answers, but for those that this annotator may give again."""
+        """Points in private answers, except in those that this annotator may give again."""
         if self.epsilon is None:
             return frozenset()
         shut = [rows for (rows, who), ours in self._ours.items() if who != annotator or not ours]
         return frozenset(row for rows in shut for row in rows)
 
     def leak(self, answers: Sequence[RowAnswer], *, two_classes: bool) -> Leak:
-        """How many points hang together, and what flipped answers tell of a row and a person."""
+        """Return how many points answers connect, and what flipped answers reveal."""
         ends, signs, *_ = as_pairs(answers)
         points, local = np.unique(ends, return_inverse=True)
         joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
@@ -165,17 +164,17 @@ class Flips:
 
 
 def _flip(answer: RowAnswer) -> Flip:
-    """What is flipped alike: the order of the two points does not matter."""
+    """What decides about a flip: the order of the two points does not matter."""
     return answer.asked, answer.annotator
 
 
 def certainty(epsilon: float) -> float:
-    """Equation (3): how sure one can become from even odds."""
+    """Equation (3): the largest probability of the truth, from even odds."""
     return 1 - 1 / (1 + np.exp(min(epsilon, EPSILONS[1])))
 
 
 def effective_answers(n_answers: float, epsilon: float) -> float:
-    """Equation (2): so many answers that are not flipped tell about as much.
+    """Return the number of answers without flips that are worth as much, by equation (2).
 
     Parameters
     ----------

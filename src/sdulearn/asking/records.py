@@ -1,4 +1,4 @@
-"""Questions, the forms in which answers come in and go out, and the classes that follow from them."""
+"""Questions, answers as a caller gives and gets them, and the classes that follow from them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ RowAnswer = Answer[int]
 
 
 class Question(NamedTuple):
-    """A point, and what to compare it with.
+    """A point, and the points to compare it with.
 
     Attributes
     ----------
     left, choices : int and tuple of int
-        Rows of the first point (where one is new, this one), and of what it is compared with: one
-        point of a pair, in the match design an example of each class, the likeliest first.
+        Row of the point that is asked about, and of those it is compared with: one other point, or
+        in the match design an example of each class, the likeliest first.
     kind : {"random", "linked", "explore", "compare", "repeat", "triangle", "doubtful"}
         Why it is asked. Estimates use only the kinds that their assumptions allow.
     number, rank : int
@@ -46,18 +46,18 @@ class Question(NamedTuple):
 
     @property
     def asked(self) -> tuple[int, ...]:
-        """What is asked, whatever the order of the choices or of the two points of a pair."""
+        """The points, in an order that does not depend on how the question is put."""
         return answered(self, "unsure", "").asked
 
 
 def answered(question: Question, said: int | str, annotator: str) -> RowAnswer:
-    """An answer to a question."""
+    """Return an answer to a question."""
     left, choices, kind, number, rank = question
     return Answer(left, choices, said, annotator, kind, int(number), rank)
 
 
 def read_said(answer: object, n_choices: int, *, match: bool) -> int | str:
-    """What was said, from a word or True and False; to a match question from a position."""
+    """Return a choice's position, "none" or "unsure", from an answer as a caller gives it."""
     said = records.read_said(answer, n_choices, positions=match)
     if said is None:
         ways = '"same", "different" or "unsure" (or True, False)'
@@ -68,7 +68,7 @@ def read_said(answer: object, n_choices: int, *, match: bool) -> int | str:
 
 
 def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
-    """Answers from a list of them, or from columns as :attr:`Asker.answers` gives them."""
+    """Check a list of answers, or read them from columns in the form of :attr:`Asker.answers`."""
     if isinstance(table, list):
         return [check_answer(answer, n_points) for answer in table]
     columns = {name: list(table[name]) for name in (*COLUMNS, "right") if name in table}
@@ -96,13 +96,13 @@ def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
 
 
 def check_answer(answer: RowAnswer, n_points: int) -> RowAnswer:
-    """The answer, if it compares rows of X and is of a known kind."""
+    """Return the answer with plain integers; refuse one that does not compare rows of X."""
     for point in (answer.left, *answer.choices):
         if not isinstance(point, (int, np.integer)) or not 0 <= point < n_points:
             raise InputError(f"Points are the row numbers 0 to {n_points - 1} of `X`, got {point!r}.")
     if len({answer.left, *answer.choices}) <= len(answer.choices):
         raise InputError(f"An answer compares point {answer.left} with itself, or twice with another. Remove it.")
-    # Of unknown kind is not random.
+    # An answer of unknown kind is not random.
     kind = answer.kind or "linked"
     if kind not in KINDS:
         raise InputError(f"An answer has the kind {kind!r}; kinds are {', '.join(KINDS)}.")
@@ -110,23 +110,23 @@ def check_answer(answer: RowAnswer, n_points: int) -> RowAnswer:
 
 
 def as_columns(answers: Sequence[RowAnswer], *, pairs: bool) -> Mapping[str, list[Any]]:
-    """The answers as columns; of pairs with the second point and what was said in words."""
+    """Return the answers as columns; of pairs with the second point and a word."""
     fields = {"answer": "word" if pairs else "said"}
     names = [{"choices": "right"}.get(name, name) if pairs else name for name in COLUMNS]
     return {name: [getattr(answer, fields.get(name, name)) for answer in answers] for name in names}
 
 
 class PairTable(NamedTuple):
-    """Pairs of points that answers tell something of."""
+    """What answers say about pairs of points."""
 
-    ends: Indices  # (n_pairs, 2) their points
+    ends: Indices  # (n_pairs, 2) points
     signs: Codes  # +1 same, -1 different
-    annotators: Codes  # numbers of who answered
-    answers: Indices  # place of the answer that tells it
+    annotators: Codes  # numbers of the annotators
+    answers: Indices  # position of the answer that says it
 
 
 def as_pairs(answers: Sequence[RowAnswer]) -> PairTable:
-    """The answers as pairs, those unsure left out."""
+    """Return the pairs that answers tell about; those "unsure" tell nothing."""
     numbers = annotator_numbers(answers)
     pairs = [(a, b, sign, numbers[answers[k].annotator], k) for k, a, b, sign in given_pairs(answers)]
     table = np.array(pairs, dtype=np.int64).reshape(-1, 5)
@@ -134,31 +134,32 @@ def as_pairs(answers: Sequence[RowAnswer]) -> PairTable:
 
 
 def annotator_numbers(answers: Sequence[RowAnswer]) -> dict[str, int]:
-    """Who answered, numbered from 1 in the order of their first answers; 0 is somebody without a name."""
+    """Number the annotators from 1 in the order of their first answers; without a name it is 0."""
     names = dict.fromkeys(["", *(one.annotator for one in answers)])
     return {name: k for k, name in enumerate(names)}
 
 
 class Classes:
-    """Which classes the answers have found, and which point is in which.
+    """The classes that answers have found, and the points in each.
 
-    Answers are read as they came, each question once, by the majority of its answers:
+    Questions are read in order, each once, by the majority of its answers:
 
-    - Examples that were given open the first classes, else the first choice of the first answer.
-    - "Same" as a point of a class: in that class.
-    - "Different" from points of some classes: not in these. Where the number of classes is known
-      and all are found, the last one that is left follows.
-    - Different from all classes: the point opens one, unless all are found.
+    - Seeds open the first classes; without them the first choice of the first answer opens one.
+    - "Same" as a point of a class: the point is in that class.
+    - "Different" from points of some classes: it is in none of these. If the number of classes is
+      known and all are found, it is in the only one left.
+    - Different from all classes: the point opens a class, unless all are found.
 
-    An answer that disagrees with those before it changes nothing here.
+    An answer that contradicts earlier ones changes nothing here.
     """
 
     def __init__(self, limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> None:
         self.limit = limit  # number of classes where it is known
-        self.label: dict[int, int] = {}  # class of each point that is in one, by point
-        # Points of each class as they were found, by the number of the class.
-        self.members: dict[int, list[int]] = {}
-        self.excluded: dict[int, set[int]] = {}  # classes that each point under way is not in
+        self.label: dict[int, int] = {}  # class number by point
+        self.members: dict[int, list[int]] = {}  # points by class number, in order
+        # By point without a class: the classes that it is not in.
+        self.excluded: dict[int, set[int]] = {}
+        # Answers between points without a class, to be read once either has one.
         self._waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for number, points in enumerate(seeds):
             for point in points:
@@ -166,13 +167,13 @@ class Classes:
 
     @property
     def complete(self) -> bool:
-        """Whether there are as many classes as there can be."""
+        """Whether all classes are found."""
         return self.limit is not None and len(self.members) >= self.limit
 
     def read(self, a: int, others: Sequence[int], answer: int) -> None:
-        """Take in that a point is of the same class as others, or of that of none of them."""
+        """Read that a point is of the class of the others, or of none of their classes."""
         if not self.members:
-            # The others are examples; new points come first.
+            # The others are examples; the point is new.
             self._join(others[0], 0)
         if a not in self.label:
             if there := {self.label[b] for b in others if b in self.label}:
@@ -187,7 +188,7 @@ class Classes:
                 self._place(b, {self.label[a]}, answer)
 
     def _place(self, point: int, numbers: set[int], answer: int) -> None:
-        """An answer about a point of no class yet, and some classes."""
+        """Read an answer about a point without a class, and some classes."""
         out = self.excluded.setdefault(point, set())
         if answer > 0:
             self._join(point, min(numbers))
@@ -209,12 +210,12 @@ class Classes:
 
 
 def read_classes(answers: Sequence[RowAnswer], limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> Classes:
-    """Classes from answers, beside points that are examples of them."""
+    """Return the classes that answers have found; seeds are examples of the first ones."""
     classes = Classes(limit, seeds)
     first = {one.asked: one for one in reversed(answers) if one.sign}
     for asked, votes in count_votes(answers).items():
         one = first[asked]
-        # A tie leaves the first answer standing.
+        # The first answer wins a tie.
         picked, _ = votes.most_common(1)[0]
         others = one.choices if picked is None or len(one.choices) == 1 else (picked,)
         classes.read(one.left, others, -1 if picked is None else 1)
@@ -222,10 +223,10 @@ def read_classes(answers: Sequence[RowAnswer], limit: int | None, seeds: Sequenc
 
 
 def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, ...], Counter[int | None]]:
-    """How often each choice was picked, or none, in the answers to each question."""
+    """Count how often each choice, or none, was picked in the answers to each question."""
     votes: dict[tuple[int, ...], Counter[int | None]] = defaultdict(Counter)
     for one in answers:
         if one.sign:
-            # Either point of a pair may be called the choice.
+            # A pair may be asked with either point as the choice.
             votes[one.asked][one.picked if len(one.choices) > 1 or one.sign < 0 else one.asked[1]] += 1
     return votes

@@ -67,8 +67,8 @@ _EXAMPLES_SHOWN = 3
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
 _HELP = "s same, d different, u unsure, z undo, k later, q stop"
 _MATCH_HELP = "the number of the one that it is like, n none of them, u unsure, z undo, k later, q stop"
-Asked: TypeAlias = tuple[Rows, Things, list[str], str | None]
-"""What is asked about: rows of features, what is shown of each, labels, and the name of the id column."""
+Asked: TypeAlias = tuple[Rows, Things, list[str], str | None, list[int]]
+"""Features, what is shown of rows, labels, the id column, and earlier sizes of a growing sample."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -152,16 +152,16 @@ def run(arguments: argparse.Namespace) -> int:
     log_path = _log_path(arguments)
     before = read_log(log_path) if log_path.exists() else LogContents()
     with waiting(f"Reading {arguments.table}"):
-        X, things, labels, id_column = _demo() if arguments.demo else _of_table(arguments, before)
+        X, things, labels, id_column, grown_from = _demo() if arguments.demo else _of_table(arguments, before)
     with AnswerLog(log_path) as log:
         if bad := log.contents.bad_rows:
             say("\n".join([f"{log.path}:", *lines(unreadable(bad), ITEMS_SHOWN)]))
         with waiting(f"Learning from {len(log.contents.answers):,} answers"):
-            session = _session(arguments, X, things.ids, log)
+            session = _session(arguments, X, things.ids, log, grown_from)
         try:
             if arguments.oracle is not None or arguments.command is not None:
                 ask_machine(session, things, labels, _instructions(arguments), arguments)
-                # A person has another name than the machine.
+                # An audit is by a person, not by the machine.
                 arguments.annotator = ""
             if arguments.oracle is None and (arguments.command is None or arguments.audit is not None):
                 if arguments.console:
@@ -202,11 +202,11 @@ def _demo() -> Asked:
     data = load_digits()
     pictures: Array = data.images / 16
     things = Things([str(k) for k in range(len(pictures))], pictures=pictures)
-    return data.data, things, [str(label) for label in data.target], None
+    return data.data, things, [str(label) for label in data.target], None, []
 
 
 def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
-    """Rows of the table as features, as ``fit`` reads them, and as they are shown; of a large one a sample."""
+    """Read the table as ``fit`` does, or a sample of a large one, and what is shown of it."""
     given = [*before.answers.values(), *before.withdrawn.values()]
     examples = {*before.examples, *(read_labels(arguments.seeds).by_id if arguments.seeds else ())}
     sizes = sample_sizes(len(given))
@@ -224,7 +224,6 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         raise repeated_id(name, times)
     if len(ids) < n_rows:
         say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
-    arguments.grown_from = [size for size in sizes[:-1] if size < n_rows]
     scaled = columns.scaled(X)
     parts = columns.parts
     things = things_of_table(
@@ -237,15 +236,14 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         columns=arguments.columns,
         hidden=(arguments.oracle,) if arguments.oracle else (),
         root=arguments.image_root or arguments.table.parent,
-        # Columns of numbers, in standard deviations from their means.
         deviations={one.name: scaled[:, part.start] for one, part in parts if one.kind == "number"},
     )
     labels = [] if arguments.oracle is None else [as_text(value) for value in raw[arguments.oracle].to_pylist()]
-    return scaled, things, labels, columns.id_column
+    return scaled, things, labels, columns.id_column, [size for size in sizes[:-1] if size < n_rows]
 
 
 def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """How the table is read; what is heard or holds labels is not a feature, and beside vectors no text or picture."""
+    """How the table is read: sounds and labels are no features, nor texts and pictures beside vectors."""
     given = {name: getattr(arguments, name) for name in (*TABLE_OPTIONS, "image_root", "embedding")}
     text = (arguments.text,) if arguments.text else ()
     shown = (*text, *arguments.image) if arguments.embedding else ()
@@ -255,10 +253,12 @@ def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
 
 
-def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: AnswerLog) -> Session:
-    """The session; an old log goes on with its own seed, so that its random questions stay random ones."""
+def _session(
+    arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: AnswerLog, grown_from: list[int]
+) -> Session:
+    """Start a session; an old log keeps its seed, so that its random questions remain a sample."""
     classes = arguments.classes or ("auto" if arguments.demo else 2)
-    seed = next(iter(log.contents.seeds.values()), None)  # with which later sessions go on
+    seed = next(iter(log.contents.seeds.values()), None)
     if seed is None:
         seed = secrets.randbits(31) if arguments.seed is None else arguments.seed
     private = _privacy(arguments, log)
@@ -266,9 +266,8 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
         _add_seeds(arguments.seeds, ids, log)
     options: dict[str, Any] = {"design": arguments.design, "n_classes": classes, "private": private}
     if arguments.command is not None:
-        # A machine says the same again, and what a person says of it is in an audit.
+        # A machine would repeat itself; an audit by a person checks it.
         options["repeat_share"] = 0.0
-    grown_from = getattr(arguments, "grown_from", ())
     asker = continue_asker(X, log, ids, random_state=seed, grown_from=grown_from, **options)
     goal = Goal(arguments.per_person, arguments.overlap, arguments.until, arguments.audit)
     session = Session(asker, log, ids, not is_loopback(arguments.host), goal)
@@ -287,7 +286,7 @@ def _session(arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: An
 
 
 def _add_seeds(path: Path, ids: Sequence[str], log: AnswerLog) -> None:
-    """Write examples of classes to the log, which has them ever after."""
+    """Write examples of classes to the log."""
     found = read_labels(path)
     found.of_rows({name: row for row, name in enumerate(ids)}, partial(unknown_ids, known=ids, id_column=""))
     for row_id, label in found.by_id.items():
@@ -296,7 +295,7 @@ def _add_seeds(path: Path, ids: Sequence[str], log: AnswerLog) -> None:
 
 
 def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
-    """Epsilon of the answers: an old log goes on with its own, or the error rate of the whole would not be known."""
+    """Return epsilon; an old log keeps its own, as its answers must have one error rate."""
     given: float | None = arguments.private
     before = log.contents.next_epsilon
     if not log.contents.answers and not log.contents.withdrawn:
@@ -345,7 +344,7 @@ def _instructions(arguments: argparse.Namespace) -> str:
 def _fit(
     arguments: argparse.Namespace, session: Session, id_column: str | None, labels: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the page's last button does: a model and its report beside the log, and commands."""
+    """Fit a model, and write it and its report beside the log; return what the page shows."""
     from sdulearn.cli.predict import write_answered
     from sdulearn.report.facts import least_certain
     from sdulearn.workflow.fit import fit_table
@@ -385,7 +384,7 @@ def _fit(
 
 
 def _headline(model: TableModel, session: Session) -> dict[str, Any] | None:
-    """The one accuracy to show: that of the model, or else that of the questions; None before there is one."""
+    """Return the accuracy of the model, or that by the questions; None if neither is known."""
     from sdulearn.report.facts import facts, is_unknown
 
     (found,) = (fact.details for fact in facts(model) if fact.code == "headline")
@@ -396,7 +395,7 @@ def _headline(model: TableModel, session: Session) -> dict[str, Any] | None:
 
 
 def _classes_found(model: TableModel) -> list[dict[str, Any]]:
-    """Name and share of each class, and the rows that are most certainly in it."""
+    """Return name and share of each class, and the rows that are most likely in it."""
     report, asked = model.report, model.answered
     assert report is not None
     assert asked is not None
@@ -412,7 +411,7 @@ def _classes_found(model: TableModel) -> list[dict[str, Any]]:
 
 
 def _as_options(values: Mapping[str, Any]) -> list[object]:
-    """Options of ``fit`` that stand for values of parameters."""
+    """Return parameters as options of ``sdulearn fit``."""
     found: list[object] = []
     for name, value in values.items():
         if value is True:
@@ -423,7 +422,7 @@ def _as_options(values: Mapping[str, Any]) -> list[object]:
 
 
 def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
-    """Ask in the terminal until the person stops or nothing is left to ask."""
+    """Ask in the terminal until the person stops or no question is left."""
     match = session.asker.design == "match"
     help_text = _MATCH_HELP if match else _HELP
     say(help_text)

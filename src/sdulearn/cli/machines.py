@@ -1,4 +1,4 @@
-"""Answers by a machine in the place of people: a column of labels, or a process of the user's."""
+"""Answers by a machine instead of people: a column of labels, or a process of the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from sdulearn.errors import InputError, NothingToAskError, shortened
 from sdulearn.web.session import MAX_NAME, Session
 from sdulearn.web.things import Things
 
-_TOLD_EVERY = 50
+# Answers between two lines of progress.
+_PROGRESS_EVERY = 50
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -35,7 +36,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
 
 
 def _budget(text: str) -> tuple[str, float]:
-    """Unit and amount: answers without one, seconds, minutes or hours, or a currency."""
+    """Return unit and amount: answers without a unit, a time, or a currency."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|[a-zA-Z]{3})?", text)
     if found is None or not float(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount such as 500 (answers), 90s, 30m, 2h or 5usd")
@@ -45,17 +46,17 @@ def _budget(text: str) -> tuple[str, float]:
 def ask_machine(
     session: Session, things: Things, labels: Sequence[str], instructions: str, arguments: argparse.Namespace
 ) -> None:
-    """Answer from the labels or by a command, and say now and then what is found."""
+    """Answer from the labels or by a command, and print progress."""
     if arguments.command is None:
         _ask_on(session, arguments, [], lambda _: [_by_labels(session, labels, arguments.annotator)])
         return
     if session.epsilon is not None:
         raise InputError("--private protects people, and --command asks a machine. Leave one of them out.")
     who = arguments.annotator or shortened(arguments.command, MAX_NAME - 20)
-    told = {name: text for name, text in (("ask", arguments.question), ("instructions", instructions)) if text}
+    texts = {name: text for name, text in (("ask", arguments.question), ("instructions", instructions)) if text}
     given = [one for one in session.log.contents.answers.values() if one.annotator == who]
     with closing(Judge(arguments.command, arguments.timeout)) as judge:
-        _ask_on(session, arguments, given, lambda number: _judged(session, things, judge, who, number, told))
+        _ask_on(session, arguments, given, lambda number: _judged(session, things, judge, who, number, texts))
     seconds, cost = (sum(getattr(one, name) or 0.0 for one in given) for name in ("seconds", "cost"))
     say(f"{who}: {len(given):,} answers, {seconds:.1f} seconds" + (f", cost {cost:.4g}" if cost else ""))
 
@@ -66,26 +67,26 @@ def _ask_on(
     given: list[Answer[str]],
     answers: Callable[[int], Iterable[Answer[str] | None]],
 ) -> None:
-    """Take answers, so many at a time, until the budget is spent or nothing is left to ask."""
+    """Collect answers in batches until the budget is spent or no question is left."""
     unit, limit = arguments.budget or ("", arguments.questions)
     reached = False
     try:
         while not reached and (number := _affordable(given, unit, limit, arguments.batch_size)) > 0:
             for answer in filter(None, answers(number)):
                 given.append(answer)
-                if len(given) % _TOLD_EVERY == 0:
+                if len(given) % _PROGRESS_EVERY == 0:
                     numbers = session.numbers(wait=True)
                     say(describe_numbers(numbers))
                     reached = numbers["reached"]
     except NothingToAskError as error:
         counted = "" if unit or session.goal.audit else f"Only {len(given):,} of {limit:,.0f} questions were asked. "
         say(f"{counted}{error}")
-    if len(given) % _TOLD_EVERY:
+    if len(given) % _PROGRESS_EVERY:
         say(describe_numbers(session.numbers(wait=True)))
 
 
 def _affordable(given: Sequence[Answer[str]], unit: str, limit: float, batch_size: int) -> int:
-    """Questions to ask at once, by what those before have taken."""
+    """Return the number of questions in the next batch, by what the earlier ones cost."""
     if not unit:
         return int(min(limit - len(given), batch_size))
     name = "seconds" if unit in _SECONDS else "cost"
@@ -99,9 +100,9 @@ def _affordable(given: Sequence[Answer[str]], unit: str, limit: float, batch_siz
 
 
 def _judged(
-    session: Session, things: Things, judge: Judge, who: str, number: int, told: Mapping[str, str]
+    session: Session, things: Things, judge: Judge, who: str, number: int, texts: Mapping[str, str]
 ) -> Iterator[Answer[str]]:
-    """Ask a process, but for what it has answered before; every answer is on the disk when it comes."""
+    """Ask a process, except what it has answered before; yield each answer once it is on disk."""
     match = session.asker.design == "match"
     contents = session.log.contents
     every = (*contents.withdrawn.values(), *contents.answers.values())
@@ -116,7 +117,7 @@ def _judged(
             continue
         left, *others = (things.data(row) for row in (question.left, *question.choices))
         compared = {"choices": others} if match else {"right": others[0]}
-        asked[question.number] = (question, {**told, "left": left, **compared})
+        asked[question.number] = (question, {**texts, "left": left, **compared})
     for number, reply in judge.replies({number: line for number, (_, line) in asked.items()}) if asked else ():
         more = {name: value for name, value in vars(reply).items() if name not in ("question", "answer")}
         try:
@@ -126,7 +127,7 @@ def _judged(
 
 
 def _by_labels(session: Session, labels: Sequence[str], who: str) -> Answer[str] | None:
-    """Answer the next question from a column of labels; unsure where one that it needs is missing."""
+    """Answer the next question from a column of labels; unsure if a label is missing."""
     token, question = session.question(who)
     left, *others = (labels[row] for row in (question.left, *question.choices))
     match = session.asker.design == "match"
@@ -139,7 +140,7 @@ def _by_labels(session: Session, labels: Sequence[str], who: str) -> Answer[str]
 
 
 def describe_numbers(numbers: Mapping[str, Any]) -> str:
-    """What the answers have found, in one line."""
+    """Return the estimates in one line."""
     parts = [f"{numbers['n_answers']:,} answers"]
     if classes := numbers["classes"]:
         # Without random questions there are no shares.

@@ -1,4 +1,4 @@
-"""Requests of the page to calls of a session, results to JSON. Needs the extra ``ask``."""
+"""The server of the page: requests become calls of a session, results JSON (extra ``ask``)."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ if TYPE_CHECKING:
     from sdulearn.web.things import Things
 
 STATIC = Path(__file__).parent / "static"
-# Headers and address of a request; all that we send are far smaller.
+# Headers and address of a request; those of the page are far smaller.
 _MAX_HEAD_BYTES = 16_384
-# Of a whole number in an address.
+# In a number of an address.
 _MOST_DIGITS = 16
 _PAGE = 100
 # The report brings its style with it and no scripts.
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 Json = dict[str, Any]
-# Of a pair a word; of several choices a position, or none of them.
+# A word about a pair; a position among several choices, or "none".
 Said = int | Literal["same", "different", "unsure", "none"]
-# Windows may say otherwise, and then browsers would not run the script.
+# Windows may have another type, and then browsers would not run the script.
 mimetypes.add_type("text/javascript", ".js")
 
 
 @dataclass
 class Page:
-    """All that the page shows and does, of one session: plain data in, plain data out."""
+    """What the page shows and does: plain data in, plain data out."""
 
-    # What can be asked for, and what can be done, by name.
+    # Methods for GET and for POST requests.
     READS = ("start", "question", "history", "numbers", "people", "classes")
     WRITES = ("answer", "undo", "change", "finish")
-    # Methods of the session with what they take; then the question is shown again.
+    # Methods of the session and their arguments; the response is the open question.
     ACTIONS: ClassVar[dict[str, dict[str, type]]] = {
         "skip": {"token": int},
         "example": {"token": int, "position": int},
@@ -69,20 +69,19 @@ class Page:
     session: Session
     things: Things
     title: str
-    annotator: str = ""  # who answers unless they give another name
-    # Takes names of classes by row id, fits a model, and gives back what to show of it.
+    annotator: str = ""  # default name of a person
+    # Fits a model, given names of classes by row id, and returns what to show of it.
     fit: Callable[[Mapping[str, str]], Json] | None = None
-    wording: str = ""  # the question in one's own words
+    wording: str = ""  # the question in the user's words
     instructions: str = ""  # in Markdown
-    language: str = "en"  # of all other texts
-    class_names: Sequence[str] = ()  # that are expected, to choose from
-    # Of the last fit: the report page, and the rows that were asked about.
-    report: Path | None = None
-    answered: Path | None = None
+    language: str = "en"
+    class_names: Sequence[str] = ()  # to choose from
+    report: Path | None = None  # of the last fit
+    answered: Path | None = None  # the rows that were asked about, from the last fit
     _fitting: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, given: Json) -> Json:
-        """What the page needs once."""
+        """Return what the page needs once."""
         session = self.session
         own = ("title", "annotator", "wording", "instructions", "language", "class_names")
         return {
@@ -98,7 +97,7 @@ class Page:
         }
 
     def question(self, given: Json) -> Json:
-        """The question before a person; nothing of the model is in it."""
+        """Return the open question of a person, and nothing about the model."""
         name = _name(given)
         shown = reason = None
         try:
@@ -115,7 +114,7 @@ class Page:
         return {"question": shown, "reason": reason, "done": self.session.is_done(name), **counts}
 
     def answer(self, given: Json) -> Json:
-        """Take an answer, and give the next question."""
+        """Store an answer, and return the next question."""
         said = _field(given, "answer", Said)
         texts = _text(given, "comment"), _text(given, "name")
         written = self.session.answer(_name(given), _field(given, "token", int), said, *texts)
@@ -139,7 +138,7 @@ class Page:
         return {"answer": self._logged([changed], given)[0]}
 
     def history(self, given: Json) -> Json:
-        """Answers from the last one back, a page at a time."""
+        """Return answers, the last first, a page at a time."""
         everything = self.session.history()
         begin = _whole_number(given.get("begin", "0"))
         if begin < 0:
@@ -148,16 +147,16 @@ class Page:
         return {"answers": self._logged(page, given), "total": len(everything), "begin": begin}
 
     def numbers(self, given: Json) -> Json:
-        """Counts, classes, accuracy, what to look at again, and advice."""
+        """Return counts, classes, accuracy, answers to look at again, and advice."""
         found = self.session.numbers()
         return plain({**found, "review": self._logged(found["review"], given)})
 
     def people(self, given: Json) -> Json:
-        """Agreement and error rates."""
+        """Return agreement and error rates."""
         return self.session.agreement()
 
     def classes(self, given: Json) -> Json:
-        """Examples of each class, to name it by."""
+        """Return examples of each class, to name it."""
         shown = []
         for found in self.session.classes():
             examples = [self._thing(row) for row in found.examples]
@@ -174,7 +173,7 @@ class Page:
         if self.fit is None:
             raise InputError("There is nothing to fit: this is a demonstration.")
         with self._fitting:
-            # Names of an earlier time may have been changed since.
+            # Only these names: earlier ones may have been changed.
             result = self.fit(names)
             self.report = Path(result["report"])
             self.answered = Path(result["answered"])
@@ -183,7 +182,7 @@ class Page:
             return {**result, "asked": asked, "classes": classes}
 
     def _refuse_shared_names(self, names: Mapping[str, str]) -> None:
-        """By the answers, classes differ: a name that two of them have would contradict them."""
+        """Refuse one name for two classes: it would contradict the answers."""
         examples = ([self.things.ids[row] for row in found.examples] for found in self.session.classes())
         times = Counter(name for ids in examples for name in {names[one] for one in ids if one in names})
         if shared := sorted(name for name, n in times.items() if n > 1):
@@ -195,7 +194,7 @@ class Page:
         return {"id": self.things.ids[row], "parts": self.things.show(row)}
 
     def _logged(self, answers: Sequence[Answer[str]], given: Json) -> list[Json]:
-        """Answers as they are listed, and which of them the one who looks at them may change."""
+        """Return answers for a list, with whether this person may change them."""
         name = _name(given)
         alone = self.session.is_alone(name)
         changeable = self.session.epsilon is None
@@ -217,7 +216,7 @@ class Page:
         return {"id": row_id, "title": self.things.title(row), "picture": self.things.thumbnail(row)}
 
     def as_csv(self) -> str:
-        """The answers that stand, one row per pair of rows, as ``fit`` reads them too."""
+        """Return the answers as a table that ``fit`` can read, one line per pair of rows."""
         file = io.StringIO(newline="")
         table = csv.writer(file)
         more = ("annotator", "time", "kind", "comment", "session")
@@ -230,8 +229,8 @@ class Page:
 
 
 def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve a page until interrupted; ``ready`` gets its address."""
-    # Nobody can guess it.
+    """Serve a page until interrupted; ``ready`` is called with its address."""
+    # Only those who know it may see the page.
     key = secrets.token_urlsafe(18)
     with _listening(host, port) as listener:
         config = uvicorn.Config(
@@ -253,7 +252,7 @@ def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> Non
 
 
 def page_address(host: str, port: int, key: str) -> str:
-    """The address to open."""
+    """Return the address to open."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     return f"http://{f'[{name}]' if ':' in name else name}:{port}/{key}/"
 
@@ -270,7 +269,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def make_app(page: Page, key: str, host: str) -> Guard:
-    """The whole ASGI application."""
+    """Return the ASGI application."""
 
     def sent(path: Path | None, **options: Any) -> Response:
         none = JSONResponse({"error": "No model was fitted yet."}, 404)
@@ -312,7 +311,7 @@ def make_app(page: Page, key: str, host: str) -> Guard:
 
 
 def _endpoint(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
-    """In a thread: an answer waits for the disk, and others need not wait with it."""
+    """Call a function in a thread: while one answer is written to disk, others need not wait."""
 
     async def respond(request: Request) -> Response:
         if request.method == "POST":
@@ -329,7 +328,7 @@ def _endpoint(function: Callable[[Json], Json]) -> Callable[[Request], Awaitable
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    """In words why something cannot be done, or shown of a row."""
+    """Say why something cannot be done or shown."""
     if not request.url.path.startswith(("/image/", "/audio/")):
         return JSONResponse({"error": str(error)}, 507 if isinstance(error, FileError) else 400)
     if isinstance(error, MissingFileError):
@@ -338,7 +337,7 @@ def _refused(request: Request, error: Exception) -> Response:
 
 
 def _field(given: Json, name: str, kind: Any) -> Any:
-    """One value of a request, checked."""
+    """Return one checked value of a request."""
     try:
         return read(kind, given.get(name))
     except (TypeError, ValueError) as error:
@@ -354,5 +353,5 @@ def _name(given: Json) -> str:
 
 
 def _whole_number(text: str) -> int:
-    """A whole number of an address; -1 where it is something else."""
+    """Return a number of an address; -1 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else -1

@@ -1,6 +1,6 @@
-"""Who may talk to the server: by key, by name of the server, by origin; small requests alone.
+"""Which requests the server accepts: with its key, its name and its origin, and small ones only.
 
-Connections that send nothing must not keep others out. It needs the extra ``ask``.
+Idle connections must not keep others out. It needs the extra ``ask``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sdulearn.web import LOOPBACK, is_address, is_loopback
 MAX_BODY_BYTES = 64_000
 _BODY_SECONDS = 30.0
 MAX_CONNECTIONS = 200
-# A browser opens six at a time; several people may share an address.
+# A browser opens six at a time, and several people may share an address.
 _MOST_OF_ONE_ADDRESS = 40
-# From the first byte, or from the connection, until a request is there.
+# From the first byte, or from the connection, until the request is complete.
 _REQUEST_SECONDS = 10.0
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\[\]:@/\s]+)(:[0-9]{1,5})?")
 
-# Nothing from elsewhere, nothing inline, nobody may frame the page. Sent with every response.
+# With every response: nothing from elsewhere, nothing inline, and no frames around the page.
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
@@ -45,7 +45,7 @@ HEADERS = {
 
 
 class Guard:
-    """Lets a request in if it may come in, and sends the safety headers with every response."""
+    """Refuses unsafe requests, and adds the safety headers to every response."""
 
     def __init__(self, app: ASGIApp, key: str, host: str) -> None:
         self.app = app
@@ -55,7 +55,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
-            # There are no sockets here, and nothing to start or stop.
+            # There are no web sockets, and nothing to start or stop.
             return
         if refusal := self._refusal(scope):
             status, reason = refusal
@@ -65,7 +65,7 @@ class Guard:
         await self.app(inner, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Status and reason, where a request may not come in."""
+        """Return status and reason if a request is refused."""
         headers = _headers(scope)
         host = headers.get("host", "")
         if not allowed_host(host, self.host):
@@ -79,7 +79,7 @@ class Guard:
 
 
 def _refuse_change(headers: dict[str, str]) -> tuple[int, str] | None:
-    """What changes something must say that it comes from the page, and be small."""
+    """Refuse a request to change something that is large or does not come from the page."""
     if "origin" not in headers:
         return 403, "The request does not say which page it comes from."
     if headers.get("content-type", "").split(";")[0].strip() != "application/json":
@@ -91,7 +91,7 @@ def _refuse_change(headers: dict[str, str]) -> tuple[int, str] | None:
 
 
 def allowed_host(header: str, bound: str) -> bool:
-    """Whether the Host of a request is ours: a page elsewhere may let its name point here."""
+    """Whether the Host of a request is ours: another page may let its name point here."""
     found = _HOST.fullmatch(header.lower())
     if found is None:
         return False
@@ -102,7 +102,7 @@ def allowed_host(header: str, bound: str) -> bool:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """The request's headers; a name that comes twice with different values counts as neither."""
+    """Return the headers; a name with two different values has neither of them."""
     found: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name = raw_name.decode("latin-1").lower()
@@ -112,7 +112,7 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 async def whole_body(request: Request) -> bytes:
-    """The body of a request, if it comes soon and is small, whatever length it claims."""
+    """Return the body of a request, if it comes soon and is small, whatever length it claims."""
     body = b""
     try:
         async with asyncio.timeout(_BODY_SECONDS):
@@ -137,7 +137,7 @@ def _with_headers(send: Send) -> Send:
 
 
 class PageConnection(H11Protocol):
-    """One connection: it must send a request soon; of too many the one idle longest is closed."""
+    """A connection that must send a request soon; if there are too many, the oldest idle one closes."""
 
     _timer: asyncio.TimerHandle | None = None
     _opened = 0.0
@@ -148,19 +148,19 @@ class PageConnection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Make room, and begin to wait."""
+        """Make room, and start the timer."""
         super().connection_made(transport)
         self._opened = self.loop.time()
         self._make_room()
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Stop waiting when a whole request is there."""
+        """Stop the timer when a request is complete."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing to wait for any more."""
+        """Stop the timer."""
         super().connection_lost(exc)
         self._stop_waiting()
 

@@ -1,4 +1,4 @@
-"""People, questions and the log: what the page and the console do, without either of them."""
+"""People, their questions and the log, for the page, the console and machines."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 MAX_NAME = 60
 MAX_COMMENT = 1000
-# Questions that a person put off come back when so many others were answered.
+# A question that a person put off comes back after this many other answers.
 _LATER = 10
-# A question that somebody left open for so long is given to others who want one.
+# A question that was left open for this long goes to others.
 _HELD_SECONDS = 600
 _REVIEWED = 50
 
@@ -34,33 +34,33 @@ _REVIEWED = 50
 class Goal(NamedTuple):
     """How much is asked of people."""
 
-    per_person: int | None = None  # most answers of one person
-    overlap: float = 0.0  # share of the questions of each person that somebody else answers, too
-    until: float | None = None  # width of the interval of the accuracy at which nobody need go on
-    audit: int | None = None  # ask people so many questions again that were answered, and no others
+    per_person: int | None = None  # number of answers of one person
+    overlap: float = 0.0  # share of each person's questions that somebody else answers, too
+    until: float | None = None  # width of the accuracy interval at which people may stop
+    audit: int | None = None  # number of answered questions to ask again, and no others
 
 
 class _Person:
-    """What one person has before them."""
+    """The open question of a person, and their answers in this session."""
 
     def __init__(self) -> None:
-        self.token = 0  # names the question while the program runs
+        self.token = 0  # names the open question
         self.question: Question | None = None
         # Questions put off, with the number of answers after which they come back.
         self.later: deque[tuple[int, Question]] = deque()
-        self.seen = 0.0  # when they last asked for something, by the clock of this machine
-        # The answer to each question that was answered here, so that one sent twice counts once.
+        self.seen = 0.0  # time of their last request
+        # Answers by token, so that an answer that is sent twice counts once.
         self.answered: dict[int, Key] = {}
 
 
 class Session:
-    """Asks people, writes their answers to the log, then tells the Asker. Threads may share it."""
+    """Asks people, writes their answers to the log, then to the Asker. Threads may share it."""
 
     def __init__(
         self, asker: Asker, log: AnswerLog, ids: Sequence[str], for_team: bool = False, goal: Goal | None = None
     ) -> None:
         self.asker = asker
-        self.epsilon = asker.private  # privacy of the answers; None where they are as given
+        self.epsilon = asker.private  # of private answers
         self.log = log
         self.for_team = for_team
         self.goal = goal or Goal()
@@ -71,16 +71,16 @@ class Session:
         self._people: dict[str, _Person] = {}
         self._tokens = count(1)
         self._lock = threading.RLock()
-        # The last estimates, and the answers that they are of.
+        # The last estimates, and the answers that they used.
         self._estimates: dict[str, Any] = {"accuracy": None, "missing": 0, "classes": [], "review": [], "advice": None}
         self._estimated: tuple[Answer[str], ...] = ()
-        # One thread works ahead and estimates. What waits in a slot gives way to what comes later.
+        # One thread prepares questions and estimates. New work replaces what waits in its slot.
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
         self._slots: dict[str, Future[None]] = {}
         self._closed = False
 
     def question(self, annotator: str) -> tuple[int, Question]:
-        """The question before a person, until it is answered or put off, and its token."""
+        """Return the open question of a person and its token; choose one if there is none."""
         with self._lock:
             person = self._person(annotator)
             question = person.question
@@ -98,7 +98,7 @@ class Session:
     def answer(
         self, annotator: str, token: int, answer: object, comment: str = "", name: str = ""
     ) -> Answer[str] | None:
-        """Write an answer down, on the disk when this returns; "none" may open a class of a name."""
+        """Store an answer, on disk when this returns; "none" may name the class that it opens."""
         _check_name(name, "class name")
         if comment and self.epsilon is not None:
             raise InputError("Answers are private, and a comment could give one away. Leave it empty.")
@@ -122,7 +122,7 @@ class Session:
             return written
 
     def record(self, question: Question, answer: object, annotator: str, **more: Any) -> Answer[str]:
-        """Write an answer to any question down, with what else is known of it; tell the engine."""
+        """Write an answer to any question to the log, with further fields, then to the Asker."""
         with self._lock:
             given = self.asker.answer_to(question, answer, annotator)
             choices = tuple(self.ids[row] for row in given.choices)
@@ -132,16 +132,16 @@ class Session:
             return written
 
     def n_of(self, annotator: str) -> int:
-        """Number of answers of a person that stand."""
+        """Return the number of answers of a person."""
         with self._lock:
             return sum(one.annotator == annotator for one in self.log.contents.answers.values())
 
     def is_done(self, annotator: str) -> bool:
-        """Whether a person has answered as much as is asked of one."""
+        """Whether a person has answered all their questions."""
         return self.goal.per_person is not None and self.n_of(annotator) >= self.goal.per_person
 
     def skip(self, annotator: str, token: int) -> None:
-        """Put a question off: it comes back later."""
+        """Put the open question off: it comes back later."""
         with self._lock:
             person = self._person(annotator)
             if person.question is not None and person.token == token:
@@ -150,11 +150,11 @@ class Session:
                 self.asker.skip(annotator)
 
     def undo(self, annotator: str) -> Question | None:
-        """Take back a person's last answer that stands, and put its question before them again."""
+        """Take back the last answer of a person, and ask its question again."""
         with self._lock:
             own = [one for one in self.log.contents.answers.values() if one.annotator == annotator]
             if self.epsilon is not None:
-                # How those of an earlier start were flipped is forgotten.
+                # How answers of earlier sessions were flipped is forgotten.
                 own = [one for one in own if one.session == self.log.session]
             if not own:
                 return None
@@ -162,11 +162,10 @@ class Session:
             self.log.undo(last.key, annotator)
             self._unname(last.left, annotator)
             gone = self.asker.undo(number=last.number, session=last.session)
-            # What was before them followed from what is gone.
             return self._show(self._person(annotator), _question_of(gone, gone.kind))
 
     def example(self, annotator: str, token: int, position: int) -> Question | None:
-        """The open question with another example of one class; None where it is not open."""
+        """Show another example of one class in the open question."""
         with self._lock:
             person = self._person(annotator)
             if person.question is None or person.token != token:
@@ -176,7 +175,7 @@ class Session:
             return self._show(person, self.asker.another_example(person.question, position))
 
     def merge(self, annotator: str, one: str, other: str) -> None:
-        """Make the classes of two rows one, by changing the answers that told them apart."""
+        """Merge the classes of two rows, by changing the answers that separated them."""
         with self._lock:
             name = self.name_of(self._row(other))
             self._write_changes(self.asker.merging(self._row(one), self._row(other)), annotator)
@@ -190,7 +189,7 @@ class Session:
             self._unname(row_id, annotator)
 
     def rename(self, annotator: str, row_id: str, name: str) -> None:
-        """Name the class of a row: that row, and all others of its class that have another name."""
+        """Name the class of a row: the row, and all others of its class that have a name."""
         name = name.strip()
         if not name:
             raise InputError("A class name has at least one character.")
@@ -205,7 +204,7 @@ class Session:
             self.label(dict.fromkeys({*named, row_id}, name), annotator)
 
     def _unname(self, row_id: str, annotator: str) -> None:
-        """What leaves its class must not take the name with it."""
+        """Remove the name of a row that may have left its class."""
         if self.log.contents.labels.get(row_id):
             self.label({row_id: ""}, annotator)
 
@@ -214,7 +213,7 @@ class Session:
             self.log.change(one.key, one.said, annotator)
             self.asker.change(one.number, one.said, one.session)
         for person in self._people.values():
-            # What is before them shows classes that are no more.
+            # Open questions may show classes that are gone.
             person.question = None
 
     def _row(self, name: str) -> int:
@@ -223,7 +222,7 @@ class Session:
         return self.rows[name]
 
     def change(self, key: Key, answer: object, annotator: str) -> Answer[str]:
-        """Give another answer to a question that this person answered."""
+        """Change an answer of this person."""
         if self.epsilon is not None:
             raise InputError("Private answers are randomised and cannot be changed. Undo takes the last ones back.")
         with self._lock:
@@ -244,28 +243,28 @@ class Session:
             return changed
 
     def is_alone(self, annotator: str) -> bool:
-        """Whether nobody else can have answered: the page is for this machine, with one name."""
+        """Whether nobody else can have answered: a page for this machine, with one name."""
         names = {name for name in (*self.people(), annotator) if name}
         return not self.for_team and len(names) <= 1
 
     def history(self) -> list[Answer[str]]:
-        """All answers that stand, the last first."""
+        """Return all answers, the last first."""
         with self._lock:
             return list(self.log.contents.answers.values())[::-1]
 
     @property
     def n_answers(self) -> int:
-        """Number of answers that stand."""
+        """Number of answers."""
         return len(self.log.contents.answers)
 
     def people(self) -> list[str]:
-        """Everybody who answered or was asked."""
+        """Return the names of all who answered or were asked."""
         with self._lock:
             named = {one.annotator for one in self.log.contents.answers.values()}
             return sorted(named | self._people.keys())
 
     def agreement(self) -> dict[str, list[dict[str, Any]]]:
-        """What everybody did, their error rates, and how far each two of them agree."""
+        """Return counts and error rate of each person, and how often each two of them agree."""
         given = self.history()[::-1]
         people: list[dict[str, Any]] = []
         said: dict[str, dict[tuple[str, ...], str | None]] = {}
@@ -299,11 +298,11 @@ class Session:
                 self.log.label(row_id, name, annotator)
 
     def numbers(self, *, wait: bool = False) -> dict[str, Any]:
-        """Counts and the last estimates; without ``wait``, ``estimating`` says that newer ones come."""
+        """Return counts and the last estimates; ``estimating`` says that newer ones will come."""
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
             estimating = self._slots.get("estimate")
-            # One that has not begun will know all answers of now, and somebody may wait for it.
+            # An estimate that has not begun will use all answers, and somebody may wait for it.
             pending = estimating is not None and not estimating.running() and not estimating.done()
             if standing != self._estimated and not pending:
                 self._submit("estimate", self._estimate)
@@ -333,7 +332,7 @@ class Session:
         with self._lock:
             standing = tuple(self.log.contents.answers.values())
         accuracy, missing = self._accuracy()
-        # Before there is an accuracy, nobody can say what it gains.
+        # Without an accuracy there is no gain in it.
         advised = accuracy is not None and self.asker.design != "random"
         self._estimates = {
             "accuracy": accuracy,
@@ -352,17 +351,17 @@ class Session:
                 self._slots[slot] = self._ahead.submit(work, *arguments)
 
     def classes(self) -> list[ClassFound]:
-        """The classes found; random pairs find none."""
+        """Return the classes found; random pairs find none."""
         return [] if self.asker.design == "random" else self.asker.classes()
 
     def name_of(self, row: int) -> str:
-        """What the class of a row was named, by most of its rows; empty where it was not."""
+        """Return the name of the class of a row, by the majority of its rows, or an empty text."""
         labels = self.log.contents.labels
         names = Counter(labels.get(self.ids[one]) for one in (self.asker.members(row) or [row]))
         return max((name for name in names if name), key=names.__getitem__, default="")
 
     def _accuracy(self) -> tuple[dict[str, float] | None, int]:
-        """The accuracy; or None, and how many random questions are missing."""
+        """Return the accuracy, or None and how many random questions are missing."""
         try:
             found = self.asker.accuracy()
         except UndeterminedError as error:
@@ -378,7 +377,7 @@ class Session:
         return person
 
     def _release_left_open(self, annotator: str) -> None:
-        """Take back what others left open for too long; who never answered is forgotten."""
+        """Release questions that others left open for too long; forget who never answered."""
         latest = time.monotonic() - _HELD_SECONDS
         for name in [name for name, one in self._people.items() if name != annotator and one.seen < latest]:
             self.asker.skip(name, later=False)
@@ -400,13 +399,13 @@ class Session:
             try:
                 return self.asker.next(annotator)
             except NothingToAskError:
-                # Nothing new is left to ask: now is later.
+                # No new question is left, so ask one that was put off.
                 if not person.later:
                     raise
         return person.later.popleft()[1]
 
     def _shared(self, annotator: str) -> Question | None:
-        """A question of somebody else, while this person shares too few; of those asked least."""
+        """A question that others answered, of those answered least, while this person shares too few."""
         people: dict[tuple[object, ...], set[str]] = {}
         for one in self.asker.given:
             people.setdefault(one[:2], set()).add(one.annotator)
@@ -420,7 +419,7 @@ class Session:
         return self._draw(pool, "repeat") if pool else None
 
     def _audited(self, annotator: str, number: int) -> Question:
-        """A question that somebody else answered, drawn at random, until there are enough."""
+        """A random question that somebody else answered, until there are enough."""
         done = {one.asked for one in self.asker.given if one.kind == AUDIT}
         closed = done | {question.asked for question in self._open()}
         free = {
@@ -433,21 +432,21 @@ class Session:
         return self._draw(list(free.values()), AUDIT)
 
     def _open(self) -> list[Question]:
-        """What people have before them."""
+        """Open questions."""
         return [person.question for person in self._people.values() if person.question is not None]
 
     def _draw(self, pool: Sequence[Answer[int]], kind: str) -> Question:
         return _question_of(random.Random(f"{self.asker.seed} {self.n_answers}").choice(pool), kind)
 
     def close(self) -> None:
-        """Stop working ahead, and let others write to the log."""
+        """Stop the thread, and let others write to the log."""
         self._closed = True
         self._ahead.shutdown(cancel_futures=True)
         self.log.close()
 
 
 def _question_of(answer: Answer[int], kind: str) -> Question:
-    """The question of an answer, to be asked again."""
+    """Return the question of an answer, to ask it again."""
     return Question(answer.left, answer.choices, kind, 1, answer.rank)
 
 
@@ -458,12 +457,12 @@ def _check_name(name: str, what: str) -> None:
 
 @long_work
 def continue_asker(X: MatrixLike, log: AnswerLog, ids: Sequence[str], **options: Any) -> Asker:
-    """An engine that knows all answers of a log which stand, and goes on from there."""
+    """Return an Asker with the answers and seeds of a log."""
     from sdulearn.asking import Asker
 
     rows = {name: row for row, name in enumerate(ids)}
     contents = log.contents
-    # Lines of private answers that were taken back are still there: their rows are spent.
+    # Private answers that were taken back are still in the log, so they still reveal something.
     private = [one for one in contents.withdrawn.values() if contents.epsilon_of(one) is not None]
     spent = [one for one in private if rows.keys() >= {one.left, *one.choices}]
     known = []

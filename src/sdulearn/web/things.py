@@ -1,4 +1,4 @@
-"""What the page shows of a row: a text, pictures, a sound, some of its fields, or all of these."""
+"""What is shown of a row: a text, pictures, a sound, fields."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sdulearn.io.files import as_text
 from sdulearn.io.images import BETWEEN_FILES, find_sound, grey_png, is_link, read_image
 from sdulearn.types import Array, ArrowTable
 
-# Nobody compares texts longer than this, and a page should not stall on one.
+# Nobody compares longer texts, and they would slow the page down.
 _LONGEST_TEXT = 20_000
 _LONGEST_VALUE = 500
 _LONGEST_TITLE = 80
-# A number as long as this is shown with six digits.
+# A longer number is shown with six digits.
 _LONGEST_NUMBER = 10
 
 Part = dict[str, object]
@@ -25,25 +25,25 @@ Part = dict[str, object]
 
 @dataclass(frozen=True)
 class Things:
-    """Rows as a person sees them."""
+    """Rows as a person or a program sees them."""
 
-    ids: list[str]  # id of each row
-    table: ArrowTable | None = None  # the table as it is
+    ids: list[str]
+    table: ArrowTable | None = None
     text: str | None = None  # column with a text
-    image: Sequence[str] = ()  # columns with names of pictures, or links
-    audio: str | None = None  # column with the name of a sound
+    image: Sequence[str] = ()  # columns with files of pictures, or links
+    audio: str | None = None  # column with files of sounds
     columns: Sequence[str] = ()  # columns shown as fields
-    root: Path = field(default_factory=Path)  # the folder that pictures and sounds come from
-    pictures: Array | None = None  # (n_rows, height, width), grey pictures, instead of files
-    deviations: Mapping[str, Array] = field(default_factory=dict)  # columns of numbers, standardised
+    root: Path = field(default_factory=Path)  # folder of pictures and sounds
+    pictures: Array | None = None  # (n_rows, height, width), grey pictures instead of files
+    deviations: Mapping[str, Array] = field(default_factory=dict)  # standardised columns of numbers
 
     def show(self, row: int) -> list[Part]:
-        """All parts of a row, as the page takes them."""
+        """Return all parts of a row for the page."""
         parts: list[Part] = []
         if self.pictures is not None:
             parts.append({"kind": "image", "src": f"image/{row}", "pixels": True})
         for place, name in enumerate(self._files(row)):
-            # A link is to be followed: the page asks nobody else for anything.
+            # The page loads nothing from elsewhere: a link is shown as a link.
             file: Part = {"kind": "image", "src": f"image/{row}/{place}", "name": Path(name).name}
             parts.append({"kind": "link", "href": name} if is_link(name) else file)
         if self.audio is not None and (name := self._value(self.audio, row)):
@@ -55,7 +55,7 @@ class Things:
         return parts
 
     def title(self, row: int) -> str:
-        """A row in a few words, for lists."""
+        """Return a short text of a row, for lists."""
         if self.text is not None:
             return _cut(" ".join(self._value(self.text, row).split()), _LONGEST_TITLE)
         if self.columns and not self.image:
@@ -63,13 +63,13 @@ class Things:
         return self.ids[row]
 
     def thumbnail(self, row: int) -> str | None:
-        """Address of a row's first picture, where it has one."""
+        """Return the address of the first picture of a row, if it has one."""
         if self.pictures is not None:
             return f"image/{row}"
         return next((f"image/{row}/{k}" for k, name in enumerate(self._files(row)) if not is_link(name)), None)
 
     def picture(self, row: int, place: int = 0) -> tuple[bytes, str]:
-        """One of a row's pictures and its media type."""
+        """Return a picture of a row and its media type."""
         self._check(row)
         if self.pictures is not None:
             return grey_png(self.pictures[row]), "image/png"
@@ -79,14 +79,14 @@ class Things:
         return read_image(self.root, names[place])
 
     def sound(self, row: int) -> tuple[Path, str]:
-        """The file of a row's sound and its media type."""
+        """Return the sound file of a row and its media type."""
         self._check(row)
         if self.audio is None:
             raise MissingFileError("Rows have no sounds.")
         return find_sound(self.root, self._value(self.audio, row))
 
     def plain(self, row: int) -> list[str]:
-        """A row in lines of text, for a terminal."""
+        """Return a row as lines of text, for a terminal."""
         if self.pictures is not None:
             return ["".join(" .:-=+*#%@"[min(int(10 * v), 9)] * 2 for v in line) for line in self.pictures[row]]
         lines = self._files(row)
@@ -97,7 +97,7 @@ class Things:
         return lines + [f"{name}: {_cut(self._value(name, row), _LONGEST_VALUE)}" for name in self.columns]
 
     def data(self, row: int) -> dict[str, object]:
-        """A row as a program gets it."""
+        """Return a row as data, for a program."""
         found: dict[str, object] = {"id": self.ids[row]}
         if self.text is not None:
             found["text"] = self._value(self.text, row)
@@ -116,7 +116,7 @@ class Things:
         return [name for name in names if name]
 
     def _field(self, name: str, row: int) -> list[object]:
-        """Name, value, and how many standard deviations a number is from the mean."""
+        """Name, value, and for numbers the standard score."""
         deviation = round(float(self.deviations[name][row]), 3) if name in self.deviations else None
         return [name, _cut(self._value(name, row), _LONGEST_VALUE), deviation]
 
@@ -138,7 +138,7 @@ def things_of_table(
     hidden: Sequence[str] = (),
     **shown: Any,
 ) -> Things:
-    """What to show of rows: what is asked for, or else all columns but the hidden ones."""
+    """Return what to show of rows: by default all columns except the hidden ones."""
     names = table.column_names
     things = Things(ids, table, **shown)
     wanted = [things.text, *things.image, things.audio, *things.columns]
