@@ -100,6 +100,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         """
         raise NotImplementedError
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
     def _rename(self, order: Indices) -> None:
         """Put the classes into another order; two classes trade places."""
         raise NotImplementedError
@@ -382,9 +385,6 @@ class LinearClassifier(PairClassifier):
         "objective_": float,
         "optimality_": float,
     }
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
 
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")

@@ -13,7 +13,7 @@ from sdulearn import (
     PairModelCV,
     load_model,
 )
-from sdulearn.boosting.estimators import compare, first_of_the_best
+from sdulearn.boosting.estimators import compare
 from sdulearn.errors import InputError, MissingExtraError, OrientationWarning
 
 pytest.importorskip("lightgbm")
@@ -75,13 +75,14 @@ def test_candidates_are_those_that_stand_alone():
 def test_the_table_of_candidates():
     first = np.repeat([-1.0, -2.0, 0.0], [6, 6, 3])
     second = np.repeat([-1.5, -3.0, 0.0], [6, 6, 3])
-    found = compare(["a", "b"], [first, second], 12)
+    best, found = compare(["a", "b"], [first, second], 12)
+    assert best == 0
     np.testing.assert_allclose(found["mean_test_score"], [-1.5, -2.25])
     np.testing.assert_allclose(found["gap_to_best"], [0, 0.75])
     # Six differences of 0.5 and six of 1; points in no answer have no say.
     np.testing.assert_allclose(found["gap_error"], [0, np.sqrt(12 * 0.25**2) / 12])
     assert found["rank_test_score"].tolist() == [1, 2]
-    assert np.isnan(compare(["a", "b"], [first[:3], second[:3]], 3)["gap_error"]).all()
+    assert np.isnan(compare(["a", "b"], [first[:3], second[:3]], 3)[1]["gap_error"]).all()
 
 
 def test_unknown_candidates_are_refused():
@@ -100,15 +101,24 @@ def test_without_lightgbm_the_extra_is_named(monkeypatch):
     assert PairModelCV(["linear", "nystroem"], prior=0.6, cv=2).fit(X, codes).boosters_ == []
 
 
-def test_of_candidates_that_are_hardly_worse_the_first_is_kept():
-    def first(gaps, errors, n_known=100):
-        return first_of_the_best({"gap_to_best": np.array(gaps), "gap_error": np.array(errors)}, n_known)
-
-    assert first([0.2, 0.0], [0.81, 0.0]) == 0  # a quarter of a standard error
-    assert first([0.2, 0.0], [0.79, 0.0]) == 1
-    assert first([0.009, 0.0], [np.nan, np.nan]) == 0  # 0.9 of log likelihood in all
-    assert first([0.011, 0.0], [np.nan, np.nan]) == 1
-    assert first([0.5, 0.001, 0.0], [0.1, 0.1, 0.0]) == 1
+@pytest.mark.parametrize(
+    ("gaps", "errors", "n_components", "expected"),
+    [
+        ([0.2, 0.0], [0.81, 0.0], 100, 0),  # a quarter of a standard error
+        ([0.2, 0.0], [0.79, 0.0], 100, 1),
+        ([0.009, 0.0], [0.0, 0.0], 2, 0),  # 0.9 of log likelihood in all, without a standard error
+        ([0.011, 0.0], [0.0, 0.0], 2, 1),
+        ([0.5, 0.001, 0.0], [0.1, 0.1, 0.0], 100, 1),
+    ],
+)
+def test_of_candidates_that_are_hardly_worse_the_first_is_kept(gaps, errors, n_components, expected):
+    """Components of 100 answers whose likelihoods differ from the best one's by these means and errors."""
+    turns = np.sqrt(n_components) * np.tile([-1, 1], n_components // 2)
+    values = [100 / n_components * (-20 - gap - error * turns) for gap, error in zip(gaps, errors, strict=True)]
+    best, table = compare(list("abc")[: len(gaps)], values, 100)
+    assert best == expected
+    np.testing.assert_allclose(table["gap_to_best"], gaps, atol=1e-12)
+    np.testing.assert_allclose(table["gap_error"], errors if n_components > 2 else np.nan, atol=1e-12)
 
 
 @pytest.mark.parametrize("models", [["linear", OTHER], ["boosted"], [OTHER]])

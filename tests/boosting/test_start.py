@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sdulearn.boosting.estimators import held_out_scores
-from sdulearn.boosting.start import MOST_LOGIT, Features, LinearScore
+from sdulearn.boosting.start import MOST_LOGIT, Features, LinearScore, ScoreFit
 
 
 def plain_score(coef):
@@ -36,8 +35,8 @@ def test_no_start_is_certain():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_each_point_has_the_score_of_the_model_without_it_and_a_hub_their_mean(n_classes):
     shape = (4,) if n_classes == 2 else (4, n_classes)
-    scores = [np.full(shape, value) for value in (1.0, 10.0, 100.0)]
-    chosen = held_out_scores(scores, np.array([2, 0, -1, 1]))
+    scores = np.array([np.full(shape, value) for value in (1.0, 10.0, 100.0)])
+    chosen = ScoreFit(None, None, None, None, (), scores).held_out(np.array([2, 0, -1, 1]))
     np.testing.assert_array_equal(chosen.reshape(4, -1).T, np.tile([100, 1, 37, 10], (chosen[0].size, 1)))
 
 
@@ -62,7 +61,6 @@ def test_the_kernel_map_reproduces_the_kernel():
     plain = Features(np.zeros(4, dtype=int), np.zeros(4), np.ones(4))
     mapped = plain.with_kernel(A, 0)
     np.testing.assert_allclose(mapped.transform(A).std(axis=0), 1)
-    *_, mean, scale = mapped.kernel
-    features = mapped.transform(A) / scale + mean
+    features = mapped.transform(A) / mapped.kernel.scale + mapped.kernel.mean
     squares = ((A[:, None] - A[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(features @ features.T, np.exp(-squares / 8), atol=1e-6)

@@ -1,9 +1,9 @@
-"""PairBoostingClassifier, and PairModelCV: linear, linear after a kernel map, or trees, as held-out answers say.
+"""PairBoostingClassifier, and PairModelCV, which chooses between linear, kernel and tree models by held-out answers.
 
-The fitted form of all models here is a linear score plus the mean of some boosters, one a fold. All folds go forward
-together, one tree each a round. After every round each point has a score by the booster that saw no answer about it,
-and the likelihood of *all* answers at these scores is the held-out likelihood: components that are too large for a
-fold need no other treatment. The model is the mean of the boosters at the best round, so no further fit is needed.
+All models here are a linear score plus the mean of some boosters, one for each fold. A round adds one tree to each of
+them. After every round each point has a score by the booster that saw no answer about it, and the likelihood of *all*
+answers at these scores is the held-out likelihood: components that are too large for a fold need no other treatment.
+The model is the mean of the boosters at the best round, so no further fit is needed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -29,7 +30,7 @@ from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, 
 from sdulearn.boosting.model_text import Booster, read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
 from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
-from sdulearn.boosting.start import LinearFits, LinearScore, ModelScore, constant_start, fit_linear, fit_other
+from sdulearn.boosting.start import LinearScore, ModelScore, ScoreFit, constant_start, fit_linear, fit_other
 from sdulearn.errors import InputError, require
 from sdulearn.io.container import Header
 from sdulearn.io.typed import finite, read
@@ -39,28 +40,27 @@ from sdulearn.sklearn_private import Interval, StrOptions, fit_context, safe_ind
 from sdulearn.types import Array, Count, Estimator, Indices, MatrixLike, RandomState, Rows
 
 _ROWS_PER_THREAD = 10_000
-# Contributions of columns are means over so many rows.
+# Rows over which contributions of columns are averaged.
 _ROWS = 200
-# A start says something where an answer is likelier by so much, in logarithms, than by one probability for all points,
-# of these logits.
-_TELLS = 0.01
+# A start is useful if it raises the mean log likelihood of an answer by more than this above one probability for all
+# points, the best of these logits.
+_LEAST_GAIN = 0.01
 _CONSTANTS = np.linspace(0, 4, 17)
 MODELS = ("linear", "nystroem", "boosted")
+# A standard error needs so many components, and a component in no answer has a log likelihood of 0 up to rounding.
 _FEWEST_COMPONENTS = 10
 _ROUNDING = 1e-12
 # A later candidate must be better by so many standard errors: a tie keeps the first. A whole one would cost more than
 # it saves: half a point of accuracy over the ten sets of the benchmark, at 200 answers.
 _TIE = 0.25
-# And by so much in the log-likelihood of all answers together: the rounds of trees were chosen by the same held-out
-# answers, so they are never worse than their start there. It alone counts where answers hang together, and there is no
+# And by so much in the log likelihood of all answers together: the rounds of trees were chosen by the same held-out
+# answers, so they are never worse than their start there. It alone counts where answers are connected, and there is no
 # standard error.
 _TIE_IN_ALL = 1.0
-# Of a candidate: linear part, boosters, held-out likelihood by round, held-out scores of the points.
-Candidate = tuple[LinearFits, list[Booster], Array, Array]
 
 
 class ScoreClassifier(OrderedClassifier):
-    """A linear score plus the mean of some boosters: the fitted form of all models here."""
+    """A linear score plus the mean of some boosters."""
 
     FITTED: Mapping[str, Any] = {
         **OrderedClassifier.FITTED,
@@ -128,9 +128,6 @@ class ScoreClassifier(OrderedClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "start_")
-
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self)
         rows = self._encoded(X, reset=False)
@@ -141,19 +138,19 @@ class ScoreClassifier(OrderedClassifier):
         return in_order(scores, self.order_)
 
     def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
-        """Rows as a float matrix with NaN in the gaps."""
+        """Encode rows as a float matrix with NaN in the gaps."""
         checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         checks["ensure_min_samples"] = 2 if reset else 1
         if not is_frame(X) and not self.categories_:
             rows = validate_data(self, X, reset=reset, **checks)
-            # LightGBM knows scipy's matrices, not yet its arrays.
+            # LightGBM does not support scipy's sparse arrays yet.
             return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
-        # Names and their number first: encoding goes by them.
+        # Check the names and number of columns first: encoding relies on them.
         validate_data(self, X, skip_check_array=True, reset=reset)
         return check_array(encode(X, self.categories_), estimator=self, input_name="X", **checks)
 
     def _training_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TrainingRows, int]:
-        """Rows with their folds, and the seed of the whole fit."""
+        """Check and encode the rows, make the folds and draw the seed of the fit."""
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         self.categories_ = find_categories(X, self.categorical_features)
@@ -168,31 +165,31 @@ class ScoreClassifier(OrderedClassifier):
             layout.all_rows = kept[layout.all_rows]
         return layout, seed
 
-    def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: LinearFits | None = None) -> LinearFits:
-        """Where trees begin: at the linear model, or at the class shares where labels lead on."""
-        if self.n_classes > 2 and rows.leads_from_zero(self.n_classes):
+    def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: ScoreFit | None = None) -> ScoreFit:
+        """Fit the start of the trees: a linear model, or the class shares if enough points are labelled."""
+        if self.n_classes > 2 and rows.has_labels_of(self.n_classes):
             answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes, self.answer_table)
             return constant_start(rows, self.n_classes, answer_model)
-        start = fit_linear(self, rows, seed) if linear is None else linear
-        if self.n_classes > 2 or self._tells(rows, start):
+        start = linear or fit_linear(self, rows, seed)
+        if self.n_classes > 2 or self._is_useful(rows, start):
             return start
-        # From a model that says next to nothing of held-out answers trees move by chance alone.
+        # The gradients at a useless model are noise to trees.
         kernel = fit_linear(self, rows, seed, with_kernel=True)
-        return kernel if self._tells(rows, kernel) else start
+        return kernel if self._is_useful(rows, kernel) else start
 
-    def _tells(self, rows: TrainingRows, start: LinearFits) -> bool:
-        """Whether held-out answers are likelier by a start than by one probability for all."""
+    def _is_useful(self, rows: TrainingRows, start: ScoreFit) -> bool:
+        """Whether a start makes held-out answers likelier than one probability for all points does."""
         loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
-        scores = held_out_scores(start.by_fold, rows.fold)
+        scores = start.held_out(rows.fold)
         constant = max(loss.terms(np.full_like(scores, z))[0].sum() for z in _CONSTANTS)
-        return bool(loss.terms(scores)[0].sum() - constant > _TELLS * loss.n_known)
+        return bool(loss.terms(scores)[0].sum() - constant > _LEAST_GAIN * loss.n_known)
 
     def _threads(self, n_rows: int) -> int:
-        """Threads of LightGBM; few rows are slower on several, above all on busy cores."""
+        """Threads of LightGBM: with few rows, several threads are slower, above all on busy cores."""
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
-    def _boost(self, rows: TrainingRows, start: LinearFits, seed: int) -> tuple[list[Booster], Array, Array]:
-        """Boosters of all folds, held-out log likelihood by round, and scores at the best round."""
+    def _boost(self, rows: TrainingRows, start: ScoreFit, seed: int) -> ScoreFit:
+        """Add trees to the start, one a round for each fold, until held-out answers get no likelier."""
         lightgbm = require("lightgbm", "boosting")
         pull = make_pull(rows.graph, start.pull, self.prior_strength)
         whole = PointLoss(rows.graph, self.n_classes, start.answer_model)
@@ -203,29 +200,27 @@ class ScoreClassifier(OrderedClassifier):
         parameters = self._tree_parameters(rows.graph.n_points, seed)
         data = lightgbm.Dataset(rows.points, categorical_feature=sorted(self.categories_), params=parameters)
         boosters = [lightgbm.Booster(parameters, data) for _ in losses]
-        scores = start.by_fold.copy()
+        now = replace(start, by_fold=start.by_fold.copy(), boosters=boosters)
 
         def slopes(k: int, trees: Array, _: object) -> tuple[Array, Array]:
-            scores[k] = start.by_fold[k] + trees
-            return losses[k].slopes(scores[k], pull)
+            now.by_fold[k] = start.by_fold[k] + trees
+            return losses[k].slopes(now.by_fold[k], pull)
 
         curve: list[float] = []
-        # They end when more bring nothing.
         for round_ in steps(iter(range(self.max_iter + 1)), "rounds of trees"):
             for k, booster in enumerate(boosters):
-                # LightGBM asks for the slopes at what the trees before this round say.
+                # LightGBM asks for the slopes at the scores before this round.
                 booster.update(fobj=partial(slopes, k))
-            held_out = held_out_scores(scores, rows.fold)
-            curve.append(whole.terms(held_out)[0].sum() / whole.n_known)
+            curve.append(whole.terms(now.held_out(rows.fold))[0].sum() / whole.n_known)
             best = int(np.argmax(curve))
             if best == round_:
-                best_scores = held_out
+                at_best = now.by_fold.copy()
             elif round_ - best >= self.n_iter_no_change:
                 break
-        return boosters, np.array(curve), best_scores
+        return replace(now, by_fold=at_best, curve=curve)
 
     def _tree_parameters(self, n_points: int, seed: int) -> dict[str, object]:
-        """What LightGBM is asked for."""
+        """Parameters of LightGBM."""
         return {
             "objective": "none",
             "num_class": self.n_classes if self.n_classes > 2 else 1,
@@ -243,26 +238,26 @@ class ScoreClassifier(OrderedClassifier):
             "verbosity": -1,
         }
 
-    def _take(self, rows: TrainingRows, start: LinearFits, boosters: list[Booster], curve: Array) -> Self:
-        """Keep what was found, boosters up to the best round: none where no tree helps."""
+    def _accept(self, rows: TrainingRows, fit: ScoreFit) -> Self:
+        """Take over a fit, with boosters up to the best round: none where no tree helps."""
         self.n_classes_ = self.n_classes
         self.classes_ = class_numbers(self.n_classes)
         self.order_ = np.arange(self.n_classes)
-        self.prior_ = start.prior
-        self.answer_model_ = start.answer_model
-        self.start_ = start.score
-        self.n_rounds_ = int(np.argmax(curve))
-        self.n_iter_ = max(1, len(curve) - 1)
-        self.boosters_ = boosters if self.n_rounds_ else []
+        self.prior_ = fit.prior
+        self.answer_model_ = fit.answer_model
+        self.start_ = fit.score
+        self.n_rounds_ = int(np.argmax(fit.curve))
+        self.n_iter_ = max(1, len(fit.curve) - 1)
+        self.boosters_ = list(fit.boosters) if self.n_rounds_ else []
         for booster in self.boosters_:
             for _ in range(booster.current_iteration() - self.n_rounds_):
                 booster.rollback_one_iter()
             booster.free_dataset()
         self.trees_ = [trees_text(booster) for booster in self.boosters_]
         self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
-        models = [copy(self) for _ in start.folds]
+        models = [copy(self) for _ in fit.folds]
         for k, model in enumerate(models):
-            model.start_ = start.folds[k]
+            model.start_ = fit.folds[k]
             model.boosters_ = self.boosters_[k : k + 1]
         fold = rows.fold[rows.all_points]
         self.fold_models_ = [(rows.all_rows[fold == k], model) for k, model in enumerate(models)]
@@ -274,10 +269,10 @@ class ScoreClassifier(OrderedClassifier):
         return self.start_.parts()
 
     def _restore(self, fitted: Header) -> None:
-        """Take over what a model file holds, every part checked."""
+        """Take over the contents of a model file after checking every part."""
         parts = read(dict[str, Any], fitted.pop("start_parts_"))
         super()._restore(fitted)
-        # Before anything is built of that many features.
+        # Check the number of features before anything of that size is built.
         if finite(self.feature_importances_).shape != (self.n_features_in_,):
             raise InputError("importances and number of features do not fit together")
         self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
@@ -297,17 +292,10 @@ class ScoreClassifier(OrderedClassifier):
         return tags
 
 
-def held_out_scores(scores: Sequence[Array] | Array, fold: Indices) -> Array:
-    """The score of each point by the model without its fold; of a hub, in none, the mean."""
-    stacked = np.asarray(scores)
-    chosen = stacked[np.maximum(fold, 0), np.arange(len(fold))]
-    chosen[fold < 0] = stacked[:, fold < 0].mean(axis=0)
-    return chosen
-
-
 def mean_contributions(start: LinearScore | ModelScore, boosters: list[Booster], X: Rows) -> Array:
-    """Mean absolute contribution of each column, of sum 1; to the trees its Shapley value."""
-    some = X[: _ROWS * max(1, X.shape[0] // _ROWS) : max(1, X.shape[0] // _ROWS)]
+    """Mean absolute contribution of each column, with Shapley values of the trees, of sum 1."""
+    step = max(1, X.shape[0] // _ROWS)
+    some = X[: _ROWS * step : step]
     total = start.contributions(some)
     n_rows, n_features, n_scores = total.shape
     some = some.toarray() if sparse.issparse(some) else some
@@ -332,13 +320,12 @@ def with_parameters_of(parent: type) -> Callable[[Callable[..., None]], Callable
 
 
 class PairBoostingClassifier(ScoreClassifier):
-    """Boosted trees from same/different answers: the likelihood of the answers, descended by LightGBM.
+    """Boosted trees from same/different answers: LightGBM on the likelihood of the answers.
 
-    The gradient of the likelihood in the score of a point is its probability less its posterior given
-    the answers, so trees need nothing new. They start from the linear score of
-    :class:`~sdulearn.PairLogisticRegressionCV`, one booster for each fold of the *points*, and stop at the
-    round with the highest likelihood of the held-out answers; the model is their mean. Unlabeled rows pull the mean
-    prediction to the prior.
+    The gradient of the likelihood in the score of a point is its probability less its posterior given the answers.
+    Trees start from the linear score of :class:`~sdulearn.PairLogisticRegressionCV`, one booster for each fold of the
+    *points*, and stop at the round with the highest likelihood of the held-out answers; the model is their mean.
+    Unlabeled rows pull the mean prediction to the prior.
 
     Needs LightGBM: ``pip install 'sdulearn[boosting]'``. Columns need no scaling; NaN is a missing value.
 
@@ -422,17 +409,17 @@ class PairBoostingClassifier(ScoreClassifier):
         # Before minutes are spent on the start.
         require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
-        start = self._fit_tree_start(rows, seed)
-        boosters, self.held_out_log_likelihood_, _ = self._boost(rows, start, seed)
-        return self._take(rows, start, boosters, self.held_out_log_likelihood_)
+        fit = self._boost(rows, self._fit_tree_start(rows, seed), seed)
+        self.held_out_log_likelihood_ = np.array(fit.curve)
+        return self._accept(rows, fit)
 
 
 class PairModelCV(ScoreClassifier):
-    """The model that held-out answers favour: linear, linear on a kernel map, or boosted trees.
+    """Choose between a linear model, a linear model on a kernel map, and boosted trees by held-out answers.
 
-    Every candidate gives each point a score by a model that saw no answer about it, on the same folds over points;
-    of the candidates whose likelihood of all answers at these scores is highest, or lower by less than a quarter of its
-    standard error or by less than 1 in all, the first is kept. The numbers are slightly optimistic, for all alike.
+    Every candidate gives each point a score by a model that saw no answer about it, on the same folds over points. The
+    first candidate is kept whose log likelihood of all answers at these scores is the highest, or lower by less than a
+    quarter of a standard error or by less than 1. The scores are slightly optimistic, for all candidates alike.
 
     Parameters
     ----------
@@ -453,11 +440,12 @@ class PairModelCV(ScoreClassifier):
         The choice.
     cv_results_ : dict
         ``model``, the candidates; ``mean_test_score``, the mean log-likelihood of a held-out answer by each;
-        ``gap_to_best`` and ``gap_error``, how far it is below the best one and the standard error of that over
-        components of the answers (NaN where there are fewer than ten, or more than two classes); ``rank_test_score``.
+        ``gap_to_best`` and ``gap_error``, the distance to the best one and its standard error over components of the
+        answers (NaN where there are fewer than ten, or more than two classes); ``rank_test_score``.
     best_estimator_ : estimator
         Where the linear model was chosen and all columns are numbers, a PairLogisticRegressionCV with coefficients of
-        the columns of X, which knows no gaps; an estimator among ``models`` that was chosen; else this one itself.
+        the columns of X, without support for missing values; an estimator among ``models`` that was chosen; else this
+        one itself.
     held_out_decisions_ : array of shape (n_rows,) or (n_rows, K)
         The score of each row by a model that saw no answer about its point; a point that is in too many answers to be
         held out has the mean of the folds. Not kept in files.
@@ -507,73 +495,60 @@ class PairModelCV(ScoreClassifier):
         if "boosted" in names:
             require("lightgbm", "boosting")
         rows, seed = self._training_rows(X, y, sample_weight)
-        found = self._candidates(names, others, rows, seed)
-        # The first candidate's error rates judge all.
-        loss = PointLoss(rows.graph, self.n_classes, found[0][0].answer_model)
-        self.cv_results_ = compare(names, [loss.terms(scores)[0] for *_, scores in found], loss.n_known)
-        best = first_of_the_best(self.cv_results_, loss.n_known)
+        fits: dict[str, ScoreFit] = {}
+        for name in names:
+            if name == "boosted":
+                start = self._fit_tree_start(rows, seed, fits.get("linear"))
+                fits[name] = self._boost(rows, start, seed)
+            elif name in others:
+                fits[name] = fit_other(others[name], rows)
+            else:
+                fits[name] = fit_linear(self, rows, seed, with_kernel=name == "nystroem")
+        # All candidates are judged by the answer model of the first.
+        loss = PointLoss(rows.graph, self.n_classes, fits[names[0]].answer_model)
+        values = [loss.terms(fit.held_out(rows.fold))[0] for fit in fits.values()]
+        best, self.cv_results_ = compare(names, values, loss.n_known)
         self.model_ = names[best]
-        start, boosters, curve, scores = found[best]
-        self._take(rows, start, boosters, curve)
+        fit = fits[self.model_]
+        self._accept(rows, fit)
+        scores = fit.held_out(rows.fold)
         self.held_out_decisions_ = np.empty((len(np.asarray(y)), *scores.shape[1:]))
         self.held_out_decisions_[rows.all_rows] = scores[rows.all_points]
         if (unused := np.setdiff1d(np.arange(len(self.held_out_decisions_)), rows.all_rows)).size:
             # Any fold will do for rows in no answer.
             self.held_out_decisions_[unused] = self.fold_models_[0][1].decision_function(safe_indexing(X, unused))
-        self.best_estimator_ = start.model if self.model_ in others else self
+        self.best_estimator_ = fit.model if self.model_ in others else self
         if self.model_ == "linear" and not self.categories_:
-            self.best_estimator_ = self._linear_estimator(start)
+            self.best_estimator_ = self._linear_estimator(fit)
         return self
 
-    def _linear_estimator(self, start: LinearFits) -> Estimator:
-        """The linear model by the columns of X."""
-        assert isinstance(start.score, LinearScore)
-        model = copy(start.model)
-        model.coef_ = start.model.coef_ * start.score.features.scale
-        model.intercept_ = start.model.intercept_ - model.coef_ @ start.score.features.mean
+    def _linear_estimator(self, fit: ScoreFit) -> Estimator:
+        """The linear model with coefficients of the columns of X."""
+        assert isinstance(fit.score, LinearScore)
+        model = copy(fit.model)
+        model.coef_ = fit.model.coef_ * fit.score.features.scale
+        model.intercept_ = fit.model.intercept_ - model.coef_ @ fit.score.features.mean
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         return model
 
-    def _candidates(
-        self, names: list[str], others: dict[str, Estimator], rows: TrainingRows, seed: int
-    ) -> list[Candidate]:
-        """Fit each candidate."""
-        linear = fit_linear(self, rows, seed) if "linear" in names else None
-        found: list[Candidate] = []
-        for name in names:
-            if name == "boosted":
-                start = self._fit_tree_start(rows, seed, linear)
-                found.append((start, *self._boost(rows, start, seed)))
-                continue
-            if name in others:
-                start = fit_other(others[name], rows)
-            else:
-                start = linear if name == "linear" and linear else fit_linear(self, rows, seed, with_kernel=True)
-            found.append((start, [], np.zeros(1), held_out_scores(start.by_fold, rows.fold)))
-        return found
 
-
-def compare(names: list[str], values: list[Array], n_known: int) -> dict[str, Any]:
-    """The table of candidates from the held-out log likelihood of each component of the answers."""
+def compare(names: list[str], values: list[Array], n_known: int) -> tuple[int, dict[str, Any]]:
+    """Choose by the held-out log likelihood of each component; the choice, and the table of candidates."""
     table = np.array(values)
     mean = table.sum(axis=1) / n_known
     gaps = table[int(np.argmax(mean.round(10)))] - table
-    # A point in no answer is a component of its own, of log likelihood 0 but for rounding.
+    gap = gaps.sum(axis=1) / n_known
     terms = gaps[:, (np.abs(table) > _ROUNDING).any(axis=0)]
-    # That of the sum of each row; too few terms do not tell.
+    # The standard error of each sum.
     error = np.sqrt(terms.shape[1] * terms.var(axis=1)) if terms.shape[1] >= _FEWEST_COMPONENTS else np.nan
-    return {
+    gap_error = np.full(len(table), error) / n_known
+    margin = np.maximum(_TIE * np.nan_to_num(gap_error), _TIE_IN_ALL / n_known)
+    return int(np.argmax(gap <= margin)), {
         "model": names,
         "mean_test_score": mean,
-        "gap_to_best": gaps.sum(axis=1) / n_known,
-        "gap_error": np.full(len(table), error) / n_known,
+        "gap_to_best": gap,
+        "gap_error": gap_error,
         "rank_test_score": rankdata(-mean.round(10), method="min").astype(np.int64),
     }
-
-
-def first_of_the_best(table: dict[str, Any], n_known: int) -> int:
-    """The first candidate that is hardly worse than the best one."""
-    margin = np.maximum(_TIE * np.nan_to_num(table["gap_error"]), _TIE_IN_ALL / n_known)
-    return int(np.argmax(table["gap_to_best"] <= margin))

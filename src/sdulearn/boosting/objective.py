@@ -1,13 +1,13 @@
-"""The likelihood of answers as a function of the score of every point: what boosting descends.
+"""The objective of boosting: the likelihood of answers as a function of the score of every point.
 
 With p_i the class probabilities of point i (logistic of a score, or softmax of K scores) and r_i its
 posterior given all answers and labels,
 
     d(-log P(answers)) / d score_i = p_i - r_i                                              (1)
 
-whatever gives the scores: the likelihoods are those of the linear models, :mod:`sdulearn.joint`. As curvature
-serves that of the node probability, p (1 - p): an upper bound of that of (1), whose Hessian is a difference and
-may have either sign.
+for any model of the scores. The likelihoods are those of the linear models, :mod:`sdulearn.joint`. The curvature used
+is p (1 - p), that of the node probability: an upper bound of that of (1), whose Hessian is a difference and may have
+either sign.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from sdulearn.joint.data import PriorPull
 from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.types import Array, Indices, Mask
 
-# LightGBM divides by sums of curvatures; a certain point still has one.
+# LightGBM divides by sums of curvatures, so that a certain point needs one too.
 _LEAST_CURVATURE = 1e-9
 # Unlabeled points, their weights of sum 1, and the divergence of their mean prediction from the prior.
 Pull = tuple[Indices, Array, PriorPull]
 
 
 class PointLoss:
-    """Minus the log likelihood of all answers and labels, by the scores of the points."""
+    """Negative log likelihood of all answers and labels as a function of the scores of the points."""
 
     def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
         self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
         known = (graph.degree > 0) | (graph.labels != 0)
         graph, self.weight = weights_by_component(graph)
         by_point = self.weight[graph.component]
-        # A point of which nothing is known has no curvature.
+        # A point without answers and labels has no curvature.
         self.known_weight = np.where(known, by_point, 0.0)
         self.likelihood: TwoClassLikelihood | SoftmaxLikelihood | FactorGraph
         if n_classes == 2:
@@ -49,24 +49,24 @@ class PointLoss:
         elif answer_model.certain:
             self.likelihood = SoftmaxLikelihood(graph, answer_model, n_classes, by_point)
         else:
-            # Wrong answers tie no groups, so that cycles are taken whole.
+            # Answers that may be wrong make no groups: cycles go through belief propagation.
             self.likelihood = answer_model.factor_graph(graph, n_classes)
 
     def terms(self, scores: Array) -> tuple[Array, Array]:
-        """Log likelihood by weight of components, or of all where composite; and equation (1)."""
+        """Weighted log likelihood of each component (of all together with K certain classes); and equation (1)."""
         if isinstance(self.likelihood, TwoClassLikelihood):
             losses, slopes = self.likelihood.terms(scores[:, None])
             return -self.weight * losses[:, 0], slopes[:, 0]
         log_p = np.asarray(log_softmax(scores, axis=1))
         if isinstance(self.likelihood, FactorGraph):
-            found = self.likelihood.propagate(log_p, tol=1e-6)
-            return self.weight * found.component_values, np.exp(log_p) - found.posteriors
+            propagated = self.likelihood.propagate(log_p, tol=1e-6)
+            return self.weight * propagated.component_values, np.exp(log_p) - propagated.posteriors
         p = np.exp(log_p)
         value, posteriors = self.likelihood.value_and_posteriors(log_p[:, :, None], p[:, :, None])
         return value, p - posteriors[:, :, 0]
 
     def slopes(self, scores: Array, pull: Pull | None = None) -> tuple[Array, Array]:
-        """Gradient and curvature of the loss and the pull, one row a point."""
+        """Gradient and curvature of the loss and the pull, one row for each point."""
         p = expit(scores) if scores.ndim == 1 else np.exp(log_softmax(scores, axis=1))
         weight = self.known_weight.reshape(-1, *[1] * (scores.ndim - 1))
         gradient = weight * self.terms(scores)[1]
@@ -91,7 +91,7 @@ def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, A
 
 
 def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:
-    """The pull of P(y = +1) or of class shares; None without it or unlabeled points."""
+    """Pull unlabeled points to P(y = +1) or to class shares; None without these or such points."""
     points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
     weight = graph.point_weights[points]
     pull = PriorPull.of(prior, strength, len(points))
@@ -99,30 +99,30 @@ def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: flo
 
 
 class PairObjective:
-    """The custom objective that :func:`pair_objective` makes, of raw scores of the rows."""
+    """The custom objective of :func:`pair_objective`, a function of raw scores of the rows."""
 
-    def __init__(self, graph: AnswerGraph, there: Mask, loss: PointLoss, pull: Pull | None) -> None:
+    def __init__(self, graph: AnswerGraph, used: Mask, loss: PointLoss, pull: Pull | None) -> None:
         self.loss = loss
         self.pull = pull
         self.row_point = graph.row_point
-        # Rows of weight 0 come last: they speak for a point only where it has no other.
-        order = np.argsort(~there, kind="stable")
+        # The score of a point is that of its first row, of weight 0 only if it has no other.
+        order = np.argsort(~used, kind="stable")
         self.first_row = order[np.unique(graph.row_point[order], return_index=True)[1]]
-        # The rows that show one point share its slope, so that their sum is right.
-        rows_of = np.bincount(graph.row_point[there], minlength=graph.n_points)
-        self.share = np.where(there, 1 / np.maximum(rows_of, 1)[graph.row_point], 0.0)
-        self.named = bool(graph.labels.any())
+        # The rows of a point share its gradient, so that their sum is right.
+        n_rows = np.bincount(graph.row_point[used], minlength=graph.n_points)
+        self.share = np.where(used, 1 / np.maximum(n_rows, 1)[graph.row_point], 0.0)
+        self.has_labels = bool(graph.labels.any())
 
     def __call__(self, scores: ArrayLike, data: object = None) -> tuple[Array, Array]:
-        """Gradient and curvature of the rows, as LightGBM and XGBoost ask for them."""
+        """Gradient and curvature of the rows, as LightGBM and XGBoost expect them."""
         z = np.asarray(scores, dtype=np.float64)
         if len(z) != len(self.row_point):
             raise InputError(f"The booster has {len(z)} rows, but `y` has {len(self.row_point)}.")
-        if not self.named and np.ptp(z, axis=0).max(initial=0.0) == 0:
+        if not self.has_labels and np.ptp(z, axis=0).max(initial=0.0) == 0:
             raise InputError(
-                "All rows have one score, from where answers lead nowhere: mirrored models fit them alike. Start the "
-                "booster from the decision values of PairLogisticRegressionCV (`init_score` of LightGBM's Dataset, "
-                "`base_margin` of XGBoost's DMatrix), or give labels in `y`."
+                "All rows have the same score, where the gradient of answers says nothing: mirrored models fit them "
+                "equally well. Start the booster from the decision values of PairLogisticRegressionCV (`init_score` "
+                "of LightGBM's Dataset, `base_margin` of XGBoost's DMatrix), or give labels in `y`."
             )
         gradient, curvature = self.loss.slopes(z[self.first_row], self.pull)
         share = self.share if z.ndim == 1 else self.share[:, None]
@@ -145,22 +145,22 @@ def pair_objective(
     y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
         What is known of each row: answer, point, annotator, label.
     n_classes : int, default=2
-        Number of classes. With two the booster has one score a row, else one a row and class.
+        Number of classes. With two the booster has one score for each row, else one for each row and class.
     error_rate, prior, prior_strength
-        As in :class:`~sdulearn.PairLogisticRegression`, but none is estimated: without a prior nothing is pulled.
+        As in :class:`~sdulearn.PairLogisticRegression`, but none is estimated: without a prior there is no pull.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row; both ends of a pair carry one weight. They are divided by the mean weight of an answer, and
-        rows of weight 0 have no slope.
+        rows of weight 0 have no gradient.
 
     Returns
     -------
     callable
-        ``objective(scores, data) -> (gradient, curvature)``, the custom objective of LightGBM and
-        XGBoost. ``data`` is not looked at: the rows are those of ``y``, in their order.
+        ``objective(scores, data) -> (gradient, curvature)``, a custom objective for LightGBM and XGBoost. ``data``
+        is ignored: the rows are those of ``y``, in their order.
 
     See Also
     --------
-    PairBoostingClassifier : The estimator, with start, early stopping and all.
+    PairBoostingClassifier : The estimator, with a start and early stopping.
 
     Examples
     --------
@@ -171,6 +171,6 @@ def pair_objective(
     array([-0.09, -0.2 ,  0.11,  0.24])
     """
     graph = AnswerGraph.from_y(y, sample_weight)
-    there = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
+    used = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
     loss = PointLoss(graph, n_classes, AnswerModel.given(error_rate, graph))
-    return PairObjective(graph, there, loss, make_pull(graph, prior, prior_strength))
+    return PairObjective(graph, used, loss, make_pull(graph, prior, prior_strength))

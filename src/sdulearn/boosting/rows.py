@@ -1,11 +1,11 @@
-"""The rows of a fit: encoded as trees take them, numbered by point, dealt out to folds, with the labels they imply.
+"""The rows of a fit: encoded for trees, numbered by point, split into folds, with the labels that answers imply.
 
-A column is numbers, NaN where a value is missing, or whole numbers for categories. scikit-learn's OrdinalEncoder is
-no help here: it refuses a column of numbers and texts, and the categories are stored in model files without pickle.
+A column is numbers, NaN where a value is missing, or whole numbers for categories. scikit-learn's OrdinalEncoder
+refuses a column of numbers and texts.
 
 K groups of points that all differ from each other are the K classes, up to their names. Questions that compare a new
-point with an example of each class make such groups. The likelihood does not change where classes change names, so
-giving the groups the names 1 to K loses nothing, and what was a sum over all ways to place the groups, with a local
+point with an example of each class make such groups. The likelihood does not depend on the names of the classes, so
+giving the groups the names 1 to K loses nothing. The sum over all assignments of groups to classes, with a local
 maximum for most of them, becomes the likelihood of labels.
 """
 
@@ -31,19 +31,19 @@ Categories = dict[int, list[Value]]
 """Values of each categorical column, by its number; a value is coded by its place."""
 
 _CATEGORY_TYPES = ("category", "Categorical", "Enum", "str", "String", "object", "large_string")
-# Unlabeled rows give the mean prediction and no more: so many give it to within 1%.
+# Unlabeled rows only give the mean prediction: so many give it to within 1%.
 _MOST_UNLABELED = 2_500
-# The start need not be the best linear model of all answers: the trees go on from it.
+# The start need not be the best linear model of all answers: the trees improve on it.
 _MOST_START_ANSWERS = 20_000
 
 
 class TrainingRows:
-    """Rows, what is known of them, and their folds."""
+    """Rows, what is known of them, and their folds over points."""
 
     def __init__(
         self, X: Rows, pairs: Pairs, weight: Array | None, parameters: Estimator, n_values: Indices, seed: int
     ) -> None:
-        """Checked rows; a sample of many unlabeled ones, labels for answers that imply them."""
+        """Sample many unlabeled rows, replace answers by the labels that they imply, and make folds."""
         rows = np.arange(len(pairs))
         free = pairs.unlabeled
         if pairs.labels is not None:
@@ -57,34 +57,34 @@ class TrainingRows:
                 "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
                 "Add answers, or use PairLogisticRegression."
             )
-        # The numbers of rows among those given, and their points: of all of them, and of those that are kept.
+        # The rows that are used, as numbers of the rows given, and their points. Implied labels drop some of them.
         self.all_rows = rows
         self.all_points = AnswerGraph.from_y(pairs).row_point
         if parameters.n_classes > 2:
             kept, pairs = _named(pairs, parameters.n_classes, parameters.error_rate, n_folds)
             rows = rows[kept]
         self.X = X if len(rows) == X.shape[0] else X[rows]
-        self.n_values = n_values  # of each column, 0 for numbers
+        self.n_values = n_values  # number of values of each categorical column, 0 for numbers
         self.y = np.asarray(pairs)
         self.weight = None if weight is None else weight[rows]
         self.graph = AnswerGraph.from_y(pairs, self.weight)
         self.first_row = np.unique(self.graph.row_point, return_index=True)[1]
         self.points = self.X[self.first_row]
         self.splitter = PairKFold(n_folds, random_state=seed)
-        # Of each point, -1 for hubs; and for each fold the rows that touch none of its points.
+        # The fold of each point, -1 for hubs; and for each fold the rows that touch none of its points.
         self.fold = np.full(self.graph.n_points, NO_FOLD)
         self.trains = []
         for k, (train, held_out) in enumerate(fold_parts(self.splitter, None, pairs)):
             self.fold[self.graph.row_point[held_out]] = k
             self.trains.append(train)
 
-    def leads_from_zero(self, n_classes: int) -> bool:
-        """Whether trees need no linear start: labels of all classes, as many as answers."""
+    def has_labels_of(self, n_classes: int) -> bool:
+        """Whether all classes have labels, and there are as many labels as answers."""
         labels = self.graph.labels[self.graph.labels > 0]
         return len(np.unique(labels)) == n_classes and len(labels) >= self.graph.n_answers
 
     def start_rows(self, seed: int) -> Indices:
-        """Rows that the start is fitted to: all, or those of a random part of very many answers."""
+        """Rows that the start is fitted to: all, or those of a random sample of very many answers."""
         if self.graph.n_answers <= _MOST_START_ANSWERS:
             return np.arange(len(self.y))
         pairs = read_pairs(self.y)
@@ -93,7 +93,7 @@ class TrainingRows:
 
 
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
-    """Rows to keep and what is known of them, with implied labels where no answer is wrong."""
+    """Rows to keep and what is known of them, with implied labels if no answer is wrong."""
     graph = AnswerGraph.from_y(pairs)
     everything = np.arange(len(pairs)), pairs
     if is_crowd(graph, n_classes) or (graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain):
@@ -103,44 +103,37 @@ def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds
 
 
 def implied_labels(graph: AnswerGraph, n_classes: int) -> Codes:
-    """Label of each point, 0 where it is not known, if no answer is wrong."""
-    labelled = _examples(graph.labels)
-    group = connect(np.concatenate([graph.ends[graph.same > 0], *labelled.values()]), graph.n_points)
-    first = [links[0, 0] for links in labelled.values()]
-    apart = np.array([(a, b) for a in first for b in first if a < b], dtype=np.intp).reshape(-1, 2)
+    """Label of each point, 0 where it is not implied, if no answer is wrong."""
+    labelled = np.flatnonzero(graph.labels)
+    names, example, name = np.unique(graph.labels[labelled], return_index=True, return_inverse=True)
+    # One example of each label: points with its label are the same, other examples different.
+    example = labelled[example]
+    group = connect(np.vstack([graph.ends[graph.same > 0], np.column_stack([example[name], labelled])]), graph.n_points)
+    apart = np.column_stack([example[k] for k in np.triu_indices(len(example), 1)])
     different = group[np.concatenate([graph.ends[graph.same < 0], apart])]
-    found = different_groups(different)
-    if len(found) != n_classes or (different[:, 0] == different[:, 1]).any():
+    groups = different_groups(different)
+    if len(groups) != n_classes or (different[:, 0] == different[:, 1]).any():
         # Too few groups, or too many, or a contradiction, which the likelihood itself refuses.
         return graph.labels
     name_of_group = np.zeros(int(group.max()) + 1, dtype=np.int64)
-    name_of_group[group[first]] = list(labelled)
-    unnamed = [g for g in found if name_of_group[g] == 0]
+    name_of_group[group[example]] = names
+    unnamed = [g for g in groups if name_of_group[g] == 0]
     by_size = sorted(unnamed, key=lambda g: -int(np.sum(group == g)))
-    free = [name for name in range(1, n_classes + 1) if name not in labelled]
-    # A label outside the groups leaves more of them than names: then nothing is implied.
+    free = np.setdiff1d(np.arange(1, n_classes + 1), names)
+    # A label outside the groups leaves more groups than names: then nothing is implied.
     if len(by_size) != len(free):
         return graph.labels
     name_of_group[by_size] = free
     return name_of_group[group]
 
 
-def _examples(labels: Codes) -> dict[int, Indices]:
-    """For each label the points that have it, tied to the first of them."""
-    ties = {}
-    for name in np.unique(labels[labels != 0]).tolist():
-        points = np.flatnonzero(labels == name)
-        ties[name] = np.column_stack([np.full(len(points), points[0]), points])
-    return ties
-
-
 def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indices, Pairs]:
-    """Rows to keep and what is known of them: labels in place of answers that imply them."""
+    """Rows to keep and what is known of them, with labels in place of the answers that imply them."""
     known = labels[graph.row_point] != 0
     codes = pairs.codes.copy()
     codes[pairs.ends[known[pairs.ends].all(axis=1)]] = 0
     for kind in (1, -1):
-        # Of fewer answers of a kind than folds no fold could be made.
+        # Folds need at least one answer of a kind each.
         if np.sum(np.sign(codes) == kind) < 2 * n_folds:
             codes = np.where(np.sign(codes) == kind, 0, codes)
     once = np.zeros(len(pairs), dtype=bool)
@@ -152,7 +145,7 @@ def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -
 
 
 def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categories:
-    """The values of each categorical column."""
+    """Find the values of each categorical column."""
     if categorical is None or sparse.issparse(X):
         return {}
     if isinstance(categorical, str):
@@ -160,16 +153,16 @@ def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categ
         places = [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
     else:
         places = _places(X, np.atleast_1d(np.asarray(categorical, dtype=object)).tolist())
-    found = {}
+    categories = {}
     for place in places:
-        present = {_plain(value) for value in _column(X, place).tolist()} - {None}
+        values = {_plain(value) for value in _column(X, place).tolist()} - {None}
         # Numbers before texts.
-        found[place] = sorted(present, key=lambda value: (isinstance(value, str), value))
-    return found
+        categories[place] = sorted(values, key=lambda value: (isinstance(value, str), value))
+    return categories
 
 
 def encode(X: MatrixLike, categories: Categories) -> Rows:
-    """Rows as a float matrix; a value that is no known category is missing."""
+    """Encode rows as a float matrix; an unknown category is a missing value."""
     coded = []
     for place in range(np.shape(X)[1]):
         column = _column(X, place)
@@ -187,7 +180,7 @@ def encode(X: MatrixLike, categories: Categories) -> Rows:
 
 
 def checked_categories(found: dict[str, list[Value]], n_features: int) -> Categories:
-    """Categories from an untrusted model file."""
+    """Check the categories of an untrusted model file."""
     categories: Categories = {}
     for place, values in found.items():
         column = int(place)
@@ -204,6 +197,7 @@ def is_frame(X: MatrixLike) -> bool:
 
 
 def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
+    """Numbers of columns from their names or numbers."""
     names = [str(name) for name in X.columns] if is_frame(X) else []
     places = [names.index(item) if item in names else item for item in given]
     width = len(names) or np.shape(X)[1]
@@ -215,7 +209,7 @@ def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
 
 
 def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
-    """A column as an array; None where a value is missing."""
+    """Return a column as an array, with None for missing values that are not numbers."""
     if not is_frame(X):
         column = X[:, place] if isinstance(X, np.ndarray) else [row[place] for row in X]
         return np.asarray(column, dtype=object)
@@ -230,7 +224,7 @@ def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
 
 
 def _plain(value: Value) -> Value:
-    """A value as JSON has it; None for a missing one."""
+    """Convert a value to a type of JSON; None if it is missing."""
     if value is None or value != value:
         return None
     return value if isinstance(value, str) else float(value)

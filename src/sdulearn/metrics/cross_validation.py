@@ -249,7 +249,7 @@ def held_out_agreement(
 
 def held_out_answers(parts: Iterable[FoldModel], pairs: Pairs, random_points: Mask | None = None) -> Mask:
     """Which answers are about a point, drawn at random, that some model has not seen."""
-    held_out = np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1)
+    held_out: Mask = np.asarray(np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1))
     return held_out if random_points is None else held_out & random_points[pairs.ends].any(axis=1)
 
 

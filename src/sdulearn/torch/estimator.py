@@ -213,9 +213,6 @@ class PairNetworkClassifier(OrderedClassifier):
         self.progress = progress
         self.random_state = random_state
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "module_")
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         X, pairs, weight = self._check_rows(X, y, sample_weight)
