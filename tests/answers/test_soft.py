@@ -19,7 +19,7 @@ def drawn(seed, n_points=40, n_answers=120):
 
 def loss(graph, model, right):
     """Mean logarithmic loss of the probability that each answer is right."""
-    found = model.factor_graph(graph, 2).propagate(np.log([0.5, 0.5]), tol=1e-4).right
+    found = model.factor_graph(graph, 2).propagate(tol=1e-4).right
     return -np.mean(np.log(np.clip(np.where(right, found, 1 - found), 1e-6, 1)))
 
 

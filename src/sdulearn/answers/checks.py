@@ -379,6 +379,5 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
         graph = replace(graph, labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
-        equal = np.full(n_classes, -np.log(n_classes))
-        found = model.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
+        found = model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
     return found

@@ -1,4 +1,4 @@
-"""The likelihood of all answers where every point has one and the same probability of class +1.
+"""The likelihood of all answers where every point has the same probability of class +1.
 
 Answers without errors put the points of a component on two sides, k of m on one of them, up to one
 flip, unless a label tells which side is which:
@@ -6,16 +6,17 @@ flip, unless a label tells which side is which:
     P(component | p) = p^k q^(m - k) + p^(m - k) q^k,   q = 1 - p                              (1)
     P(component with a label | p) = p^k q^(m - k),      k points on the side of class +1       (2)
 
-With p the class prior it is the likelihood of the prior; with every answer multiplied by the
-predictions at both ends, and p the accuracy, that of the accuracy. Where some points were drawn at
-random, k and m count these, and the others, as likely of one class as of the other, only connect
-them. Where answers contradict each other, some of them are wrong, at an unknown rate e:
+With p the class prior, this is the likelihood of the prior. With p the accuracy, and every answer
+multiplied by the predictions at both ends, it is that of the accuracy. Where only some points were
+drawn at random, k and m count these; the others are of either class with probability 1/2 and only
+connect them. Where answers contradict each other, some are wrong, at an unknown rate e:
 
     P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
 
-The interval begins where twice the logarithm has fallen by a quantile of chi-square. With few points
-that covers too rarely: each end is moved to that of Clopper and Pearson for n points, as many as make
-the likelihood fall as much up to there, and at most the number of points:
+The likelihood-ratio interval ends where twice the log likelihood has fallen by a quantile of
+chi-square. With few points it covers too rarely, so each end is replaced by that of Clopper and
+Pearson for n points. The n is the number of points whose likelihood would fall as much up to that
+end, and at most the number of points:
 
     n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
 """
@@ -36,21 +37,21 @@ from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
-# Of answers that contradict each other and are said to be right.
+# Error rate of answers that contradict each other where none was given.
 _SELDOM = 0.05
-# A model is right about most points of a component of so many, or nothing helps.
+# Components of this size or more are oriented by a model: it is right about most of their points.
 _LARGE = 10
-# Where answers may be wrong, cycles are slow: so many answers are looked at.
+# Propagation around cycles is slow: at most this many answers are used.
 _MOST_WITH_ERRORS = 3000
-# Logits and error rates between which a spline goes; a large component bends sharply at 1/2.
+# Knots of splines, in logits and in error rates; a large component bends sharply at 1/2.
 _LOGITS = 9.25 * np.linspace(0, 1, 33) ** 1.5
 _RATES = np.geomspace(0.003, 0.45, 10)
 _FINE_RATES = np.geomspace(_RATES[0], _RATES[-1], 60)
 # The prior of equation (3), in steps of the logarithm: a mean of 5%, the weight of ten answers.
 _RATE_WEIGHTS = beta.pdf(_FINE_RATES, 0.5, 9.5) * _FINE_RATES
-# The probability 1 itself is out of reach of a component with two sides.
+# A component with two sides has likelihood 0 at the probability 1.
 _EDGE = 1e-4
-# Probabilities in the grid, and the fewest of them in an interval.
+# Number of probabilities in the grid, and the fewest of them inside the interval.
 _N_GRID = 1001
 _FEWEST = 20
 
@@ -62,7 +63,7 @@ def profile(
     spread: float = 1.0,
     counted: Mask | None = None,
 ) -> tuple[float, float, float]:
-    """Maximum and interval, by (4), of the constant probability of class +1, or of the larger."""
+    """Return the likeliest probability of class +1, or of the larger class, and its interval."""
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
     around = (start, 1.0)
@@ -82,24 +83,32 @@ def profile(
     most = int(np.count_nonzero(members if counted is None else members & counted))
     if (first := near[0]) > 0:
         end = np.interp(-limit, -drop[first - 1 : first + 1], grid[first - 1 : first + 1])
-        low = max(start, _exact_low(value, end, confidence, limit, most))
+        low = max(start, _exact_interval(value, end, confidence, limit, most)[0])
     if (last := near[-1]) < _N_GRID - 1:
         end = np.interp(limit, drop[last : last + 2], grid[last : last + 2])
-        high = 1 - _exact_low(1 - value, 1 - end, confidence, limit, most)
+        _, high = _exact_interval(value, end, confidence, limit, most)
     return value, low, high
 
 
-def _exact_low(value: float, end: float, confidence: float, limit: float, most: int) -> float:
-    """Equation (4), and Clopper and Pearson's lower end for so many points."""
+def _exact_interval(value: float, end: float, confidence: float, limit: float, most: int) -> tuple[float, float]:
+    """Return the exact interval for as many points as equation (4) gives."""
     n = min(limit / (2 * (rel_entr(value, end) + rel_entr(1 - value, 1 - end))), most)
-    return float(beta.ppf((1 - confidence) / 2, n * value, n * (1 - value) + 1))
+    return clopper_pearson(n * value, n * (1 - value), confidence)
+
+
+def clopper_pearson(successes: float, failures: float, confidence: float) -> tuple[float, float]:
+    """Return the exact interval for a share; counts may be sums of weights."""
+    tail = (1 - confidence) / 2
+    low = beta.ppf(tail, successes, failures + 1) if successes > 0 else 0.0
+    high = beta.ppf(1 - tail, successes + 1, failures) if failures > 0 else 1.0
+    return float(low), float(high)
 
 
 def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
-    """The graph with a label in each large component: which side is which, by a model."""
+    """Return the graph with a label in each large component, by the decisions of a model."""
     sign = np.sign(decision)
     first, second = graph.ends.T
-    # Contradictory answers give no sides: what was compared with a point speaks for it.
+    # Contradictory answers give no sides: the points compared with the centre vote instead.
     by_neighbours = np.bincount(first, graph.same * sign[second], graph.n_points)
     by_neighbours += np.bincount(second, graph.same * sign[first], graph.n_points)
     by_sides = graph.sides * np.bincount(graph.component, graph.sides * sign)[graph.component]
@@ -113,18 +122,16 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
 
 
 def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
-    """Class probabilities by labels and answers alone; contradictory ones are seldom wrong."""
-    equal = np.full(n_classes, -np.log(n_classes))
-    seldom = AnswerModel.given(_SELDOM, graph)
+    """Return class probabilities by labels and answers alone, contradictory ones wrong at 5%."""
     model = AnswerModel.given(0.0, graph) if model is None else model
     try:
-        return model.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
+        return model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
     except InputError:
-        return seldom.factor_graph(graph, n_classes).propagate(equal, tol=1e-4).posteriors
+        return AnswerModel.given(_SELDOM, graph).factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
 
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:
-    """Whether a label says which side is which, for all of some points."""
+    """Return whether each of these points is in a component with a label."""
     labelled = np.bincount(graph.component, graph.labels != 0) > 0
     return bool(labelled[graph.component[points]].all())
 
@@ -132,7 +139,7 @@ def one_way(graph: AnswerGraph, points: Mask) -> bool:
 def log_likelihood(
     graph: AnswerGraph, grid: Array, model: AnswerModel | None = None, counted: Mask | None = None
 ) -> Array:
-    """Log probability of all answers and labels, at each probability of class +1 in the grid."""
+    """Return the log likelihood of all answers and labels at each probability in the grid."""
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     if model is not None and not model.certain:
         return _at_rates(graph, grid, counted, model)
@@ -142,7 +149,7 @@ def log_likelihood(
 
 
 def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
-    """Equations (1) and (2)."""
+    """Return equations (1) and (2)."""
     known = graph.labels != 0
     members = counted & ((graph.degree > 0) | known)
     component = graph.component[members]
@@ -165,7 +172,7 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 
 def _component_weights(graph: AnswerGraph) -> tuple[Array, Array]:
-    """Weights of answers by the mean of their component, and what the component counts: it."""
+    """Return weights of answers over the mean of their component, and weights of components."""
     relative, mean = weights_by_component(replace(graph, labels=np.zeros_like(graph.labels)))
     asked = graph.component_sizes > 1
     squares = mean[asked] @ mean[asked]
@@ -174,9 +181,9 @@ def _component_weights(graph: AnswerGraph) -> tuple[Array, Array]:
 
 
 def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
-    """Equation (3)."""
+    """Return equation (3)."""
     if graph.labels.any():
-        # Answers between labelled points are no edges.
+        # Answers between labelled points are not edges: each rate needs its own network.
         models = [AnswerModel.given(rate, graph) for rate in _RATES.tolist()]
         table = np.column_stack([_at_rates(graph, grid, counted, model) for model in models])
     else:
@@ -186,7 +193,7 @@ def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 
 def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel, others: Array | None = None) -> Array:
-    """Answers that are wrong at a known rate, or a column for each of ``others``."""
+    """Return the likelihood at known error rates, or a column for each of the rates ``others``."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative, weights = _component_weights(graph)
@@ -208,7 +215,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
 
 
 def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
-    """At most so many answers, at random, and their points."""
+    """Return at most 3,000 answers, drawn at random, and their points."""
     known = graph.labels != 0
     n = graph.n_answers
     if n > _MOST_WITH_ERRORS:

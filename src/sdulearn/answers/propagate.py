@@ -112,15 +112,18 @@ class FactorGraph:
         no_edges = (np.zeros((0, 2), dtype=np.intp), np.zeros(0), np.zeros(0))
         return cls(graph, points, nothing, potentials + log_evidence, label, edge, *no_edges, graph.component)
 
-    def propagate(self, log_node_probabilities: Array, *, max_iter: int = 200, tol: float = 1e-9) -> Propagation:
-        """What the answers say beside probabilities (n_points, n_classes) or shares (n_classes,)."""
+    def propagate(self, log_p: Array | None = None, *, max_iter: int = 200, tol: float = 1e-9) -> Propagation:
+        """Combine answers with log probabilities (n_points, n_classes) or shares (n_classes,)."""
+        n_classes = self.potentials.shape[1]
+        # By default all classes are equally likely.
+        given = np.full(n_classes, -np.log(n_classes)) if log_p is None else log_p
         swapped = self.swapped[:, None]
-        log_p = np.broadcast_to(log_node_probabilities, (self.graph.n_points, self.potentials.shape[1]))
+        log_p = np.broadcast_to(given, (self.graph.n_points, n_classes))
         log_p = np.where(swapped, log_p[:, ::-1], log_p)
         # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
         network = self.network
-        if np.ptp(log_node_probabilities) == 0:
+        if np.ptp(given) == 0:
             # Only labels tell the classes apart.
             network = ConditionedNetwork(self, np.ptp(self.potentials, axis=1) > 0)
         by_part, beliefs, agree = network.mixture(log_t, max_iter, tol)

@@ -417,9 +417,8 @@ class AnswersOnCycles(RateLikelihood):
 
 
 def propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:
-    """What answers that are wrong at these rates say, all classes equally likely before."""
-    equal = np.full(n_classes, -np.log(n_classes))
-    return FactorGraph.from_answers(graph, n_classes, errors).propagate(equal, tol=1e-4, max_iter=60)
+    """Propagate answers that are wrong at these rates, with all classes equally likely."""
+    return FactorGraph.from_answers(graph, n_classes, errors).propagate(tol=1e-4, max_iter=60)
 
 
 def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
