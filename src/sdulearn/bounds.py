@@ -42,8 +42,9 @@ def estimation_error_bound(
 ) -> float:
     """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
-    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``) for mixtures, also
-    at a corner. The proofs take the two ends of a pair for independent draws, which ``paired=True`` does not.
+    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
+    for mixtures, also at a corner. The proofs take the two ends of a pair for independent draws;
+    ``paired=True`` does not.
 
     Parameters
     ----------
@@ -144,8 +145,9 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
 def rademacher_linear(X: MatrixLike, radius: float) -> float:
     """Compute C_F of the linear models ``{x -> w.x : |w| <= radius}`` on the rows of X.
 
-    Their empirical Rademacher complexity is at most ``C_F / sqrt(n)`` with ``C_F = radius sqrt(mean |x_i|^2)``. Add a
-    column of ones for an intercept, and take the largest constant of rows of S, D and U.
+    Their empirical Rademacher complexity is at most ``C_F / sqrt(n)`` with
+    ``C_F = radius sqrt(mean |x_i|^2)``. Add a column of ones for an intercept, and take the largest
+    constant of the rows of S, D and U.
 
     Parameters
     ----------
@@ -179,15 +181,15 @@ def recommended_gamma(
     prior: float,
     separation: float = 0.0,
 ) -> float:
-    """Choose the mixture weight by counts and prior: the linear term of the risk gets least noisy.
+    """Choose the mixture weight that makes the linear term of the risk least noisy.
 
-    With a linear-odd loss the division by p - q is in the linear term alone. In units of the within-class variance its
-    variance is, but for ``(p - q)^2``, ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with
+    With a linear-odd loss only the linear term is divided by p - q. In units of the within-class
+    variance, and up to ``(p - q)^2``, its variance is ``t^2 A + (1 - t)^2 B + (1 - 2 t)^2 C`` with
 
     ``A = ps^2 (1/2 + r p^2 q^2 / ps^2) / n_S``, ``B = pd^2 / (2 n_D)``, ``C = (1 + r p q) / (4 n_U)``,
 
     where t is ``(1 + gamma) / 2`` in SDSU, ``(1 - gamma) / 2`` in SDDU and ``1 - gamma`` in SUDU.
-    It is least at ``t = (B + 2 C) / (A + B + 4 C)``, cut to what the mixture can reach.
+    It is least at ``t = (B + 2 C) / (A + B + 4 C)``, clipped to the range of the mixture.
 
     Parameters
     ----------
@@ -198,8 +200,8 @@ def recommended_gamma(
     prior : float
         P(y = +1), not 1/2.
     separation : float, default=0
-        The r above: squared distance of the class means over the within-class variance, where the noise along their
-        difference shall count too. The noise across it, which turns the classifier, has r = 0.
+        The r above: squared distance of the class means over the within-class variance, to count
+        the noise along their difference too. Noise across it, which turns the classifier, has r = 0.
 
     Returns
     -------

@@ -5,7 +5,7 @@ A loss is *linear-odd* when ``value(z, +1) - value(z, -1) == -z``; then
 
 A training loss of your own is any object with ``value(z, t)``, ``even(z)`` and ``even_grad(z)``
 (:class:`LinearOddLoss`); with ``even_hess(z)`` it is solved by Newton's method, without it by
-L-BFGS. Attributes that open a door:
+L-BFGS. Further attributes select a solver:
 
 - ``curvature``: ``even`` is ``curvature * z**2 / 2 + const``: the closed form;
 - ``flat``: ``even`` is ``max(flat, abs(z)) / 2``: the interior point method;
@@ -70,8 +70,8 @@ class Squared:
     """Squared loss, ``(t z - 1)^2 / 4`` (Eq. loss_sq).
 
     Its minimiser is the solution of one linear system, and depends on the rows through their means
-    and second moments alone. Of all functions z = 2 P(y = +1) - 1 minimises the expected loss, but a linear
-    model leaves the range of probabilities, so its decision values are none.
+    and second moments alone. Of all functions z = 2 P(y = +1) - 1 minimises the expected loss, but
+    a linear model leaves the range of probabilities, so its decision values are not probabilities.
 
     Examples
     --------
@@ -194,7 +194,7 @@ ALL_LOSSES: dict[str, Loss] = {**TRAINING_LOSSES, "zero_one": ZeroOne()}
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """Any loss by name or as an object with ``value(z, t)``."""
+    """Return any loss, by name or as an object with ``value(z, t)``."""
     if isinstance(loss, str):
         if loss not in ALL_LOSSES:
             raise InputError(f"Unknown `loss={loss!r}`; choose one of {sorted(ALL_LOSSES)} or pass a loss object.")
@@ -205,7 +205,7 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def get_training_loss(loss: str | LinearOddLoss) -> TrainingLoss:
-    """A loss that can be trained with, by name or as an object, or the reason why not."""
+    """Return a loss to train with, by name or as an object, or raise with the reason why not."""
     if isinstance(loss, str) and loss in TRAINING_LOSSES:
         return TRAINING_LOSSES[loss]
     found = cast(TrainingLoss, get_loss(loss))

@@ -1,4 +1,4 @@
-"""The class prior p = P(y = +1), from counts of pairs or from what is known of points."""
+"""The class prior p = P(y = +1), from counts of pairs or from answers that share points."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model, larger_share
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
+from sdulearn.answers.profile import classes_by_answers, clopper_pearson, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.risks import PriorEstimate, check_prior, refuse_linked, similar_share
@@ -22,40 +22,33 @@ from sdulearn.types import Array, Indices, Mask
 # Total weights of similar and of dissimilar loose pairs, and the sum of all squares.
 Counts = tuple[float, float, float]
 
-# A point whose likeliest class is no likelier than this is left out: nothing is known of it.
+# Points whose likeliest class is no likelier than this are left out: nothing is known about them.
 _KNOWN = 0.55
 
 
 def prior_from_share(ps: float) -> float:
-    """The root p >= 1/2 of ``2 ps - 1 = (p - q)^2`` (Eq. cpe); 1/2 where ps <= 1/2 has no root."""
+    """Return the root p >= 1/2 of ``2 ps - 1 = (p - q)^2`` (Eq. cpe); 1/2 where ps <= 1/2 has no root."""
     return (1 + math.sqrt(max(0.0, 2 * ps - 1))) / 2
 
 
 def no_value_probability(n_pairs: int, prior: float) -> float:
-    """Chance that n random pairs are similar at most half the time: their counts imply no prior."""
+    """Return the chance that at most half of n random pairs are similar: no prior follows then."""
     return float(binom.cdf(n_pairs // 2, n_pairs, similar_share(prior)))
-
-
-def clopper_pearson(successes: float, failures: float, confidence: float) -> tuple[float, float]:
-    """Exact interval for a share; counts may be sums of weights."""
-    tail = (1 - confidence) / 2
-    low = beta.ppf(tail, successes, failures + 1) if successes > 0 else 0.0
-    high = beta.ppf(1 - tail, successes + 1, failures) if failures > 0 else 1.0
-    return float(low), float(high)
 
 
 def share_of(
     chances: Array, wanted: Indices, confidence: float, spread: float = 1.0, gain: float = 0.0
 ) -> tuple[float, float, float]:
-    """Share of points of the class wanted of each, by class probabilities (n_points, K), and its interval.
+    """Return the share of points in their ``wanted`` class, and its interval.
 
-    With q that of the class wanted, by answers alone, the answers have at the share a the likelihood
+    With q the probability of the wanted class by answers alone, the share a has the likelihood
 
         prod_points  a q + (1 - a) (1 - q) / (K - 1)                                            (1)
 
-    The likeliest class, wrong with probability e on average, is the one wanted with probability
-    a (1 - e) + (1 - a) e / (K - 1), whose exact interval is carried over to a. ``spread``: variance
-    over that of independent points; ``gain``: what the share has grown by since.
+    The likeliest class is wrong with probability e on average, so it is the wanted one with
+    probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that is transformed to a.
+    ``chances``: class probabilities (n_points, K). ``spread``: variance over that of independent
+    points. ``gain``: how much the share has grown since.
     """
     known = chances.max(axis=1) > _KNOWN
     if not known.any():
@@ -74,7 +67,7 @@ def share_of(
 
 
 def _likeliest_share(q: Array, n_classes: int) -> float:
-    """The maximum of equation (1)."""
+    """Return the maximum of equation (1)."""
     other = (1 - q) / (n_classes - 1)
 
     def loss(a: float) -> float:
@@ -99,10 +92,10 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Estimate the class prior from pair counts (Eq. cpe) or from answers that share points.
 
-    Answers can never say which class is the larger one, so ``majority`` does. Loose pairs have the
+    Answers never tell which class is the larger one; ``majority`` does. Loose pairs have the
     paper's estimate with an exact interval. Where answers share points, k of the m points of a
-    component are on one side with the probability p^k q^(m-k) + p^(m-k) q^k; the interval is that
-    of Clopper and Pearson [1]_ for as many points as would make this likelihood fall as fast.
+    component are on one side with probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of
+    Clopper and Pearson [1]_ for the number of points whose likelihood falls as fast.
 
     Parameters
     ----------
@@ -113,14 +106,14 @@ def estimate_prior(
     sample_weight, random_points, error_rate : optional
         With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
     decision : array-like of shape (n_rows,), optional
-        With ``random_points``: decision values of a model, which say which side of a large
-        component is class +1.
+        With ``random_points``: decision values of a model, which tell the side of class +1 in
+        large components.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger.
     confidence : float, default=0.95
         Level of the interval.
     n_effective : float, optional
-        Of weights: the number of equal ones that are as precise, ``(sum w)^2 / sum w^2``; by
+        With weights: the number of equal weights that are as precise, ``(sum w)^2 / sum w^2``; by
         default their sum.
 
     Returns
@@ -193,13 +186,12 @@ def _prior_of_answers(
     majority: str,
     confidence: float,
 ) -> PriorEstimate:
-    """By the counts of loose pairs, else by the likelihood over components."""
+    """Estimate the prior by counts of loose pairs, else by the likelihood over components."""
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    # Labels would be a choice of points, not a random draw.
+    # Points with a label were chosen, not drawn at random.
     graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
     model = known_answer_model(error_rate, graph)
     crowd = is_crowd(graph)
-    given = model is not None and model.error_rate.low == model.error_rate.high
     if model is None and crowd:
         AnswerModel.estimate(graph)  # refuses answers that need more than two classes
     counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
@@ -215,16 +207,18 @@ def _prior_of_answers(
         if one_way(turned, counted):
             chances = classes_by_answers(turned, model)[counted]
             share = share_of(chances, np.ones(len(chances), dtype=np.intp), confidence)
-            return _with_share(estimate, *share, float(counted.sum()))
+            return _with_share(estimate, share, float(counted.sum()))
     if counted is not None or pairs.shares_points or not (model is None or model.certain):
-        share = profile(graph, confidence, model, counted=counted)
+        value, low, high = profile(graph, confidence, model, counted=counted)
+        given = model is not None and model.error_rate.low == model.error_rate.high
         if crowd and not given and counted is None:
-            # Errors may depend on the two classes, which no rate shows.
+            # Errors may depend on the two classes, which no single rate shows.
             ends = larger_share(graph, confidence)
-            share = share[0], min(share[1], ends[0]), max(share[2], ends[1])
-        # Independent answers: one fewer than random points in each component.
+            low = min(low, ends[0])
+            high = max(high, ends[1])
+        # Independent answers: one fewer than the random points of each component.
         size = np.bincount(graph.component if counted is None else graph.component[counted])
-        estimate = _with_share(estimate, *share, float(np.maximum(size - 1, 0).sum()))
+        estimate = _with_share(estimate, (value, low, high), float(np.maximum(size - 1, 0).sum()))
     return estimate if majority == "positive" else estimate.mirrored()
 
 
@@ -237,7 +231,7 @@ def resolve_prior(
     majority: str = "positive",
     needed: bool = False,
 ) -> tuple[PriorEstimate, float | None]:
-    """The prior as reported, and what to pull predictions to; an error where it is ``needed``."""
+    """Return the prior to report and the one to pull predictions to; raise if ``needed`` and unknown."""
     if needed and isinstance(answers, Pairs) and answers.shares_points:
         assert answers.points is not None
         questions = np.unique(np.sort(answers.points[answers.ends], axis=1), axis=0)
@@ -247,7 +241,7 @@ def resolve_prior(
     counts = answer_counts(answers, weight) if isinstance(answers, Pairs) else answers
     n_similar, n_dissimilar, _ = counts
     if needed and (n_similar == 0 or n_dissimilar == 0):
-        # One kind of answer alone was hardly drawn at random.
+        # Answers of one kind alone were hardly drawn at random.
         raise UndeterminedError(
             "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, but there are "
             f"{n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give `prior`, P(y = +1)."
@@ -268,7 +262,7 @@ def resolve_prior(
 
 
 def answer_counts(pairs: Pairs, weight: Array | None, asked: Mask | None = None) -> Counts:
-    """Weights of the similar and of the dissimilar pairs, and the sum of all squares."""
+    """Return the weights of similar and of dissimilar pairs, and the sum of squared weights."""
     by_pair = pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
     by_pair = by_pair if asked is None else by_pair * asked
     return float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
@@ -277,20 +271,21 @@ def answer_counts(pairs: Pairs, weight: Array | None, asked: Mask | None = None)
 def prior_of_weights(
     similar: float, dissimilar: float, squares: float, majority: str = "positive", confidence: float = 0.95
 ) -> PriorEstimate:
-    """By the total weights of similar and dissimilar pairs and the sum of their squares."""
+    """Estimate the prior from the weights of similar and dissimilar pairs and their squares."""
     total = similar + dissimilar
     unit = effective_number(total, squares) / (total or 1.0)
     return estimate_prior(similar * unit, dissimilar * unit, majority=majority, confidence=confidence)
 
 
-def _with_share(estimate: PriorEstimate, value: float, low: float, high: float, n_effective: float) -> PriorEstimate:
-    """The counts with another estimate."""
+def _with_share(estimate: PriorEstimate, share: tuple[float, float, float], n_effective: float) -> PriorEstimate:
+    """Replace the estimate and its interval, and keep the counts."""
+    value, low, high = share
     identified = low > 0.5 or high < 0.5
     return replace(estimate, value=value, low=low, high=high, identified=identified, n_effective=n_effective)
 
 
 def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | None:
-    """Which points were drawn at random; None where all points in answers were."""
+    """Return which points were drawn at random; None where all points in answers were."""
     if random_points is None:
         return None
     marked = np.asarray(random_points)
@@ -304,7 +299,7 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
 
 
 def random_answers(graph: AnswerGraph, pairs: Pairs, random_points: ArrayLike | None) -> tuple[Mask | None, Mask]:
-    """Which points were drawn at random, as above, and which answers are about one of them."""
+    """Return the points drawn at random, as :func:`random_of`, and the answers about one of them."""
     counted = random_of(graph, random_points)
     if counted is None:
         return None, np.ones(len(pairs.ends), dtype=bool)
@@ -312,7 +307,7 @@ def random_answers(graph: AnswerGraph, pairs: Pairs, random_points: ArrayLike | 
 
 
 def no_answers(what: str) -> UndeterminedError:
-    """The error of rows that hold nothing to judge by."""
+    """Return the error for rows without any answer or label."""
     return UndeterminedError(
         f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
         "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
@@ -322,7 +317,7 @@ def no_answers(what: str) -> UndeterminedError:
 def rows_to_judge(
     predicted: ArrayLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None, name: str
 ) -> tuple[Array, Pairs, Array | None, Indices | None]:
-    """Predictions, what is known and weights of rows that weigh something; which these are."""
+    """Return predictions, pairs, weights and numbers of the rows of positive weight."""
     pairs = read_pairs(y)
     values = np.asarray(predicted, dtype=np.float64)
     if values.shape != (len(pairs),):
@@ -332,6 +327,6 @@ def rows_to_judge(
 
 
 def effective_number(total: float, squares: float) -> float:
-    """Number of equal weights that are as precise as weights of this sum and sum of squares."""
+    """Return the number of equal weights that are as precise as these weights."""
     # Divided first: the square of a large total could overflow.
     return total * (total / squares) if squares > 0 else 0.0

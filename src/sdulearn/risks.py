@@ -32,14 +32,14 @@ class PriorEstimate:
     Attributes
     ----------
     value : float
-        P(y = +1); 0.5 where the counts have no answer (see ``has_value``).
+        P(y = +1); 0.5 where the answers imply no value (see ``has_value``).
     low, high : float
         Confidence interval.
     identified : bool
-        Whether the interval stays clear of 1/2: the counts tell that one class is larger.
+        Whether the interval excludes 1/2, so that one class is known to be larger.
     n_similar, n_dissimilar, n_effective : float or None
-        The counts it rests on, of weighted answers those of as many equal ones as are as precise,
-        and the number of these; None where the prior was given.
+        Counts of similar and dissimilar pairs and their sum. Weighted answers are counted as the
+        number of equal weights that is as precise. None where the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
 
@@ -64,7 +64,7 @@ class PriorEstimate:
 
     @classmethod
     def given(cls, value: float) -> PriorEstimate:
-        """Wrap a prior that somebody knows.
+        """Wrap a known prior.
 
         Parameters
         ----------
@@ -74,21 +74,21 @@ class PriorEstimate:
         Returns
         -------
         PriorEstimate
-            The value, as its own interval.
+            The value, with an interval of width 0.
         """
         return cls(float(value), float(value), float(value), value != 0.5)
 
     @property
     def has_value(self) -> bool:
-        """Whether the answers tell the classes' sizes apart."""
+        """Whether the answers imply a prior."""
         return self.n_similar is None or self.value != 0.5
 
     @property
     def pull(self) -> float | None:
-        """What mean predictions may be pulled to: not 0 or 1; None where there is no value."""
+        """The prior that mean predictions are pulled to, never 0 or 1; None without a value."""
         if self.n_similar is None:
             return self.value
-        # A few more answers would have brought a different one even if all were similar.
+        # Even where all answers are "same", a few more might have brought a "different" one.
         margin = 1 / (4 * (self.n_effective or 1.0))
         return min(max(self.value, margin), 1 - margin) if self.has_value else None
 
@@ -105,9 +105,9 @@ class PriorEstimate:
 
     @property
     def p_value(self) -> float | None:
-        """Largest chance of so few similar pairs at any prior, that at 1/2; None of a given prior.
+        """Largest chance, over all priors, of so few similar pairs; None for a given prior.
 
-        Where it is tiny the pairs were not drawn at random, or there are more than two classes.
+        Where it is tiny, the pairs were not drawn at random or there are more than two classes.
         """
         if self.n_similar is None or self.n_dissimilar is None:
             return None
@@ -165,7 +165,7 @@ def mixture(risk: str | Sequence[float], gamma: float = 0.5) -> Mixture:
 
 
 def check_prior(prior: float) -> float:
-    """Refuse the priors at which the marginal risks are undefined."""
+    """Return the prior, or raise where the marginal risks are undefined."""
     if not 0 < prior < 1:
         raise InputError(f"`prior` must lie strictly between 0 and 1, got {prior!r}.")
     if prior == 0.5:
@@ -178,7 +178,7 @@ def check_prior(prior: float) -> float:
 
 
 def refuse_linked(points: Indices, count: Indices) -> None:
-    """The risks are unbiased for randomly drawn pairs: refuse many answers about one point."""
+    """Refuse many answers about one point: the risks are unbiased for random pairs only."""
     if are_hubs(count).any():
         raise InputError(
             f"Point {points[np.argmax(count)]} is in {count.max()} of the {int(count.sum()) // 2} answers. The risks "
@@ -189,7 +189,7 @@ def refuse_linked(points: Indices, count: Indices) -> None:
 
 
 def source_weights(g: Mixture, prior: float) -> Array:
-    """P and N (columns) of the rows of S, D and U, before the division by their numbers."""
+    """Return P and N (columns) of S, D and U, before the division by their numbers of rows."""
     g1, g2, g3 = g
     p = prior
     q = 1 - prior
@@ -204,19 +204,23 @@ def source_weights(g: Mixture, prior: float) -> Array:
 
 
 def unit_weights(g: Mixture, prior: float, totals: Array) -> Array:
-    """P and N (columns) of a row of weight one: the table, divided by the weights of S, D and U."""
-    check_sources(g, totals)
+    """Return P and N (columns) of a row of weight one, by the total weights of S, D and U."""
+    for source, needed in enumerate(needed_sources(g)):
+        if needed and totals[source] == 0:
+            missing = _SOURCE_NAMES[source]
+            raise UndeterminedError(
+                f"This `risk` needs {missing}, and `y` marks none. Add {missing}, or choose a risk "
+                "that does without: 'su' (similar + unlabeled), 'du' (dissimilar + unlabeled) or "
+                "'sd' (similar + dissimilar)."
+            )
     return source_weights(g, prior) / np.where(totals > 0, totals, 1.0)[:, None]
 
 
 def row_weights(g: Mixture, prior: float, source: Indices, sample_weight: Array | None = None) -> tuple[Array, Array]:
-    """Return P_i and N_i of every row: the table, shared out among a source by weight."""
+    """Return P_i and N_i of every row, by its weight."""
     weight = np.ones(len(source)) if sample_weight is None else sample_weight
-    totals = source_totals(source, weight)
-    check_sources(g, totals)
-    share = weight / np.where(totals > 0, totals, 1.0)[source]
-    P, N = source_weights(g, prior).T
-    return P[source] * share, N[source] * share
+    P, N = unit_weights(g, prior, source_totals(source, weight))[source].T * weight
+    return P, N
 
 
 def even_and_linear(P: Array, N: Array) -> tuple[Array, Array]:
@@ -225,7 +229,7 @@ def even_and_linear(P: Array, N: Array) -> tuple[Array, Array]:
 
 
 def validation_risk(source: Indices) -> str:
-    """SD, as in the paper, where both kinds of pair are there; else the risk the sources allow."""
+    """Return "sd", as in the paper, where both kinds of pair exist, else the risk that is left."""
     present = np.bincount(source, minlength=3) > 0
     if present[S] and present[D]:
         return "sd"
@@ -235,27 +239,15 @@ def validation_risk(source: Indices) -> str:
 def marginal_risk(
     z: Array, source: Indices, g: Mixture, prior: float, loss: Loss, weight: Array | None = None
 ) -> Array:
-    """The empirical risk of a decision vector, or of each column of a matrix of them."""
+    """Return the empirical risk of a decision vector, or of each column of a matrix."""
     P, N = row_weights(g, prior, source, weight)
     return np.asarray(P @ loss.value(z, 1) + N @ loss.value(z, -1))
 
 
 def needed_sources(g: Mixture) -> tuple[bool, bool, bool]:
-    """Whether the mixture depends on S, on D and on U."""
+    """Return whether the mixture depends on S, on D and on U."""
     g1, g2, g3 = g
     return g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0
-
-
-def check_sources(g: Mixture, totals: Array) -> None:
-    """Refuse a mixture that depends on a source without rows."""
-    for source, needed in enumerate(needed_sources(g)):
-        if needed and totals[source] == 0:
-            missing = _SOURCE_NAMES[source]
-            raise UndeterminedError(
-                f"This `risk` needs {missing}, and `y` marks none. Add {missing}, or choose a risk "
-                "that does without: 'su' (similar + unlabeled), 'du' (dissimilar + unlabeled) or "
-                "'sd' (similar + dissimilar)."
-            )
 
 
 def _noise_factor(p: float) -> float:
