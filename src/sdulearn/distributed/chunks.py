@@ -62,7 +62,7 @@ def aligned(X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None) 
         y = whole_rows(y) if y.ndim == 2 else y
     elif hasattr(y, "columns"):
         # An array has no names of columns.
-        y = read_pairs(y).table
+        y = np.asarray(read_pairs(y))
     columns = [X, align(X, y, "y")]
     return columns if sample_weight is None else [*columns, align(X, sample_weight, "sample_weight")]
 
