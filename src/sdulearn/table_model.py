@@ -1,4 +1,4 @@
-"""A model of a raw table: columns, estimator and report; and models from files."""
+"""``TableModel``: an estimator with the columns of a table and a report; ``load_model``."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Rows
 if TYPE_CHECKING:
     from sdulearn.report.records import FitReport
 
-# What a file may hold; imported when it is met, so that a linear model is read without trees.
+# Estimators that a file may hold; imported when needed: a linear model does not need trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
           "PairBoostingClassifier", "PairModelCV", "PairNetworkClassifier")  # fmt: skip
-# What a forged header may lead to; untrusted text in an error message is cut off.
+# Errors of a forged header; untrusted text is shortened in messages.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
 _LONGEST = 300
 
@@ -48,9 +48,9 @@ class TableModel:
     classes : tuple of int or of str
         Names of the classes: those of the labels, or else -1 and +1, or 1 to K where there are more.
     report : FitReport or None
-        What the fit was given and found.
+        The report of the fit.
     asked : tuple or None
-        Of the rows in answers: ids, class probabilities by features and answers, and numbers of answers. See
+        Ids, posterior class probabilities and numbers of answers of the rows in answers. See
         ``answered``.
 
     See Also
@@ -67,10 +67,10 @@ class TableModel:
 
     @property
     def answered(self) -> dict[str, NDArray[Any]] | None:
-        """The rows that were asked about, known better than by their features alone.
+        """Classes of the rows in answers, by their features and the answers about them.
 
-        Arrays "id", "class" (names), "probabilities" (n_rows, n_classes) by features and answers, and "n_answers", in
-        the order of the table. None for the risks of the paper, which do not know how often answers are wrong.
+        Arrays "id", "class" (names), "probabilities" (n_rows, n_classes) and "n_answers", in the order
+        of the table. None for the risks of the paper, which do not estimate how often answers are wrong.
         """
         if self.asked is None:
             return None
@@ -84,17 +84,17 @@ class TableModel:
         return tuple(map(str, self.classes))
 
     def _named(self, places: Indices) -> NDArray[Any]:
-        """Names of the classes at these places."""
+        """Return the names of the classes at these places."""
         kind = object if isinstance(self.classes[0], str) else np.int64
         return np.array(self.classes, dtype=kind)[places]
 
     def features(self, table: Frame) -> Rows:
-        """Features of a raw table, before they are scaled.
+        """Encode a raw table as features, not yet scaled.
 
         Parameters
         ----------
         table : frame, or sparse matrix where the model was fitted on an svmlight file
-            With the columns of the training table, in any order; others are passed over.
+            With the columns of the training table, in any order; others are ignored.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class TableModel:
         return X
 
     def decision_function(self, table: Frame) -> Array:
-        """Signed confidence of each row, positive for the second class; of more a score each.
+        """Return decision values: positive for the second of two classes; one per class with more.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class TableModel:
         return np.asarray(self.estimator.decision_function(self.columns.scaled(self.features(table))))
 
     def predict(self, table: Frame) -> NDArray[Any]:
-        """Name of the class of each row.
+        """Predict the name of the class of each row.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class TableModel:
         return self._named(self.decide(self.features(table))[0])
 
     def predict_proba(self, table: Frame) -> Array:
-        """Probability of each class.
+        """Predict the probability of each class.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class TableModel:
         return found
 
     def decide(self, X: Rows) -> tuple[Indices, Array | None]:
-        """Of features that are not scaled: the place of each row's class, and probabilities.
+        """Predict places of classes and probabilities from unscaled features.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class TableModel:
         place : int array of shape (n_rows,)
             Place in ``classes``.
         probability : array of shape (n_rows, n_classes) or None
-            None where the loss gives none.
+            None if the loss gives none.
         """
         decision = np.asarray(self.estimator.decision_function(self.columns.scaled(X)))
         if decision.ndim == 2:
@@ -187,32 +187,32 @@ class TableModel:
 
     @property
     def link(self) -> str | None:
-        """The loss that turns decisions into probabilities; None where none does."""
+        """The loss that turns decision values into probabilities; None if it cannot."""
         loss = getattr(self.estimator, "loss", "logistic")
         return loss if hasattr(TRAINING_LOSSES[loss], "probability") else None
 
     def summary(self) -> str:
-        """What the fit was given and found, one sentence per line.
+        """Return the report as text, one sentence per line.
 
         Returns
         -------
         str
-            What was learned from what, how good it is, and what to do next; then, indented, warnings, notes and
-            numbers. Names of parameters stand in backticks.
+            What was learned, how accurate it is, and what to do next; then, indented, warnings,
+            notes and numbers. Names of parameters are in backticks.
         """
         from sdulearn.report.facts import facts, summary
 
         return summary(facts(self))
 
     def write_report(self, path: Location, *, model_path: Location | None = None) -> None:
-        """Write the report page: one HTML file that needs nothing else.
+        """Write the report page, one self-contained HTML file.
 
         Parameters
         ----------
         path : str or path-like
             File to write; it appears whole or not at all.
         model_path : str or path-like, optional
-            Where the model was saved: the page is titled so and says how to predict with it.
+            Where the model was saved; the title of the page, which shows how to predict with it.
         """
         from sdulearn.report.page import page
 
@@ -253,7 +253,7 @@ class TableModel:
         header |= {"classes": list(self.classes), "report": plain(self.report)}
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         for name, maker in columns.makers.items():
-            # Terms are in the header, numbers in arrays.
+            # Terms go to the header, numbers to arrays.
             layout.setdefault("makers", {})[name] = {k: v for k, v in vars(maker).items() if isinstance(v, tuple)}
             parts |= {f"{k}:{name}": v for k, v in vars(maker).items() if isinstance(v, np.ndarray)}
         if self.asked is not None:
@@ -302,14 +302,14 @@ def load_model(path: Location) -> Estimator | TableModel:
 
 
 def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
-    """An estimator that has checked what the file says of it."""
+    """Restore an estimator, which checks its own parameters."""
     if header["model"] not in MODELS:
         raise ValueError(f"unknown model {header['model']!r}")
     return container.restored(getattr(import_module("sdulearn"), header["model"]), header, arrays)
 
 
 def _table_model(header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
-    """A model of a table, every part checked for type and size before it is used."""
+    """Restore a model of a table, with the type and size of every part checked."""
     from sdulearn.report.records import FitReport
 
     columns = _columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]), arrays)
@@ -324,7 +324,7 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
 
 
 def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -> tuple[list[str], Array, Codes]:
-    """Ids, class probabilities and numbers of answers of the rows that were asked about."""
+    """Read ids, class probabilities and numbers of answers of the rows in answers."""
     ids = read(list[str], header["asked"])
     probabilities = finite(arrays["asked:probabilities"])
     n_answers = arrays["asked:n_answers"]

@@ -1,12 +1,13 @@
-"""What a model was given and found, as one list of facts; whoever shows them shows these.
+"""The content of a report as a list of facts, and their sentences; every output shows these.
 
-A fact is a :class:`~sdulearn.diagnostics.Finding`: a code and the numbers that belong to it. ``sentence`` puts it into
-words, in which parameters stand in backticks.
+A fact is a :class:`~sdulearn.diagnostics.Finding`: a code and its numbers. ``sentence`` puts it into
+words, with names of parameters in backticks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,29 +29,22 @@ if TYPE_CHECKING:
 Details = Mapping[str, Any]
 
 
-class _Numbers(dict[str, Any]):
-    """Details of a fact as attributes."""
-
-    def __getattr__(self, name: str) -> Any:
-        return self[name]
-
-
-# What everything that shows a model begins with, a sentence each.
+# The first three sentences of every output.
 OPENING = ("learned", "headline", "next")
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
-# Facts that are charts: a page shows them, a screen does not.
+# Facts for charts: on the page, not on the screen.
 CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
-# More contradictions than this are the work of wrong answers all over, not of a few that can be asked again.
+# Up to so many contradictions can be asked again; more come from wrong answers everywhere.
 _FEW = 10
-# Less likely to be wrong than this, an answer is not worth asking again.
+# An answer that is less likely to be wrong is not worth asking again.
 _DOUBTFUL = 0.01
-# Items of a list that commands show unless asked for more.
+# Items of a list that commands show by default.
 ITEMS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
 _ASKED_SHOWN = 50
 _FIT_WITHOUT = "or fit without them (`skip_bad=True`)."
-# What may be wrong with answers, and what is to be done about it.
+# Faults of answers, and their remedies.
 _FAULTS = {
     "unreadable": ("unreadable rows", f"Correct these lines, say what unusual words mean (`words`), {_FIT_WITHOUT}"),
     "self_pairs": ("pairs of a point with itself", f"They say nothing: remove them, {_FIT_WITHOUT}"),
@@ -60,12 +54,12 @@ _FAULTS = {
         "Answers of several people are worth having. Remove copies of one answer: each would count.",
     ),
 }
-# More answers are worth their while where the interval of the accuracy is wider.
+# An interval of the accuracy that is wider than this asks for more answers.
 _WIDE = 0.1
 
 
 def facts(model: TableModel) -> list[Finding]:
-    """What a model was given and found, in the order to be read: opening, warnings, notes, numbers, charts."""
+    """Return the facts of a model in reading order: opening, warnings, notes, numbers, charts."""
     report = model.report
     if report is None:
         return [*facts_of_estimator(model.estimator), _strengths(model)]
@@ -88,7 +82,7 @@ def facts(model: TableModel) -> list[Finding]:
 
 
 def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
-    """What a report tells by itself: the opening, warnings and notes, numbers; ``names`` are those of the classes."""
+    """Return the facts of a report alone: opening, warnings, notes, numbers; ``names`` of the classes."""
     headline, *numbers = _headline(report) if report.agreement is None else _of_many_classes(report.agreement)
     n_answers = report.n_questions or report.n_similar + report.n_dissimilar
     learned: dict[str, object] = {"kind": report.model_choice.name, "n_classes": len(names), "n_answers": n_answers}
@@ -102,7 +96,7 @@ def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
         shares = dict(zip(names, report.class_shares, strict=False))
         known = {"n_classes": len(names), "interval": report.n_classes_interval}
         found.append(_result("class_shares", **known, shares=shares))
-    # Nothing of one person alone in whose answers no error was found.
+    # A single annotator without known errors is not worth a sentence.
     if len(report.annotators) > 1 or any(one.rate > 0 for one in report.annotators):
         rate = report.error_rate
         rates = {} if rate is None else {**vars(rate), "identified": rate.identified}
@@ -118,7 +112,7 @@ def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
 
 
 def facts_of_estimator(estimator: Estimator) -> list[Finding]:
-    """What an estimator says that knows no table."""
+    """Return the facts of an estimator without a table."""
     found = [_settings(estimator), *_prior(estimator.prior_, "+1")]
     if estimator.prior_ is None:
         known = {"n_classes": len(estimator.classes_), "interval": getattr(estimator, "n_classes_interval_", None)}
@@ -127,7 +121,7 @@ def facts_of_estimator(estimator: Estimator) -> list[Finding]:
 
 
 def facts_of_answers(answers: Answers) -> list[Finding]:
-    """What a file of answers was read as, and what could not be read."""
+    """Return how a file of answers was read, and what could not be read."""
     names = ["name", "format", "n_unanswered", "n_similar", "n_dissimilar", "n_unsure"]
     more: dict[str, object] = {}
     if answers.questions is not None:
@@ -139,19 +133,19 @@ def facts_of_answers(answers: Answers) -> list[Finding]:
 
 
 def unreadable(rows: Sequence[BadRow]) -> list[Finding]:
-    """Rows of a file that say nothing that is understood."""
+    """Return a finding of rows that could not be read, if there are any."""
     return faults("unreadable", [f"line {row.line}: {row.reason}" for row in rows])
 
 
 def faults(what: str, items: Sequence[str], why: str = "") -> list[Finding]:
-    """Answers that have something wrong with them, one by one, and what to do; ``why`` says more of the cause."""
+    """Return a finding of faulty answers with its remedy, if there are any; ``why`` names the cause."""
     title, remedy = _FAULTS[what]
     details = {"title": title.capitalize(), "count": len(items), "items": items, "remedy": f"{why} {remedy}".strip()}
     return [Finding("listed", "warning", details)] if items else []
 
 
 def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
-    """Rows that were asked about: id, class, its probability and number of answers, the least certain first."""
+    """Return the rows in answers, least certain first: id, class, probability, number of answers."""
     asked = model.answered
     assert asked is not None
     asked["class"] = asked["class"].astype(str)
@@ -162,7 +156,7 @@ def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
 
 
 def lines(found: Iterable[Finding], show: int = 0) -> list[str]:
-    """Facts as lines of text, warnings and notes marked, with so many of their items; charts are for pages."""
+    """Return facts as lines of text with up to ``show`` items each; charts are left out."""
     marks = {"result": "", "info": "note: ", "warning": "warning: ", "error": "error: "}
     text = []
     for fact in found:
@@ -177,29 +171,29 @@ def lines(found: Iterable[Finding], show: int = 0) -> list[str]:
 
 
 def summary(found: Iterable[Finding]) -> str:
-    """Facts as text: the opening, and the rest indented."""
+    """Return facts as text: the opening, and the rest indented."""
     return "\n".join("  " * (fact.code not in OPENING) + line for fact in found for line in lines([fact]))
 
 
 def as_data(found: Iterable[Finding]) -> list[dict[str, object]]:
-    """Facts with their sentences, for JSON."""
+    """Return facts with their sentences, for JSON."""
     return [{**vars(fact), "text": sentence(fact)} for fact in found]
 
 
 def sentence(fact: Finding) -> str:
-    """A fact in words. An unknown code, or details of another form, are shown as they are."""
+    """Return a fact in words; an unknown code or malformed details as they are."""
     words = _SENTENCES.get(fact.code)
     if words is not None:
         try:
-            details = _Numbers(fact.details)
-            return words.format(**details) if isinstance(words, str) else words(details)
+            details = SimpleNamespace(**fact.details)
+            return words.format(**fact.details) if isinstance(words, str) else words(details)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             pass  # the findings of an untrusted file may hold anything
     return f"{fact.code}: {dict(fact.details)}"
 
 
 def _result(code: str, source: object = None, names: Iterable[str] = (), /, **more: object) -> Finding:
-    """A part of the result: attributes of a record by these names, and more."""
+    """Return a fact of severity "result": named attributes of a record, and more."""
     return Finding(code, "result", {**{name: getattr(source, name) for name in names}, **more})
 
 
@@ -240,7 +234,7 @@ def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
 
 
 def _next(report: FitReport, headline: Finding) -> Finding:
-    """What to do next, by what stands most in the way of using the model."""
+    """Return the next step: the first thing that keeps the model from being used."""
     codes = {one.code for one in report.findings}
     n_warnings = sum(one.severity != "info" for one in report.findings)
     useless = codes & {"no_better_than_guessing", "no_better_than_majority"}
@@ -257,7 +251,7 @@ def _next(report: FitReport, headline: Finding) -> Finding:
 
 
 def _headline(report: FitReport) -> list[Finding]:
-    """The one number that says how good the model is, and what it was found by; what it is to be compared with."""
+    """Return the accuracy of two classes and what to compare it with."""
     accuracy = report.accuracy
     assert accuracy is not None
     names = ["value", "low", "high", "confidence", "basis"]
@@ -274,7 +268,7 @@ def _headline(report: FitReport) -> list[Finding]:
 
 
 def is_unknown(headline: Details) -> bool:
-    """Whether there are too few random questions to show an accuracy."""
+    """Return whether there are too few random questions to show an accuracy."""
     n = headline["n"]
     return not n or (headline["basis"] == "random questions" and n < ENOUGH_RANDOM)
 
@@ -292,7 +286,7 @@ def _of_many_classes(found: ClassAgreement) -> list[Finding]:
 
 
 def _strengths(model: TableModel) -> Finding:
-    """Features, the strongest first: change of the decision for a standard deviation, by class; of trees the share."""
+    """Return features by class, strongest first: coefficients, or importances of trees."""
     names = model.columns.feature_names
     found = {}
     for name, one in feature_strengths(model.estimator, model.names).items():
@@ -304,32 +298,32 @@ def _strengths(model: TableModel) -> Finding:
 # ---- sentences
 
 
-def _say_answers_read(d: _Numbers) -> str:
+def _say_answers_read(d: SimpleNamespace) -> str:
     counts = f"{d.n_similar:,} similar, {d.n_dissimilar:,} dissimilar, {d.n_unsure:,} unsure"
-    if "n_questions" in d:
+    if hasattr(d, "n_questions"):
         counts = f"{d.n_questions:,} answers to questions with several choices, of pairs {counts}"
     text = f"{d.name}, read as {d.format}: {counts}."
     if d.n_unanswered:
         text += f" {_count(d.n_unanswered, 'question has', 'questions have')} no answer yet."
-    if "epsilon" in d:
+    if hasattr(d, "epsilon"):
         text += f" Answers were flipped with probability {d.flip_rate:.1%} (epsilon {d.epsilon:g})."
     return text
 
 
-def _say_understood(d: _Numbers) -> str:
+def _say_understood(d: SimpleNamespace) -> str:
     roles = ", ".join(f"{role} = {quoted(name)}" for role, name in d.columns.items())
     words = (f"{quoted(word)} = {ANSWER_NAMES[code]} ({count:,})" for word, (code, count) in d.words.items())
     return f"Columns of the answers: {roles or 'none'}. Labels: {', '.join(words) or 'none'}."
 
 
-def _say_table_read(d: _Numbers) -> str:
+def _say_table_read(d: SimpleNamespace) -> str:
     ids = f"ids from {quoted(d.id_column)}" if d.id_column else "rows numbered from 0"
-    columns = f"{_count(d.n_columns, 'column', 'columns')}, " if "n_columns" in d else ""
+    columns = f"{_count(d.n_columns, 'column', 'columns')}, " if hasattr(d, "n_columns") else ""
     features = f"{columns}{d.n_features:,} features"
     return f"{d.table}: {d.n_rows:,} rows, {features}, {ids}; {d.n_unlabeled:,} rows used as unlabeled."
 
 
-def _say_columns_read(d: _Numbers) -> str:
+def _say_columns_read(d: SimpleNamespace) -> str:
     kinds = {
         "numbers": "number",
         "true or false": "boolean",
@@ -339,7 +333,8 @@ def _say_columns_read(d: _Numbers) -> str:
         "pictures, with the number of features": "image",
         "decimal commas in": "decimal_commas",
     }
-    shown = [f"{what}: {_named(d[kind])}" for what, kind in kinds.items() if d.get(kind)]
+    found = {what: vars(d).get(kind) for what, kind in kinds.items()}
+    shown = [f"{what}: {_named(columns)}" for what, columns in found.items() if columns]
     marks = [f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d.marks.items()]
     shown += [f"read as missing: {', '.join(marks)}"] if marks else []
     text = f"Columns read as {'; '.join(shown)}."
@@ -350,41 +345,41 @@ def _say_columns_read(d: _Numbers) -> str:
 
 
 def _named(columns: Sequence[str] | Mapping[str, int]) -> str:
-    """Columns by name, with a number each where they have one."""
+    """List columns, with their numbers if they have any."""
     if not isinstance(columns, Mapping):
         return listed(map(shortened, columns), _COLUMNS_SHOWN)
     return listed((f"{shortened(name)} ({n:,})" for name, n in columns.items()), _COLUMNS_SHOWN)
 
 
-def _say_passed_over(d: _Numbers) -> str:
-    shown = [f"sheets other than {quoted(d.sheet)}"] if d.get("sheet") else []
-    shown += [f"{_count(d.above, 'line', 'lines')} above the header"] if d.get("above") else []
+def _say_passed_over(d: SimpleNamespace) -> str:
+    shown = [f"sheets other than {quoted(d.sheet)}"] if getattr(d, "sheet", None) else []
+    shown += [f"{_count(d.above, 'line', 'lines')} above the header"] if getattr(d, "above", 0) else []
     shown += [_count(d.n_blank, "blank row", "blank rows")] if d.n_blank else []
     if d.columns:
         shown.append(f"columns that are empty or number the rows, {listed(map(quoted, d.columns), _COLUMNS_SHOWN)}")
     return f"Of the table, not read: {'; '.join(shown)}."
 
 
-def _say_answers_used(d: _Numbers) -> str:
+def _say_answers_used(d: SimpleNamespace) -> str:
     n = d.n_similar + d.n_dissimilar
-    told = f"pairs, by {d.n_questions:,} answers" if d.n_questions else "answers"
-    text = f"{d.answers}: {d.n_similar:,} similar and {d.n_dissimilar:,} dissimilar {told} used, about "
+    kind = f"pairs, by {d.n_questions:,} answers" if d.n_questions else "answers"
+    text = f"{d.answers}: {d.n_similar:,} similar and {d.n_dissimilar:,} dissimilar {kind} used, about "
     text += f"{d.n_points:,} points"
     if d.n_points == 2 * n:
         return f"{text}, each in one answer; {d.n_unsure:,} unsure."
     return f"{text}; {_independent(d.n_independent, n)}; {d.n_unsure:,} unsure."
 
 
-def _say_settings(d: _Numbers) -> str:
+def _say_settings(d: SimpleNamespace) -> str:
     chosen = ", ".join(f"{name} {value:.3g}" for name, value in d.settings.items())
     kind = "joint likelihood of pairs" if d.method == "joint" else f"risk {d.method}, loss {d.loss}"
-    if "start" in d:
+    if hasattr(d, "start"):
         kind += ", boosted trees" if d.settings["n_rounds"] else ", boosted trees (none kept)"
         kind += f" on a {'linear model' if d.start == 'linear' else 'kernel map'}"
     return f"Method: {kind} ({d.estimator}): {chosen}."
 
 
-def _say_model_kind(d: _Numbers) -> str:
+def _say_model_kind(d: SimpleNamespace) -> str:
     linear, boosted = (d.scores[kind] for kind in ("linear", "boosted"))
     error = "" if d.gap_error is None else f", standard error {d.gap_error:.3f}"
     how = "" if d.gap_error is None else ", chosen by cross-validation"
@@ -394,7 +389,7 @@ def _say_model_kind(d: _Numbers) -> str:
     )
 
 
-def _say_prior(d: _Numbers) -> str:
+def _say_prior(d: SimpleNamespace) -> str:
     share = f"of the rows are of class {d.name}"
     if d.confidence is None:
         return f"Prior: {d.value:.3g} {share}, as given."
@@ -405,10 +400,10 @@ def _say_prior(d: _Numbers) -> str:
     return text if d.identified else f"{text} The interval includes 1/2."
 
 
-def _say_headline(d: _Numbers) -> str:
+def _say_headline(d: SimpleNamespace) -> str:
     if not d.n:
         return f"Estimated accuracy: unknown. {_NO_RANDOM}"
-    if is_unknown(d):
+    if is_unknown(vars(d)):
         return f"Estimated accuracy: unknown by {d.n:.0f} random questions. It takes {ENOUGH_RANDOM}; ask more."
     if d.measure == "agreement":
         return f"{_say_agreement(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."
@@ -424,17 +419,17 @@ def _say_headline(d: _Numbers) -> str:
     return f"{value}, by {basis[d.basis]} (effective number of rows: {d.n:.0f}, as folds share training data)."
 
 
-def _say_learned(d: _Numbers) -> str:
+def _say_learned(d: SimpleNamespace) -> str:
     kind = {"linear": "a linear model", "boosted": "boosted trees"}[d.kind]
     names = f" ({listed(map(shortened, d.classes), _NAMES_SHOWN)})" if d.classes else ""
     labels = f", {_count(d.n_labels, 'label', 'labels')}" if d.n_labels else ""
-    # What is in memory has no name.
-    answers, table = ("" if d[name].startswith("the ") else f" ({d[name]})" for name in ("answers", "table"))
+    # Frames in memory have no name.
+    answers, table = ("" if name.startswith("the ") else f" ({name})" for name in (d.answers, d.table))
     source = f"{d.n_answers:,} answers{answers}{labels} and {d.n_rows:,} rows{table}"
     return f"Learned {d.n_classes} classes{names} with {kind} from {source}."
 
 
-def _say_next(d: _Numbers) -> str:
+def _say_next(d: SimpleNamespace) -> str:
     use = "predict the classes of other rows (`predict`)"
     steps = {
         "random": "ask about random rows too, as nothing else tells the accuracy",
@@ -447,12 +442,13 @@ def _say_next(d: _Numbers) -> str:
     return f"Next: {steps[d.step]}."
 
 
-def _say_agreement(d: _Numbers) -> str:
-    kinds = " and ".join(f'{d[kind]:.1%} of "{kind}"' for kind in ("same", "different") if kind in d)
+def _say_agreement(d: SimpleNamespace) -> str:
+    shares = {kind: vars(d).get(kind) for kind in ("same", "different")}
+    kinds = " and ".join(f'{share:.1%} of "{kind}"' for kind, share in shares.items() if share is not None)
     return f"Agreement with held-out answers: {d.value:.1%} ({_interval(d)}); {kinds} answers."
 
 
-def _say_class_shares(d: _Numbers) -> str:
+def _say_class_shares(d: SimpleNamespace) -> str:
     text = f"{d.n_classes} classes"
     if d.interval is not None:
         low, high = d.interval
@@ -469,24 +465,24 @@ def _annotator(one: Any) -> str:
     text += f"{one.rate:.1%} of {one.n_answers:,}"
     if one.low < one.high:
         text += f" (95% interval {one.low:.1%} to {one.high:.1%})"
-    # A wide interval: the rate is mostly the prior of the estimate.
+    # With a wide interval the rate is mostly that of the prior.
     return f"{text}, close to the usual 2% as few answers can be compared" if one.high > 3 * one.rate > 0 else text
 
 
-def _say_classes_found(d: _Numbers) -> str:
+def _say_classes_found(d: SimpleNamespace) -> str:
     sizes = ", ".join(f"{name}: {size:,}" for name, size in d.sizes.items())
     text = f"{d.n_classes} classes of the {d.n_ids:,} ids that answers connect ({sizes}), which are right with "
     text += f"probability {d.probability:.1%} on average."
     return f"{text} Without a class, as their answers do not tell: {d.n_open:,}." if d.n_open else text
 
 
-def _wrong_answers_words(d: _Numbers) -> str:
+def _wrong_answers_words(d: SimpleNamespace) -> str:
     if not d.identified and not d.value:
         return "Wrong answers: unknown, taken to be none, as too few answers can be compared."
     return f"Wrong answers: {d.value:.1%} (95% interval {d.low:.1%} to {d.high:.1%})."
 
 
-def _say_annotators(d: _Numbers) -> str:
+def _say_annotators(d: SimpleNamespace) -> str:
     people = sorted(d.annotators, key=lambda one: -one.rate)
     if len(people) <= _COLUMNS_SHOWN:
         return f"Wrong answers: {'; '.join(map(_annotator, d.annotators))}."
@@ -494,20 +490,20 @@ def _say_annotators(d: _Numbers) -> str:
     return f"{_wrong_answers_words(d)} Of {len(people):,} people, most often wrong: {worst}."
 
 
-def _say_labels_used(d: _Numbers) -> str:
+def _say_labels_used(d: SimpleNamespace) -> str:
     names = d.classes
     named = f"{names[0]} is -1, {names[1]} is +1; t" if len(names) == 2 else "T"
     return f"{named}he model predicts {d.n_right:,} of the {d.n_labels:,} labels, which it has seen."
 
 
-def _say_doubtful(d: _Numbers) -> str:
+def _say_doubtful(d: SimpleNamespace) -> str:
     if not d.answers:
         return f"No answer stands out: given the model and all others, each is right with {1 - d.least:.0%} or more."
     shown = "; ".join(f"{one.id_a} and {one.id_b} {one.wrong:.0%}" for one in d.answers[:_NAMES_SHOWN])
     return f"Answers most likely to be wrong: {shown}."
 
 
-def _say_annotators_excluded(d: _Numbers) -> str:
+def _say_annotators_excluded(d: SimpleNamespace) -> str:
     if not d.names:
         return f"Nobody is wrong in more than {d.limit:.0%} of the answers for certain: no answers were left out."
     names = listed(map(shortened, d.names), _NAMES_SHOWN)
@@ -518,13 +514,13 @@ def _say_annotators_excluded(d: _Numbers) -> str:
     )
 
 
-def _ratio(d: _Numbers) -> str:
-    """A share of similar pairs that cannot be: at the prior that is given, or at any."""
-    if "share" in d:
+def _ratio(d: SimpleNamespace) -> str:
+    """Say that the share of similar pairs is impossible: at the given prior, or at any."""
+    if hasattr(d, "share"):
         found = f"Of the pairs among the {d.n_points:,} points in answers, as these connect them, {d.share:.0%}"
     else:
         found = f"{d.n_similar:,} of {d.n_similar + d.n_dissimilar:,} pairs"
-    if "prior" in d:
+    if hasattr(d, "prior"):
         expected = f"with the prior {d.prior:g} about {d.expected_share:.0%} of random pairs would be"
         other = "the prior is different. Leave `prior` out."
     else:
@@ -535,7 +531,7 @@ def _ratio(d: _Numbers) -> str:
     return f"{found} are similar, but {expected} (level {d.level:g}): they were not drawn at random, or {other}"
 
 
-def _say_other_population(d: _Numbers) -> str:
+def _say_other_population(d: SimpleNamespace) -> str:
     worst = list(zip(d.features, d.standard_scores, strict=True))
     shown = ", ".join(f"{quoted(name)} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
     return (
@@ -545,22 +541,22 @@ def _say_other_population(d: _Numbers) -> str:
     )
 
 
-def _say_contradictions(d: _Numbers) -> str:
+def _say_contradictions(d: SimpleNamespace) -> str:
     kinds = {
         "both_ways": ("question", "answered both ways"),
         "closure": ("dissimilar pair", "that other answers make similar"),
         "odd_cycles": ("group", "that two classes cannot explain"),
     }
-    shown = [(d[kind], noun, rest) for kind, (noun, rest) in kinds.items() if d[kind]]
+    shown = [(vars(d)[kind], *words) for kind, words in kinds.items() if vars(d)[kind]]
     found = ", ".join(f"{_count(n, noun, f'{noun}s')} {rest}" for n, noun, rest in shown)
     advice = "List them with `check_answers`."
-    if "items" in d:
+    if hasattr(d, "items"):
         few = sum(n for n, *_ in shown) <= _FEW
         advice = "At least one answer of each is wrong: ask again." if few else _ASK_OTHERS
     return f"Contradictions among the answers: {found}. {advice}"
 
 
-def _say_crowd(d: _Numbers) -> str:
+def _say_crowd(d: SimpleNamespace) -> str:
     text = _wrong_answers_words(d) + (f" By the answers alone, with {d.n_classes} classes." if d.value else "")
     if d.n_people > 1:
         fewest, median, most = d.answers_each
@@ -577,12 +573,12 @@ _NOT_FOR_THIS = (
 
 
 def faulty_answers(d: Details) -> str:
-    """How many answers cannot be used, why, and on which lines."""
+    """Say how many answers cannot be used, why, and on which lines."""
     more = ", ..." if d["count"] > len(d["lines"]) else ""
     return f"{d['count']:,} {_FAULTS[d['what']][0]} (lines {', '.join(map(str, d['lines']))}{more})"
 
 
-def _say_shared_points(d: _Numbers) -> str:
+def _say_shared_points(d: SimpleNamespace) -> str:
     text = (
         f"The {d.n_answers:,} answers share {d.n_points:,} points, in "
         f"{_count(d.n_components, 'connected group', 'connected groups')}. With two classes and correct answers, "
@@ -593,8 +589,8 @@ def _say_shared_points(d: _Numbers) -> str:
     return text
 
 
-def _say_hubs(d: _Numbers) -> str:
-    points = d.get("points", d.n_answers_of_each)
+def _say_hubs(d: SimpleNamespace) -> str:
+    points = getattr(d, "points", d.n_answers_of_each)
     names = [f"{shortened(point)}: " if isinstance(point, str) else "" for point in points]
     often = ", ".join(f"{name}{count:,}" for name, count in zip(names, d.n_answers_of_each, strict=True))
     more = ", ..." if d.n_hubs > len(d.n_answers_of_each) else ""
@@ -604,7 +600,7 @@ def _say_hubs(d: _Numbers) -> str:
     )
 
 
-def _say_linear_alone(d: _Numbers) -> str:
+def _say_linear_alone(d: SimpleNamespace) -> str:
     reasons = {
         "classes": "trees are compared with a linear model for two classes only",
         "lightgbm": "trees need LightGBM (pip install 'sdulearn[boosting]')",
@@ -625,7 +621,7 @@ def _count(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
-def _interval(d: _Numbers, form: str = ".1%") -> str:
+def _interval(d: SimpleNamespace, form: str = ".1%") -> str:
     return f"{d.confidence:.0%} interval {d.low:{form}} to {d.high:{form}}"
 
 
@@ -638,8 +634,8 @@ _NOT_SHOWN = "The held-out answers do not show that the model is better than"
 _ASK_MORE = "Ask about more pairs, or look for features that separate the classes."
 _NAME_THEM = "Give a few labelled points as `labels` to name them."
 # By code: a function of the details, or a format that they fill.
-_SENTENCES: dict[str, str | Callable[[_Numbers], str]] = {
-    **{name.removeprefix("_say_"): said for name, said in globals().items() if name.startswith("_say_")},
+_SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
+    **{name.removeprefix("_say_"): words for name, words in globals().items() if name.startswith("_say_")},
     "agreement_of_two": lambda d: (
         f"The model agrees with {d.value:.1%} of the held-out answers."
         + (" All are taken to be right; wrong ones make the accuracy too low." if d.assumed_right else "")
@@ -663,10 +659,10 @@ _SENTENCES: dict[str, str | Callable[[_Numbers], str]] = {
     f"such groups. {_NOT_FOR_THIS}.",
     "many_classes": "Only {n_similar:,} of {n_answers:,} pairs are similar: random pairs of {n_classes} classes or "
     f"fewer are similar more often (level {{level:g}}). {_NOT_FOR_THIS}, if these are entities.",
-    "left_out": lambda d: f"Left out: {faulty_answers(d)}.",
+    "left_out": lambda d: f"Left out: {faulty_answers(vars(d))}.",
     "repeated_questions": lambda d: (
         f"{d.count:,} repeated questions, "
-        f"{'each counted once by majority' if d.get('by_majority', True) else 'of which every answer counts'}."
+        f"{'each counted once by majority' if getattr(d, 'by_majority', True) else 'of which every answer counts'}."
     ),
     "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
     "model. The prior and the accuracy come from a random sample of the rows alone.",

@@ -1,4 +1,4 @@
-"""The page of a model, one HTML file that needs nothing else: sentences of facts, and small charts of their numbers."""
+"""The report page, one self-contained HTML file: sentences of facts, and small charts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STRONGEST = 20
 _STRONGEST_OF_A_CLASS = 5
 _PEOPLE_SHOWN = 40
 _ITEMS_SHOWN = 10
-# Sections with the codes of their facts; all others are findings to look at.
+# Sections with the codes of their facts; all other facts are "to look at".
 _SECTIONS = {
     "": OPENING,
     "Answers": ("answers_read", "crowd"),
@@ -36,7 +36,7 @@ _SECTIONS = {
     "Importance of the columns": ("importances",),
     "Partial dependence": ("dependence",),
 }
-# From here on they are folded.
+# This section and those after it are folded.
 _FIRST_FOLDED = "How good it is"
 _NOTES = {
     "How good it is": "Points that an answer is about were held out together. For random pairs of two "
@@ -83,14 +83,14 @@ svg text { fill: var(--soft); font-size: 11px; } td, li { overflow-wrap: anywher
 
 
 def page(model: TableModel, name: str, command: str = "") -> str:
-    """The whole page; ``command`` says how to use the model."""
+    """Return the page of a model; ``command`` shows how to use it."""
     head, *others = sections(facts(model)).values()
     use = f"<p><code>{escape(command)}</code></p>" if command else ""
     return whole_page(name, [head, use, *others])
 
 
 def whole_page(name: str, parts: Iterable[str]) -> str:
-    """A page of sections."""
+    """Return an HTML page of sections."""
     body = "\n".join([f"<h1>{escape(name)}</h1>", *parts])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -100,7 +100,7 @@ def whole_page(name: str, parts: Iterable[str]) -> str:
 
 
 def sections(given: Iterable[Finding]) -> dict[str, str]:
-    """The sections that facts fill, by their titles."""
+    """Return the sections that have facts, by title."""
     title_of = {code: title for title, codes in _SECTIONS.items() for code in codes}
     found: dict[str, list[Finding]] = {title: [] for title in _SECTIONS}
     for fact in given:
@@ -125,7 +125,7 @@ def sections(given: Iterable[Finding]) -> dict[str, str]:
 
 
 def _fact(fact: Finding) -> str:
-    """A sentence, what it lists, and a chart of its numbers; the headline stands below its chart."""
+    """Return a sentence with its items and its chart; the headline is below its chart."""
     items = [escape(str(item)) for item in fact.details.get("items", ())]
     if len(items) > _ITEMS_SHOWN:
         items[_ITEMS_SHOWN:] = [f"... and {len(items) - _ITEMS_SHOWN:,} more"]
@@ -137,7 +137,7 @@ def _fact(fact: Finding) -> str:
 
 
 def _headline(d: Details) -> str:
-    """The number itself, and a bar with its interval; it stands in notebooks too, which have other style sheets."""
+    """Return the number and a bar with its interval; styles are inline, for notebooks."""
     if is_unknown(d):
         return ""
     value, low, high = (d[name] for name in ("value", "low", "high"))
@@ -216,7 +216,7 @@ def _strengths(d: Details) -> str:
 def _importances(d: Details) -> str:
     rows = []
     for one in d["columns"]:
-        # Adding 0 takes the sign from what rounds to nothing.
+        # Adding 0 makes -0.0 positive.
         loss = f"{round(100 * one.loss, 1) + 0.0:.1f} ± {200 * one.error:.1f}"
         ends = (one.loss - 2 * one.error, one.loss + 2 * one.error)
         rows.append((one.column, loss, one.loss <= 0, one.loss, *ends))
@@ -224,7 +224,7 @@ def _importances(d: Details) -> str:
 
 
 def _forest(heads: tuple[str, str], rows: Sequence[tuple[str, str, bool, float, float, float]]) -> str:
-    """A row for each name and its number: a bar from zero to the value, and a line over its interval."""
+    """Return a table of names and numbers, with a bar from zero to the value and its interval."""
     least = min(0.0, *(row[-2] for row in rows))
     most = max(1e-9, *(row[-1] for row in rows))
     shown = [f"<tr><th>{heads[0]}</th><th class='number'>{heads[1]}</th><th></th></tr>"]
@@ -240,7 +240,7 @@ def _forest(heads: tuple[str, str], rows: Sequence[tuple[str, str, bool, float, 
 
 
 def _dependence(d: Details) -> str:
-    """A curve over numbers, or a bar for each of the likeliest categories."""
+    """Return a curve over numbers, or bars of the categories with the highest probabilities."""
     if not any(isinstance(value, str) for value in d["values"]):
         return _curve([float(value) for value in d["values"]], d["probability"])
     likeliest = sorted(zip(d["probability"], map(str, d["values"]), strict=True), reverse=True)
@@ -250,7 +250,7 @@ def _dependence(d: Details) -> str:
 
 
 def _curve(values: Sequence[float], shares: Sequence[float]) -> str:
-    """Probability from 0 to 1 over the values."""
+    """Return a curve of probabilities."""
     left, right, top, bottom = 36, 312, 8, 132
     span = max(values[-1] - values[0], 1e-300)
     points = (
@@ -270,7 +270,7 @@ def _curve(values: Sequence[float], shares: Sequence[float]) -> str:
 
 
 def _bars(rows: Iterable[tuple[str, str, float, str]]) -> str:
-    """Names and values with bars, which are shares of the largest."""
+    """Return a table of names and values with bars; a share of 1 is the longest bar."""
     return _table(
         f"<tr><td>{escape(name)}</td><td class='number'>{value}</td><td class='half'>"
         f'<span class="bar {kind}" style="width:{100 * share:.1f}%"></span></td></tr>'
@@ -279,7 +279,7 @@ def _bars(rows: Iterable[tuple[str, str, float, str]]) -> str:
 
 
 def _cells(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows of texts under their heads."""
+    """Return a table of texts."""
     shown = ["".join(f"<th>{head}</th>" for head in heads)]
     shown += ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows]
     return _table(f"<tr>{row}</tr>" for row in shown)

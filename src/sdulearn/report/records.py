@@ -1,4 +1,4 @@
-"""What a fit was given and what it found, as data."""
+"""The report of a fit as data."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ClassNumber = Annotated[int, Between(2, 2**16)]
 
 @dataclass(frozen=True)
 class AnnotatorReport:
-    """One of those who answered.
+    """Error rate of an annotator.
 
     Attributes
     ----------
     name : str
-        The name in the answers; empty where it is not known who answered.
+        The name in the answers; empty if unknown.
     rate, low, high : float
         Probability that an answer is wrong, and its 95% interval.
     identified : bool
-        Whether the answers say anything about the rate; where they do not, it is taken to be 0.
+        Whether the answers determine the rate; if not, it is taken to be 0.
     n_answers : int
         Number of answers.
     """
@@ -51,9 +51,10 @@ class ModelChoice:
     name : {"linear", "boosted"}
         A linear model, or boosted trees that start from one.
     scores : dict
-        Mean log-likelihood of a held-out answer by each kind that was compared; empty where none was.
+        Mean log-likelihood of a held-out answer by kind of model; empty if none were compared.
     gap_error : float or None
-        Standard error of the difference of the two scores over components of the answers; None where unknown.
+        Standard error of the difference of the scores, over connected components of the answers;
+        None if unknown.
     """
 
     name: ModelKind = "linear"
@@ -67,17 +68,17 @@ class ModelChoice:
 
 @dataclass(frozen=True)
 class DoubtfulAnswer:
-    """An answer that may be wrong, to be asked again.
+    """An answer that may be wrong and should be asked again.
 
     Attributes
     ----------
     id_a, id_b, annotator : str
-        The two rows, and who gave the answer; empty where that is not known.
+        The ids of the two rows, and who gave the answer (empty if unknown).
     similar : bool
         The answer.
     wrong : float
-        Probability that it is wrong, given the model and all other answers. The model learned from
-        this answer too, so it is rather too low.
+        Probability that it is wrong, given the model and all other answers. It is somewhat too
+        low, as the model has learned from this answer, too.
     """
 
     id_a: str
@@ -89,17 +90,17 @@ class DoubtfulAnswer:
 
 @dataclass(frozen=True)
 class ColumnImportance:
-    """Importance of a column of the table to a model.
+    """Importance of a column of the table for a model.
 
     Attributes
     ----------
     column : str
         Its name.
     loss : float
-        Accuracy that is lost where the column is shuffled, by held-out answers; with more than two classes, agreement
-        with these. All answers count as right. Correlated columns share their importance.
+        Accuracy lost if the column is shuffled, by held-out answers; with more than two classes,
+        agreement with these. All answers count as right. Correlated columns share their importance.
     error : float
-        Standard error of the loss, for the models as they are.
+        Standard error of the loss, given the fitted models.
     """
 
     column: str
@@ -109,16 +110,16 @@ class ColumnImportance:
 
 @dataclass(frozen=True)
 class ColumnDependence:
-    """What a model says on average where a column has a value and all others are as they are.
+    """Partial dependence: the mean prediction if all rows have a value in one column.
 
     Attributes
     ----------
     column : str
         Its name.
     values : tuple of float or of str
-        Numbers, rising, or categories.
+        Numbers in increasing order, or categories.
     probability : tuple of float
-        Mean probability of the second class. It mixes values that may never meet in a row.
+        Mean probability of the second class. It includes combinations of values that no row has.
     """
 
     column: str
@@ -132,51 +133,51 @@ class ColumnDependence:
 
 @dataclass(frozen=True)
 class FitReport:
-    """What a fit was given and what it found, as data.
+    """The report of a fit: its data, settings, estimates and findings.
 
     Attributes
     ----------
     sdulearn, method, table, answers : str
-        Version that fitted the model; "joint", or a risk of the paper; names of what was read.
+        Version that fitted the model; "joint" or a risk of the paper; names of table and answers.
     settings, seconds : dict
-        Settings that were chosen, such as alpha; time spent on reading and on fitting.
+        Chosen settings, such as alpha; time of reading and of fitting.
     n_rows, n_unlabeled : int
         Rows of the table, and rows used as unlabeled.
     n_similar, n_dissimilar, n_unsure : int
         Answers used, and answers "unsure".
     n_points, n_independent : int
-        Points in the answers used, and answers among these that do not follow from the others.
+        Points in the answers used, and answers that do not follow from the others.
     answer_columns, answer_words : dict
-        What each column and each word of the answers was read as, words with how often they occur.
+        How each column and each word of the answers was read, with the counts of the words.
     accuracy, prior : AccuracyEstimate and PriorEstimate, or None
-        By cross-validation on the answers, and the share of class +1; by those to random questions
-        alone where a log says that others were chosen. None with more than two classes.
+        By cross-validation on the answers, and the share of class +1; by random questions alone if
+        a log says that others were chosen. None with more than two classes.
     annotators, error_rate : tuple of AnnotatorReport, and Rate or None
-        How often each of those who answered is wrong, and all of them together; empty and None for
-        methods that take all answers for right.
+        Error rates of each annotator, and of all together; empty and None for methods that take
+        all answers to be right.
     n_labels, n_labels_right : int
-        Labels that named the classes, and how many of them the model predicts.
+        Labels that name the classes, and how many of them the model predicts.
     findings : tuple of Finding
-        Where the data disagree with what the method assumes, and what the result leaves open.
+        Disagreements of the data with the assumptions, and open questions.
     agreement : ClassAgreement or None
-        With more than two classes: how predictions agree with held-out answers, and the accuracy
-        where labels or large groups of answers give it.
+        With more than two classes: agreement of predictions with held-out answers, and the
+        accuracy if labels or large groups of answers determine it.
     classes, class_shares : tuple of int or of str, and tuple of float
-        Names of the classes, and their mean probabilities over the unlabeled rows; no shares where
+        Names of the classes, and their mean probabilities over the unlabeled rows; no shares if
         the loss gives no probabilities.
     n_classes_interval : tuple of two int, or None
-        The fewest and the most classes that the answers allow, where they chose the number.
+        The fewest and the most classes that the answers allow, if the number was searched.
     model_choice : ModelChoice
-        Which kind of model, and by what margin.
+        The kind of model, and the margin of the choice.
     doubtful : tuple of DoubtfulAnswer
-        The ten most doubtful answers, the worst first; empty where all are taken for right.
+        The ten most doubtful answers, the worst first; empty if all are taken to be right.
     importances : tuple of ColumnImportance
-        At most 15 columns, the most important first; empty where all answers are of one kind.
+        At most 15 columns, the most important first; empty if all answers are of one kind.
     dependences : tuple of ColumnDependence
-        Of the first four of these whose loss is more than its error; empty with more than two
-        classes and where the model gives no probabilities.
+        Of the first four of these whose loss exceeds its error; empty with more than two classes
+        or without probabilities.
     n_questions : int or None
-        Questions that the answers used answer, where one with several choices tells of several pairs; None elsewhere.
+        Number of questions with several choices, each about several pairs; None without these.
     """
 
     sdulearn: str
@@ -212,22 +213,22 @@ class FitReport:
     n_questions: Count | None = None
 
     def __str__(self) -> str:
-        """Return what the report tells, in the words of the command line."""
+        """Return the report in the words of the command line."""
         from sdulearn.report.facts import facts_of_report, summary
 
         return summary(facts_of_report(self, tuple(map(str, self.classes))))
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:
-    """The settings that a fitted estimator has, or has chosen."""
+    """Return the settings that a fitted estimator has, or has chosen."""
     names = ("alpha", "covariance_power", "gamma", "n_rounds", "temperature")
     found = {name: getattr(model, f"{name}_", getattr(model, name, None)) for name in names}
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def feature_strengths(model: Estimator, classes: Sequence[str]) -> dict[str, Array]:
-    """How much a model goes by each feature: coefficients by class; of trees the importances, under no name."""
+    """Return coefficients by class, or, of trees, importances under an empty name."""
     if not hasattr(model, "coef_"):
         return {"": model.feature_importances_}
-    # Two classes have one row, which speaks for the second.
+    # Two classes have one row of coefficients, for the second class.
     return dict(zip(classes[-len(model.coef_) :], model.coef_, strict=True))
