@@ -38,7 +38,7 @@ from sdulearn.report.page import sections, whole_page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn check``."""
+    """Add the options of ``sdulearn check``."""
     add = parser.add_argument
     text = "answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
     add("pairs", type=Path, help=text)
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was read and what is wrong; 1 where anything is."""
+    """Print what was read and what is wrong; return 1 if anything is."""
     cli.refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
     answers = cli.answers_of(arguments, arguments.pairs)
     unknown, why = _unknown_ids(answers, arguments)
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
-    """What the answers say as a whole; hubs are named by their ids."""
+    """Return findings about all answers together, and their contradictions."""
     graph, used = known_answers(answers)
     if not len(used):
         return check_entities(answers), check_answers(answers)
@@ -94,7 +94,7 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
-    # The fewer answers a contradiction has and the more credible these are, the more it tells.
+    # First the contradictions of few answers by reliable annotators.
     chains = [list(one.answers) for one in (*checks.closure, *checks.odd_cycles) if len(one.answers) > 1]
     for both in checks.disagreements:
         sides = ([k for k in both.answers if answers.answers[k] == side] for side in (SIMILAR, DISSIMILAR))
@@ -117,7 +117,7 @@ def _answer(answers: Answers, k: int) -> str:
 
 
 def _unknown_ids(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tuple[int, str]], str]:
-    """Position and id of every answer's end that the table does not have, and why that may be."""
+    """Return positions of answers with ids that are not in the table, and a likely cause."""
     if arguments.features is None:
         return [], ""
     where = arguments.sheet, arguments.skip_rows
@@ -128,7 +128,7 @@ def _unknown_ids(answers: Answers, arguments: argparse.Namespace) -> tuple[list[
 
 
 def _lines_of(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, object]:
-    """Faults by the lines of their answers."""
+    """Return faults by the lines of their answers."""
     line_of = answers.lines
     kinds = {"both_ways": checks.disagreements, "closure": checks.closure, "odd_cycles": checks.odd_cycles}
     return {

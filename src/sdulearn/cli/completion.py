@@ -1,4 +1,4 @@
-"""Print a script by which a shell completes the commands, options and files of sdulearn.
+"""Print a script that lets a shell complete the commands, options and files of sdulearn.
 
     sdulearn completion bash > ~/.local/share/bash-completion/completions/sdulearn
     sdulearn completion zsh > "${fpath[1]}/_sdulearn"
@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn completion``."""
+    """Add the options of ``sdulearn completion``."""
     parser.add_argument("shell", choices=SHELLS, help="the shell it is for")
 
 

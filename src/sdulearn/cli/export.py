@@ -16,14 +16,14 @@ from sdulearn.table_model import load_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn export``."""
+    """Add the options of ``sdulearn export``."""
     parser.add_argument("model", type=Path, help="model file")
     parser.add_argument("--onnx", type=Path, required=True, metavar="FILE", help="ONNX file to write")
     cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Export, and say what the graph takes."""
+    """Export, and print the inputs of the graph."""
     cli.refuse_overwriting((arguments.onnx,), (arguments.model,))
     loaded = load_model(arguments.model)
     export_onnx(loaded, arguments.onnx)

@@ -24,7 +24,7 @@ from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn fit``, under the names of the parameters that they stand for."""
+    """Add the options of ``sdulearn fit``, stored under the names of their parameters."""
     files = parser.add_argument_group("files")
     text = "table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files"
     files.add_argument("--features", dest="table", type=Path, required=True, help=text)
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _page(arguments: argparse.Namespace) -> Path:
-    """Where the report goes; asked before the work, so that a wrong path costs nothing."""
+    """Return the path of the report; check all outputs before the work begins."""
     model = arguments.output
     page = arguments.report or model.with_suffix(".html")
     if page == model:

@@ -20,14 +20,14 @@ from sdulearn.types import Estimator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn inspect``."""
+    """Add the options of ``sdulearn inspect``."""
     parser.add_argument("model", type=Path, help="model file")
     parser.add_argument("--top", type=cli.positive, default=10, help="features to list (default: %(default)s)")
     cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what the file says."""
+    """Print what is in the file."""
     model = load_model(arguments.model)
     header, _ = container.read(arguments.model)
     written = {name: shortened(str(header.get(name, "unknown"))) for name in ("format", "sdulearn")}
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
-    """What a model says, line by line."""
+    """Describe a model, line by line."""
     if not isinstance(model, TableModel):
         shown = [cli.in_options(line) for line in lines(facts_of_estimator(model))]
         return [*shown, "No table: saved from Python, to be used there."]

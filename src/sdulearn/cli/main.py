@@ -1,4 +1,4 @@
-"""The entry point of ``sdulearn``: finds the subcommand, runs it, and puts errors into one line."""
+"""The entry point of ``sdulearn``: runs a command, and prints errors in one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sdulearn import __version__
 from sdulearn.cli.options import in_options, say
 from sdulearn.errors import SdulearnError, reason
 
-# A module is imported only when its command is called: the others would cost a second.
+# Only the module of the command is imported: all of them take a second.
 GROUPS = {
     "collect answers": {
         "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
@@ -54,7 +54,7 @@ All commands: sdulearn --help. Options of one: sdulearn fit --help."""
 
 
 def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The parser, with the options of the given commands."""
+    """Return the parser, with the options of the given commands."""
     parser = argparse.ArgumentParser(
         prog="sdulearn",
         description='Learn a classifier from answers to "same class, or different?" plus unlabeled data.',
@@ -77,7 +77,7 @@ def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.Argument
 
 
 def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
-    """What to say of an argument that a command does not take."""
+    """Return the message about an argument that a command does not take."""
     options = [name for action in parser._actions for name in action.option_strings]
     near = get_close_matches(argument.split("=")[0], options, 1, 0.75)
     hint = f"Did you mean {near[0]}? " if near else ""
@@ -105,7 +105,7 @@ class _Paragraphs(argparse.HelpFormatter):
 
 @contextmanager
 def _interrupt_later() -> Iterator[None]:
-    """Let Ctrl-C wait until an import is over: numpy would call it a broken installation."""
+    """Delay Ctrl-C until an import is over: numpy would report a broken installation."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -135,12 +135,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _stop("stopped", 130)
         if argv is None:
-            # Libraries that were interrupted in their imports or in a cluster's farewell would print tracebacks.
+            # Interrupted libraries print tracebacks at exit: in their imports, or while a cluster closes.
             sys.stdout.flush()
             os._exit(130)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has closed it.
+        # The reader of our output has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except SdulearnError as error:

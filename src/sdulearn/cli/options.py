@@ -1,6 +1,6 @@
-"""What several commands share: options, what parameters are called among them, text and JSON.
+"""What several commands share: options, their names in messages, output as text and JSON.
 
-Needs nothing that takes time to import.
+Imports nothing that takes time.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from sdulearn.answers.records import Answers
     from sdulearn.workflow.options import Engine
 
-# Options of a table that are called as the parameters they stand for.
+# Options of a table with the names of their parameters.
 TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories", "sheet", "skip_rows")
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
-# Parameters that messages name, by the options that stand for them: those called alike, and the others.
+# Options for the parameters that messages name: those of the same name, and the others.
 _ALIKE = (
     "categories", "ceiling", "classes", "codes", "confidence", "design", "drop", "engine", "error_rate",
     "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
@@ -63,7 +63,7 @@ _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 
 
 def in_options(message: str) -> str:
-    """A message of the library with options in the place of parameters, which stand in backticks."""
+    """Replace parameters in backticks by options in a message of the library."""
     return _PARAMETER.sub(_option, message)
 
 
@@ -77,7 +77,7 @@ def _option(found: re.Match[str]) -> str:
 
 
 def _as_typed(literal: str) -> str:
-    """A Python literal as one would type it on the command line."""
+    """Return a Python literal as it is typed on the command line."""
     try:
         value = ast.literal_eval(literal)
     except (ValueError, SyntaxError):
@@ -92,7 +92,7 @@ def _as_typed(literal: str) -> str:
 
 
 def number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
-    """A function that reads numbers of a kind, and "auto" where ``what`` names it."""
+    """Return a function that reads numbers of a kind, and "auto" if ``what`` names it."""
 
     def read(text: str) -> float | str:
         if text == "auto" and "auto" in what:
@@ -109,7 +109,7 @@ def number(kind: Callable[[str], float], fits: Callable[[float], bool], what: st
 
 
 def _whole(text: str) -> int:
-    """Digits alone, where ``int`` takes signs, blanks and underscores too."""
+    """Read digits only; ``int`` takes signs, blanks and underscores, too."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
     return int(text)
@@ -123,18 +123,18 @@ error_rate = number(float, lambda x: 0 <= x <= 0.5, "'auto' or a rate from 0 to 
 
 
 def parameters_of(function: Callable[..., object], arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options that are called as parameters of a function."""
+    """Return the options that have the names of parameters of a function."""
     known = inspect.signature(function).parameters
     return {name: value for name, value in vars(arguments).items() if name in known}
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names with commas between them."""
+    """Split names at commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def add_answer_options(parser: argparse._ActionsContainer) -> None:
-    """``--columns`` and ``--answers``, by which every command reads a file of answers."""
+    """Add ``--columns`` and ``--answers``, which say how to read a file of answers."""
     add = parser.add_argument
     text = "columns of the file of answers, where their names are unusual, or label=NAME,sheet=NAME and the like"
     roles = "A,B,LABEL[,WEIGHT[,ANNOTATOR]]"
@@ -144,14 +144,14 @@ def add_answer_options(parser: argparse._ActionsContainer) -> None:
 
 
 def answers_of(arguments: argparse.Namespace, path: Path | str) -> Answers:
-    """The file of answers, read by these options."""
+    """Read a file of answers by these options."""
     from sdulearn.io.answers import read_answers
 
     return read_answers(path, columns=arguments.answer_columns, words=arguments.answer_words)
 
 
 def add_files_options(things: argparse._ActionsContainer) -> None:
-    """Files that go with a table."""
+    """Add options of files that belong to a table."""
     add = things.add_argument
     text = "pictures (and sounds) lie in here (the table's folder)"
     add("--image-root", type=Path, metavar="FOLDER", help=text)
@@ -160,7 +160,7 @@ def add_files_options(things: argparse._ActionsContainer) -> None:
 
 
 def add_sheet_options(table: argparse._ActionsContainer) -> None:
-    """Where a table is in its file."""
+    """Add options of the place of a table in its file."""
     add = table.add_argument
     add("--sheet", metavar="NAME", help="sheet of a workbook, by name or number (default: the first)")
     text = "lines above the header (default: titles are recognised)"
@@ -168,7 +168,7 @@ def add_sheet_options(table: argparse._ActionsContainer) -> None:
 
 
 def add_table_options(table: argparse._ArgumentGroup) -> None:
-    """How a table is read."""
+    """Add options of reading a table."""
     add_sheet_options(table)
     add = table.add_argument
     add("--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)")
@@ -185,7 +185,7 @@ def add_table_options(table: argparse._ArgumentGroup) -> None:
 
 
 def add_engine_options(where: argparse._ArgumentGroup, more: str = "", *, memory: bool = True) -> None:
-    """Where the work is done; ``more`` says what else an engine other than "memory" does."""
+    """Add options of the engine; ``more`` says what else one other than "memory" does."""
     from sdulearn.workflow.options import ENGINES
 
     engines = ENGINES if memory else ENGINES[1:]
@@ -200,7 +200,7 @@ def add_engine_options(where: argparse._ArgumentGroup, more: str = "", *, memory
 
 @contextmanager
 def opened_engine(arguments: argparse.Namespace, title: str = "pass {}") -> Iterator[Engine]:
-    """The engine, with a bar for each pass over a table that may be large."""
+    """Open the engine, with a progress bar for each pass over the table."""
     from sdulearn.workflow.options import MEMORY, open_engine
 
     progress = RowProgress(title, log=arguments.engine != MEMORY)
@@ -216,7 +216,7 @@ def opened_engine(arguments: argparse.Namespace, title: str = "pass {}") -> Iter
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say what is done where it takes long, as what has no steps to count."""
+    """Say what is being done if it takes long and has no steps to count."""
     timer = threading.Timer(PATIENCE, say, (f"{what} ...",), {"error": True})
     timer.daemon = True
     timer.start()
@@ -243,30 +243,30 @@ def _words(text: str) -> dict[str, str]:
 
 
 def say(text: str, *, error: bool = False) -> None:
-    """Print text that may come from a file, without characters that could steer a terminal."""
+    """Print text that may come from a file, with control characters spelled out."""
     lines = "\n".join(printable(line) for line in text.split("\n"))
     print(lines, file=sys.stderr if error else sys.stdout, flush=True)
 
 
 def printable(text: str) -> str:
-    """Text with its control characters spelled out."""
+    """Spell out control characters, which could steer a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Option ``--json``, worded alike in all commands."""
+    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object instead of text")
 
 
 def add_out_options(parser: argparse.ArgumentParser, folder: str) -> None:
-    """Options ``--out``, by default this folder, and ``--json``."""
+    """Add ``--out`` with a default folder, and ``--json``."""
     out: dict[str, Any] = {"type": Path, "default": Path(folder), "metavar": "FOLDER"}
     parser.add_argument("--out", **out, help="(default: %(default)s)")
     add_json_option(parser)
 
 
 def output_files(folder: Path, name: str) -> dict[str, Path]:
-    """The files of ``--out`` in their folder, which is made; before the work, as it may fail."""
+    """Make the folder of ``--out`` and return the paths in it; before the work, as it may fail."""
     require("matplotlib", "demo")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -284,7 +284,7 @@ def print_json(data: object) -> None:
 
 
 def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Write a file that appears whole or not at all."""
+    """Write a CSV file, whole or not at all."""
     from sdulearn.io.files import written_whole
 
     with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
@@ -292,7 +292,7 @@ def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 
 def write_picture(path: Path, figure: Figure) -> None:
-    """Write a figure of matplotlib."""
+    """Write a matplotlib figure."""
     from sdulearn.io.files import written_whole
 
     with written_whole(path) as draft:
@@ -300,7 +300,7 @@ def write_picture(path: Path, figure: Figure) -> None:
 
 
 def refuse_overwriting(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:
-    """An output must not take the place of an input."""
+    """Refuse an output file that is an input."""
     for output in outputs:
         for given in inputs:
             if output and given and output.exists() and given.exists() and output.samefile(given):

@@ -47,7 +47,7 @@ Write = Callable[[Predictions], object]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn predict``."""
+    """Add the options of ``sdulearn predict``."""
     add = parser.add_argument
     add("model", type=Path, help="model file")
     text = "table, or folder of Parquet files, with the columns the model was fitted on, in any order"
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Predict piece by piece."""
+    """Predict batch by batch, and print a summary."""
     output = arguments.output
     cli.refuse_overwriting((output,), (arguments.table, arguments.model, arguments.answers))
     if arguments.json and output is None:
@@ -99,14 +99,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]) -> Sums:
-    """To the screen or to one file."""
+    """Write predictions to the screen or to one file."""
     model: TableModel = options["model"]
     if arguments.engine == "dask":
         raise InputError(
             "The workers of a cluster write a folder of Parquet files: name one with -o, without an ending."
         )
     counts = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
-    # Bars and rows would not share a screen well.
+    # No bar between the rows on a screen.
     progress = None if arguments.output is None else RowProgress("predicting", log=True).expect
     with _written(arguments.output, model, escaped, arguments.answers is not None) as write:
         for found in predict_table(**options, path=arguments.table, progress=progress):
@@ -116,7 +116,7 @@ def _write(arguments: argparse.Namespace, options: dict[str, Any], escaped: Coun
 
 
 def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> None:
-    """A summary, on the other stream where the rows go to the screen."""
+    """Print a summary; on standard error if the rows are on the screen."""
     shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in summary["classes"].items())
     two = len(model.classes) == 2 and model.link is not None
     meaning = f"; probability: that of class {shortened(model.names[1])}" if two else ""
@@ -135,14 +135,14 @@ def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> No
 
 
 def write_answered(path: Path, model: TableModel) -> None:
-    """Write the rows that were asked about."""
+    """Write the rows in the answers of the fit."""
     with _written(path, model, Counter(), True) as write:
         write(asked_rows(model))
 
 
 @contextmanager
 def _written(path: Path | None, model: TableModel, escaped: Counter[str], answered: bool) -> Iterator[Write]:
-    """A function that writes rows: to the screen, or to a file that appears when all has gone well."""
+    """Yield a function that writes predictions to the screen, or to a file, whole or not at all."""
     if path is None:
         with _csv_writer(_Screen(), ",", model, escaped, answered) as write:
             yield write
@@ -164,7 +164,7 @@ def _written(path: Path | None, model: TableModel, escaped: Counter[str], answer
 
 
 class _Screen:
-    """Standard output, to which ids and class names of an untrusted table must not send commands."""
+    """Standard output without control characters, which an untrusted table may hold."""
 
     def write(self, line: str) -> int:
         return sys.stdout.write("\n".join(cli.printable(part) for part in line.split("\n")))
@@ -174,7 +174,7 @@ class _Screen:
 def _csv_writer(
     file: IO[str] | _Screen, mark: str, model: TableModel, escaped: Counter[str], answered: bool
 ) -> Iterator[Write]:
-    """A function that writes rows, the header before the first of them: a table that cannot be read has none."""
+    """Yield a function that writes rows, with a header before the first: not before an error."""
     writer = csv.writer(file, delimiter=mark, lineterminator="\n")
     header = [["id", "label", *number_columns(model, answered)]]
 
@@ -188,7 +188,7 @@ def _csv_writer(
 
 
 def _lines(model: TableModel, found: Predictions, escaped: Counter[str], mark: str) -> str:
-    """Id, label and probabilities of each row as CSV, in which numbers read back as they are and none is a formula."""
+    """Return predictions as CSV: numbers in full precision, and no cell that is a formula."""
     arrow = require("pyarrow.csv", "files")
     ids = id_texts(found.ids)
     if pc.any(pc.match_substring_regex(ids, FORMULA_START)).as_py():
@@ -210,5 +210,5 @@ def _lines(model: TableModel, found: Predictions, escaped: Counter[str], mark: s
     try:
         return written("none")
     except pa.ArrowInvalid:
-        # An id or a name holds a delimiter, a quote or the end of a line.
+        # A cell holds a delimiter, a quote or a line break.
         return written("needed")

@@ -1,4 +1,4 @@
-"""From a table and answers to a model of that table: what ``sdulearn fit`` does, from Python."""
+"""Fit a model of a table from answers, and predict other tables, as the command line does."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sdulearn.workflow.options import Engine, open_engine
     from sdulearn.workflow.predict import predict_table, write_predictions
 
-# Imported when they are asked for: predictions need nothing of what fits a model.
+# Imported on first use: predictions do not need what fits a model.
 _HOMES = {
     "Engine": "options",
     "fit_table": "fit",
@@ -21,7 +21,7 @@ __all__ = ["Engine", "fit_table", "open_engine", "predict_table", "write_predict
 
 
 def __getattr__(name: str) -> object:
-    """A public name from its home."""
+    """Import a public name from its module."""
     if name not in _HOMES:
         raise AttributeError(f"module 'sdulearn.workflow' has no attribute {name!r}")
     return getattr(import_module(f"sdulearn.workflow.{_HOMES[name]}"), name)

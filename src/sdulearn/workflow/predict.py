@@ -1,4 +1,4 @@
-"""Predictions of a table, stretch by stretch, in its order; a Parquet table is read by all cores, or on a cluster."""
+"""Predict the rows of a table in order, batch by batch; Parquet on all cores, or on a cluster."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
     from sdulearn.workflow.options import Engine, Progress, Watch
 
 T = TypeVar("T")
-# Rows of a part, and of its row groups, at most.
+# Most rows of a file that is written, and of its row groups.
 _PART_ROWS = 1 << 20
-# Of the files of parts, in the order of the rows.
+# Files are numbered in the order of the rows.
 _NAME = "part-{:06d}.parquet"
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Some rows."""
+    """Predictions of some rows."""
 
-    ids: ArrowColumn  # as they stand in the table; row numbers where it has none
-    place: Indices  # place of each row's class among those of the model
-    probability: Array | None  # (n_rows, n_classes), where the model gives any
-    unseen: Counter[str]  # texts that are no known category, by column
-    n_answers: Codes | None = None  # answers by which a row is predicted beside its features, where any were given
+    ids: ArrowColumn  # as in the table; row numbers without an id column
+    place: Indices  # place of each row's class among the model's classes
+    probability: Array | None  # (n_rows, n_classes), if the model has any
+    unseen: Counter[str]  # cells that are no known category, by column
+    n_answers: Codes | None = None  # answers about each row, if answers were given
 
     @property
     def numbers(self) -> list[NDArray[Any]]:
@@ -62,25 +62,25 @@ class Predictions:
 
 
 def counts_of(found: Predictions, n_classes: int) -> Sums:
-    """What predictions add up to; see :func:`write_predictions`."""
+    """Count predictions; see :func:`write_predictions`."""
     n_asked = 0 if found.n_answers is None else int(np.count_nonzero(found.n_answers))
     return Sums(by_class=np.bincount(found.place, minlength=n_classes), n_asked=n_asked, unseen=found.unseen)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Predicts the parts of a table, wherever they are read."""
+    """Predicts a part of a table, in any thread or process."""
 
     model: TableModel
     table: str  # its name
     needed: Sequence[str]  # columns to read
     id_column: str | None
-    where: Where = in_row  # where a row stands in the table
-    # of rows that answers are about, and of none at the end: ids, class probabilities and number of answers
+    where: Where = in_row  # says in messages where a row is
+    # of rows in answers: ids, class probabilities and numbers of answers; both of other rows at the end
     answered: tuple[ArrowColumn, Array, Codes] | None = None
 
     def __call__(self, part: Part, watch: Watch | None = None) -> Iterator[Predictions]:
-        """Batch by batch."""
+        """Predict batch by batch."""
         columns = self.model.columns
         for begin, batch in part(self.needed, batch_rows(columns.width)):
             if columns.first is None:
@@ -123,7 +123,7 @@ def predict_table(
     skip_rows: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Predictions]:
-    """Predict all rows of a file, folder or frame in their order, portion by portion; never all in memory.
+    """Predict all rows of a file, folder or frame in order, batch by batch; never all in memory.
 
     Parameters
     ----------
@@ -132,26 +132,26 @@ def predict_table(
     path : str, path-like or frame
         Table with the columns of the training table, in any order.
     answers : str, path-like, frame or Answers, optional
-        Answers about rows of this table, as :func:`~sdulearn.answers.read_answers` takes them: these rows are
-        predicted by features and answers. The table is then read twice, first for what is asked about.
+        Answers about rows of this table, as for :func:`~sdulearn.answers.read_answers`: these rows
+        are predicted by features and answers. The table is then read twice.
     id_column : str, optional
-        The column of ids, or "" for row numbers; by default that of the training table, where it is there.
+        The column of ids, or "" for row numbers; by default that of the training table, if present.
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
     image_root : str or path-like, optional
-        The folder that pictures are in; by default that of the table.
+        The folder of the pictures; by default that of the table.
     embedding : str or path-like, optional
-        The file of vectors of this table's rows, where the model was fitted with one.
+        The file of vectors of this table's rows, if the model was fitted with one.
     sheet, skip_rows : optional
         As in :func:`~sdulearn.fit_table`.
     progress : function, optional
-        Called with the number of rows, or None where it is unknown; gives a function that is called with the number of
-        rows after each portion, and with None at the end.
+        Called with the number of rows, or None if unknown; returns a function that is called with
+        the number of rows of each batch, and with None at the end.
 
     Yields
     ------
     Predictions
-        Some rows.
+        Predictions of the next rows.
     """
     reader, table = _opened(model, path, id_column, image_root, embedding, sheet, skip_rows)
     if answers is not None:
@@ -160,13 +160,13 @@ def predict_table(
 
 
 def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
-    """All rows, several parts at a time."""
+    """Predict all rows, several parts at a time."""
     watch = None if progress is None else progress(table.n_rows)
     if len(table.parts) == 1:
         yield from reader(table.parts[0], watch)
     else:
         with threadpool_limits(1, user_api="blas"):
-            # Predictions of a part are small beside its rows.
+            # Predictions of a part are small compared to its rows.
             jobs = (partial(list[Predictions], reader(part, watch)) for part in table.parts)
             yield from chain.from_iterable(in_order(jobs, os.cpu_count() or 1))
     if watch is not None:
@@ -182,7 +182,7 @@ def _opened(
     sheet: str | None = None,
     skip_rows: int | None = None,
 ) -> tuple[Reader, Table]:
-    """A table that the model can predict, and what predicts its parts."""
+    """Open a table that fits the model, and return it with its reader."""
     root = folder_of(path) if image_root is None else Path(image_root)
     columns = replace(model.columns, image_root=root)
     model = replace(model, columns=columns)
@@ -202,7 +202,7 @@ def _opened(
 
 
 def asked_rows(model: TableModel) -> Predictions:
-    """The rows in the answers of the fit, by features and answers."""
+    """Return the rows in the answers of the fit, by features and answers."""
     assert model.asked is not None
     ids, p, n_answers = model.asked
     arrow = pa.array(ids, "string")
@@ -210,7 +210,7 @@ def asked_rows(model: TableModel) -> Predictions:
 
 
 def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: Progress | None) -> Reader:
-    """A reader that knows what answers say of the rows that they are about."""
+    """Return a reader that predicts rows in answers by features and answers."""
     model = reader.model
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
@@ -247,17 +247,17 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
 
 
 def _annotators(model: TableModel, answers: Answers) -> Codes:
-    """The numbers of people in the model, after 0 for nobody; whom it does not know has the rate of all answers."""
+    """Return the model's numbers of annotators, 0 first; unknown ones have the rate of all answers."""
     rates = model.estimator.answer_model_.by_annotator
     people = () if model.report is None else model.report.annotators
-    # Of soft answers a model has more rates than people.
+    # A model of soft answers has more rates than people.
     numbers = {one.name: k for one, k in zip(people, rates, strict=True)} if len(people) == len(rates) else {}
     other = 1 + max(rates, default=0)
     return np.array([0, *(numbers.get(name, other) for name in answers.annotator_names)])
 
 
 def in_order(jobs: Iterable[Callable[[], T]], n_threads: int) -> Iterator[T]:
-    """Results in the order of the jobs, a few at work ahead of the reader and no more."""
+    """Return results in the order of the jobs, which run only a few ahead of the reader."""
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
         try:
@@ -281,22 +281,23 @@ def write_predictions(
     engine: str | Engine = "stream",
     **reading: Any,
 ) -> Sums:
-    """Predict all rows of a table into a folder of Parquet files, several at a time, on all cores or on a cluster.
+    """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
 
-    The files are numbered in the order of the rows, one for each file of the table, or for each million of its rows;
-    the folder appears whole or not at all. A table that is no Parquet is one part.
+    The files are numbered in the order of the rows: one per file of the table, or per million rows.
+    The folder appears whole or not at all. A table that is not Parquet gives one file.
 
     Parameters
     ----------
     model, path
         As in :func:`predict_table`.
     folder : str or path-like
-        The folder to make; it must not be there, or be empty. Its columns are id, label, the probability of the
-        second class (of more than two ``probability_NAME`` for each) and, with ``answers``, n_answers.
+        The folder to make; it must not exist, or be empty. Columns are id, label, the probability
+        of the second class (``probability_NAME`` of each with more than two) and, with ``answers``,
+        n_answers.
     answers, skip_bad
         As in :func:`predict_table`.
     engine : {"memory", "stream", "dask"} or Engine, default="stream"
-        Where the work is done: on one core, on all, or on a Dask cluster, whose workers must reach table and folder
+        On one core, on all cores, or on a Dask cluster, whose workers must reach table and folder
         under the same path.
     **reading
         ``id_column``, ``image_root``, ``embedding``, ``sheet`` and ``skip_rows``, as there.
@@ -304,12 +305,12 @@ def write_predictions(
     Returns
     -------
     dict
-        "by_class", the number of rows of each class of the model; "unseen", how many texts of a column were no
-        known category; "n_asked", the number of rows by features and answers.
+        "by_class", numbers of rows by class of the model; "unseen", numbers of cells by column
+        that are no known category; "n_asked", number of rows predicted by features and answers.
 
     See Also
     --------
-    predict_table : Predictions in this process, portion by portion.
+    predict_table : Predictions in this process, batch by batch.
     """
     from sdulearn.workflow.options import Engine, open_engine
 
@@ -330,7 +331,7 @@ def write_predictions(
 
 
 def _stretches(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts of one file each, up to so many rows that they are worth a file; without empty ones."""
+    """Group the parts of each file, up to the most rows of a file to write; leave out empty ones."""
     found: list[list[Part]] = []
     end: tuple[object, int] = (None, 0)
     for part in parts:
@@ -345,14 +346,14 @@ def _stretches(parts: Sequence[Part]) -> list[list[Part]]:
 
 
 def _one_block(number: int, stretch: list[Part]) -> Iterator[tuple[tuple[int, list[Part]], range, None]]:
-    """A stretch of rows as :class:`sdulearn.blocks.Blocks` takes them: whole, as it is written by one task."""
+    """Yield a group of parts as a single block, which one task writes."""
     yield (number, stretch), range(sum(getattr(part, "rows", 0) for part in stretch)), None
 
 
 def write_part(
     block: tuple[int, list[Part]], _rows: range, _weight: None, reader: Reader, folder: str, id_type: ArrowType
 ) -> Sums | None:
-    """Write the predictions of a stretch of rows; nothing where it has none."""
+    """Write the predictions of a group of parts; return their counts, None without rows."""
     number, stretch = block
     counts: list[Sums] = []
     with (
@@ -366,7 +367,7 @@ def write_part(
 
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
-    """Names of the columns of probabilities, and of that of answers."""
+    """Return the names of the columns of probabilities and numbers of answers."""
     many = [f"probability_{name}" for name in model.names]
     found = ["probability"] if len(model.classes) == 2 else many
     return (found if model.link is not None else []) + ["n_answers"] * answered
@@ -376,7 +377,7 @@ def number_columns(model: TableModel, answered: bool) -> list[str]:
 def parquet_writer(
     path: Path, model: TableModel, id_type: ArrowType | None = None
 ) -> Iterator[Callable[[Predictions], None]]:
-    """A function that writes rows into a file; ids are of the type given, or of that of the first."""
+    """Yield a function that writes predictions to a file; the first ids decide their type by default."""
     parquet = require("pyarrow.parquet", "files")
     writer: Any = None
 
@@ -395,7 +396,7 @@ def parquet_writer(
 
 
 def _record_batch(model: TableModel, found: Predictions, id_type: ArrowType | None) -> ArrowTable:
-    """Rows as Arrow has them."""
+    """Return predictions as an Arrow batch."""
     ids = found.ids
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
