@@ -1,8 +1,8 @@
-"""Columns of a table and the features they become: decided in training, kept ever after.
+"""Columns of a table and the features they become: decided in training, and kept with the model.
 
-A number or true/false column becomes one feature, a date one and its place in the year and the week where that may
-help, a column of categories one feature each, and texts and pictures many together (:mod:`sdulearn.text_columns`,
-:mod:`sdulearn.io.images`). :mod:`sdulearn.column_counts` decides which.
+A column of numbers or of true and false becomes one feature; a date one, and its place in the year and the week where
+that may help; a column of categories one feature per category; texts and pictures several components
+(:mod:`sdulearn.text_columns`, :mod:`sdulearn.io.images`). :mod:`sdulearn.io.survey` decides which.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Cou
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 
 Where: TypeAlias = Callable[[int], str]
-"""Where a row, counted from 0, stands: "line 7" of a text file, for example."""
+"""Says where a row, counted from 0, is in its file, for example "line 7"."""
 
 
 def in_row(number: int, above: int = 0) -> str:
-    """The number of a row, from 1; rows may be above the first."""
+    """Return the number of a row, from 1, below so many others."""
     return f"row {above + number + 1:,}"
 
 
 class Problem(Exception):
-    """Something wrong with a column: what it is, the column with a note, and the remedy."""
+    """A column that cannot be used: what is wrong, the column with a note, and the remedy."""
 
 
 def refuse(name: str, problems: Iterable[Problem]) -> None:
-    """All that is wrong with a table in one message; nothing where nothing is."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Raise one error about all problems of a table, if there are any."""
+    columns: dict[tuple[str, str], list[str]] = {}
     for problem in problems:
         what, column, remedy = problem.args
-        found.setdefault((what, remedy), []).append(column)
-    said = [f"{what} {listed(columns)}. {remedy}" for (what, remedy), columns in found.items()]
-    if len(said) > 1:
-        said = [f"{len(said)} problems.", *(f"({k}) {text}" for k, text in enumerate(said, 1))]
-    if said:
-        raise InputError(f"{name}: {' '.join(said)}")
+        columns.setdefault((what, remedy), []).append(column)
+    messages = [f"{what} {listed(names)}. {remedy}" for (what, remedy), names in columns.items()]
+    if len(messages) > 1:
+        messages = [f"{len(messages)} problems.", *(f"({k}) {text}" for k, text in enumerate(messages, 1))]
+    if messages:
+        raise InputError(f"{name}: {' '.join(messages)}")
 
 
 @dataclass(frozen=True)
 class Column:
     """One column of a table."""
 
-    name: str  # its name
-    kind: Kind  # what it holds
-    categories: tuple[str, ...] = ()  # each a feature; empty unless the kind is "category"
-    fill: float | str | None = None  # what stands in for a missing value; None refuses it
-    text: Spelling | None = None  # how texts spell its numbers or dates, if not plainly
+    name: str
+    kind: Kind
+    categories: tuple[str, ...] = ()  # one feature each; empty unless the kind is "category"
+    fill: float | str | None = None  # replaces missing values; None where they are refused
+    text: Spelling | None = None  # how texts spell its numbers or dates, unless plainly
     n_gaps: Count = 0  # missing values in training
     marked: bool = False  # whether a feature says where a number is missing
-    cycles: tuple[Cycle, ...] = ()  # of dates: in which their place is a feature
+    cycles: tuple[Cycle, ...] = ()  # cycles in which the place of a date is a feature
 
     @property
     def features(self) -> list[str]:
-        """Names of its features."""
+        """Names of the features it becomes."""
         if self.kind == "category":
             return [f"{self.name}={text}" if text else f"{self.name} is missing" for text in self.categories]
         waves = [f"{self.name} ({cycle}, {wave})" for cycle in self.cycles for wave in ("sine", "cosine")]
@@ -81,34 +81,33 @@ class Columns:
 
     columns: tuple[Column, ...]
     id_column: str | None
-    # (n_features,), mean and deviation of each feature in training; 1 for a constant one
+    # (n_features,), mean and standard deviation of each feature in training; 1 for a constant one
     mean: Array
     scale: Array
     # the number of the first feature of a sparse matrix, which is scaled and not centred
     first: Literal[0, 1] | None = None
-    # how each column of texts or pictures becomes features, and the folder that pictures are in
-    makers: Mapping[str, TextFeatures | ImageFeatures] = field(default_factory=dict)
+    # transformers of columns of texts and pictures, and the folder that pictures are in
+    transformers: Mapping[str, TextFeatures | ImageFeatures] = field(default_factory=dict)
     image_root: Path = field(default_factory=Path)
     keep_gaps: bool = False  # whether missing numbers stay NaN, for trees
 
     @classmethod
     def sparse(cls, first: Literal[0, 1], scale: Array) -> Columns:
-        """A sparse matrix, whose features have numbers for names."""
+        """Describe a sparse matrix; the names of its features are numbers."""
         columns = tuple(Column(str(first + k), "number") for k in range(len(scale)))
         return cls(columns, None, np.zeros(len(scale)), scale, first)
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
-        """Features that are used as they are."""
+        """Describe features that are used as they are."""
         width = sum(len(column.features) for column in columns)
         return cls(tuple(columns), id_column, np.zeros(width), np.ones(width))
 
     @cached_property
     def feature_names(self) -> list[str]:
-        """One name a feature."""
-        makers = self.makers
-        named = [makers[one.name].names(one.name) if one.name in makers else one.features for one in self.columns]
-        return [name for names in named for name in names]
+        """Name of each feature."""
+        made = {name: transformer.names(name) for name, transformer in self.transformers.items()}
+        return [name for column in self.columns for name in made.get(column.name, column.features)]
 
     @property
     def width(self) -> int:
@@ -117,19 +116,19 @@ class Columns:
 
     @cached_property
     def parts(self) -> list[tuple[Column, slice]]:
-        """Each column with its features."""
-        made = {name: maker.width for name, maker in self.makers.items()}
+        """Each column with the slice of its features."""
+        made = {name: transformer.width for name, transformer in self.transformers.items()}
         ends = np.cumsum([made.get(one.name) or len(one.features) for one in self.columns]).tolist()
         return list(zip(self.columns, map(slice, [0, *ends], ends), strict=True))
 
     def scaled(self, X: Rows) -> Rows:
-        """Standardised features, sparse where they were."""
+        """Standardise features; a sparse matrix stays sparse."""
         if sparse.issparse(X):
             return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale))
         return (X - self.mean) / self.scale
 
     def needed(self, name: str, present: Sequence[str], id_column: str | None = None) -> list[str]:
-        """The columns to read, and the ids; an error where the table has not all of them."""
+        """Return the columns to read, ids included; raise where the table lacks one."""
         wanted = [column.name for column in self.columns]
         if absent := [column for column in wanted if column not in present]:
             hint = f"Add it, or rename the one that holds it; its columns: {listed(map(shortened, present))}."
@@ -139,16 +138,16 @@ class Columns:
         return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
 
     def encode(self, name: str, batch: ArrowTable, where: Where = in_row) -> tuple[Array, Counter[str]]:
-        """Features of a batch, not scaled, and by column the texts and gaps new since training."""
-        # Stored column by column, as Arrow has it, which is several times faster.
+        """Return features of a batch, not scaled, and the number of values that are new since training, by column."""
+        # Stored by column, as in Arrow, which is several times faster.
         features = np.zeros((self.width, batch.num_rows))
         unseen: Counter[str] = Counter()
         problems = []
         for column, part in self.parts:
             values = batch[column.name]
             try:
-                if column.name in self.makers:
-                    features[part], unseen[column.name] = self._made(name, column, values)
+                if column.name in self.transformers:
+                    features[part], unseen[column.name] = self._transformed(name, column, values)
                 elif column.kind == "category":
                     unseen[column.name] = _one_hot(column, values, features[part], where)
                 else:
@@ -159,16 +158,19 @@ class Columns:
         refuse(name, problems)
         return features.T, +unseen
 
-    def _made(self, name: str, column: Column, values: ArrowColumn) -> tuple[Array, int]:
-        """Features of texts or pictures, and how many texts are unknown or pictures unreadable."""
-        maker = self.makers[column.name]
+    def _transformed(self, name: str, column: Column, values: ArrowColumn) -> tuple[Array, int]:
+        """Return features of texts or pictures, and how many of them are unknown or unreadable."""
+        transformer = self.transformers[column.name]
         cells = values.cast(pa.string()).to_pylist()
-        where = f"{name}: column {quoted(column.name)}"
-        X, n_unknown = maker.transform(cells, where, self.image_root, column.fill is None)
+        if isinstance(transformer, TextFeatures):
+            X, n_unknown = transformer.transform(cells)
+        else:
+            where = f"{name}: column {quoted(column.name)}"
+            X, n_unknown = transformer.transform(cells, where, self.image_root, column.fill is None)
         return X.T, n_unknown
 
     def _expand(self, column: Column, part: slice, block: Array, where: Where = in_row) -> int:
-        """The other features of a column from its numbers, gaps filled; how many are new."""
+        """Compute the other features of a column from its first, and fill gaps; return how many are new."""
         waves = 1 + 2 * len(column.cycles)
         if column.cycles:
             block[:waves] = with_cycles(block[0], column.cycles)
@@ -185,7 +187,7 @@ class Columns:
         return 0 if column.n_gaps else int(gaps.sum())
 
     def filled(self, X: Array) -> Array:
-        """Features without gaps, whether or not they are kept for trees."""
+        """Fill gaps that were kept for trees."""
         if not self.keep_gaps:
             return X
         fills = self.mean.copy()
@@ -195,10 +197,10 @@ class Columns:
         return np.where(np.isnan(X), fills, X)
 
     def values(self, X: Array) -> Array:
-        """One number a column, NaN for a known gap; a category's place, or -1; a text's row."""
+        """Return one number per column: NaN for a gap, the place of a category or -1, the row of a text."""
         found = X[:, [part.start for _, part in self.parts]]
         for k, (column, part) in enumerate(self.parts):
-            if column.name in self.makers:
+            if column.name in self.transformers:
                 found[:, k] = np.arange(len(X))
             elif column.kind == "category":
                 found[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
@@ -207,10 +209,10 @@ class Columns:
         return found
 
     def rows(self, values: Array, X: Array) -> Array:
-        """Standardised features of one number a column, as :meth:`values` gives them for ``X``."""
+        """Return the standardised features of numbers that :meth:`values` gave for ``X``."""
         found = np.zeros((self.width, len(values)))
         for k, (column, part) in enumerate(self.parts):
-            if column.name in self.makers:
+            if column.name in self.transformers:
                 found[part] = X[values[:, k].astype(np.intp), part].T
             elif column.kind == "category":
                 found[part] = values[:, k] == np.arange(len(column.categories))[:, None]
@@ -220,12 +222,12 @@ class Columns:
         return self.scaled(found.T)
 
     def unseen_words(self, name: str, count: int) -> str:
-        """What is said of cells that training did not prepare for, and of unreadable pictures."""
-        maker = self.makers.get(name)
+        """Describe cells that did not occur in training, or pictures that cannot be read; "" stands for rows."""
+        transformer = self.transformers.get(name)
         if not name:
             return f"{count:,} rows have no value in the columns that are read, and were left out"
-        if maker is not None:
-            what = maker.unseen
+        if transformer is not None:
+            what = transformer.unseen
         elif any(column.name == name and column.kind == "category" for column in self.columns):
             what = "texts in column {} did not occur in training and count as none of its categories"
         else:
@@ -234,7 +236,7 @@ class Columns:
 
 
 def check_layout(layout: Columns) -> None:
-    """Refuse a layout of an untrusted file whose parts do not fit together."""
+    """Refuse columns of an untrusted file that do not fit together."""
     if layout.mean.shape != (layout.width,) or layout.scale.shape != (layout.width,):
         raise InputError("Columns and scales do not fit together.")
     if not (layout.scale > 0).all():
@@ -244,7 +246,7 @@ def check_layout(layout: Columns) -> None:
         raise InputError("Two columns have one name.")
     for column in layout.columns:
         is_text = column.kind == "category"
-        made = layout.makers[column.name].kind if column.name in layout.makers else None
+        made = layout.transformers[column.name].kind if column.name in layout.transformers else None
         if made != (column.kind if column.kind in ("text", "image") else None):
             raise InputError(f"Column {quoted(column.name)} is not described as its kind needs it.")
         if bool(column.categories) != is_text or len(set(column.categories)) != len(column.categories):
@@ -254,7 +256,7 @@ def check_layout(layout: Columns) -> None:
 
 
 def as_arrow(frame: Frame) -> ArrowTable:
-    """A pandas, polars or pyarrow frame as a pyarrow table."""
+    """Convert a pandas, polars or pyarrow frame to a pyarrow table."""
     if is_location(frame):
         raise InputError(
             f"{frame} is a file, and a frame is needed here: read it first, or call "
@@ -265,13 +267,13 @@ def as_arrow(frame: Frame) -> ArrowTable:
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         unusable = f"{type(frame).__name__} cannot be used as one ({error})."
         raise InputError(f"A table is a path or a pandas, polars or pyarrow frame; {unusable}") from None
-    # polars hands over its texts in a type that few of Arrow's functions take.
+    # polars stores texts in a type that few of Arrow's functions take.
     types = [pa.string() if str(one.type) == "string_view" else one.type for one in table.schema]
     return table.cast(pa.schema(zip(table.column_names, types, strict=True)))
 
 
 def kind_of(dtype: ArrowType) -> Kind | None:
-    """Number, boolean, date or category; None for all else."""
+    """Return the kind of column that an Arrow type holds: number, boolean, date, category or None."""
     types = pa.types
     if types.is_boolean(dtype):
         return "boolean"
@@ -285,17 +287,17 @@ def kind_of(dtype: ArrowType) -> Kind | None:
 
 
 def infinite(column: str, place: str) -> Problem:
-    """What is said of a value that is not finite."""
+    """Return the problem of a value that is not finite."""
     return Problem("infinite values in", noted(column, place), "Replace them, or leave the column out with `drop`.")
 
 
 def noted(name: str, note: str) -> str:
-    """A column with a note."""
+    """Return the name of a column with a note."""
     return f"{quoted(name)} ({shortened(note, 120)})"
 
 
 def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
-    """The numbers of a column, NaN in gaps, however a text file spells them."""
+    """Return the numbers of a column, NaN in gaps, however texts spell them."""
     kind = kind_of(values.type)
     odd: Mask = np.zeros(1, dtype=bool)
     found: Array = np.full(len(values), np.nan)
@@ -320,12 +322,12 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
 
 
 def _one_hot(column: Column, values: ArrowColumn, block: Array, where: Where) -> int:
-    """Write ones into the block; give back how many texts are no known category."""
+    """Write ones into the block; return how many texts are not a known category."""
     values = values.cast(pa.string())
     n_known = 0
     if values.null_count:
         _refuse_missing(column, np.asarray(values.is_null()), where)
-        # Gaps that were there in training are nothing new.
+        # Gaps that occurred in training are not new.
         n_known = values.null_count if column.n_gaps and column.fill not in column.categories else 0
         values = pc.fill_null(values, column.fill)
     place = np.asarray(pc.fill_null(pc.index_in(values, value_set=pa.array(column.categories, pa.string())), -1))
@@ -344,7 +346,7 @@ def _refuse_missing(column: Column, gaps: Mask, where: Where) -> None:
 
 
 def numbers(values: ArrowColumn) -> NDArray[Any]:
-    """A column as numbers, dates and times as days; as floats with NaN where some are missing."""
+    """Return a column as numbers, dates and times as days; as floats, NaN in gaps, where some are missing."""
     types = pa.types
     if values.null_count == 0 and (types.is_floating(values.type) or types.is_integer(values.type)):
         return np.asarray(values)
@@ -363,7 +365,7 @@ def numbers(values: ArrowColumn) -> NDArray[Any]:
 
 
 def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
-    """A column of pair codes."""
+    """Read a column of pair codes."""
     if values.null_count:
         lacks = f"{path}: column {quoted(name)} lacks values; every row needs a pair code."
         raise InputError(f"{lacks} Put in 0 for unlabeled rows.")
@@ -375,7 +377,7 @@ def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
 
 
 def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
-    """A column that says which point each row shows."""
+    """Read a column that says which point each row shows."""
     what = (
         "does not say which point each row shows. Points are whole numbers from 0 on, one on every "
         "row; rows with equal numbers show the same point. Number what it names."

@@ -24,20 +24,19 @@ DATES = FORMS[2:6]
 FALSE = ("false", "False", "FALSE", "0")
 TRUE = ("true", "True", "TRUE", "1")
 CYCLES: dict[Cycle, float] = {"year": 365.2425, "week": 7.0}
-# Texts that stand for a missing number or date in a column of these.
+# Texts that stand for a missing number or date.
 MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null", "nil",
          "missing", "unknown", "k.a.", "#n/a", "?", "#div/0!", "#value!", "#ref!", "#name?", "#num!")  # fmt: skip
-# Between thousands there may be a mark of its own, or the other decimal mark: 1,234 and 1.234 are a thousand and more,
-# or one and a bit.
+# Thousands may be separated by a mark of their own or by the other decimal mark: 1,234 may be more than a thousand.
 _BETWEEN = " \u00a0\u202f'’"
 _GROUPS = r"[1-9]\d{{0,2}}(?:[{between}{mark}]\d{{3}})+"
 THOUSANDS = rf"^[+-]?{_GROUPS.format(between='.', mark=',')}$"
 _DECIMALS = r"^[+-]?(?:\d+{decimal}?\d*|{decimal}\d+|{groups}(?:{decimal}\d+)?)(?:[eE][+-]?\d+)?$"
-# Who writes 31.12.55 may mean 1955 or 2055.
+# 31.12.55 may mean 1955 or 2055.
 SHORT_YEAR = r"^\d{1,2}[./-]\d{1,2}[./-]\d{2}( .*)?$"
-# Texts by which a column is taken for one of numbers, so that it is worth reading the others.
+# Texts that are cast first: Arrow goes through all texts before it fails.
 _PROBE = 100
-# Arrow takes no groups without a name.
+# Arrow needs a name for every group.
 _TIME = r"(?P<h>\d{1,2}):(?P<min>\d{2})(?::(?P<s>\d{2}(?:\.\d+)?))?"
 _CLOCK = rf"(?:[T ]+{_TIME} ?(?P<zone>[+-]\d{{2}}:?\d{{2}})?Z?)?$"
 _PATTERNS: dict[Form, str] = {
@@ -56,34 +55,34 @@ class Spelling:
     """How texts spell the numbers or dates of a column."""
 
     form: Form
-    marks: tuple[str, ...] = ()  # what stands for a missing one there, beside an empty cell
-    thousands: bool = False  # whether some have marks between thousands and no decimals, such as 1,234
+    marks: tuple[str, ...] = ()  # texts that stand for a missing one, beside an empty cell
+    thousands: bool = False  # whether some have marks between thousands and no decimals, as in 1,234
 
 
 def trimmed(values: ArrowColumn) -> ArrowColumn:
-    """Texts without blanks around them."""
+    """Strip blanks around texts."""
     return pc.utf8_trim_whitespace(values.cast(pa.string()))
 
 
 def matching(texts: ArrowColumn, pattern: str) -> Mask:
-    """Which texts a regular expression matches."""
+    """Return which texts match a regular expression."""
     return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern), False))
 
 
 def are_marks(texts: ArrowColumn) -> Mask:
-    """Which texts stand for a missing value."""
+    """Return which texts stand for a missing value."""
     return np.asarray(pc.is_in(pc.utf8_lower(texts), value_set=pa.array(MARKS)))
 
 
 def possible_forms(texts: ArrowColumn) -> tuple[Form, ...]:
-    """The forms that some of the texts may have, by how they begin."""
+    """Return the forms that some of the texts may have, by how they begin."""
     if not matching(texts, r"^[+-]?[.,]?\d").any():
         return ()
     return FORMS if matching(texts, r"^\d{1,4}[./:-]\d").any() else DECIMALS
 
 
 def spelled(texts: ArrowColumn, form: Form) -> Array:
-    """The numbers, or days, that texts of a form spell; NaN for all others."""
+    """Return the numbers, or days, that texts of a form spell; NaN for all others."""
     if form in DATES or form == "h:m":
         return _days(texts, form)
     found = pc.if_else(pa.array(matching(texts, _PATTERNS[form])), texts, pa.scalar(None, pa.string()))
@@ -92,9 +91,9 @@ def spelled(texts: ArrowColumn, form: Form) -> Array:
 
 
 def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
-    """The numbers, or days, of a column, NaN where one is missing; and which cells are neither.
+    """Return the numbers, or days, of a column, NaN where one is missing; and which cells are neither.
 
-    A spelling that was not there in training is taken where it cannot be mistaken.
+    A spelling that did not occur in training is read where it is unambiguous.
     """
     texts = values
     plain = plain_numbers(texts, spelling.form)
@@ -118,7 +117,7 @@ def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
 
 
 def _either(usual: Array, other: Array, thousands: bool) -> tuple[Array, Mask]:
-    """Numbers with the usual decimal mark, or with the other where that shows; unclear cells."""
+    """Return numbers with the usual decimal mark, or with the other where it must be that one; and unclear cells."""
     only = np.isnan(other) & ~np.isnan(usual)
     foreign = np.isnan(usual) & ~np.isnan(other)
     two = ~np.isnan(usual) & ~np.isnan(other) & (usual != other)
@@ -128,12 +127,11 @@ def _either(usual: Array, other: Array, thousands: bool) -> tuple[Array, Mask]:
 
 
 def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
-    """Numbers that are all of one form, several times faster; None where some are not."""
+    """Read numbers that are all of one form, several times faster; return None where some are not."""
     if form not in DECIMALS or (form == "," and pc.any(pc.match_substring(texts, ".")).as_py()):
         return None
     texts = texts if form == "." else pc.replace_substring(texts, ",", ".")
     try:
-        # Arrow goes through all texts before it fails.
         texts[:_PROBE].cast(pa.float64())
         return texts.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -141,7 +139,7 @@ def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
 
 
 def _days(texts: ArrowColumn, form: Form) -> Array:
-    """Days since 1970 of dates, or parts of a day of times; NaN of others, such as 31.2.2021."""
+    """Return days since 1970 of dates, or times as parts of a day; NaN for others, such as 31.2.2021."""
     parts = pc.extract_regex(texts, _PATTERNS[form])
     names = [field.name for field in parts.type]
 
@@ -169,6 +167,6 @@ def _days(texts: ArrowColumn, form: Form) -> Array:
 
 
 def with_cycles(days: Array, cycles: Iterable[Cycle]) -> Array:
-    """Days, and sine and cosine of their place in each cycle, a row each."""
+    """Return days, and sine and cosine of their place in each cycle, one row each."""
     angles = [2 * np.pi * days / CYCLES[cycle] for cycle in cycles]
     return np.array([days, *(wave(angle) for angle in angles for wave in (np.sin, np.cos))])

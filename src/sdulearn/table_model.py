@@ -252,10 +252,11 @@ class TableModel:
         header: container.Header = {"model": "TableModel", "estimator": estimator, "layout": layout}
         header |= {"classes": list(self.classes), "report": plain(self.report)}
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
-        for name, maker in columns.makers.items():
+        for name, transformer in columns.transformers.items():
             # Terms go to the header, numbers to arrays.
-            layout.setdefault("makers", {})[name] = {k: v for k, v in vars(maker).items() if isinstance(v, tuple)}
-            parts |= {f"{k}:{name}": v for k, v in vars(maker).items() if isinstance(v, np.ndarray)}
+            terms = {k: v for k, v in vars(transformer).items() if isinstance(v, tuple)}
+            layout.setdefault("makers", {})[name] = terms
+            parts |= {f"{k}:{name}": v for k, v in vars(transformer).items() if isinstance(v, np.ndarray)}
         if self.asked is not None:
             header["asked"] = list(self.asked[0])
             parts |= {"asked:probabilities": self.asked[1], "asked:n_answers": self.asked[2]}
@@ -344,12 +345,12 @@ def _columns(found: container.Header, mean: Array, scale: Array, arrays: contain
     if found["kind"] != "columns":
         raise ValueError(f"unknown kind of table {found['kind']!r}")
     columns = read(tuple[Column, ...], found["columns"])
-    makers: dict[str, TextFeatures | ImageFeatures] = {}
+    transformers: dict[str, TextFeatures | ImageFeatures] = {}
     for one in columns:
         if kind := {"text": TextFeatures, "image": ImageFeatures}.get(one.kind):
             terms = read(dict[str, tuple[str, ...]], found["makers"][one.name])
             names = [field.name for field in fields(kind) if field.name not in terms]
-            makers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})
+            transformers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})
     keep_gaps = read(bool, found.get("keep_gaps", False))
     id_column = read(str | None, found["id_column"])
-    return Columns(columns, id_column, mean, scale, makers=makers, keep_gaps=keep_gaps)
+    return Columns(columns, id_column, mean, scale, transformers=transformers, keep_gaps=keep_gaps)

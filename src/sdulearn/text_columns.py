@@ -1,7 +1,7 @@
 """A column of texts as features: TF-IDF of words and of pieces of words, then a truncated SVD.
 
-scikit-learn computes all of it. What is kept are terms and plain arrays, so that a model file needs no pickle and a
-model that was read decides as the one that was saved, to the last bit.
+scikit-learn computes all of it. Terms and plain arrays are kept, so that a model file needs no pickle and a loaded
+model equals the saved one to the last bit.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,14 +19,14 @@ from sklearn.utils.extmath import randomized_svd
 from sdulearn.errors import InputError
 from sdulearn.types import Array
 
-# Features of a column, at most; on short texts of ten classes more add little, and cost time.
+# Most features of a column; on short texts of ten classes more add little, and cost time.
 WIDTH = 150
-# Terms of each kind, at most.
+# Most terms of each kind.
 _TERMS = 10_000
-# Characters of a text that are looked at, and texts that become terms at a time.
+# Characters of a text that are used, and texts that are transformed at a time.
 _LONGEST = 20_000
 _AT_ONCE = 2_000
-# Terms of a single text tell nothing, where there are enough texts.
+# Number of texts from which on a term must be in two of them.
 _MANY = 100
 _LIKE: dict[str, Any] = {"sublinear_tf": True, "lowercase": True}
 _WORDS = {**_LIKE, "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
@@ -36,9 +35,9 @@ _PIECES = {**_LIKE, "ngram_range": (3, 4), "analyzer": "char_wb"}
 
 @dataclass(frozen=True, eq=False)
 class TextFeatures:
-    """How texts become features."""
+    """The transformer of a column of texts."""
 
-    words: tuple[str, ...]  # words, and two in a row
+    words: tuple[str, ...]  # words, and pairs of adjacent words
     pieces: tuple[str, ...]  # three and four characters within a word
     weights: Array  # (n_terms,), inverse document frequencies
     components: Array  # (n_terms, width)
@@ -55,7 +54,7 @@ class TextFeatures:
 
     @classmethod
     def fit(cls, where: str, texts: Sequence[str | None]) -> tuple[TextFeatures, Array]:
-        """By some texts, with their features; ``where`` names them in an error."""
+        """Fit to some texts, and return their features too; ``where`` names them in an error."""
         cut = [_cut(text) for text in texts]
         words, of_words = _terms(_WORDS, cut)
         pieces, of_pieces = _terms(_PIECES, cut)
@@ -73,15 +72,13 @@ class TextFeatures:
         return self.components.shape[1]
 
     def names(self, column: str) -> list[str]:
-        """A name for each feature, with the words that weigh most in it."""
+        """Name each feature by the words with the largest weights."""
         words = np.array((*self.words, *self.pieces), dtype=object)
         top = np.argsort(-np.abs(self.components[: len(self.words) or None]), axis=0, kind="stable")[:3]
         return [f"{column} {k} ({', '.join(words[top[:, k - 1]])})" for k in range(1, self.width + 1)]
 
-    def transform(
-        self, texts: Sequence[str | None], _where: str = "", _root: Path | None = None, _refuse: bool = False
-    ) -> tuple[Array, int]:
-        """Features of texts, and how many have no known term; a missing text is an empty one."""
+    def transform(self, texts: Sequence[str | None]) -> tuple[Array, int]:
+        """Return features of texts, and how many have no known term; a missing text is an empty one."""
         pieces = [np.empty((0, self.width))]
         n_unknown = 0
         for begin in range(0, len(texts), _AT_ONCE):
@@ -92,7 +89,7 @@ class TextFeatures:
         return np.concatenate(pieces), n_unknown
 
     def terms_of(self, texts: Sequence[str]) -> sparse.csr_matrix:
-        """Weighted terms, each kind of length 1."""
+        """Return weighted terms, each kind normalised to length 1."""
         return sparse.hstack([one.transform(texts) for one in self._vectorizers], format="csr")
 
     @cached_property
@@ -108,7 +105,7 @@ class TextFeatures:
 
 
 def _terms(settings: Mapping[str, Any], texts: Sequence[str]) -> tuple[tuple[str, ...], Array]:
-    """The terms of one kind in texts, and their weights."""
+    """Return the terms of one kind in texts, and their weights."""
     vectorizer = TfidfVectorizer(**settings, min_df=2 if len(texts) >= _MANY else 1, max_features=_TERMS)
     try:
         vectorizer.fit(texts)

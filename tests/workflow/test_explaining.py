@@ -50,7 +50,8 @@ def test_rows_of_columns_are_the_rows_of_features():
 
 def test_the_features_of_a_text_are_shuffled_together():
     maker, made = TextFeatures.fit("t", ["red car", "red bus", "blue car"])
-    columns = Columns((Column("a", "number"), Column("b", "text")), None, np.zeros(3), np.ones(3), makers={"b": maker})
+    described = (Column("a", "number"), Column("b", "text"))
+    columns = Columns(described, None, np.zeros(3), np.ones(3), transformers={"b": maker})
     X = np.column_stack([[5.0, 6, 7], made])
     values = columns.values(X)
     np.testing.assert_array_equal(values, [[5, 0], [6, 1], [7, 2]])

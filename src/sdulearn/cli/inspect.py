@@ -78,7 +78,7 @@ def _column(column: Column) -> str:
 
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:
     if isinstance(model, TableModel):
-        table = {"classes": model.classes, "columns": replace(model.columns, makers={}), "report": model.report}
+        table = {"classes": model.classes, "columns": replace(model.columns, transformers={}), "report": model.report}
         return _as_data(model.estimator) | {"kind": "table model", "facts": as_data(facts(model)), **table}
     params = model.get_params().items()
     return {

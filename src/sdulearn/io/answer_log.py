@@ -1,9 +1,9 @@
-"""The log of ``sdulearn ask``: JSON lines, only appended to, on the disk before an answer counts.
+"""The log of ``sdulearn ask``: JSON lines that are only appended, and on disk before an answer counts.
 
-docs/ask.md says what the keys of a line mean. ``session`` and ``number`` name an answer, and a line
-that changes it or takes it back repeats them; every start of the program is a session of its own, so
-that logs merge by concatenation. ``rank`` is the place of ``left`` in the random order of all rows:
-rows up to the last random one are a random sample, whatever their kind.
+docs/ask.md describes the keys of a line. ``session`` and ``number`` identify an answer; a line that
+changes or undoes it repeats them. Every start of the program is a session of its own, so that logs are
+merged by concatenation. ``rank`` is the place of ``left`` in the random order of all rows: the rows up
+to the last random question are a random sample, whatever the kind of their questions.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ from sdulearn.io.typed import read
 from sdulearn.types import Array, Indices, Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
-# Every line of ours begins so, and no text within one holds it: its quotes would be escaped.
+# Every line of ours begins like this; within a text of a line its quotes would be escaped.
 _BEGIN = b'{"event"'
 _SESSION = b'{"event": "session"'
-# And ends with this, where it is whole: a quote within a text has a backslash before it.
+# A whole line ends like this: a quote within a text has a backslash before it.
 _END = re.compile(rb'[^\\]"\}\Z')
-# Where Windows locks a byte: beyond any log, so that others may read the whole of it.
+# The byte that Windows locks: beyond any log, so that others may read all of it.
 _FAR = 1 << 40
 
 Record = dict[str, object]
 Key = tuple[str, int]
 _TEXTS = ("annotator", "time", "kind")
-# Numbers that may be with an answer, and from what to what.
+# Numbers that an answer may have, and their limits.
 _LIMITS = {"rank": (0, 10**12), "epsilon": EPSILONS, "seconds": (0, 1e9), "probability": (0, 1), "cost": (0, 1e12)}
-# Line, text, and what it holds where it can be read.
+# Number of a line, its text, and the record it holds where it can be read.
 Piece = tuple[int, bytes, Record | None]
 
 
 @dataclass
 class LogContents:
-    """What a log says, all its lines taken together."""
+    """The state that all lines of a log lead to."""
 
-    # the answers that stand, by session and number, in the order in which they were first given
+    # answers that were not undone, by session and number, in the order in which they were first given
     answers: dict[Key, Answer[str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
-    examples: dict[str, str] = field(default_factory=dict)  # the same of rows given as examples
+    examples: dict[str, str] = field(default_factory=dict)  # labels of rows that were given as examples
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
-    # privacy of each session's answers: None where they are as given, NaN where it cannot be read
+    # privacy of each session's answers: None where they are not flipped, NaN where it cannot be read
     epsilons: dict[str, float | None] = field(default_factory=dict)
-    reading: TableReading | None = None  # how the table was read, in the last session that says it
-    undone: set[Key] = field(default_factory=set)  # answers that were taken back
-    # the same as far as their own lines are there: what they said is still in the file
+    reading: TableReading | None = None  # how the table was read, in the last session that says so
+    undone: set[Key] = field(default_factory=set)
+    # undone answers whose own lines are in the log
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
-    # lines that a writer was stopped in; what they would have said was never acknowledged
+    # lines in which a writer was stopped; their answers were never acknowledged
     half_written: list[int] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)  # other lines that cannot be read
 
     def apply(self, record: Record, line: int) -> None:
-        """Take one more line into account."""
+        """Apply one more line."""
         event = record.get("event")
         try:
             if event == "label":
@@ -80,7 +80,7 @@ class LogContents:
                 self._apply_answer(str(event), record, line)
             elif not isinstance(event, str):
                 raise ValueError("no event of a log")
-            # Events of later versions say nothing about answers.
+            # Other events are of later versions, and not about answers.
         except ValueError as reason:
             self.bad_rows.append(BadRow(line, str(reason)))
 
@@ -96,43 +96,41 @@ class LogContents:
         self.epsilons[session] = _number(record, "epsilon")
 
     def drawn(self) -> Mask:
-        """Which answers are about a random sample: points up to the last random one of a seed."""
+        """Return which answers are about a random sample: rows up to the last random question of a seed."""
         given = [(self.seeds.get(one.session), one) for one in self.answers.values()]
         last: dict[int | None, int] = {}
         for seed, one in given:
             if one.kind == "random" and one.rank is not None:
                 last[seed] = max(last.get(seed, -1), one.rank)
-
-        def is_drawn(seed: int | None, one: Answer[str]) -> bool:
-            return one.kind == "random" or (one.rank is not None and one.rank <= last.get(seed, -1))
-
-        return np.array([is_drawn(*one) for one in given], dtype=bool)
+        ranks = [math.inf if one.rank is None else one.rank for _, one in given]
+        limits = [math.inf if one.kind == "random" else last.get(seed, -1) for seed, one in given]
+        return np.less_equal(ranks, limits)
 
     def audits(self) -> dict[str, tuple[int, int]]:
-        """By annotator: how many answers were asked again in an audit, and how many differ."""
+        """Return by annotator how many answers were asked again in an audit, and how many differ."""
         sure = [one for one in self.answers.values() if one.sign]
         right = {one.asked: (one.sign, one.picked) for one in sure if one.kind == AUDIT}
-        found: dict[str, tuple[int, int]] = {}
+        counts: dict[str, tuple[int, int]] = {}
         for one in sure:
             if one.kind != AUDIT and one.asked in right:
-                n, n_wrong = found.get(one.annotator, (0, 0))
+                n, n_wrong = counts.get(one.annotator, (0, 0))
                 wrong = (one.sign, one.picked) != right[one.asked]
-                found[one.annotator] = (n + 1, n_wrong + wrong)
-        return found
+                counts[one.annotator] = (n + 1, n_wrong + wrong)
+        return counts
 
     @property
     def next_epsilon(self) -> float | None:
-        """Privacy to go on with: that of all answers ever given, or else of a session."""
+        """Privacy of further answers: that of all answers ever given, or else of a session."""
         if given := [*self.answers.values(), *self.withdrawn.values()]:
             return self.epsilon(given)
         return next((one for one in reversed(self.epsilons.values()) if one is not None), None)
 
     def epsilon_of(self, one: Answer[str]) -> float | None:
-        """Privacy of an answer: by its own line, or else that of its session."""
+        """Return the privacy of an answer: that of its own line, or else of its session."""
         return self.epsilons.get(one.session) if one.epsilon is None else one.epsilon
 
     def epsilon(self, answers: Iterable[Answer[str]]) -> float | None:
-        """Privacy of all these answers; None where they are as they were given."""
+        """Return the privacy that all these answers have; None where they are not flipped."""
         found = {self.epsilon_of(one) for one in answers}
         if any(one is not None and math.isnan(one) for one in found):
             lines = [str(row.line) for row in self.bad_rows if row.reason.startswith("epsilon")]
@@ -147,7 +145,7 @@ class LogContents:
         return found.pop() if found else None
 
     def _apply_answer(self, event: str, record: Record, line: int) -> None:
-        """Apply an answer or a line about one."""
+        """Apply an answer, or a line that undoes or changes one."""
         number = record.get("number")
         if type(number) is not int:
             raise ValueError("number is not a whole number")
@@ -160,7 +158,7 @@ class LogContents:
             self.undone.add(key)
         elif key in self.answers:
             known = self.answers[key]
-            said = _said(record, known.choices, len(known.choices) > 1)
+            said = _choice(record, known.choices, len(known.choices) > 1)
             self.answers[key] = known._replace(said=said)
         elif key not in self.undone:
             raise ValueError(f"changes answer {number}, which is not in the log")
@@ -169,9 +167,9 @@ class LogContents:
         left = as_text(record.get("left"))
         listed = record.get("choices", [record.get("right")])
         choices = tuple(map(as_text, listed)) if isinstance(listed, list) else ("",)
-        said = _said(record, choices, "choices" in record)
+        said = _choice(record, choices, "choices" in record)
         if known := self.answers.get(key):
-            # The same answer again is a copy of the log; one that was taken back stays so.
+            # The same answer again comes from a copy of the log.
             if (left, choices) != (known.left, known.choices):
                 raise ValueError(f"answer {key[1]} of its session is about other rows in line {known.line}")
             return
@@ -185,8 +183,8 @@ class LogContents:
         standing[key] = Answer(left, choices, said, session=key[0], number=key[1], line=line, **more)
 
 
-def _said(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
-    """What a line says of its choices."""
+def _choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
+    """Return which of its choices a line answers with."""
     said = read_said(record.get("answer"), len(choices), positions=positions)
     if said is None:
         several = f"a position from 0 to {len(choices) - 1}, none or unsure"
@@ -196,7 +194,7 @@ def _said(record: Record, choices: tuple[str, ...], positions: bool) -> int | st
 
 
 def _number(record: Record, name: str) -> Any:
-    """A number of a line; None where it is not there."""
+    """Return a number of a line, or None where it has none."""
     value: Any = record.get(name)
     low, high = _LIMITS[name]
     kinds = (int,) if name == "rank" else (int, float)
@@ -207,18 +205,18 @@ def _number(record: Record, name: str) -> Any:
 
 
 def read_log(path: Location) -> LogContents:
-    """Read a log, or several that were concatenated, gzipped or not."""
+    """Read a log, or several concatenated ones, gzipped or not."""
     if Path(path).is_fifo():
         raise InputError(f"{path} is a pipe, and a log is read more than once. Copy it to a file.")
     return parse_log(read_bytes(path))
 
 
 def parse_log(data: bytes) -> LogContents:
-    """The contents of a log."""
+    """Parse the bytes of a log."""
     contents = LogContents()
-    found = list(_pieces(data))
-    cut_off = _cut_off(found)
-    for k, (line, piece, record) in enumerate(found):
+    pieces = list(_pieces(data))
+    cut_off = _cut_off(pieces)
+    for k, (line, piece, record) in enumerate(pieces):
         if record is not None:
             contents.apply(record, line)
         elif k in cut_off:
@@ -230,7 +228,7 @@ def parse_log(data: bytes) -> LogContents:
 
 
 def _pieces(data: bytes) -> Iterator[Piece]:
-    """Lines and what they hold; one is several where a writer was stopped before its newline."""
+    """Split a log into lines, and a line into several where a writer was stopped before its newline."""
     for number, line in enumerate(data.split(b"\n"), 1):
         line = line.strip(b" \t\r\0\xef\xbb\xbf")
         if not line:
@@ -240,21 +238,21 @@ def _pieces(data: bytes) -> Iterator[Piece]:
         yield from ((number, piece, whole or _record(piece)) for piece in pieces if piece)
 
 
-def _cut_off(found: list[Piece]) -> set[int]:
-    """Where a writer was stopped: such a line lacks its end, and a start comes next."""
+def _cut_off(pieces: list[Piece]) -> set[int]:
+    """Return where a writer was stopped: such a line lacks its end, and a session begins after it."""
     first: dict[object, int] = {}
-    for k, (_, _, record) in enumerate(found):
+    for k, (_, _, record) in enumerate(pieces):
         if record is not None:
             first.setdefault(as_text(record.get("session")), k)
     places = set()
     start = session_line = True
-    for k, (_, piece, record) in reversed(list(enumerate(found))):
+    for k, (_, piece, record) in reversed(list(enumerate(pieces))):
         if record is not None:
             session_line = record.get("event") == "session"
             start = session_line or first[as_text(record.get("session"))] == k
             continue
         ours = piece[: len(_BEGIN)] == _BEGIN[: len(piece)] and _END.search(piece) is None
-        # A session whose first line is lost goes on with its answers.
+        # A session whose first line is lost continues with its answers.
         start = start and ours and (session_line or not piece.startswith(_SESSION))
         if start:
             places.add(k)
@@ -270,7 +268,7 @@ def _record(line: bytes) -> Record | None:
 
 
 def log_answers(name: str, contents: LogContents) -> Answers:
-    """The answers that stand, as all other files of answers are read."""
+    """Convert the contents of a log to answers, as of any other file."""
     given = list(contents.answers.values())
     columns = {"id_a": "left", "id_b": "right", "label": "answer"}
     if any(len(one.choices) > 1 for one in given):
@@ -308,13 +306,13 @@ def log_answers(name: str, contents: LogContents) -> Answers:
 
 
 def _amounts(given: Sequence[Answer[str]], name: str, of: Indices) -> Array | None:
-    """An amount of each pair answer, NaN where it is not known; None where none is."""
+    """Return an amount of each pair answer, NaN where it is not known; None where it never is."""
     found = np.array([getattr(one, name) for one in given], dtype=np.float64)[of]
     return None if np.isnan(found).all() else found
 
 
 class AnswerLog:
-    """A log to write to; nobody else may while it is open."""
+    """A log to append to; it is locked while it is open."""
 
     def __init__(self, path: Location) -> None:
         self.path = Path(path)
@@ -338,11 +336,11 @@ class AnswerLog:
         self._last = max((number for _, number in (*found.answers, *found.undone)), default=0)
 
     def begin(self, seed: int, **settings: object) -> None:
-        """Write down what a session begins with."""
+        """Write the settings of a session."""
         self._append({"event": "session", "seed": seed, **settings})
 
     def append(self, answer: Answer[str]) -> Answer[str]:
-        """Write an answer under the next number; it is on the disk when this returns."""
+        """Write an answer under the next number; it is on disk when this returns."""
         answer = answer._replace(said=self._check(answer.said, answer.choices))
         number = self._last + 1
         several = len(answer.choices) > 1
@@ -356,28 +354,28 @@ class AnswerLog:
         return self.contents.answers[self.session, number]
 
     def undo(self, key: Key, annotator: str = "") -> None:
-        """Take an answer back."""
-        self._standing(key, "undo")
+        """Undo an answer."""
+        self._known(key, "undo")
         self._append({"event": "undo", "number": key[1], "annotator": annotator}, key[0])
 
     def change(self, key: Key, answer: object, annotator: str = "") -> None:
         """Give another answer to the same question."""
-        known = self._standing(key, "change")
+        known = self._known(key, "change")
         answer = known._replace(said=self._check(answer, known.choices)).spoken
         self._append({"event": "change", "number": key[1], "answer": answer, "annotator": annotator}, key[0])
 
     def label(self, row_id: str, label: str, annotator: str = "", *, seed: bool = False) -> None:
-        """Name the class of a row; a seed is an example of it from the start."""
+        """Name the class of a row; a seed is an example that was given at the start."""
         seeded = {"seed": True} if seed else {}
         self._append({"event": "label", "id": row_id, "label": label, **seeded, "annotator": annotator})
 
     def _check(self, said: object, choices: tuple[str, ...]) -> int | str:
         try:
-            return _said({"answer": said}, choices, positions=True)
+            return _choice({"answer": said}, choices, positions=True)
         except ValueError as error:
             raise InputError(f"{str(error).capitalize()}.") from None
 
-    def _standing(self, key: Key, event: str) -> Answer[str]:
+    def _known(self, key: Key, event: str) -> Answer[str]:
         if key not in self.contents.answers:
             raise InputError(f"There is no answer {key[1]} to {event}.")
         return self.contents.answers[key]
@@ -389,7 +387,7 @@ class AnswerLog:
         self.contents.apply(record, self._lines - 1)
 
     def _write(self, line: bytes) -> None:
-        """Write a whole line through to the disk, or none of it."""
+        """Write a whole line to disk, or nothing."""
         self.check()
         try:
             written = 0
@@ -397,14 +395,14 @@ class AnswerLog:
                 written += os.write(self._fd, line[written:])
             os.fsync(self._fd)
         except OSError as error:
-            # A disk that is full may have taken half of it.
+            # A full disk may have taken half of it.
             os.ftruncate(self._fd, self._end)
             raise FileError(f"{self.path} cannot be written: {error.strerror or error}.") from None
         self._end += len(line)
         self._lines += 1
 
     def check(self) -> None:
-        """Refuse to go on where the file is not as it was written: what is added may be lost."""
+        """Refuse to continue where another program changed the file: new answers might be lost."""
         own = os.fstat(self._fd)
         if not self.path.exists():
             what = "was moved or removed"
@@ -421,7 +419,7 @@ class AnswerLog:
         )
 
     def close(self) -> None:
-        """Let others write."""
+        """Close and unlock the log."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -443,7 +441,7 @@ def _open(path: Path) -> int:
 
 
 def _lock(fd: int, path: Path) -> None:
-    """Keep others from writing; the system drops the lock when the process ends, in any way."""
+    """Lock the log against other writers; the system unlocks it when the process ends, however it ends."""
     try:
         if os.name == "nt":
             import msvcrt
@@ -460,7 +458,7 @@ def _lock(fd: int, path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Write the name of a new file to the disk, where the system lets a folder be opened."""
+    """Write the name of a new file to disk, on systems on which a folder can be opened."""
     if os.name == "nt":
         return
     folder = os.open(path.absolute().parent, os.O_RDONLY)

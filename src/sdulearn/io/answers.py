@@ -1,8 +1,8 @@
-"""Answers from files and frames: who is compared with whom, and whether they are the same.
+"""Read answers from files and frames: which two rows were compared, and whether they are the same.
 
-A row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``; the log of
-``sdulearn ask``; or what other tools write (:mod:`sdulearn.io.importers`). Usual names and spellings
-are understood, and what was understood is part of the result: no guess is silent.
+They hold one row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``,
+the log of ``sdulearn ask``, or what other tools write (:mod:`sdulearn.io.importers`). Usual names and
+spellings are recognised, and the result says how they were read: no guess is silent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import operator
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,14 +39,14 @@ _WORDS = {
     UNSURE: "unsure ignore not-sure uncertain dont-know do-not-know unknown weiss-nicht unsicher keine-angabe "
     "ne-sait-pas je-ne-sais-pas incertain no-se no-sabe inseguro non-so incerto weet-niet weet-ik-niet onzeker",
 }
-# Steps of a scale together, such as >=4.
+# Several steps of a scale, such as >=4.
 _THRESHOLD = re.compile(r"([<>]=?)(-?\d+(?:\.\d+)?)")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-# A column called so asks the other way round: there yes and 1 mean that two are different.
+# In a column with such a name, yes and 1 mean that two are different.
 _ASKS_DIFFERENT = re.compile("differ|distinct|dissimilar|versch|unterschied|ungleich|divers|distint|ongelijk")
 _PLAIN_WORDS = {"yes", "y", "ja", "oui", "si", "no", "n", "nein", "non", "nee", "1", "0", "-1", "true", "false"}
 _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words.split()}
-# How often those who say so take themselves to be right.
+# Probability of being right that a person states with such a word.
 _STATED = {"definitely": 0.95, "surely": 0.95, "sure": 0.95, "probably": 0.75, "rather": 0.75, "unsure": 0.5}
 _SIDES = {SIMILAR: "above 0.5", DISSIMILAR: "below 0.5", UNSURE: "0.5"}
 _DURATIONS = ("seconds", "duration", "elapsed", "response_time", "reaction_time", "rt", "lead_time", "time_spent")
@@ -76,31 +76,32 @@ def read_answers(
     ----------
     source : str, path-like or frame
         CSV, TSV, JSON, JSON lines, Parquet (extra ``files``) or Excel (extra ``excel``), by the file's
-        ending; gzipped or not. Or a pandas, polars or pyarrow frame. What it holds is recognised by its content:
-        a row per answer, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
-        interactive-clustering or a crowd. Answers that were read before are given back.
+        ending; gzipped or not. Or a pandas, polars or pyarrow frame. Its content tells what it holds:
+        one row per answer, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
+        interactive-clustering or a crowd. Answers that were read before are returned as they are.
     columns : mapping, optional
         Names of the columns where they are unusual, for example
-        ``{"id_a": "from", "id_b": "to", "label": "verdict"}``; under "sheet" that of a workbook's sheet, or its number,
-        by default the first.
+        ``{"id_a": "from", "id_b": "to", "label": "verdict"}``; "sheet" is the name of a workbook's
+        sheet, or its number, by default the first.
     words : mapping, optional
-        What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``, and steps of a
-        scale, ``{">=4": "similar", "3": "unsure", "<=2": "dissimilar"}``; a number is a probability of "similar".
+        What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``,
+        and steps of a scale, ``{">=4": "similar", "3": "unsure", "<=2": "dissimilar"}``; a number is a
+        probability of "similar".
 
     Returns
     -------
     Answers
-        The answers, what was understood, and the rows that could not be read with their line numbers.
+        The answers, how they were read, and the rows that could not be read with their line numbers.
 
     Raises
     ------
     InputError
-        No such columns; answers 1, 0 and -1 together, whose 0 may mean either of two things; a file that could
-        be of two tools, or one of a tool that links records of the same entity.
+        Columns are missing; labels are 1, 0 and -1 together, where 0 may mean unsure or dissimilar; the
+        file may be of two tools, or is of a tool that links records of the same entity.
 
     See Also
     --------
-    check_answers : What is wrong with them.
+    check_answers : Find contradictions and repeats.
     sdulearn.fit_table : Learn from them.
 
     Examples
@@ -128,7 +129,7 @@ def read_answers(
 
 
 def _read_log(source: Location | Frame, file_format: str) -> Answers:
-    """The answers that stand when all is undone and changed that was."""
+    """Read a log, in which later lines undo or change earlier ones."""
     if file_format not in ("json", "jsonl") or not is_location(source):
         why = "These are lines of a log, of which some take others back."
         raise InputError(f"{why} Give the log itself, a .jsonl file.")
@@ -143,32 +144,34 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     name = sheet.name
     if sheet.n_unanswered and not sheet.records:
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
-    unread = [BadRow(line, reason) for line, reason in sheet.records if isinstance(reason, str)]
-    if unread and len(unread) == len(sheet.records):
-        raise _nothing_readable(name, unread)
-    decided = {role: column for role, column in sheet.columns.items() if column in sheet.header}
-    roles = _find_columns(name, sheet.header, {**decided, **columns}, {} if sheet.only_ids else _OTHER_COLUMNS)
+    bad = [BadRow(line, reason) for line, reason in sheet.records if isinstance(reason, str)]
+    if bad and len(bad) == len(sheet.records):
+        raise _nothing_readable(name, bad)
+    given = {**{role: column for role, column in sheet.columns.items() if column in sheet.header}, **columns}
+    roles = _find_columns(name, sheet.header, given, {} if sheet.only_ids else _OTHER_COLUMNS)
     n_cells = 1 + max(map(sheet.header.index, roles.values()))
-    read = [(line, one) for line, one in sheet.records if isinstance(one, dict)]
-    parsed = [(line, _parse(one, roles, n_cells)) for line, one in read]
+    parsed = [(line, _parse(one, roles, n_cells)) for line, one in sheet.records if isinstance(one, dict)]
+    bad += [BadRow(line, reason) for line, reason in parsed if isinstance(reason, str)]
     rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
-    bad = [*unread, *(BadRow(line, row) for line, row in parsed if isinstance(row, str))]
-    meaning = _meanings(name, Counter(row["label"] for row in rows), words, sheet.words)
-    _refuse_reversed(name, roles["label"], meaning.keys() - words.keys())
-    bad += [_unknown_label(row) for row in rows if row["label"] not in meaning]
+    meaning = _meanings(name, roles["label"], Counter(row["label"] for row in rows), words, sheet.words)
+    for row in rows:
+        if row["label"] not in meaning:
+            wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
+            bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}"))
     rows = [row for row in rows if row["label"] in meaning]
     if not rows and bad:
         raise _nothing_readable(name, bad)
     texts = {role: np.array([row[role] for row in rows], dtype=object) for role in roles}
-    said = np.array([meaning[row["label"]] * row["confidence"] for row in rows])
-    certainty = (1 + np.abs(said)) / 2
+    # From -1, surely dissimilar, to 1.
+    degree = np.array([meaning[row["label"]] * row["confidence"] for row in rows])
+    certainty = (1 + np.abs(degree)) / 2
     codes = np.sign([meaning[row["label"]] for row in rows]).astype(int).tolist()
-    # Probabilities by the side of 1/2 that they are on.
+    # Probabilities are shown by the side of 1/2 that they are on.
     shown = [_SIDES[k] if "." in row["label"] else row["label"] for row, k in zip(rows, codes, strict=True)]
     return Answers(
         name=name,
         ids=np.column_stack([texts["id_a"], texts["id_b"]]),
-        answers=np.sign(said).astype(np.int64),
+        answers=np.sign(degree).astype(np.int64),
         weights=np.array([row["weight"] for row in rows], dtype=np.float64),
         annotators=texts.get("annotator"),
         lines=np.array([row["line"] for row in rows], dtype=np.int64),
@@ -181,21 +184,6 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         seconds=_seconds(texts["seconds"], roles["seconds"]) if "seconds" in roles else None,
         certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
-
-
-def _unknown_label(row: Mapping[str, Any]) -> BadRow:
-    wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
-    return BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}")
-
-
-def _refuse_reversed(name: str, column: str, guessed: Set[str]) -> None:
-    """Refuse to guess what yes and 1 mean where a column asks whether two are different."""
-    if _ASKS_DIFFERENT.search(_label_text(column)) and (unclear := _PLAIN_WORDS & guessed):
-        raise InputError(
-            f"{name}: column {quoted(column)} seems to ask whether two are different. Say what "
-            f"{listed(sorted(map(quoted, unclear)))} mean there, for example: "
-            "`words={'yes': 'dissimilar', 'no': 'similar'}`."
-        )
 
 
 def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
@@ -211,7 +199,7 @@ _LABEL_HELP = (
 
 
 def _parse(record: Record, roles: Mapping[str, str], n_cells: int) -> dict[str, Any] | str:
-    """What a row says in each role, or the reason why it cannot be read."""
+    """Return what a row holds in each role, or the reason why it cannot be read."""
     if len(record) < n_cells:
         return f"{len(record)} cells where {n_cells} are needed"
     if nested := [role for role, name in roles.items() if isinstance(record[name], dict | list)]:
@@ -231,7 +219,7 @@ def _parse(record: Record, roles: Mapping[str, str], n_cells: int) -> dict[str, 
 
 
 def _label_text(text: str) -> str:
-    """A label in one spelling: lower case, '-' for blank and underscore, 1.0 as 1."""
+    """Spell a label in one way: lower case, '-' for blanks and underscores, 1 for 1.0."""
     number = _number(text)
     if number is not None and number.is_integer():
         return str(int(number))
@@ -247,22 +235,22 @@ def _number(text: str) -> float | None:
 
 
 def _seconds(texts: Iterable[str], column: str) -> Array:
-    """How long answers took; a column's name may say milliseconds, and NaN is no such number."""
+    """Return how long answers took, NaN where that is unknown; the column's name may say milliseconds."""
     numbers = np.array([_number(text.replace(",", ".")) for text in texts], dtype=np.float64)
     usable = np.isfinite(numbers) & (numbers >= 0)
     return np.where(usable, numbers, np.nan) / (1000 if re.search(r"ms\W*$", column.lower()) else 1)
 
 
 def _meanings(
-    path: str, counts: Counter[str], words: Mapping[str, str], decided: Mapping[str, float]
+    path: str, column: str, counts: Counter[str], words: Mapping[str, str], of_tool: Mapping[str, float]
 ) -> dict[str, float]:
-    """What each spelling means, from -1, surely dissimilar, to 1; a tool has decided some."""
-    said = {text: MEANINGS.get(name, _soft(name)) for text, name in words.items()}
-    if bad := [text for text in words if said[text] is None]:
+    """Return what each label means, from -1, surely dissimilar, to 1; refuse to guess where it is not clear."""
+    by_user = {text: MEANINGS.get(name, _soft(name)) for text, name in words.items()}
+    if bad := [text for text in words if by_user[text] is None]:
         meant = f"{bad[0]!r} was said to mean {words[bad[0]]!r}"
         raise InputError(f"A label means similar, dissimilar, unsure or a probability of similar; {meant}.")
-    plain = {_label_text(text): value for text, value in said.items() if not _THRESHOLD.fullmatch(text)}
-    given = {**decided, **_steps(counts, said), **plain}
+    plain = {_label_text(text): value for text, value in by_user.items() if not _THRESHOLD.fullmatch(text)}
+    given = {**of_tool, **_steps(counts, by_user), **plain}
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
@@ -271,17 +259,25 @@ def _meanings(
         )
     steps = sorted((text for text in counts if re.fullmatch(r"-?\d+", text)), key=int)
     if set(steps) - given.keys() and set(steps) - numbers.keys():
-        # Of a scale, 1 is not "similar" either.
-        raise InputError(_scale(path, {text: counts[text] for text in steps}))
+        # On a scale, 1 does not mean "similar" either.
+        raise InputError(_ask_about_scale(path, {text: counts[text] for text in steps}))
     known = {**{text: _soft(text) for text in counts}, **_SPELLINGS, **numbers, **given}
-    return {text: value for text in counts if (value := known[text]) is not None}
+    meaning = {text: value for text in counts if (value := known[text]) is not None}
+    unclear = _PLAIN_WORDS & (meaning.keys() - words.keys())
+    if unclear and _ASKS_DIFFERENT.search(_label_text(column)):
+        raise InputError(
+            f"{path}: column {quoted(column)} seems to ask whether two are different. Say what "
+            f"{listed(sorted(map(quoted, unclear)))} mean there, for example: "
+            "`words={'yes': 'dissimilar', 'no': 'similar'}`."
+        )
+    return meaning
 
 
-def _steps(labels: Iterable[str], said: Mapping[str, Any]) -> dict[str, float]:
-    """What numbers mean by thresholds such as >=4."""
+def _steps(labels: Iterable[str], by_user: Mapping[str, Any]) -> dict[str, float]:
+    """Return what numbers mean by thresholds such as >=4."""
     found: dict[str, float] = {}
     numbers = {label: number for label in labels if (number := _number(label)) is not None}
-    for text, value in said.items():
+    for text, value in by_user.items():
         if limit := _THRESHOLD.fullmatch(text):
             within = [label for label, one in numbers.items() if _COMPARE[limit[1]](one, float(limit[2]))]
             if both := [label for label in within if found.get(label, value) != value]:
@@ -290,8 +286,8 @@ def _steps(labels: Iterable[str], said: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def _scale(path: str, counts: Mapping[str, int]) -> str:
-    """What is asked of a scale: all its steps, by a threshold or as probabilities."""
+def _ask_about_scale(path: str, counts: Mapping[str, int]) -> str:
+    """Ask what the steps of a scale mean, by a threshold or as probabilities."""
     shown = ", ".join(f"{text} ({n:,} times)" for text, n in counts.items())
     steps = list(counts)
     half = len(steps) // 2
@@ -307,7 +303,7 @@ def _scale(path: str, counts: Mapping[str, int]) -> str:
 
 
 def _soft(text: str) -> float | None:
-    """A probability of "same" as a number from -1 to 1, or words such as "probably-same"."""
+    """Return a probability of "same", or words such as "probably-same", as a number from -1 to 1."""
     stated, _, word = text.partition("-")
     if stated in _STATED and word in _SPELLINGS:
         return (2 * _STATED[stated] - 1) * _SPELLINGS[word]
@@ -318,14 +314,14 @@ def _soft(text: str) -> float | None:
 def _find_columns(
     path: str, header: Sequence[str], given: Mapping[str, str], usual_names: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """The column of each role: the one given, else the first of the usual names."""
+    """Return the column of each role: the one given, or else the first of the usual names."""
     for role, name in given.items():
         if role not in ROLES or name not in header:
             columns = listed(map(shortened, header))
             raise InputError(f"{path} has no column {quoted(name)} for {role}; its columns are {columns}.")
     check_repeated(path, [name for name in header if name])
     by_name = by_plain_name(header)
-    # Of several the first of the usual names.
+    # Reversed, so that the first of the usual names wins.
     pairs = [(role, name) for role, names in usual_names.items() for name in reversed(names)]
     found = {**{role: by_name[name] for role, name in pairs if name in by_name}, **given}
     ends = pair_columns(header)

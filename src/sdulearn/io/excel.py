@@ -1,4 +1,4 @@
-"""Excel workbooks: one sheet, whose first row, but for titles, names the columns."""
+"""Excel workbooks: one sheet is read; the first row below titles names the columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from xml.etree.ElementTree import ParseError, iterparse
 from zipfile import BadZipFile, ZipFile
 
 from sdulearn.errors import InputError, listed, pa, quoted, require
-from sdulearn.io.files import Location, as_text, cannot_open, column_names, header_place
+from sdulearn.io.files import Location, as_text, cannot_open, find_header
 from sdulearn.types import ArrowColumn, ArrowTable
 
-# The rectangle around all cells is read whole; where it is large, some must be filled.
+# The rectangle around all cells is read; a large one must be filled to this share.
 _LARGE = 5_000_000
 _FILLED = 0.01
 _CELL = re.compile(r"([A-Za-z]{1,9})([0-9]{1,9})")
@@ -24,16 +24,16 @@ Tag: TypeAlias = tuple[str, Mapping[str, str]]
 
 
 class SheetCells(NamedTuple):
-    """What a sheet holds; an empty cell is None."""
+    """The cells of a sheet; an empty one is None."""
 
     names: list[str]  # of the columns
     rows: list[list[object]]
-    place: int  # the row of the names, from 1
-    sheet: str  # its name where there are others; else empty
+    place: int  # number of the row of names, from 1
+    sheet: str  # its name, or empty where it is the only one
 
 
 def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | None = None) -> SheetCells:
-    """Read a sheet, by default the first one."""
+    """Read a sheet, by default the first."""
     calamine = require("python_calamine", "excel")
     try:
         with ZipFile(path) as archive:
@@ -47,7 +47,7 @@ def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | Non
     except (calamine.CalamineError, *_NOT_A_WORKBOOK) as error:
         raise InputError(f"{path} cannot be read as an Excel workbook: {error}") from None
     rows = [[None if cell == "" else cell for cell in row] for row in read.to_python()]
-    # Rows above the first one that is filled are not among them.
+    # Rows above the first filled one are not among them.
     above = read.start[0] if rows else 0
     if skip_rows is not None:
         rows = rows[max(skip_rows - above, 0) :]
@@ -55,13 +55,13 @@ def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | Non
     if not rows:
         names = listed(map(quoted, sheets))
         raise InputError(f"{path}: its sheet {quoted(read.name)} is empty. Its sheets: {names}.")
-    header = header_place(rows) if skip_rows is None else 0
+    header, columns = find_header(rows, skip_rows is not None)
     name = read.name if len(sheets) > 1 else ""
-    return SheetCells(column_names(rows[header]), rows[header + 1 :], above + header + 1, name)
+    return SheetCells(columns, rows[header + 1 :], above + header + 1, name)
 
 
 def _sheet_place(path: Location, names: list[str], wanted: str | None) -> int:
-    """The place of a sheet by its name or its number, from 1."""
+    """Return the place of a sheet by its name, or by its number from 1."""
     if wanted is None or wanted in names:
         return 0 if wanted is None else names.index(wanted)
     if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted) <= len(names):
@@ -70,7 +70,7 @@ def _sheet_place(path: Location, names: list[str], wanted: str | None) -> int:
 
 
 def _refuse_far_cells(path: Location, tags: Iterable[Tag]) -> None:
-    """Refuse a few cells far apart: calamine asks for the memory of all between, and aborts."""
+    """Refuse a few cells far apart: calamine allocates all cells between them, and aborts."""
     count, height, width = filled_area(tags)
     if height * width > _LARGE and count < _FILLED * height * width:
         raise InputError(
@@ -80,9 +80,9 @@ def _refuse_far_cells(path: Location, tags: Iterable[Tag]) -> None:
 
 
 def filled_area(tags: Iterable[Tag]) -> tuple[int, int, int]:
-    """Number of the cells with a value, and height and width of the rectangle around them.
+    """Return the number of cells with a value, and height and width of the rectangle around them.
 
-    Rows and cells that do not say where they are follow the one before.
+    A row or cell without a position follows the one before.
     """
     count = 0
     row = column = -1
@@ -103,7 +103,7 @@ def filled_area(tags: Iterable[Tag]) -> tuple[int, int, int]:
 
 
 def _place(cell: str) -> tuple[int, int]:
-    """Row and column of a cell such as B3, from 0."""
+    """Return row and column, from 0, of a cell such as B3."""
     found = _CELL.fullmatch(cell)
     if found is None:
         raise BadZipFile(f"there is no cell {quoted(cell)}")
@@ -113,11 +113,11 @@ def _place(cell: str) -> tuple[int, int]:
 
 
 def _sheets(archive: ZipFile) -> list[tuple[str, str]]:
-    """Name and file of each sheet, as calamine looks for it."""
+    """Return name and file of each sheet, as calamine finds them."""
     links = [one for _, one in _tags(archive, "xl/_rels/workbook.xml.rels") if "Id" in one]
     files = {one["Id"]: one.get("Target", "").removeprefix("/") for one in links}
     if len(files) < len(links):
-        # The one that is checked might not be the one that is read.
+        # The checked file might not be the one that is read.
         raise BadZipFile("a sheet is linked to twice")
     sheets = [one for name, one in _tags(archive, "xl/workbook.xml") if name == "sheet"]
     if not sheets:
@@ -130,7 +130,7 @@ def _sheets(archive: ZipFile) -> list[tuple[str, str]]:
 
 
 def _tags(archive: ZipFile, name: str) -> Iterator[Tag]:
-    """The tags of a file in order, however the letters and slashes of its name are written."""
+    """Yield the tags of a file in order, whatever the case and slashes of its name."""
     found = [one for one in archive.infolist() if one.filename.replace("\\", "/").lower() == name.lower()]
     if not found:
         raise BadZipFile(f"there is no {name}")
@@ -140,7 +140,7 @@ def _tags(archive: ZipFile, name: str) -> Iterator[Tag]:
 
 
 def tags_of(file: IO[bytes]) -> Iterator[Tag]:
-    """Name and attributes of each tag of an XML file, which is never in memory whole."""
+    """Yield name and attributes of each tag of an XML file, without holding the whole file."""
     for event, element in iterparse(file, ("start", "end")):
         if event == "start":
             yield element.tag.rpartition("}")[2], element.attrib
@@ -149,7 +149,7 @@ def tags_of(file: IO[bytes]) -> Iterator[Tag]:
 
 
 def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
-    """A sheet as a pyarrow table; a column of cells of several kinds is text."""
+    """Convert a sheet to a pyarrow table; a column with cells of several kinds becomes text."""
     places = range(len(found.names))
     columns = [[row[place] if place < len(row) else None for row in found.rows] for place in places]
     return pa.table([_column(cells, missing) for cells in columns], names=found.names)
@@ -157,11 +157,11 @@ def sheet_table(found: SheetCells, missing: Sequence[str]) -> ArrowTable:
 
 def _column(cells: Sequence[object], missing: Sequence[str]) -> ArrowColumn:
     cells = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in cells]
-    # A workbook has no whole numbers of its own; beyond 2**53 a float does not tell them apart.
+    # A workbook has floats only; beyond 2**53 they do not tell whole numbers apart.
     numbers = [int(c) if isinstance(c, float) and c.is_integer() and abs(c) < 2**53 else c for c in cells]
     try:
         return pa.array(numbers)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # All digits of a number, as it may be an id.
+        # Every digit counts: it may be an id.
         texts = [as_text(cell) if isinstance(cell, float) else str(cell) for cell in cells]
         return pa.array([None if cell is None else text for cell, text in zip(cells, texts, strict=True)], pa.string())

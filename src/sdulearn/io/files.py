@@ -1,4 +1,4 @@
-"""What all files have in common: format by name, bytes, text, and being written whole."""
+"""What all files share: the format by the name, bytes and text, headers, and files that are written whole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sdulearn.errors import FileError, InputError, MissingFileError, quoted
 
 Location = str | PathLike[str]
 
-# Endings of the names of files, by format.
+# Endings of file names, by format.
 _ENDINGS = {
     "csv": (".csv", ".txt"),
     "tsv": (".tsv", ".tab"),
@@ -37,25 +37,25 @@ _ENDINGS = {
     "xlsx": (".xlsx",),
 }
 _PANDAS_MISSING = ("NAType", "NaTType")
-# Nobody writes a file for a day without adding to it.
+# A draft that was not written to for a day belongs to a killed process.
 _OLD_SECONDS = 86_400
-# A line above the header by which a spreadsheet names its delimiter.
+# A line above the header in which a spreadsheet names its delimiter.
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-# Lines by which the delimiter of a text file is found, and its header.
+# Lines that decide what the delimiter and the header of a text file are.
 HEAD_LINES = 50
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
-# Begins like a formula, as -1 and +0.5 do not; after apostrophes too: one more can be taken off.
+# Begins like a formula, unlike -1 and +0.5; also after apostrophes, so that one more can be removed again.
 _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
 FORMULA_START = r"^['=+\-@\t\r\n＝＋－＠]"
 
 
 def is_location(source: object) -> bool:
-    """Whether a path is given, not a frame."""
+    """Whether the source is a path, not a frame."""
     return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
 def file_format(path: Location, allowed: Sequence[str]) -> str:
-    """One of the allowed formats, by the ending of a file's name (before ``.gz``)."""
+    """Return one of the allowed formats by the ending of a file's name, before ``.gz``."""
     endings = [ending.lower() for ending in Path(path).suffixes if ending.lower() != ".gz"]
     for name in allowed:
         if endings and endings[-1] in _ENDINGS[name]:
@@ -67,12 +67,12 @@ def file_format(path: Location, allowed: Sequence[str]) -> str:
 
 
 def open_bytes(path: Location) -> IO[bytes]:
-    """A file's bytes, unzipped where it is gzipped, whatever its name."""
+    """Open a file for reading, unzipped where it is gzipped, whatever its name."""
     if Path(path).is_char_device() or Path(path).is_block_device():
         raise InputError(f"{path} is a device, which has no end. Name a file.")
     try:
         if Path(path).is_fifo():
-            # A pipe gives its bytes once.
+            # A pipe can be read only once.
             return io.BytesIO(Path(path).read_bytes())
         with Path(path).open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"
@@ -82,14 +82,14 @@ def open_bytes(path: Location) -> IO[bytes]:
 
 
 def cannot_open(path: Location, error: OSError) -> FileError:
-    """The error of a file that the system does not let us open."""
+    """Return the error of a file that cannot be opened."""
     kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
     return kind(f"{path} cannot be opened: {error.strerror or error}.")
 
 
 @contextmanager
 def refuse_damaged(path: Location) -> Iterator[None]:
-    """What gzip raises on a file that is cut off or damaged, as an error of ours."""
+    """Turn what gzip raises on a file that is cut off or damaged into an error of ours."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -97,19 +97,19 @@ def refuse_damaged(path: Location) -> Iterator[None]:
 
 
 def folder_of(source: Any) -> Path:
-    """The folder in which files that a table names are looked for; of a frame the current one."""
+    """Return the folder of the files that a table names; the current one for a frame."""
     path = Path(source) if is_location(source) else Path()
     return path if path.is_dir() else path.parent
 
 
 def read_bytes(path: Location) -> bytes:
-    """A whole file."""
+    """Read a whole file."""
     with open_bytes(path) as file, refuse_damaged(path):
         return file.read()
 
 
 def decoded(path: Location, text: bytes, where: str = "") -> str:
-    """Text in UTF-8, with or without a byte order mark; ``where`` names the part of the file."""
+    """Decode text in UTF-8, with or without a byte order mark; ``where`` names the part of the file."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -118,39 +118,46 @@ def decoded(path: Location, text: bytes, where: str = "") -> str:
 
 
 def not_utf8(path: Location, where: str = "", at: str = "", wide: bool = False) -> InputError:
-    """The error of a text in another encoding."""
+    """Return the error of a text in another encoding."""
     return InputError(
         f"{path}{where} is not text in UTF-8{at}. If it comes from a spreadsheet, save it as 'CSV "
         f"UTF-8'; else convert it: iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path}"
     )
 
 
-def header_place(rows: Sequence[Sequence[object]]) -> int:
-    """Which of the first rows names the columns; blank rows and titles may be above it."""
-    filled = [[k for k, cell in enumerate(row) if as_text(cell)] for row in rows]
-    first = next((k for k, cells in enumerate(filled) if cells), 0)
-    # Titles fill the first cell alone.
-    wide = next((k for k, cells in enumerate(filled) if cells and cells != [0]), first)
-    cells = [rows[wide][k] for k in filled[wide]] if rows else []
-    named = all(isinstance(cell, str) and not _NUMBER.fullmatch(cell.strip()) for cell in cells)
-    return wide if named else first
+def find_header(rows: Sequence[Sequence[object]], is_first: bool) -> tuple[int, list[str]]:
+    """Return which of the first rows names the columns, and the names; titles may be above it unless ``is_first``.
+
+    A column without a name is called as pandas calls it.
+    """
+    place = 0
+    if not is_first:
+        filled = [[k for k, cell in enumerate(row) if as_text(cell)] for row in rows[:HEAD_LINES]]
+        place = next((k for k, cells in enumerate(filled) if cells), 0)
+        # A title fills the first cell alone.
+        wide = next((k for k, cells in enumerate(filled) if cells and cells != [0]), place)
+        cells = [rows[wide][k] for k in filled[wide]] if rows else []
+        if all(isinstance(cell, str) and not _NUMBER.fullmatch(cell.strip()) for cell in cells):
+            place = wide
+    header = rows[place] if rows else []
+    return place, [as_text(name) or f"Unnamed: {k}" for k, name in enumerate(header)]
 
 
 def text_head(lines: Sequence[str], name: str, skip_rows: int | None = None) -> tuple[str, int, int, list[str]]:
-    """Delimiter of a text file, lines above its header and down to it, names of its columns."""
+    """Return the delimiter of a text file, the lines above its header and down to it, and the column names."""
     lines = lines[:HEAD_LINES]
     named = None if skip_rows is not None else _SEPARATOR.fullmatch(lines[0].strip())
     above = 1 if named else skip_rows or 0
     mark = named[1] if named else _delimiter(lines[above:], name)
     reader = csv.reader(lines[above:], delimiter=mark)
     rows = [(row, above + reader.line_num) for row in reader]
-    place = header_place([row for row, _ in rows[: None if skip_rows is None else 1]])
-    header, end = rows[place] if rows else ([], above)
-    return mark, rows[place - 1][1] if place else above, end, column_names(header)
+    place, names = find_header([row for row, _ in rows], skip_rows is not None)
+    end = rows[place][1] if rows else above
+    return mark, rows[place - 1][1] if place else above, end, names
 
 
 def _delimiter(lines: Sequence[str], name: str) -> str:
-    """What splits most of the first lines into as many cells, and into most cells."""
+    """Return what splits most of the first lines into the same number of cells, and into most cells."""
     if name == "tsv":
         return "\t"
     score = {}
@@ -162,18 +169,13 @@ def _delimiter(lines: Sequence[str], name: str) -> str:
 
 
 def check_repeated(name: str, names: Sequence[str]) -> None:
-    """Refuse columns of one name."""
+    """Refuse two columns of the same name."""
     if repeated := [column for column, count in Counter(names).items() if count > 1]:
         raise InputError(f"{name} has two columns named {quoted(repeated[0])}. Rename or remove one of them.")
 
 
-def column_names(header: Sequence[object]) -> list[str]:
-    """Names of columns as texts; of those without one, as pandas calls them."""
-    return [as_text(name) or f"Unnamed: {k}" for k, name in enumerate(header)]
-
-
 def as_text(value: object) -> str:
-    """An id or a label as text: 7 and 7.0 are "7", True is "true", None and NaN are empty."""
+    """Spell an id or a label: 7 and 7.0 are "7", True is "true", None and NaN are empty."""
     is_nan = isinstance(value, float) and np.isnan(value)
     if value is None or is_nan or type(value).__name__ in _PANDAS_MISSING:
         return ""
@@ -184,12 +186,12 @@ def as_text(value: object) -> str:
 
 
 def as_cell(text: str) -> str:
-    """A text for a CSV file, with an apostrophe where a spreadsheet would run a formula."""
+    """Return a text for a CSV file, with an apostrophe where a spreadsheet would run a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def from_cell(cell: str) -> str:
-    """The text of :func:`as_cell` again."""
+    """Undo :func:`as_cell`."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -204,7 +206,7 @@ def _remove_folder(folder: Path) -> None:
 
 @contextmanager
 def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
-    """A draft that takes the name of a file or folder at the end: whole, or not at all."""
+    """Yield a draft that becomes the file or folder at the end: it is written whole, or not at all."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
@@ -223,7 +225,7 @@ def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
         else:
             draft.unlink(missing_ok=True)
     for other in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        # Of a killed process, by its age: nobody can tell whether one runs on another machine.
+        # A killed process left it. Its age says so: the process may have run on another machine.
         with suppress(OSError):
             if time.time() - other.stat().st_mtime > _OLD_SECONDS:
                 other.unlink()

@@ -1,7 +1,7 @@
-"""Answers as other tools write them: Label Studio, Argilla, Prodigy, crowds, clusterings.
+"""Read answers that other tools wrote: Label Studio, Argilla, Prodigy, crowds, clusterings.
 
-A tool's file is recognised by what it holds, not by its name. To add one, write its reader and enter
-it in ``FORMATS`` with what tells its files, so strictly that no plain table is taken for one.
+A tool's file is recognised by its content, not by its name. To add a tool, write its reader and enter
+it in ``FORMATS`` with a test that recognises its files and no plain table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 
 def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
-    """The content as that of the one tool it can be of, or as it is; ``given`` are named roles."""
+    """Convert the sheet of a tool to one row per answer; ``given`` are the roles that the user named."""
     plain = set(by_plain_name(sheet.header))
     linkers = [name for name, is_one in LINKERS.items() if is_one(sheet.document or {}, plain)]
     if linkers and "label" not in given:
@@ -31,48 +31,48 @@ def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
         )
     found = [name for name, (is_one, _) in FORMATS.items() if is_one(sheet, set(sheet.header))]
     if {"id_a", "id_b"} <= set(given):
-        # A crowd's table with both ids is a plain one.
+        # A table of a crowd with both ids is a plain one.
         found = [name for name in found if name != "crowd"]
     if len(found) > 1:
-        said = f"{sheet.name} looks like files of {' and '.join(found)} at once. Split it, or write"
-        raise InputError(f"{said} it as a plain table with the columns id_a, id_b and label.")
+        what = f"{sheet.name} looks like files of {' and '.join(found)} at once. Split it, or write"
+        raise InputError(f"{what} it as a plain table with the columns id_a, id_b and label.")
     return FORMATS[found[0]][1](sheet) if found else sheet
 
 
 def _each(sheet: Sheet, read: Callable[[Record], Record | str]) -> list[NumberedRecord]:
-    """What is read of each record; one that is unreadable stays so."""
+    """Apply a reader to each record that is readable."""
     return [(number, one if isinstance(one, str) else read(one)) for number, one in sheet.records]
 
 
-# What a person said, by question; or why it cannot be read.
-Said = dict[str, object] | str
-# Stands for every question that was asked: somebody skipped or discarded them all.
+# The answers of a person by question, or why they cannot be read.
+Response = dict[str, object] | str
+# Stands for all questions, where somebody skipped or discarded them together.
 _ALL = "\0all"
 
 
 def _annotated(
     name: str,
-    read: Callable[[Record], tuple[Record, list[Said]] | str],
+    read: Callable[[Record], tuple[Record, list[Response]] | str],
     skipped: str,
     columns: dict[str, str],
     sheet: Sheet,
 ) -> Sheet:
-    """A row per person and record; ``read`` gives a record's data, and what each person said."""
-    said: list[tuple[int, Record, Said]] = []
+    """Return one row per person and record; ``read`` gives the data of a record and the responses."""
+    responses: list[tuple[int, Record, Response]] = []
     n_unanswered = 0
     for number, record in sheet.records:
         found = record if isinstance(record, str) else read(record)
         data, people = ({}, [found]) if isinstance(found, str) else found
         n_unanswered += not people
-        said += [(number, data, one) for one in people]
-    asked = [key for *_, one in said if isinstance(one, dict) for key in one]
-    questions = dict.fromkeys(key for key in asked if key not in (_ALL, *columns.values())) or {"label": None}
+        responses += [(number, data, one) for one in people]
+    keys = [key for *_, one in responses if isinstance(one, dict) for key in one]
+    questions = dict.fromkeys(key for key in keys if key not in (_ALL, *columns.values())) or {"label": None}
     rows: list[NumberedRecord] = []
-    for number, data, one in said:
+    for number, data, one in responses:
         if isinstance(one, dict):
             if one.pop(_ALL, False):
                 one |= dict.fromkeys(questions, skipped)
-            # Data of a question's name are no answers to it.
+            # Data with the name of a question do not answer it.
             one = {**{key: data[key] for key in data if key not in questions}, **one}
         rows.append((number, one))
     label = {"label": next(iter(questions))} if len(questions) == 1 else {}
@@ -82,14 +82,14 @@ def _annotated(
 
 
 def _words(value: object) -> str:
-    """What was chosen; several choices are no word that is known, and so an unreadable row."""
+    """Join what was chosen; several choices make a label that is unknown, and so an unreadable row."""
     return " + ".join(map(as_text, value)) if isinstance(value, list) else as_text(value)
 
 
 # Label Studio has tasks with annotations, whose choices are the answers.
 
 
-def _task(task: Record) -> tuple[Record, list[Said]] | str:
+def _task(task: Record) -> tuple[Record, list[Response]] | str:
     # Annotations were called completions before 2021.
     found = task.get("completions") if task.get("annotations") is None else task["annotations"]
     data = task.get("data")
@@ -98,8 +98,8 @@ def _task(task: Record) -> tuple[Record, list[Said]] | str:
     return data, [_annotation(one) for one in found]
 
 
-def _annotation(annotation: object) -> Said:
-    """One person's choices."""
+def _annotation(annotation: object) -> Response:
+    """Read the choices of one person."""
     if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
         return "an annotation without a list of results"
     choices: Record = {}
@@ -120,13 +120,13 @@ def _choice(value: object) -> str:
 
 
 _FLAT = {"annotation_id", "annotator", "lead_time"}
-# Columns of Label Studio's own in CSV and JSON-MIN; others are data and answers.
+# Label Studio's own columns in CSV and JSON-MIN; the others are data and answers.
 _OWN = {*_FLAT, "id", "created_at", "updated_at", "agreement"}
 _ANSWER_WORDS = {"same", "similar", "match", "different", "dissimilar", "distinct", "unsure"}
 
 
 def read_label_studio_flat(sheet: Sheet) -> Sheet:
-    """A flat row per annotation; the answer is in the only column of words for answers."""
+    """Read one flat row per annotation; the label is the only column of words for answers."""
     rows = _each(sheet, lambda record: {name: _flat_cell(cell) for name, cell in record.items()})
     columns = {"annotator": "annotator", "seconds": "lead_time", "time": "created_at"}
     texts = {name: {as_text(row.get(name)).lower() for _, row in rows if isinstance(row, dict)} - {""}
@@ -138,22 +138,22 @@ def read_label_studio_flat(sheet: Sheet) -> Sheet:
 
 
 def _flat_cell(cell: object) -> object:
-    """A cell, with the JSON that stands for several choices (or one) taken apart."""
+    """Read a cell, in which one or several choices may be JSON."""
     if isinstance(cell, str) and cell.startswith('{"choices"'):
         with suppress(ValueError, RecursionError):
             cell = json.loads(cell)
     return _choice(cell) if isinstance(cell, dict) and "choices" in cell else cell
 
 
-# Argilla has records with fields, metadata and responses, nested or side by side.
+# Argilla has records with fields, metadata and responses, nested or in columns.
 
 _DISCARDED = "discarded"
 _RESPONSES = ".responses"
-# Who said what about which question, and whether it was submitted.
-Response = tuple[object, str, object, object]
+# Person, question, value and status.
+Value = tuple[object, str, object, object]
 
 
-def _argilla_record(record: Record) -> tuple[Record, list[Said]] | str:
+def _argilla_record(record: Record) -> tuple[Record, list[Response]] | str:
     fields, metadata, responses = (record.get(name) for name in ("fields", "metadata", "responses"))
     if not isinstance(fields, dict) or not isinstance(responses, dict | list | None):
         return "no record of Argilla"
@@ -161,47 +161,47 @@ def _argilla_record(record: Record) -> tuple[Record, list[Said]] | str:
     if isinstance(responses, dict):
         # By question (version 2).
         given = [(question, one) for question, found in responses.items() if isinstance(found, list) for one in found]
-        found = [(one.get("user_id"), question, one.get("value"), one.get("status")) for question, one in given
-                 if isinstance(one, dict)]  # fmt: skip
-        return data, _by_person(found)
-    return data, _by_person([one for person in responses or [] for one in _of_person(person)])
+        values = [(one.get("user_id"), question, one.get("value"), one.get("status")) for question, one in given
+                  if isinstance(one, dict)]  # fmt: skip
+        return data, _by_person(values)
+    return data, _by_person([one for person in responses or [] for one in _values_of_person(person)])
 
 
-def _of_person(response: object) -> list[Response]:
-    """All that a person said (version 1)."""
+def _values_of_person(response: object) -> list[Value]:
+    """Return all values of a person (version 1)."""
     if not isinstance(response, dict) or not isinstance(response.get("values"), dict | None):
         return []
     person = response.get("user_id")
     status = response.get("status")
     values = response.get("values") or ({_ALL: True} if status == _DISCARDED else {})
-    return [(person, question, said.get("value") if isinstance(said, dict) else said, status)
-            for question, said in values.items()]  # fmt: skip
+    return [(person, question, value.get("value") if isinstance(value, dict) else value, status)
+            for question, value in values.items()]  # fmt: skip
 
 
-def _by_person(responses: list[Response]) -> list[Said]:
-    """What each person said to each question; drafts are no answers."""
+def _by_person(values: list[Value]) -> list[Response]:
+    """Group values by person; drafts are left out."""
     people: dict[str, Record] = {}
-    for person, question, value, status in responses:
+    for person, question, value, status in values:
         if status != "draft":
-            said = people.setdefault(as_text(person), {"user_id": as_text(person)})
-            said[question] = _DISCARDED if status == _DISCARDED else _words(value)
+            response = people.setdefault(as_text(person), {"user_id": as_text(person)})
+            response[question] = _DISCARDED if status == _DISCARDED else _words(value)
     return list(people.values())
 
 
-def _flat_record(record: Record) -> tuple[Record, list[Said]] | str:
-    """Lists of responses, people and states stand side by side."""
-    found: list[Response] = []
+def _flat_record(record: Record) -> tuple[Record, list[Response]] | str:
+    """Read a record whose values, people and statuses are lists in columns."""
+    found: list[Value] = []
     for key in (key for key in record if key.endswith(_RESPONSES)):
         question = key.removesuffix(_RESPONSES)
-        said, users, states = (record.get(f"{key}{more}") for more in ("", ".users", ".status"))
-        if isinstance(said, str) or isinstance(users, str):
+        values, users, statuses = (record.get(f"{key}{more}") for more in ("", ".users", ".status"))
+        if isinstance(values, str) or isinstance(users, str):
             return "lists that were written as text; export as JSON or Parquet"
-        if not isinstance(said, list) or not isinstance(users, list):
+        if not isinstance(values, list) or not isinstance(users, list):
             continue
-        states = states if isinstance(states, list) else [None] * len(said)
-        if not len(said) == len(users) == len(states):
+        statuses = statuses if isinstance(statuses, list) else [None] * len(values)
+        if not len(values) == len(users) == len(statuses):
             return "as many responses as people are needed"
-        found += [(user, question, value, state) for user, value, state in zip(users, said, states, strict=True)]
+        found += [(user, question, value, status) for user, value, status in zip(users, values, statuses, strict=True)]
     data = {key: value for key, value in record.items() if _RESPONSES not in key and ".suggestion" not in key}
     return data, _by_person(found)
 
@@ -210,7 +210,7 @@ def _flat_record(record: Record) -> tuple[Record, list[Said]] | str:
 
 
 def read_prodigy(sheet: Sheet) -> Sheet:
-    """A row per task; ids may stand in its ``meta``."""
+    """Read one row per task; ids may be in its ``meta``."""
     who = next((name for name in ("_annotator_id", "_session_id") if name in sheet.header), "")
     columns = {"label": "answer", "annotator": who, "time": "_timestamp"}
     words = {"accept": SIMILAR, "reject": DISSIMILAR, "ignore": UNSURE}
@@ -218,11 +218,11 @@ def read_prodigy(sheet: Sheet) -> Sheet:
 
 
 def _prodigy_task(task: Record) -> Record | str:
-    """A task with what its ``meta`` adds, and the option chosen where it offered some."""
+    """Read a task with its ``meta``, and the chosen option where it has options."""
     task = {key: value for key, value in task.items() if isinstance(value, list | dict) or as_text(value)}
     meta = task.pop("meta", None)
     if "accept" in task or "options" in task:
-        # Of a choice, "accept" says that the task is done and not that the two are alike.
+        # With options, "accept" means that the task is done, not that the two are alike.
         if task.get("answer") == "accept":
             chosen = task.get("accept")
             if not isinstance(chosen, list) or len(chosen) != 1:
@@ -234,7 +234,7 @@ def _prodigy_task(task: Record) -> Record | str:
 
 
 def _option_text(options: object, chosen: object) -> str:
-    """The text that was shown for an option, or else its id."""
+    """Return the text of an option, or else its id."""
     offered = [one for one in options if isinstance(one, dict)] if isinstance(options, list) else []
     texts = (one.get("text") for one in offered if one.get("id") == chosen)
     return next((text for text in texts if isinstance(text, str)), as_text(chosen))
@@ -249,14 +249,14 @@ _MARKS = ("|", ",", ";", " vs ", " - ", "--", "__", "~", "/", ":")
 
 
 def _is_crowd(header: list[str]) -> bool:
-    """Columns task, worker (performer, before crowd-kit 1.1) and label, none for a pair."""
+    """Whether there are columns task, worker (performer, before crowd-kit 1.1) and label, and none for a pair."""
     names = set(by_plain_name(header))
     sets = (_TASKS, _LABELS, _WORKERS)
     return all(not names.isdisjoint(some) for some in sets) and pair_columns(header) is None
 
 
 def read_crowd(sheet: Sheet) -> Sheet:
-    """A row per worker and task, which is split at the one mark that splits all tasks in two."""
+    """Read one row per worker and task; the one mark that splits all tasks in two gives the ids."""
     names = by_plain_name(sheet.header)
     task, label = (next(names[name] for name in some if name in names) for some in (_TASKS, _LABELS))
     cells = (as_text(row.get(task)) for _, row in sheet.records if isinstance(row, dict))
@@ -294,13 +294,13 @@ _LINKS = {
 
 
 def _is_constraint(value: object) -> bool:
-    """Whether it is one of interactive-clustering-gui's constraints, with its two texts."""
+    """Whether it is a constraint of interactive-clustering-gui, with its two texts."""
     data = value.get("data") if isinstance(value, dict) else None
     return isinstance(data, dict) and {"id_1", "id_2"} <= set(data) and "constraint_type" in value  # type: ignore[operator]
 
 
 def read_interactive_clustering(sheet: Sheet) -> Sheet:
-    """A row per constraint that was annotated, and whose texts were not deleted since."""
+    """Read one row per constraint that was annotated and whose texts were not deleted."""
     constraints: list[tuple[int, Any]] = list(enumerate((sheet.document or {}).values(), 1))
     rows: list[NumberedRecord] = []
     for number, one in constraints:
@@ -313,13 +313,13 @@ def read_interactive_clustering(sheet: Sheet) -> Sheet:
 
 
 def _is_links(document: Record) -> bool:
-    """An object of two lists, such as ``{"ml": [[0, 1]], "cl": [[1, 4]]}``, or of one."""
+    """Whether it is an object of one or two lists, such as ``{"ml": [[0, 1]], "cl": [[1, 4]]}``."""
     kinds = [_LINKS.get(key.lower()) for key in document]
     return None not in kinds and len(set(kinds)) == len(kinds) and all(isinstance(v, list) for v in document.values())
 
 
 def read_link_lists(sheet: Sheet) -> Sheet:
-    """A row per link, counted through both lists."""
+    """Read one row per link, counted through both lists."""
     document: dict[str, Any] = sheet.document or {}
     rows: list[NumberedRecord] = []
     for key, pair in ((key, pair) for key, pairs in document.items() for pair in pairs):
@@ -337,7 +337,7 @@ def _any(sheet: Sheet, read: Callable[[Record], object]) -> bool:
 
 _LABEL_STUDIO = {"annotator": "completed_by", "time": "created_at", "seconds": "lead_time"}
 _ARGILLA = {"annotator": "user_id"}
-# By name: what tells its files, from the content and the names of columns; and its reader.
+# By name: a test of the sheet and its column names, and a reader.
 FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], object], Callable[[Sheet], Sheet]]] = {
     "label_studio": (
         lambda sheet, header: "data" in header and {"annotations", "completions"} & header and _any(sheet, _task),
@@ -360,7 +360,7 @@ FORMATS: dict[str, tuple[Callable[[Sheet, set[str]], object], Callable[[Sheet], 
     "link_lists": (lambda sheet, header: sheet.document and _is_links(sheet.document), read_link_lists),
     "crowd": (lambda sheet, header: _is_crowd(sheet.header), read_crowd),
 }
-# Tools for linking records, by the one object that a file is and the plain names of its columns.
+# Tools that link records: a test of the object that a JSON file is and of plain column names.
 LINKERS: dict[str, Callable[[Record, set[str]], bool]] = {
     "dedupe": lambda document, columns: set(document) == {"distinct", "match"},
     "recordlinkage": lambda document, columns: (

@@ -58,7 +58,7 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     table_model = as_table_model(model)
     columns = table_model.columns
     estimator = table_model.estimator
-    if made := [*columns.makers]:
+    if made := [*columns.transformers]:
         names = listed(map(quoted, made))
         advice = "Predict with sdulearn, or fit on features that you compute yourself."
         raise InputError(f"Texts and pictures cannot be read in ONNX: {names}. {advice}")

@@ -1,4 +1,4 @@
-"""Rows of a file or frame as records: CSV, TSV, JSON, JSON lines, Parquet, Excel; labels in them."""
+"""Read the rows of a file or frame as records, whatever the format; and the labels of rows."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from sdulearn.io.tables import read_whole
 from sdulearn.types import Codes, Frame
 
 Record = dict[str, object]
-# With its line, row or item of a JSON list; one that cannot be read is the reason why.
+# Number of a line, row or JSON item, and what it holds, or the reason why it cannot be read.
 NumberedRecord = tuple[int, Record | str]
 
 FORMATS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
-# Columns that are in common use for the two ends of a pair.
+# Usual names of the columns for the two ends of a pair.
 PAIR_COLUMNS = (
     ("id_a", "id_b"), ("id1", "id2"), ("id_1", "id_2"), ("a", "b"), ("left", "right"), ("left_id", "right_id"),
     ("id_left", "id_right"), ("unique_id_l", "unique_id_r"), ("id_l", "id_r"), ("ltable_id", "rtable_id"),
@@ -45,46 +45,46 @@ PAIR_COLUMNS = (
 )  # fmt: skip
 _NEGATIVE = ("-1", "0", "false", "no")
 _POSITIVE = ("1", "true", "yes")
-# As Python writes them: 007 is a name.
+# Whole numbers as Python writes them: 007 is a name.
 _WHOLE = re.compile(r"-?[1-9][0-9]*|0")
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a file or frame holds, and what the format that it is in says of it."""
+    """The rows of a file or frame, and how its format says to read them."""
 
-    name: str  # the file, or what stands for it
+    name: str  # the file, or what a frame is called
     format: str  # one of FORMATS, "frame", or that of a tool
-    header: list[str]  # names of the columns, or keys of JSON objects as they first appear
+    header: list[str]  # names of the columns, or keys of JSON objects in order of appearance
     records: list[NumberedRecord]  # cells by column
-    document: Record | None = None  # a JSON file that is one object, which is then the only row
+    document: Record | None = None  # the only row of a JSON file that is one object
     # roles whose column the format decides, such as ``{"label": "answer"}``
     columns: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, int] = field(default_factory=dict)  # words with a meaning: +1, -1 or 0
-    n_unanswered: int = 0  # questions in the file that nobody has answered yet
-    # whether columns other than ``columns`` are the data that people were shown: ids are looked for
-    # there by their usual names, and nothing else is. A product's weight is no weight of an answer
+    words: Mapping[str, int] = field(default_factory=dict)  # what words mean: +1, -1 or 0
+    n_unanswered: int = 0  # questions that nobody has answered yet
+    # whether all other columns are data that people were shown, in which nothing but ids is looked
+    # for: the weight of a product is not the weight of an answer
     only_ids: bool = False
 
     def of(self, format_name: str, records: list[NumberedRecord], **more: Any) -> Sheet:
-        """A row per answer, as a tool's format has it; ``more`` are other attributes."""
+        """Return a sheet with one row per answer in a tool's format; ``more`` are other attributes."""
         return Sheet(self.name, format_name, *_keyed(records), **more)
 
 
 def by_plain_name(header: Sequence[str]) -> dict[str, str]:
-    """Columns by their names in lower case with underscores; of two alike the first."""
+    """Return columns by their names in lower case with underscores; of two alike the first."""
     plain = {name: re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", name)) for name in header}
     return {re.sub(r"[\s.()-]+", "_", plain[name].strip(" )").lower()): name for name in reversed(header)}
 
 
 def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
-    """The first two columns whose names are usual for the ends of a pair."""
+    """Return the two columns whose names are usual for the ends of a pair."""
     names = by_plain_name(header)
     return next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None)
 
 
 def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) -> Sheet:
-    """Read a file or frame; ``what`` stands for the name of a frame."""
+    """Read a file or frame; ``what`` is the name of a frame in messages."""
     if sheet is not None and not (is_location(source) and file_format(source, FORMATS) == "xlsx"):
         raise InputError(f"{what} have no sheets: these are in workbooks (.xlsx). Leave the sheet out.")
     if not is_location(source):
@@ -112,7 +112,7 @@ def _records(header: list[str], rows: Iterable[tuple[int, Sequence[object]]]) ->
 
 
 def _frame(frame: Frame) -> tuple[list[str], list[NumberedRecord]]:
-    """Column names and rows of a frame, counted from 1."""
+    """Return column names and rows of a frame, counted from 1."""
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         what = "A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and"
         raise InputError(f"{what} label; got {type(frame).__name__}.")
@@ -127,7 +127,7 @@ def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str],
     try:
         mark, _, head, names = text_head(lines, name)
         reader = csv.reader(lines[head:], delimiter=mark)
-        # Spreadsheets write rows of nothing but delimiters below a table.
+        # Spreadsheets write rows of delimiters alone below a table.
         rows = [(head + reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except csv.Error as error:
         raise InputError(f"{path} cannot be split into cells ({error}). Is a quote left open?") from None
@@ -137,7 +137,7 @@ def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str],
 
 
 def _json_content(name: str, file_format: str, text: str) -> Sheet:
-    """A list of objects, one object, or an object a line: recognised by the text alone."""
+    """Read a list of objects, one object, or one object per line, whichever the text is."""
     whole = _parsed(text)
     if isinstance(whole, list):
         return Sheet(name, "json", *_keyed([(k, _object(item)) for k, item in enumerate(whole, 1)]))
@@ -154,7 +154,7 @@ def _json_content(name: str, file_format: str, text: str) -> Sheet:
 
 
 def _parsed(text: str) -> object:
-    """What a text holds; nothing where it is no JSON."""
+    """Parse JSON; return None where it is not."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -166,27 +166,27 @@ def _object(value: object) -> Record | str:
 
 
 def _keyed(records: list[NumberedRecord]) -> tuple[list[str], list[NumberedRecord]]:
-    """All keys, as they first appear, and records that have them all, None where one lacked it."""
+    """Return all keys in order of appearance, and records that have all of them, with None for missing ones."""
     empty = dict.fromkeys(key for _, one in records if isinstance(one, dict) for key in one)
     return list(empty), [(k, one if isinstance(one, str) else {**empty, **one}) for k, one in records]
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of classes by id, and the first cell of the header, which must be no id."""
+    """Labels by id."""
 
     name: str
     by_id: Mapping[str, str]
-    header: str = ""
-    whole: bool = False  # whether they are whole numbers, and not texts of digits
+    header: str = ""  # first cell of the header; an id there shows that the header is missing
+    whole: bool = False  # whether labels are whole numbers, not texts of digits
 
     @property
     def ids(self) -> set[str]:
-        """All ids, and what may turn out to be one."""
+        """All ids, and the first cell of the header."""
         return {self.header, *self.by_id} - {""}
 
     def of_rows(self, place: Mapping[str, int], why: Callable[..., str]) -> dict[int, str]:
-        """The same by row; ``place`` has the row of an id, ``why`` says more of ids without one."""
+        """Return labels by row; ``place`` is the row of each id, ``why`` explains ids without one."""
         if self.header and self.header in place:
             raise self.no_header()
         if unknown := [name for name in self.by_id if name not in place]:
@@ -194,17 +194,17 @@ class Labels:
         return {place[name]: label for name, label in self.by_id.items()}
 
     def no_header(self) -> InputError:
-        """The error of a first line that is a label already."""
-        said = f"{self.name} seems to begin with the label of {quoted(self.header)}."
-        return InputError(f"{said} Give it a first line: id,label")
+        """Return the error of a first line that is a label already."""
+        what = f"{self.name} seems to begin with the label of {quoted(self.header)}."
+        return InputError(f"{what} Give it a first line: id,label")
 
     def names(self, found: tuple[str, ...]) -> tuple[str, ...] | tuple[int, ...]:
-        """Names of classes as the labels have them: whole numbers, or texts."""
+        """Return names of classes as whole numbers where the labels are, or else as texts."""
         return tuple(map(int, found)) if self.whole and all(map(_WHOLE.fullmatch, found)) else found
 
 
 def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
-    """Ids with their labels: rows ``id,label`` of a file or a frame, or a mapping."""
+    """Read labels by id: rows ``id,label`` of a file or a frame, or a mapping."""
     if isinstance(source, Mapping):
         by_id = {as_text(name): as_text(label) for name, label in source.items()}
         return Labels("`labels`", by_id, whole=not any(isinstance(label, str) for label in source.values()))
@@ -214,7 +214,7 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
     if not rows or any(len(row) < 2 or not all(row) for row in rows):
         raise InputError(f"{sheet.name} needs a first line id,label and then an id and its class in every row.")
     by_id = dict(rows)
-    # A text file has no numbers but those that look so.
+    # In a text file, what looks like a number is one.
     text = sheet.format in ("csv", "tsv")
     whole = text or not any(isinstance(label, str) for _, label in cells)
     if sheet.format == "frame":
@@ -227,7 +227,7 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
 
 
 def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[str, ...]]:
-    """Labels as classes, -1 and +1 or 1 to K, and the names of all classes in order."""
+    """Return labels as classes, -1 and +1 or 1 to K, and the names of all classes in order."""
     found = sorted(set(labels))
     if all(map(_WHOLE.fullmatch, found)):
         found.sort(key=int)
@@ -237,7 +237,7 @@ def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[s
 
 
 def class_names(found: list[str], n_classes: int) -> tuple[str, ...]:
-    """Names of all classes: 1, true and yes are +1 of two; of more, some have numbers."""
+    """Name all classes: of two, 1, true and yes are +1; of more, those without a label have numbers."""
     if len(found) > n_classes:
         raise InputError(
             f"`labels` names {len(found)} classes ({', '.join(map(shortened, found[:5]))}), but there are to be "

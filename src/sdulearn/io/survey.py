@@ -224,9 +224,9 @@ def decide(table: Table, found: Survey, missing: str, max_categories: int, image
         raise InputError(f"{table.name} has no columns to learn from.")
     mean, variance = np.hstack([moments for _, moments in described])
     scale = usable_scale(mean, np.sqrt(variance))
-    makers = {name: transformer for name, (transformer, _) in fitted.items()}
+    transformers = {name: transformer for name, (transformer, _) in fitted.items()}
     described_columns = tuple(column for column, _ in described)
-    columns = Columns(described_columns, id_column, mean, scale, makers=makers, image_root=image_root)
+    columns = Columns(described_columns, id_column, mean, scale, transformers=transformers, image_root=image_root)
     if vectors := [part.start for one, part in columns.parts if one.name in table.together]:
         scale[vectors] = np.sqrt(np.mean(scale[vectors] ** 2))
     return columns

@@ -1,8 +1,8 @@
-"""Tables: named columns that can be read again and again, in batches, whatever the format.
+"""Tables: named columns that are read in batches, as often as needed, whatever the format.
 
-A folder of Parquet files is a table too, and vectors of another file may stand beside its columns.
-In text files every column is text: what it holds is decided by all of its rows
-(:mod:`sdulearn.column_counts`). Lines of JSON are checked before pyarrow's reader, which crashes on some.
+A folder of Parquet files is one table, and the vectors of another file may be further columns of it.
+In text files every column is text, and all rows decide what it holds (:mod:`sdulearn.column_counts`).
+JSON lines are checked before pyarrow reads them, because it crashes on some.
 """
 
 from __future__ import annotations
@@ -34,56 +34,56 @@ from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
-# Formats in which everything is text, so that a number may be spelled in several ways.
+# Formats in which cells are text, and numbers may be spelled in several ways.
 TEXT_FORMATS = ("csv", "tsv", "xlsx")
-# What stands for "not known" in a text file, beside pyarrow's own list (empty, NA, NaN, null, ...).
+# Texts that stand for a missing value in a text file.
 _MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
 BATCH_ROWS = 65_536
-# A wide table comes in fewer rows at a time: so many numbers at most.
+# Most numbers of a batch: a wide table comes in fewer rows at a time.
 _BATCH_NUMBERS = 1 << 22
 _BLOCK_BYTES = 1 << 23
 # Rows of an svmlight file that are read at a time.
 _CHUNK_ROWS = 20_000
 _ENDINGS = (".parquet", ".pq")
-# Column by column through a small window: a row group of many megabytes is never in memory whole.
+# Columns are read through a small buffer, so that a large row group is never in memory whole.
 _BUFFER_BYTES = 1 << 18
-# Objects and lists within each other; a cell of a table is neither.
+# How deeply objects and lists of a JSON line may be nested.
 _DEEPEST = 100
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
-"""Record batches with the number of their first row."""
+"""Number of the first row, and a record batch."""
 Part: TypeAlias = Callable[[Sequence[str], int], Batches]
-"""Reads columns of some rows, so many at a time at most; another process can do it."""
+"""Reads these columns of some rows, in batches of at most so many rows; can be pickled."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, opened but not read."""
+    """A table that is open, but not read yet."""
 
     name: str
     format: str  # one of FORMATS, or "frame"
     types: Mapping[str, ArrowType]  # by column, in order
     parts: tuple[Part, ...]
-    n_rows: int | None = None  # None where nobody knows before it was read
-    together: tuple[str, ...] = ()  # columns that are one vector: they keep their scales relative to each other
+    n_rows: int | None = None  # None where it is known only after reading
+    together: tuple[str, ...] = ()  # columns of a vector, which share one scale
     mark: str = ""  # delimiter of a text file
-    where: Where = in_row  # where a row stands in it
-    # the number of lines "above" its header, and the "sheet" of several that was read
+    where: Where = in_row  # says where a row is in the file
+    # number of lines "above" the header, and the "sheet" that was read where there are several
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
-        """Some columns of all rows; they become so many features, by default one each."""
+        """Read some columns of all rows; ``width`` is the number of their features, by default one each."""
         for part in self.parts:
             yield from part(self.some(columns), batch_rows(width or len(columns)))
 
     def some(self, columns: Sequence[str]) -> list[str]:
-        """The columns, or another one where there are none: rows must be counted by something."""
+        """Return the columns, or the first of the table where there are none: one is needed to count rows."""
         return list(columns) or list(self.types)[:1]
 
     def check_columns(self, purposes: Mapping[str, Collection[str | None]]) -> None:
-        """Refuse columns that the table does not have, by what they are wanted for."""
+        """Refuse columns that the table lacks; ``purposes`` says what they are for."""
         for purpose, wanted in purposes.items():
             if unknown := {name for name in wanted if name is not None} - set(self.types):
                 names = listed(map(shortened, self.types))
@@ -93,11 +93,11 @@ class Table:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """A part: row groups of one Parquet file in a row; small ones are read together."""
+    """A part that reads consecutive row groups of a Parquet file."""
 
     path: str
     numbers: tuple[int, ...]
-    begin: int
+    begin: int  # number of the first row
     rows: int
 
     def __call__(self, columns: Sequence[str], rows: int) -> Batches:
@@ -111,12 +111,12 @@ class RowGroups:
 
 
 def batch_rows(width: int) -> int:
-    """Rows of a batch that becomes so many features."""
+    """Return the number of rows of a batch that becomes so many features."""
     return max(min(BATCH_ROWS, _BATCH_NUMBERS // max(width, 1)), 1)
 
 
 def table_format(path: Location) -> str:
-    """The format of a table by its name; a folder holds Parquet files."""
+    """Return the format of a table by its name; a folder holds Parquet files."""
     return "parquet" if Path(path).is_dir() else files.file_format(path, FORMATS)
 
 
@@ -124,16 +124,16 @@ def open_table(
     source: Location | Frame, sheet: str | None = None, skip_rows: int | None = None, embedding: Location | None = None
 ) -> Table:
     """Open a file, a folder of Parquet files, or a frame; by default the first sheet."""
-    table = _open(source, sheet, skip_rows)
+    if is_location(source):
+        table = _open_file(str(source), sheet, skip_rows)
+    elif sheet is None and skip_rows is None:
+        table = _held("the table", "frame", as_arrow(source))
+    else:
+        raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
     return table if embedding is None else with_embedding(table, embedding)
 
 
-def _open(source: Location | Frame, sheet: str | None, skip_rows: int | None) -> Table:
-    if not is_location(source):
-        if sheet is not None or skip_rows is not None:
-            raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
-        return _held("the table", "frame", as_arrow(source))
-    path = str(source)
+def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     name = table_format(path)
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise InputError(f"{path} is neither a file nor a folder: a table is read more than once. Copy it to a file.")
@@ -151,8 +151,8 @@ def _open(source: Location | Frame, sheet: str | None, skip_rows: int | None) ->
             return replace(table, notes=notes, where=partial(in_row, above=found.place))
         if name == "jsonl":
             types = _json_types(path)
-            parts = (partial(_numbered, partial(_json_rows, path, types)),)
-            return Table(path, name, types, parts, where=partial(_line, path, "", 0))
+            part = partial(_numbered, partial(_json_rows, path, types))
+            return Table(path, name, types, (part,), where=partial(_line, path, "", 0))
         with open_bytes(path) as file:
             first = list(islice(iter(partial(file.readline, _BLOCK_BYTES), b""), files.HEAD_LINES))
         if not b"".join(first).strip():
@@ -161,12 +161,12 @@ def _open(source: Location | Frame, sheet: str | None, skip_rows: int | None) ->
         mark, above, end, names = files.text_head(list(lines), name, skip_rows)
     check_repeated(path, names)
     types = dict.fromkeys(names, pa.string())
-    parts = (partial(_numbered, partial(_text_rows, path, mark, end, tuple(names))),)
-    return Table(path, name, types, parts, mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
+    part = partial(_numbered, partial(_text_rows, path, mark, end, tuple(names)))
+    return Table(path, name, types, (part,), mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
 
 
 def read_whole(source: Location | Frame) -> ArrowTable:
-    """A whole table as it is, for showing it."""
+    """Read a whole table."""
     table = open_table(source)
     empty = pa.schema(list(table.types.items())).empty_table()
     batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
@@ -179,10 +179,10 @@ def _held(name: str, file_format: str, table: ArrowTable) -> Table:
     return Table(name, file_format, types, (partial(_numbered, partial(_held_rows, table)),), table.num_rows)
 
 
-def _numbered(batches: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int) -> Batches:
-    """Batches with the number of their first row; see :data:`Part`."""
+def _numbered(read: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int) -> Batches:
+    """Read batches and number their rows from 0; see :data:`Part`."""
     begin = 0
-    for batch in batches(columns, rows):
+    for batch in read(columns, rows):
         yield begin, batch
         begin += batch.num_rows
 
@@ -192,7 +192,7 @@ def _held_rows(table: ArrowTable, columns: Sequence[str], rows: int) -> Iterator
 
 
 def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
-    """Columns of known types, or all that there are where none is named."""
+    """Read columns of known types, or all columns where none is named."""
     json = require("pyarrow.json", "files")
     schema = pa.schema([(name, types[name]) for name in columns])
     options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if columns else "infer")
@@ -204,10 +204,10 @@ def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str]
 def _text_rows(
     path: str, mark: str, head: int, names: tuple[str, ...], columns: Sequence[str], rows: int
 ) -> Iterator[ArrowTable]:
-    """Rows below so many lines, the last of which is the header."""
+    """Read the rows below the header, which is the last of the first ``head`` lines."""
     arrow = require("pyarrow.csv", "files")
     with open_bytes(path) as file:
-        # Streams of pyarrow's own: threads of it that need Python abort where a program ends.
+        # pyarrow reads in threads, which abort at the end of a program if they need a Python file.
         stream = pa.OSFile(path)
         stream = pa.CompressedInputStream(stream, "gzip") if isinstance(file, gzip.GzipFile) else stream
     with _clear_errors(path), stream:
@@ -227,7 +227,7 @@ def _text_rows(
 
 
 def _line(path: str, mark: str, head: int, row: int) -> str:
-    """The line on which a row of a text file ends; so many lines are above the first row."""
+    """Return the line on which a row of a text file ends, where ``head`` lines are above the first row."""
     with open_bytes(path) as file:
         lines = islice(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), head, None)
         rows = csv.reader(lines, delimiter=mark or "\0", quoting=csv.QUOTE_MINIMAL if mark else csv.QUOTE_NONE)
@@ -238,14 +238,14 @@ def _line(path: str, mark: str, head: int, row: int) -> str:
 
 @contextmanager
 def _clear_errors(path: Location) -> Iterator[None]:
-    """What gzip, csv and pyarrow raise on a damaged file, as an error of ours."""
+    """Turn what gzip, csv and pyarrow raise on a damaged file into an error of ours."""
     try:
         with refuse_damaged(path):
             yield
     except SdulearnError:
         raise
     except OSError as error:
-        # As pyarrow speaks of a zipped file.
+        # pyarrow's words for a zipped file.
         if re.search("compressed|inflate", str(error)):
             raise InputError(f"{path} is cut off or damaged ({error}). Copy it again.") from None
         raise files.cannot_open(path, error) from None
@@ -265,7 +265,7 @@ def _clear_errors(path: Location) -> Iterator[None]:
 
 
 def parquet_files(path: Location) -> list[Path]:
-    """The file itself, or the Parquet files under a folder, but for names with . or _ first."""
+    """Return the file itself, or the Parquet files in a folder whose names do not begin with . or _."""
     folder = Path(path)
     if not folder.is_dir():
         return [folder]
@@ -277,7 +277,7 @@ def parquet_files(path: Location) -> list[Path]:
 
 
 def open_parquet(path: Location) -> Table:
-    """By what the files say about themselves; columns and their kinds must be the same."""
+    """Open a Parquet file, or a folder of files whose columns have the same names and kinds."""
     types: dict[str, ArrowType] = {}
     groups: list[RowGroups] = []
     n_rows = 0
@@ -295,7 +295,7 @@ def _opened(path: str) -> Any:
 
 
 def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
-    """Add a file's columns; a column that is empty in one file takes its type from another."""
+    """Add the columns of a file; a column that is empty in one file has its type from another."""
     check_repeated(str(file), schema.names)
     if types and (odd := set(types) ^ set(schema.names)):
         raise InputError(
@@ -314,7 +314,7 @@ def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
 
 
 def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
-    """The row groups of a file, small ones joined up to a batch."""
+    """Return the row groups of a file; small ones are joined up to a batch."""
     found: list[RowGroups] = []
     for number in range(metadata.num_row_groups):
         rows = metadata.row_group(number).num_rows
@@ -326,7 +326,7 @@ def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
 
 
 def _json_types(path: str) -> dict[str, ArrowType]:
-    """All columns with their types, over all rows."""
+    """Return the type of each column, over all rows."""
     found = pa.schema([])
     for batch in _json_rows(path, {}, (), BATCH_ROWS):
         found = pa.unify_schemas([found, batch.schema], promote_options="permissive")
@@ -336,7 +336,7 @@ def _json_types(path: str) -> dict[str, ArrowType]:
 
 
 def _checked_lines(path: Location, rows: int) -> Iterator[bytes]:
-    """So many lines at a time without the blank ones, each of them an object in UTF-8."""
+    """Yield some lines at a time, blank ones left out, after a check that each is an object in UTF-8."""
     number = 0
     with open_bytes(path) as file:
         while lines := list(islice(file, rows)):
@@ -363,7 +363,7 @@ def _check_line(path: Location, number: int, line: bytes) -> None:
 
 
 def with_embedding(table: Table, path: Location) -> Table:
-    """A table with vectors beside its columns: row by row, or by ids that both have."""
+    """Add vectors to a table as columns: row by row, or by ids that both have."""
     vectors, ids = _read_vectors(path)
     names = [f"embedding {k}" for k in range(1, vectors.shape[1] + 1)]
     if both := [name for name in names if name in table.types]:
@@ -391,14 +391,14 @@ def _joined(
     columns: Sequence[str],
     rows: int,
 ) -> Batches:
-    """A part with vectors; ``key`` is always read, and may hold their ids."""
+    """Read a part with vectors; the column ``key`` is always read, and may hold their ids."""
     own = [name for name in columns if name not in places]
     end = table.n_rows or 0
     for begin, batch in part(list(dict.fromkeys([*own, key])), rows):
         end = max(end, begin + batch.num_rows)
         place = np.arange(begin, begin + batch.num_rows) if ids is None else find_ids(batch[key], ids)
-        if (lost := (place < 0) | (place >= len(vectors))).any():
-            first = int(np.argmax(lost))
+        if (missing := (place < 0) | (place >= len(vectors))).any():
+            first = int(np.argmax(missing))
             row = table.where(begin + first) if ids is None else quoted(str(batch[key][first]))
             raise InputError(f"{path} has no vector for {row} of {table.name}. Compute one for each row.")
         some = np.asarray(vectors[place], dtype=np.float64)
@@ -412,7 +412,7 @@ def _joined(
 
 
 def _read_vectors(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
-    """Vectors of a file, one a row, and its columns that may hold ids, as texts."""
+    """Read vectors, one per row, and the columns of the file that may hold ids, as texts."""
     ids: dict[str, ArrowColumn] = {}
     if files.file_format(path, ("npy", "parquet")) == "npy":
         try:
@@ -422,14 +422,14 @@ def _read_vectors(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]
         except (ValueError, EOFError) as error:
             raise InputError(f"{path} cannot be read as an array of numbers: {reason(error)}") from None
     else:
-        vectors, ids = _of_parquet(read_whole(path))
+        vectors, ids = _split_vectors(read_whole(path))
     if vectors.ndim != 2 or vectors.dtype.kind not in "fiu" or not vectors.size:
         raise InputError(f"{path} holds {vectors.dtype} of shape {vectors.shape}; vectors are rows of numbers.")
     return vectors, ids
 
 
-def _of_parquet(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
-    """Columns of floats, or of lists of them; whole numbers and texts may be ids."""
+def _split_vectors(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
+    """Split a table into vectors, of floats or lists of them, and columns that may hold ids."""
     are_lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     blocks = []
     ids = {}
@@ -447,7 +447,7 @@ def _of_parquet(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColumn]
 
 
 def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:
-    """A whole file; features are taken to be numbered from 1 unless a 0 occurs."""
+    """Read a whole svmlight file; its features are numbered from 1 unless a 0 occurs."""
     with open_bytes(path) as file, refuse_damaged(path):
         X = _parsed(path, file, None)
     if X.shape[0] == 0:
@@ -460,7 +460,7 @@ def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:
 
 
 def svmlight_rows(path: Location, columns: Columns) -> Iterator[tuple[int, sparse.csr_matrix]]:
-    """Some thousand rows at a time with the number of the first, as wide as the model."""
+    """Read an svmlight file with the columns of a model, some thousand rows at a time; see :data:`Batches`."""
     begin = 0
     first = columns.first or 0
     with open_bytes(path) as file, refuse_damaged(path):
@@ -472,7 +472,7 @@ def svmlight_rows(path: Location, columns: Columns) -> Iterator[tuple[int, spars
 
 
 def _parsed(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
-    """The rows of a file, features numbered from 0; ``width`` says how many there may be."""
+    """Parse rows, features numbered from 0; ``width`` is the most features that there may be."""
     try:
         X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
     except (ValueError, OverflowError, MemoryError) as error:

@@ -203,12 +203,12 @@ def _read(report: FitReport, layout: Columns) -> list[Finding]:
     if layout.first is not None:
         return [_result("table_read", report, counts, **details)]
     columns = layout.columns
-    makers = layout.makers
+    transformers = layout.transformers
     made = ("text", "image")
     read: dict[str, object] = {
         **{kind: [one.name for one in columns if one.kind == kind] for kind in ("number", "boolean", "date")},
         "category": {one.name: len(one.categories) for one in columns if one.kind == "category"},
-        **{kind: {one.name: makers[one.name].width for one in columns if one.kind == kind} for kind in made},
+        **{kind: {one.name: transformers[one.name].width for one in columns if one.kind == kind} for kind in made},
         "decimal_commas": [one.name for one in columns if one.text and one.text.form == ","],
         "marks": {one.name: one.text.marks for one in columns if one.text and one.text.marks},
         "gaps": {one.name: one.n_gaps for one in columns if one.n_gaps},

@@ -227,7 +227,7 @@ def _kept(
     variance = columns.scale**2
     for column, part in columns.parts:
         # Features that share a scale have a variance of their own.
-        if column.name in columns.makers or column.name in table.together:
+        if column.name in columns.transformers or column.name in table.together:
             variance[part] = sample[:, part].var(axis=0)
     known = {columns.id_column, *(column.name for column in columns.columns)}
     passed = {**table.notes, "n_blank": found.n_blank, "columns": [name for name in found.counts if name not in known]}

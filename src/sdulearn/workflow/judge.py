@@ -376,7 +376,8 @@ def column_dependences(
     values = columns.values(rows)
     places = {column.name: k for k, column in enumerate(columns.columns)}
     # Texts and pictures have no values in order.
-    worth = [places[one.column] for one in importances if one.loss > one.error and one.column not in columns.makers]
+    ordered = [one.column for one in importances if one.loss > one.error]
+    worth = [places[name] for name in ordered if name not in columns.transformers]
     varied = [k for k in worth if np.nanmax(values[:, k]) > np.nanmin(values[:, k])]
     return tuple(_dependence(model.estimator, columns, rows, values, k) for k in varied[:_DRAWN])
 
