@@ -105,7 +105,7 @@ def shared():
     return stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
 
 
-@pytest.fixture(params=[*EMBEDDED, *(BENCHMARKS if os.environ.get("SDULEARN_DATA") else ())])
+@pytest.fixture(scope="session", params=[*EMBEDDED, *(BENCHMARKS if os.environ.get("SDULEARN_DATA") else ())])
 def benchmark_rows(request):
     """As drawn, not standardised, of an embedded set or, where SDULEARN_DATA names them, of one of the ten."""
     X, y = EMBEDDED[request.param]() if request.param in EMBEDDED else load_benchmark(request.param)

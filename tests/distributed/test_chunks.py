@@ -110,12 +110,6 @@ def test_lengths_that_only_the_workers_see(name):
         dask_blocks(table[["a", "b", "c"]], **vectors).sum(as_lists)
 
 
-def test_words_are_refused():
-    table = dd.from_pandas(pd.DataFrame({"a": ["one", "two"], "y": [1, 1]}), npartitions=1)
-    with pytest.raises(ValueError, match=r"`X` must be a table of numbers.*Encode or drop"):
-        dask_blocks(table[["a"]], table["y"]).sum(as_lists)
-
-
 def rows_and_codes(n_pairs, n_unlabeled, seed):
     """Rows that tell themselves apart, in random order, with their codes and weights."""
     rng = np.random.default_rng(seed)
@@ -143,7 +137,7 @@ def check(X, y, gathered):
     return dense, codes
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=5)
 @for_any(st.integers(0, 30), st.integers(1, 20), st.integers(0, 2**32), st.data())
 def test_random_chunkings(n_pairs, n_unlabeled, seed, data):
     X, y, _ = rows_and_codes(n_pairs, n_unlabeled, seed)
@@ -156,7 +150,7 @@ def test_random_chunkings(n_pairs, n_unlabeled, seed, data):
         assert (home[rows[part == 0, 0].astype(int) - 1] == number).all()
 
 
-@pytest.mark.parametrize(("width", "n_blocks"), [(32, 1), (2, 2), (3, 9), (2, 20)])
+@pytest.mark.parametrize(("width", "n_blocks"), [(32, 1), (3, 9), (2, 9)])
 def test_rounds(monkeypatch, width, n_blocks):
     X, y, weight = rows_and_codes(60, 30, n_blocks)
     shuffle = module.shuffle

@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 import sdulearn
 from sdulearn import distributed, load_model
-from sdulearn.blocks import HashedPairKFold
 from sdulearn.distributed import DaskBlocks, gather_pairs
 from tests.reference import assert_same_coefficients
 
@@ -65,7 +64,7 @@ def test_classifier_equals_the_local_one(thinned, weights, kind, loss):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "frame"])
-def test_joint_equals_the_local_one(thinned, weights, kind):
+def test_joint_equals_the_local_one(thinned, weights, kind, tmp_path):
     rows, codes = thinned
     if kind == "frame":
         frame = as_frame(rows, codes).assign(weight=dd.from_pandas(pd.Series(weights), npartitions=5))
@@ -78,6 +77,12 @@ def test_joint_equals_the_local_one(thinned, weights, kind):
     kept = weights > 0
     rows = sparse.csr_matrix(rows) if kind == "sparse" else rows
     assert_same_model(model, sdulearn.PairLogisticRegression(**options).fit(rows[kept], codes[kept], weights[kept]))
+    # Its file is that of the local estimator, and is read without Dask.
+    model.save(tmp_path / "model.sdu")
+    back = load_model(tmp_path / "model.sdu")
+    assert type(back) is sdulearn.PairLogisticRegression
+    assert back.get_params() == model.get_params()
+    np.testing.assert_array_equal(back.coef_, model.coef_)
 
 
 def test_frames_bring_their_names_and_plain_input_is_fitted_here(waveform):
@@ -153,26 +158,6 @@ def test_score_and_orient(waveform, weights, fitted, kind):
     assert given.orient(X, -given.predict(X)).score(X, y) == pytest.approx(before)
     # A lazy prediction is of the model as it was.
     np.testing.assert_array_equal(lazy.compute(), plain)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=str)
-def test_a_fit_is_the_local_one_and_is_served_without_dask(waveform, tmp_path, model):
-    frame = as_frame(*waveform)
-    model = clone(model).fit(*gather_pairs(frame[NAMES], frame["codes"]))
-    local = getattr(sdulearn, type(model).__name__)(**model.get_params())
-    if "cv" in model.get_params():
-        local.set_params(cv=HashedPairKFold(3))
-    local.fit(*waveform)
-    assert_same_model(model, local, 1e-6)
-    if "cv" in model.get_params():
-        for name in ("mean_test_score", "std_test_score"):
-            np.testing.assert_allclose(model.cv_results_[name], local.cv_results_[name], atol=1e-9)
-    model.save(tmp_path / "model.sdu")
-    back = load_model(tmp_path / "model.sdu")
-    assert type(back) is getattr(sdulearn, type(model).__name__)
-    assert back.get_params() == model.get_params()
-    table = frame[NAMES].compute()
-    np.testing.assert_array_equal(back.decision_function(table), model.decision_function(table))
 
 
 @pytest.mark.parametrize(("loss", "persists"), [("squared", 0), ("logistic", 1)])
