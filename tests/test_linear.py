@@ -103,11 +103,10 @@ def held_out_score(model, X, y):
     return 1 - pair_risk(model.decision_function(X), y, prior=model.prior_.value)
 
 
-@pytest.mark.parametrize("alphas", [[1e-1, 1e-4, 1e-7], np.logspace(0, -5, 9).tolist()], ids=len)
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_cv_agrees_with_grid_search(waveform, alphas, fit_intercept):
-    """Few penalties are solved one by one, many by one decomposition."""
+def test_cv_agrees_with_grid_search(waveform, fit_intercept):
     rows, codes = waveform
+    alphas = [1e-1, 1e-4, 1e-7]
     cv = PairKFold(3, random_state=1)
     options = {"prior": 0.7, "fit_intercept": fit_intercept}
     ours = SDUClassifierCV(**options, alphas=alphas, gammas=[0.2, 1.0], cv=cv).fit(rows, codes)
@@ -125,15 +124,6 @@ def test_cv_agrees_with_grid_search(waveform, alphas, fit_intercept):
             assert type(column) is type(theirs.cv_results_[name])
     assert {"alpha": ours.alpha_, "gamma": ours.gamma_} == theirs.best_params_
     assert_same_model(ours, theirs.best_estimator_)
-
-
-def test_cv_on_two_threads(waveform):
-    rows, codes = waveform
-    options = {"alphas": [0.1], "gammas": [0.5], "cv": 2}
-    with parallel_config("threading"):
-        one, two = (SDUClassifierCV(**options, n_jobs=jobs).fit(rows, codes) for jobs in (None, 2))
-    assert_same_model(one, two, 1e-12)
-    np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
 
 
 @losses
@@ -290,9 +280,10 @@ def test_a_score_is_the_risk_of_a_separate_fit_on_held_out_answers(waveform, los
             weight[np.abs(codes) == 1] = 1e12
     alphas, gammas = [0.1, 1e-3], [0.2, 0.7, 1.0]
     cv = PairKFold(3, random_state=4)
-    model = SDUClassifierCV(loss=loss, alphas=alphas, gammas=gammas, prior=0.7, cv=cv).fit(rows, codes, weight)
-    results = model.cv_results_
-    for k, (train, test) in enumerate(PairKFold(3, random_state=4).split(rows, codes)):
+    model = SDUClassifierCV(loss=loss, alphas=alphas, gammas=gammas, prior=0.7, cv=cv, n_jobs=2)
+    with parallel_config("threading"):
+        results = model.fit(rows, codes, weight).cv_results_
+    for k, (train, test) in enumerate(cv.split(rows, codes)):
         its_weight = {} if weight is None else {"sample_weight": weight[train]}
         for setting, score in zip(results["params"], results[f"split{k}_test_score"], strict=True):
             one = SDUClassifier(loss=loss, prior=0.7, **setting).fit(rows[train], codes[train], **its_weight)

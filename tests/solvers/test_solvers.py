@@ -73,15 +73,15 @@ def test_smooth_losses_reach_a_zero_gradient(waveform, loss, risk, alpha):
     assert kkt_residual(rows, codes, loss, alpha, model.coef_[0], model.intercept_[0], risk) < 1e-7
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("form", ["raw", "standardised, with duplicate columns"])
-def test_benchmark_sets_are_solved_exactly(benchmark_rows, form, alpha):
+def test_benchmark_sets_are_solved_exactly(benchmark_rows, form):
     rows, codes = benchmark_rows
     if form != "raw":
         rows = StandardScaler().fit_transform(rows)
         rows = np.column_stack([rows, rows[:, :2]])
-    assert SDUClassifier(alpha=alpha).fit(rows, codes).optimality_ < 1e-8
-    assert abs(double_hinge_gap(rows, codes, alpha)) < 1e-8
+    for alpha in ALPHAS:
+        assert SDUClassifier(alpha=alpha).fit(rows, codes).optimality_ < 1e-8
+        assert abs(double_hinge_gap(rows, codes, alpha)) < 1e-8
 
 
 @pytest.mark.parametrize("alpha", [1e-1, 1e-4])
@@ -292,31 +292,13 @@ def test_rows_far_from_a_kink_are_left_out_and_the_answer_stays(monkeypatch, mak
     np.testing.assert_allclose(far.w, whole.w, rtol=1e-7, atol=1e-9)
 
 
-@pytest.fixture
-def gappy():
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(50, 4)) * (rng.random((50, 4)) < 0.6), rng.random(50)
-
-
-@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_matrix])
-def test_weighted_gram(gappy, make):
-    A, weight = gappy
-    expected = A.T @ np.diag(weight) @ A
-    np.testing.assert_allclose(weighted_gram(make(A), weight), expected, atol=1e-13)
-    np.testing.assert_allclose(weighted_gram(make(A), None), A.T @ A, atol=1e-13)
-    buffer = None if make is sparse.csr_matrix else np.empty(A.shape)
-    for _ in range(2):
-        np.testing.assert_allclose(weighted_gram(make(A), weight, buffer=buffer), expected, atol=1e-13)
-
-
-def test_cholesky_of_definite_and_of_singular_systems(gappy):
-    A, b = gappy
-    M, ridge = A.T @ A, np.array([0.1, 0.2, 0.3, 0.0])
+def test_cholesky_of_definite_and_of_singular_systems():
+    A = np.random.default_rng(0).normal(size=(50, 4))
+    M, ridge, b = A.T @ A, np.array([0.1, 0.2, 0.3, 0.0]), A[0]
     kept = M.copy()
-    np.testing.assert_allclose(Cholesky(M, ridge).solve(b[:4]), np.linalg.solve(M + np.diag(ridge), b[:4]), rtol=1e-10)
+    np.testing.assert_allclose(Cholesky(M, ridge).solve(b), np.linalg.solve(M + np.diag(ridge), b), rtol=1e-10)
     np.testing.assert_array_equal(M, kept)
-    empty = np.zeros((2, 2))
-    np.testing.assert_array_equal(Cholesky(empty, np.zeros(2)).solve(np.zeros(2)), 0)
+    np.testing.assert_array_equal(Cholesky(np.zeros((2, 2)), np.zeros(2)).solve(np.zeros(2)), 0)
     assert np.isfinite(Cholesky(np.ones((2, 2)), np.zeros(2)).solve(np.ones(2))).all()
 
 
