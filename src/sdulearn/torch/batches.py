@@ -16,9 +16,9 @@ from sdulearn.types import Indices
 
 
 class PairBatchSampler:
-    """Batches of row numbers for a DataLoader: both rows of an answer, and all answers about a point, in one batch.
+    """Batches of row numbers for a DataLoader that keep all answers about a point together.
 
-    Give it as ``batch_sampler``. In one pass every answer and every label comes once; rows in no answer only where
+    Give it as ``batch_sampler``. Every answer and every label is in one batch of a pass; rows in no answer only if
     ``unlabeled`` asks for them. A component with more rows than a batch is cut into its answers, with a warning.
 
     Parameters
@@ -28,9 +28,9 @@ class PairBatchSampler:
     batch_size : int
         The most rows of answers and labels in a batch, at least 2.
     unlabeled : int, default=0
-        Number of rows of which nothing is known in each batch, after the others and beyond ``batch_size``.
+        Number of rows without answers and labels in each batch, after the others and beyond ``batch_size``.
     random_state : int, default=0
-        Seed of the order, another one in every pass.
+        Seed of the order, which differs from pass to pass.
 
     Examples
     --------
@@ -62,14 +62,14 @@ class PairBatchSampler:
                 CutComponentWarning,
             )
             cut = known & large[unit]
-            # Both rows of an answer stay together; rows in none stay alone.
+            # Both rows of an answer stay together; a row in no answer is a unit of its own.
             alone = np.arange(len(unit)) + len(pairs.ends) + 1
             unit = np.where(cut, graph.n_components + np.where(pairs.codes == 0, alone, np.abs(pairs.codes)), unit)
         self._units = by_unit(np.flatnonzero(known), unit)
         self._batches = self._pack()
 
     def _pack(self) -> list[Indices]:
-        """The rows of each batch, units in random order."""
+        """Rows of each batch, with units in random order."""
         rng = np.random.default_rng([self.random_state, self.n_passes])
         units = [self._units[k] for k in rng.permutation(len(self._units))]
         free = rng.permutation(self._free)
@@ -88,13 +88,13 @@ class PairBatchSampler:
 
 
 def by_unit(rows: Indices, unit: Indices) -> list[Indices]:
-    """The rows of each unit, by the unit of every row."""
+    """Group rows by the unit of every row."""
     order = rows[np.argsort(unit[rows], kind="stable")]
     return np.split(order, np.flatnonzero(np.diff(unit[order])) + 1) if len(order) else []
 
 
 def pack(units: list[Indices], most: int) -> list[Indices]:
-    """Units in their order, as many together as have at most so many rows."""
+    """Join consecutive units to batches of at most so many rows."""
     sizes = [len(unit) for unit in units]
     filled = accumulate(sizes, lambda total, n: n if total + n > most else total + n)
     starts = [k for k, (total, n) in enumerate(zip(filled, sizes, strict=True)) if total == n]
@@ -112,19 +112,19 @@ def distort_images(
     erase: float = 0.4,
     noise: float = 0.1,
 ) -> Tensor:
-    """Turn, move, stretch, slant, erase a patch of, and add noise to each image at random, on its device.
+    """Rotate, shift, scale, shear, partly erase and add noise to each image at random, on its device.
 
     Parameters
     ----------
     images : tensor of shape (n_images, n_channels, height, width)
-        The images; outside of them is 0.
+        The images, surrounded by zeros.
     generator : torch.Generator, optional
         Source of random numbers, on the same device.
     rotation, shift, scale, shear : float
-        The most that an image is turned (degrees), moved (share of its size), stretched (share of its size, either
-        side by itself) and slanted (sideways, share of its height).
+        Largest rotation (degrees), shift (share of the size), scaling (share of the size, of each side independently)
+        and shear (sideways, share of the height).
     erase : float, default=0.4
-        The longest side of the patch that is set to 0, as a share of the image's.
+        Longest side of the patch that is set to 0, as a share of the image's.
     noise : float, default=0.1
         Standard deviation of the noise, in units of that of all pixels.
 
@@ -144,15 +144,15 @@ def distort_images(
     n, _, height, width = images.shape
     size = {"generator": generator, "device": images.device, "dtype": images.dtype}
 
-    def between(*shape: int) -> Tensor:
+    def uniform(*shape: int) -> Tensor:
         return 2 * torch.rand(*shape, **size) - 1
 
-    angle = between(n) * np.deg2rad(rotation)
-    stretch = 1 + scale * between(2, n)
-    turned = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).reshape(n, 2, 2)
-    slant = torch.stack([torch.ones_like(angle), shear * between(n), 0 * angle, torch.ones_like(angle)], -1)
-    turned = turned @ slant.reshape(n, 2, 2)
-    matrix = torch.cat([turned * stretch.T[:, None, :], 2 * shift * between(n, 2, 1)], -1)
+    angle = uniform(n) * np.deg2rad(rotation)
+    factor = 1 + scale * uniform(2, n)
+    rotated = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], -1).reshape(n, 2, 2)
+    slant = torch.stack([torch.ones_like(angle), shear * uniform(n), 0 * angle, torch.ones_like(angle)], -1)
+    sheared = rotated @ slant.reshape(n, 2, 2)
+    matrix = torch.cat([sheared * factor.T[:, None, :], 2 * shift * uniform(n, 2, 1)], -1)
     grid = torch.nn.functional.affine_grid(matrix, list(images.shape), align_corners=False)
     moved = torch.nn.functional.grid_sample(images, grid, align_corners=False)
     half = erase / 2 * torch.rand(2, n, 1, **size)

@@ -40,26 +40,28 @@ _NOISE = 0.3
 
 
 class PairNetworkClassifier(OrderedClassifier):
-    """A neural network from same/different answers: their likelihood, and what unlabeled rows say.
+    """A neural network from same/different answers and unlabeled rows.
 
-    :func:`~sdulearn.torch.pair_nll` of the answers plus :func:`~sdulearn.torch.unlabeled_loss` of all rows, by Adam.
-    Several starts are trained side by side, and the one by which all answers, a tenth of them held out, are likeliest
-    goes on alone. Use it for images and other raw signals. Trees (:class:`~sdulearn.PairBoostingClassifier`) suit
-    tables better, and :class:`~sdulearn.PairLogisticRegressionCV` embeddings.
+    It minimises :func:`~sdulearn.torch.pair_nll` of the answers plus :func:`~sdulearn.torch.unlabeled_loss` of all
+    rows, by Adam. Several starts are trained side by side, and the one by which all answers, a tenth of them held out,
+    are likeliest continues alone. Use it for images and other raw signals. Trees
+    (:class:`~sdulearn.PairBoostingClassifier`) suit tables better, and :class:`~sdulearn.PairLogisticRegressionCV`
+    embeddings.
 
     Needs PyTorch: ``pip install 'sdulearn[torch]'``. Scale the columns to a standard deviation near 1.
 
     Parameters
     ----------
     module : torch.nn.Module, callable or None, default=None
-        The network: rows to K logits, with two classes one or two. The first start has its weights, further ones draw
-        them anew; a function without arguments makes the network of each start. None is a multilayer perceptron.
+        The network: rows to K logits, with two classes one or two. The first start has its weights, further ones are
+        initialised again; a function without arguments makes the network of each start. None is a multilayer
+        perceptron.
     n_classes : int, default=2
         Number of classes.
     hidden_layer_sizes : sequence of int, default=(512, 512)
-        Of the perceptron, with ReLU between.
+        Hidden layers of the perceptron, with ReLU activations.
     image_shape : sequence of int or None, default=None
-        Where rows are images: (height, width) or (channels, height, width). The network is then given images.
+        Shape of rows that are images: (height, width) or (channels, height, width). The network then gets images.
     distortion : callable or None, default=None
         ``distortion(rows, generator)`` changes rows at random but keeps their classes. None is
         :func:`~sdulearn.torch.distort_images` for images and a little noise for other rows.
@@ -75,21 +77,21 @@ class PairNetworkClassifier(OrderedClassifier):
     n_starts : int, default=4
         Number of starts.
     linear_start : bool, default=False
-        Draw the first start to a fit of :class:`~sdulearn.PairLogisticRegressionCV` in the first tenth of the steps.
-        It can find classes that random starts miss where answers are few and columns mean something by themselves.
+        Pull the first start to a fit of :class:`~sdulearn.PairLogisticRegressionCV` in the first tenth of the steps.
+        It can find classes that random starts miss, where answers are few and single columns are good features.
     max_iter : int, default=8000
-        Steps of Adam, of which the rate falls to 0 along a cosine. After two fifths of them the best start goes on
-        alone, with the held-out answers too, unless ``n_iter_no_change`` is given.
+        Steps of Adam, whose rate falls to 0 along a cosine. After two fifths of them the best start continues alone,
+        with the held-out answers too, unless ``n_iter_no_change`` is given.
     batch_size : int, default=512
-        Rows of answers in a step, and as many unlabeled ones. A component of the answers with more points is
-        taken answer by answer.
+        Rows of answers in a step, and as many unlabeled ones. A component with more points is cut into its answers.
     learning_rate : float, default=1e-3
         Rate of the first step.
     validation_fraction : float, default=0.1
         Share of the points whose answers are held out until the start is chosen.
     n_iter_no_change : int or None, default=None
-        Checks without likelier held-out answers, of any start, that end the training; each start then has the weights
-        of its best check. There are 20 in ``max_iter`` steps. None takes all steps and the last weights.
+        Number of checks, of 20 in ``max_iter`` steps, without improvement of the held-out likelihood of any start
+        that ends the training; each start then has the weights of its best check. None takes all steps and the last
+        weights.
     device : str, default="auto"
         Where to train; "auto" is "cuda" where there is one, else "cpu".
     progress : callable or None, default=None
@@ -231,16 +233,20 @@ class PairNetworkClassifier(OrderedClassifier):
         if self.linear_start:
             linear = PairLogisticRegressionCV(n_classes=self.n_classes, prior=self.prior, error_rate=self.answer_model_)
             guide = linear.fit(X, y, sample_weight).predict_proba(points)
-        # Weights and dropout are drawn without touching the global random numbers.
-        with torch.random.fork_rng():
+        device = torch.device(self.device if self.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+        # Steps on a GPU are recorded, which needs another stream than the default one.
+        stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        # Weights and dropout are drawn without changing the global random state.
+        with torch.random.fork_rng(), torch.cuda.stream(stream):
             torch.manual_seed(seed)
-            rows = self._train(self._tensor(points, self._device()), pairs, graph, shares, seed, guide)
-        return self._name_classes(rows, graph)
+            rows = self._tensor(points, device)
+            self._train(rows, pairs, graph, shares, seed, guide)
+            return self._name_classes(rows, graph)
 
     def _train(
         self, rows: Tensor, pairs: Pairs, graph: AnswerGraph, shares: Array | None, seed: int, guide: Array | None
-    ) -> Tensor:
-        """Train all starts and keep the one by which all answers are likeliest; the rows."""
+    ) -> None:
+        """Train all starts and keep the one by which all answers are likeliest."""
         generator = torch.Generator(rows.device).manual_seed(seed)
         starts = Starts(self._modules(rows[:2]), rows.device)
         known = with_implied_labels(graph, self.n_classes, self.answer_model_)
@@ -269,24 +275,20 @@ class PairNetworkClassifier(OrderedClassifier):
             self.module_ = starts.module(0)
             self.n_iter_ = self.max_iter
         self.module_.eval()
-        return rows
 
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         device = next(self.module_.parameters()).device
         with torch.no_grad():
-            found = [
-                self.module_(self._tensor(X[start : start + ROWS], device)).double().cpu().numpy()
-                for start in range(0, X.shape[0], ROWS)
-            ]
-        z = np.concatenate(found)
+            parts = [self.module_(self._tensor(X[k : k + ROWS], device)) for k in range(0, X.shape[0], ROWS)]
+            z = torch.cat(parts).double().cpu().numpy()
         if self.n_classes_ == 2:
             z = z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
         return in_order(z, self.order_)
 
     def _take_prior(self, pairs: Pairs, weight: Array | None) -> Array | None:
-        """Keep the prior as reported; the shares that predictions are drawn to, None if equal."""
+        """Set the prior to report; return the class shares that predictions are pulled to, None if equal."""
         if self.n_classes > 2:
             self.prior_ = None
             return None if self.prior is None else class_shares_given(self.prior, self.n_classes)
@@ -298,21 +300,16 @@ class PairNetworkClassifier(OrderedClassifier):
         self.prior_, pull = resolve_prior(prior, pairs, weight, model=self.answer_model_, majority=majority)
         return None if pull is None else np.array([1 - pull, pull])
 
-    def _device(self) -> Device:
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
-
     def _tensor(self, rows: Rows, device: Device = None) -> Tensor:
-        """Rows as the network takes them: images where their shape is given."""
+        """Return rows as the network takes them: as images if their shape is given."""
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        found = torch.as_tensor(dense, dtype=torch.float32, device=device)
+        tensor = torch.as_tensor(dense, dtype=torch.float32, device=device)
         if self.image_shape is None:
-            return found
+            return tensor
         shape = (1, *self.image_shape) if len(self.image_shape) == 2 else tuple(self.image_shape)
-        if int(np.prod(shape)) != found.shape[1]:
-            raise InputError(f"`image_shape` has {np.prod(shape)} pixels, but `X` has {found.shape[1]} columns.")
-        return found.reshape(-1, *shape)
+        if int(np.prod(shape)) != tensor.shape[1]:
+            raise InputError(f"`image_shape` has {np.prod(shape)} pixels, but `X` has {tensor.shape[1]} columns.")
+        return tensor.reshape(-1, *shape)
 
     def _default_distortion(self, rows: Tensor) -> Callable[[Tensor, Generator], Tensor]:
         if self.image_shape is not None:
@@ -321,23 +318,23 @@ class PairNetworkClassifier(OrderedClassifier):
         return lambda some, generator: some + scale * torch.randn(some.shape, generator=generator, device=some.device)
 
     def _modules(self, rows: Tensor) -> list[Module]:
-        """One network for each start."""
+        """Make one network for each start, and check the shape of its logits."""
         if isinstance(self.module, torch.nn.Module):
-            found = [deepcopy(self.module) for _ in range(self.n_starts)]
-            for other in found[1:]:
+            modules = [deepcopy(self.module) for _ in range(self.n_starts)]
+            for other in modules[1:]:
                 other.apply(lambda layer: layer.reset_parameters() if hasattr(layer, "reset_parameters") else None)
         else:
             make = self.module or partial(self._perceptron, int(rows[0].numel()))
-            found = [make() for _ in range(self.n_starts)]
+            modules = [make() for _ in range(self.n_starts)]
         with torch.no_grad():
-            shape = tuple(deepcopy(found[0]).to(rows.device).eval()(rows).shape)
+            shape = tuple(deepcopy(modules[0]).to(rows.device).eval()(rows).shape)
         allowed = [(2, self.n_classes), *([(2, 1)] if self.n_classes == 2 else [])]
         if shape not in allowed:
             raise InputError(
                 f"`module` gives an array of shape {shape} for 2 rows, but {self.n_classes} classes need "
                 f"{' or '.join(map(str, allowed))}. Change its last layer, or `n_classes`."
             )
-        return found
+        return modules
 
     def _perceptron(self, n_inputs: int) -> Module:
         nn = torch.nn
@@ -347,7 +344,7 @@ class PairNetworkClassifier(OrderedClassifier):
         return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(sizes[-1], n_logits))
 
     def _held_points(self, pairs: Pairs, graph: AnswerGraph, seed: int) -> Mask:
-        """Points of one fold, where answers and labels are enough for folds."""
+        """Points of one fold, if there are enough answers and labels for folds."""
         held = np.zeros(graph.n_points, dtype=bool)
         if not self.validation_fraction:
             return held
@@ -359,7 +356,7 @@ class PairNetworkClassifier(OrderedClassifier):
         return held
 
     def _name_classes(self, rows: Tensor, graph: AnswerGraph) -> Self:
-        """The larger class is +1 or as ``orientation`` says; of K unnamed ones the largest is 1."""
+        """Name the classes: +1 by ``prior`` or ``orientation``; the largest of K classes without labels is 1."""
         with torch.no_grad():
             parts = [log_probabilities(self.module_(part)).exp().sum(0) for part in rows.split(ROWS)]
         self.class_shares_ = (sum(parts) / len(rows)).double().cpu().numpy()
@@ -383,16 +380,16 @@ class PairNetworkClassifier(OrderedClassifier):
 
     @property
     def weights_(self) -> Codes:
-        """All weights as safetensors, in whole numbers of 8 bytes, for the model file."""
+        """All weights for the model file: safetensors, padded to integers of 8 bytes."""
         data = require("safetensors.torch", "torch").save(
             {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
         )
-        # Their length first: the last of them may be cut.
+        # The number of bytes comes first, for the padding at the end.
         return np.frombuffer(len(data).to_bytes(8, "little") + data + b" " * (-len(data) % 8), dtype="<i8").copy()
 
     @property
     def module_name_(self) -> str | None:
-        """What the network of the user's is called; None for a perceptron."""
+        """Class name of the user's network; None for the default perceptron."""
         return None if self.module is None else type(self.module_).__name__
 
     @classmethod
@@ -417,7 +414,7 @@ class PairNetworkClassifier(OrderedClassifier):
         return container.restored(cls, header, arrays, module=module)
 
     def _restore(self, fitted: container.Header) -> None:
-        """Take over what a model file holds, every part checked."""
+        """Take over the contents of a model file after checking every part."""
         data = fitted.pop("weights_")
         name = fitted.pop("module_name_")
         super()._restore(fitted)
@@ -429,23 +426,18 @@ class PairNetworkClassifier(OrderedClassifier):
             raise InputError("class shares and classes do not fit together")
         with torch.random.fork_rng():
             self.module_ = self._modules(self._tensor(np.zeros((2, self.n_features_in_))))[0]
-        _load_weights(self.module_, data[1:].astype("<i8").tobytes()[: int(data[0])])
-
-
-def _load_weights(module: Module, data: bytes) -> None:
-    """Other weights of the same names and shapes, none of them missing or infinite."""
-    try:
-        weights = require("safetensors.torch", "torch").load(data)
-        module.load_state_dict(weights)
-    except (RuntimeError, require("safetensors", "torch").SafetensorError) as error:
-        raise InputError(f"the weights are not those of this network: {error}") from None
-    if any(not bool(value.isfinite().all()) for value in weights.values()):
-        raise InputError("weights are missing or infinite")
-    module.eval()
+        try:
+            weights = require("safetensors.torch", "torch").load(data[1:].astype("<i8").tobytes()[: int(data[0])])
+            self.module_.load_state_dict(weights)
+        except (RuntimeError, require("safetensors", "torch").SafetensorError) as error:
+            raise InputError(f"the weights are not those of this network: {error}") from None
+        if not all(bool(value.isfinite().all()) for value in weights.values()):
+            raise InputError("weights are missing or infinite")
+        self.module_.eval()
 
 
 def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) -> AnswerGraph:
-    """Labels in the place of answers that imply them; see :func:`implied_labels`."""
+    """Replace answers by the labels that they imply; see :func:`implied_labels`."""
     if n_classes == 2 or not model.certain or model.crowd_of(graph) is not None:
         return graph
     labels = implied_labels(graph, n_classes)

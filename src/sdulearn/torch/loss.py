@@ -1,17 +1,17 @@
-"""The likelihood of answers, and what unlabeled rows say, as functions of the logits of a network.
+"""The likelihood of answers, and a loss for unlabeled rows, as functions of the logits of a network.
 
 With p_i = softmax of the logits of point i, an answer about i and j has
 
     P(same) = (1 - e) s + e (1 - s),  s = sum_k p_i(k) p_j(k),  e = its error rate                      (1)
 
-in logarithms throughout, 1 - s too: ``log sum_k p_i(k) (1 - p_j(k))``, where 1 - p_j of the likeliest class is the sum
-of the others. Labels, and what a crowd says of a point, are evidence of one point:
+computed in logarithms, 1 - s too: ``log sum_k p_i(k) (1 - p_j(k))``, where 1 - p_j of the likeliest class is the sum
+of the others. Labels, and the answers of a crowd about a point, are evidence of one point:
 
     P(evidence) = sum_k p_i(k) exp(evidence_i(k))                                                       (2)
 
-Loose pairs, single points and trees of answers are computed where the logits are, trees by one sweep of messages from
-the leaves to the roots. Components with cycles go through :mod:`sdulearn.answers.propagate` on the CPU: there the slope
-of log P in log p_i(k) is the posterior of class k (Fisher's identity), so no derivative of a message is needed.
+Loose pairs, single points and trees of answers are computed on the device of the logits, trees by one sweep of messages
+from the leaves to the roots. Components with cycles go through :mod:`sdulearn.answers.propagate` on the CPU: the
+gradient of log P in log p_i(k) is the posterior of class k (Fisher's identity), so no message is differentiated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sdulearn.errors import InputError, OptionalModule
 from sdulearn.joint.data import loose_pairs
 from sdulearn.types import Array, Indices, Mask
 
-# Log probability of a class that is ruled out, within a message.
+# Log probability of an impossible class within a message.
 _LOWEST = -1e4
 torch = OptionalModule("torch", "torch")
 Tensor: TypeAlias = Any
@@ -52,7 +52,7 @@ def pair_nll(
     """Mean negative log-likelihood of the answers and labels of a batch: a loss for any network.
 
     Loose pairs, labels and components without cycles are computed on the device of the logits, those with cycles on
-    the CPU. Logits of half precision are taken as float32.
+    the CPU. Logits of half precision are converted to float32.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def pair_nll(
 
     See Also
     --------
-    unlabeled_loss : What to add for rows in no answer.
+    unlabeled_loss : The term for rows in no answer.
     sdulearn.metrics.pair_log_likelihood : The same number, with the other sign, of a fitted estimator.
 
     Examples
@@ -114,7 +114,7 @@ def unlabeled_loss(
     agreement: float = 1.0,
     use: float = 1.0,
 ) -> Tensor:
-    """What rows without answers say: a distortion keeps the class of a row, and all classes are used.
+    """Loss of rows without answers: a distortion should keep the class of a row, and all classes should be used.
 
     ``agreement KL(sharpened prediction of a row || prediction of its distortion) + use KL(mean prediction || shares)``,
     the first a mean over rows and without a gradient in the sharpened prediction.
@@ -122,7 +122,7 @@ def unlabeled_loss(
     Parameters
     ----------
     logits, distorted_logits : tensor of shape (n_rows, K) or (n_rows,)
-        Of rows, and of the same rows after a distortion that keeps their classes.
+        Logits of rows, and of the same rows after a distortion that keeps their classes.
     shares : array-like of shape (K,), optional
         Shares of the classes; equal ones by default.
     temperature : float, default=0.5
@@ -147,26 +147,27 @@ def unlabeled_loss(
     >>> round(float(unlabeled_loss(logits, logits)), 3), round(float(unlabeled_loss(logits, -logits)), 3)
     (0.016, 4.014)
     """
-    agrees, used = unlabeled_terms(log_probabilities(logits), log_probabilities(distorted_logits), shares, temperature)
-    return agreement * agrees + use * used
+    log_p = log_probabilities(logits)
+    disagreement, disuse = unlabeled_terms(log_p, log_probabilities(distorted_logits), shares, temperature)
+    return agreement * disagreement + use * disuse
 
 
 def unlabeled_terms(
     log_p: Tensor, log_distorted: Tensor, shares: ArrayLike | None, temperature: float
 ) -> tuple[Tensor, Tensor]:
-    """Both divergences of :func:`unlabeled_loss`, of log probabilities (..., n_rows, K)."""
+    """Both divergences of :func:`unlabeled_loss`, from log probabilities (..., n_rows, K)."""
     target = torch.log_softmax(log_p.detach() / temperature, -1)
-    agrees = (target.exp() * (target - log_distorted)).sum(-1).mean(-1)
+    disagreement = (target.exp() * (target - log_distorted)).sum(-1).mean(-1)
     mean = torch.logsumexp(log_p, -2) - np.log(log_p.shape[-2])
     if shares is None:
         log_shares: Any = -np.log(log_p.shape[-1])
     else:
         log_shares = torch.as_tensor(shares, dtype=log_p.dtype, device=log_p.device).log()
-    return agrees, (mean.exp() * (mean - log_shares)).sum(-1)
+    return disagreement, (mean.exp() * (mean - log_shares)).sum(-1)
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """Log probabilities of classes (..., n_rows, K), at least float32; one logit is two classes."""
+    """Log probabilities of classes (..., n_rows, K) in at least float32; one logit stands for two classes."""
     logits = (logits if logits.ndim > 1 else logits[:, None]).to(torch.promote_types(logits.dtype, torch.float32))
     if logits.shape[-1] == 1:
         return torch.nn.functional.logsigmoid(torch.cat([-logits, logits], -1))
@@ -174,7 +175,7 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 class TorchLikelihood:
-    """Answers and labels of a graph in three parts: loose pairs, single points, all others."""
+    """The likelihood of a graph in three parts: loose pairs, single points, all other components."""
 
     def __init__(
         self,
@@ -186,14 +187,14 @@ class TorchLikelihood:
         *,
         exact: bool = True,
     ) -> None:
-        """Index tensors on the device; ``exact`` as in :class:`Components`."""
+        """Put indices and factors on the device; ``exact`` as in :class:`Components`."""
         self.device = device
         crowd = model.crowd_of(graph)
         graph, weight = weights_by_component(graph)
         of_answer = graph.component[graph.ends[:, 0]]
         n_known = np.bincount(of_answer, minlength=graph.n_components)
         n_known += np.bincount(graph.component[graph.labels != 0], minlength=graph.n_components)
-        # What a crowd says of each point stands for its answers.
+        # The evidence of a crowd about each point replaces the answers.
         weight = weight if crowd is None else np.ones_like(weight)
         loose = loose_pairs(graph) & (crowd is None)
         single = (graph.component_sizes == 1) | (crowd is not None)
@@ -202,7 +203,7 @@ class TorchLikelihood:
         evidence = np.zeros((graph.n_points, n_classes)) if crowd is None else crowd.evidence(graph)
         evidence = FactorGraph.of_evidence(subgraph(graph, points), evidence[points]).potentials
         by_point = weight[graph.component[points]]
-        # Of each part last: weights, and amounts of answers and labels.
+        # Each part ends with weights and, by weight, numbers of answers and labels.
         self.singles = self.tensors(points, evidence, by_point, by_point)
         amount = weight * n_known
         ends, factors = _pair_factors(graph, np.flatnonzero(loose[of_answer]), model, n_classes, table)
@@ -220,11 +221,11 @@ class TorchLikelihood:
 
     @property
     def total(self) -> Tensor:
-        """Number of answers and labels, by weight."""
+        """Number of answers and labels, weighted."""
         return sum(part[-1].sum() for part in (self.pairs, self.singles, self.others))
 
     def pick(self, pairs: Tensor, singles: Tensor) -> tuple[Tensor, TorchLikelihood]:
-        """Some loose pairs and single points by number: their points, and their likelihood."""
+        """Select loose pairs and single points by number: their points, and their likelihood."""
         small = copy(self)
         ends, *by_pair = self.pairs
         points, *by_single = self.singles
@@ -236,25 +237,25 @@ class TorchLikelihood:
         return torch.cat([*ends[:, pairs], points[singles]]), small
 
     def tensors(self, *arrays: ArrayLike) -> list[Tensor]:
-        """On the device, without waiting for it."""
-        found = [torch.as_tensor(np.ascontiguousarray(array)) for array in arrays]
+        """Copy arrays to the device; from pinned memory, so that a GPU is not waited for."""
+        tensors = [torch.as_tensor(np.ascontiguousarray(array)) for array in arrays]
         if self.device is not None and torch.device(self.device).type == "cuda":
-            return [one.pin_memory().to(self.device, non_blocking=True) for one in found]
-        return [one.to(self.device) for one in found]
+            return [one.pin_memory().to(self.device, non_blocking=True) for one in tensors]
+        return [one.to(self.device) for one in tensors]
 
     def mean(self, log_p: Tensor) -> Tensor:
-        """Mean log-likelihood of what is known, by log probabilities (..., n_points, K)."""
-        # 0, with a gradient.
+        """Mean log-likelihood of an answer or label, by log probabilities (..., n_points, K)."""
+        # A zero with a gradient.
         value = log_p[..., :0, :].sum((-2, -1))
         ends, factors, weight, _ = self.pairs
         if len(weight):
-            found = pair_values(log_p[..., ends[0], :], log_p[..., ends[1], :], factors.to(log_p.dtype))
-            value = value + found @ weight.to(log_p.dtype)
+            values = pair_values(log_p[..., ends[0], :], log_p[..., ends[1], :], factors.to(log_p.dtype))
+            value = value + values @ weight.to(log_p.dtype)
         points, evidence, weight, _ = self.singles
         if len(weight):
             # Equation (2).
-            found = torch.logsumexp(log_p[..., points, :] + evidence.to(log_p.dtype), -1)
-            value = value + found @ weight.to(log_p.dtype)
+            values = torch.logsumexp(log_p[..., points, :] + evidence.to(log_p.dtype), -1)
+            value = value + values @ weight.to(log_p.dtype)
         if self.components is not None:
             points, weight, _ = self.others
             value = value + self.components.values(log_p[..., points, :], weight.to(log_p.dtype))
@@ -264,7 +265,7 @@ class TorchLikelihood:
 def _pair_factors(
     graph: AnswerGraph, answers: Indices, model: AnswerModel, n_classes: int, table: ArrayLike | None
 ) -> tuple[Indices, Array]:
-    """Ends of loose pairs, and log chances of their answers if classes agree and if they differ."""
+    """Ends of loose pairs, and log probabilities of their answers if classes agree and if they differ."""
     number, pair = np.unique(graph.component[graph.ends[answers, 0]], return_inverse=True)
     ends = np.zeros((len(number), 2), dtype=np.intp)
     ends[pair] = np.sort(graph.ends[answers], axis=1)
@@ -278,18 +279,18 @@ def _pair_factors(
         error = errors[answers, None, None]
         same = (1 - error) * table + error * (1 - table)
         with np.errstate(divide="ignore"):
-            says = np.log(np.where(graph.same[answers, None, None] > 0, same, 1 - same))
-        factors = graph.weights[answers, None, None] * says
+            log_p = np.log(np.where(graph.same[answers, None, None] > 0, same, 1 - same))
+        factors = graph.weights[answers, None, None] * log_p
     total = np.zeros((len(ends), *factors.shape[1:]))
     np.add.at(total, pair, factors)
     if np.isneginf(total.max(axis=tuple(range(1, total.ndim)))).any():
-        # It refuses contradictions.
+        # This raises the error about contradictions.
         model.factor_graph(graph, n_classes)
     return ends, total
 
 
 def pair_values(first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
-    """Equation (1) in logarithms, of log probabilities (..., n_pairs, K) at both ends."""
+    """Equation (1) in logarithms, from log probabilities (..., n_pairs, K) at both ends."""
     if factors.ndim == 3:
         return torch.logsumexp(first[..., :, None] + second[..., None, :] + factors, (-2, -1))
     agree, differ = factors.T
@@ -299,14 +300,14 @@ def pair_values(first: Tensor, second: Tensor, factors: Tensor) -> Tensor:
 
 
 def log_of_others(log_p: Tensor) -> Tensor:
-    """Logarithms of 1 - p: of the likeliest class the sum of the others."""
+    """Logarithms of 1 - p; for the likeliest class by the sum of the others, which does not cancel."""
     likeliest = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, log_p.argmax(-1, keepdim=True), True)
     others = torch.logsumexp(log_p.masked_fill(likeliest, -torch.inf), -1, keepdim=True)
     return torch.where(likeliest, others, torch.log1p(-log_p.exp().masked_fill(likeliest, 0.0)))
 
 
 class Components:
-    """Components of answers that share points; cycles become a tree and pairs unless ``exact``."""
+    """Components of answers that share points; unless ``exact``, cycles are cut to a tree and single pairs."""
 
     def __init__(self, factor_graph: FactorGraph, tensors: Callable[..., list[Tensor]], exact: bool) -> None:
         self.factor_graph = factor_graph
@@ -327,7 +328,7 @@ class Components:
         self.others = tensors(f.ends[~kept].T, factors, f.component[f.ends[~kept, 0]])
 
     def values(self, log_p: Tensor, weight: Tensor) -> Tensor:
-        """Log-likelihood by weight of the components, of log probabilities (..., n_points, K)."""
+        """Weighted log-likelihood of the components, from log probabilities (..., n_points, K)."""
         if self.propagates:
             return self._propagated(log_p, weight)
         swapped = torch.where(self.swapped, log_p.flip(-1), log_p)
@@ -339,23 +340,23 @@ class Components:
             one, other = torch.log_softmax(log_t[..., ends, :].clamp(min=_LOWEST), -1).unbind(-3)
             value = value.index_add(-1, component, pair_values(one, other, factors.to(log_p.dtype)))
         for up, down, agree, differ in self.levels:
-            sent = log_t[..., down, :]
-            size = torch.logsumexp(sent, -1, keepdim=True)
-            cavity = (sent - size).clamp(min=_LOWEST)
-            sent = torch.logaddexp(agree.to(cavity) + cavity, differ.to(cavity) + log_of_others(cavity)) + size
-            log_t = log_t.index_add(-2, up, sent)
-        found = torch.logsumexp(log_t[..., self.roots, :], -1)
-        return value.index_add(-1, self.root_component, found) @ weight
+            child = log_t[..., down, :]
+            size = torch.logsumexp(child, -1, keepdim=True)
+            cavity = (child - size).clamp(min=_LOWEST)
+            message = torch.logaddexp(agree.to(cavity) + cavity, differ.to(cavity) + log_of_others(cavity)) + size
+            log_t = log_t.index_add(-2, up, message)
+        at_roots = torch.logsumexp(log_t[..., self.roots, :], -1)
+        return value.index_add(-1, self.root_component, at_roots) @ weight
 
     def _propagated(self, log_p: Tensor, weight: Tensor) -> Tensor:
-        """On the CPU; the slope by Fisher's identity."""
+        """The same by belief propagation on the CPU, with the gradient by Fisher's identity."""
         flat = log_p.reshape(-1, *log_p.shape[-2:])
-        found = [self.factor_graph.propagate(one, tol=1e-6) for one in flat.detach().double().cpu().numpy()]
-        values = torch.as_tensor(np.array([one.component_values for one in found])).to(flat)
-        slopes = torch.as_tensor(np.array([one.posteriors for one in found])).to(flat)
+        propagated = [self.factor_graph.propagate(one, tol=1e-6) for one in flat.detach().double().cpu().numpy()]
+        values = torch.as_tensor(np.array([one.component_values for one in propagated])).to(flat)
+        posteriors = torch.as_tensor(np.array([one.posteriors for one in propagated])).to(flat)
         by_point = weight[torch.as_tensor(self.factor_graph.graph.component, device=weight.device)]
-        # The second term is 0 and has the slope.
-        change = (slopes * (flat - flat.detach())).sum(-1) @ by_point
+        # The second term is 0 and has the gradient.
+        change = (posteriors * (flat - flat.detach())).sum(-1) @ by_point
         return (values @ weight + change).reshape(log_p.shape[:-2])
 
 

@@ -1,4 +1,4 @@
-"""Several starts of one network side by side: stacked parameters, and one batch for all."""
+"""Train several starts of one network side by side, with stacked parameters and the same batches."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from sdulearn.types import Array, Estimator, Indices
 
 # Rows of one forward pass without a gradient.
 ROWS = 8192
-# Share of all steps in which the weight of agreement rises from 0: before the answers have said anything, agreement
-# makes all rows alike.
+# Share of all steps in which the weight of agreement rises from 0: at the start, before the network has learned from
+# the answers, agreement makes all predictions equal.
 RAMP = 0.4
-# Between these shares of the steps the weight of the use of all classes falls to 0, where their shares are not known:
-# the classes are found by then, and may be of different sizes.
+# Between these shares of the steps the weight of the use of all classes falls to 0, unless their shares are given:
+# the classes are found by then, and may have different sizes.
 FADE = (0.3, 0.6)
-# Share of the steps after which the best start goes on alone, with the answers that were held out too.
+# Share of the steps after which the best start continues alone, with the held-out answers too.
 CHOICE = 0.4
-# Share of the steps in which the first start is drawn to the linear fit.
+# Share of the steps in which the first start is pulled to the linear fit.
 GUIDE = 0.1
 # Steps before one is recorded on a GPU.
 _WARM = 3
@@ -36,27 +36,27 @@ State = dict[str, Tensor]
 
 
 class Starts:
-    """Networks of one form with different weights, as one function of rows."""
+    """Networks of one architecture with different weights, as one function of rows."""
 
     def __init__(self, modules: list[Module], device: Device) -> None:
         self.base = deepcopy(modules[0]).to(device)
         self.parameters, self.buffers = torch.func.stack_module_state([one.to(device) for one in modules])
         self.size = len(modules)
-        # Layers that vmap does not know, such as batch normalisation, run one start after the other.
+        # Networks with buffers, such as batch normalisation, which vmap does not support, run one after the other.
         self.stacked = self.size > 1 and not self.buffers
 
     @property
     def state(self) -> State:
-        """All weights, those of the starts along the first axis."""
+        """All parameters and buffers, the starts along the first axis."""
         return {**self.parameters, **self.buffers}
 
     def module(self, start: int) -> Module:
-        """The network of one start."""
+        """Return the network of one start."""
         self.base.load_state_dict({name: value[start] for name, value in self.state.items()})
         return self.base
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Logits of each start, (n_starts, n_rows, K)."""
+        """Return the logits of each start, (n_starts, n_rows, K)."""
 
         def forward(one: State) -> Tensor:
             return torch.func.functional_call(self.base, one, (rows,))
@@ -69,21 +69,21 @@ class Starts:
         return torch.stack([forward({name: value[k] for name, value in self.state.items()}) for k in range(self.size)])
 
     def evaluate(self, rows: Tensor, points: Tensor) -> Tensor:
-        """Log probabilities of all rows without a gradient, as after training; 0 but for points."""
+        """Return log probabilities in evaluation mode without a gradient; 0 for rows other than ``points``."""
         self.base.eval()
         with torch.no_grad():
             some = torch.cat([log_probabilities(self(rows[part])) for part in points.split(ROWS)], 1)
         self.base.train()
-        found = some.new_zeros((self.size, len(rows), some.shape[2]))
-        found[:, points] = some
-        return found
+        log_p = some.new_zeros((self.size, len(rows), some.shape[2]))
+        log_p[:, points] = some
+        return log_p
 
 
 class KnownPoints:
-    """What is known of the points in batches: simple parts by number, others in fixed groups."""
+    """Batches of answers and labels: a random draw of loose pairs and single points, and fixed groups of components."""
 
     def __init__(self, graph: AnswerGraph, parameters: Estimator, device: Device, generator: Generator) -> None:
-        """Components of more points than a batch are cut into their answers."""
+        """Cut components with more points than a batch into their answers."""
         self.generator = generator
         self.device = device
         model = parameters.answer_model_
@@ -105,36 +105,36 @@ class KnownPoints:
         likelihood = self.parts[0][1]
         counts = [len(likelihood.pairs[-1]), len(likelihood.singles[-1])]
         room = min(1.0, size / max(2 * counts[0] + counts[1], 1))
-        # How many loose pairs, and single points, there are and are drawn.
+        # Numbers of loose pairs and of single points: in all, and in a batch.
         self.counts = [(n, int(np.ceil(room * n))) for n in counts]
-        # Groups take turns.
+        # Batches take the groups in turn.
         self.n_turns = max(len(groups), 1)
 
     def draw(self, turn: int) -> list[tuple[Tensor, TorchLikelihood, float]]:
-        """Points, their likelihood, and its share in the whole: some simple ones, and one group."""
-        drawn = []
+        """Draw a batch: points, their likelihood, and its weight, of the simple part and of one group."""
+        batch = []
         (points, likelihood), *groups = self.parts
         if self.totals[0] > 0:
-            chosen, small = likelihood.pick(*(self._some(n, size) for n, size in self.counts))
-            drawn.append((points[chosen], small, self.totals[0] / self.total))
+            chosen, small = likelihood.pick(*(self._draw_some(n, size) for n, size in self.counts))
+            batch.append((points[chosen], small, self.totals[0] / self.total))
         if groups:
-            drawn.append((*groups[turn], sum(self.totals[1:]) / self.total))
-        return drawn
+            batch.append((*groups[turn], sum(self.totals[1:]) / self.total))
+        return batch
 
-    def _some(self, n: int, size: int) -> Tensor:
+    def _draw_some(self, n: int, size: int) -> Tensor:
         if size == n:
             return torch.arange(n, device=self.device)
         return torch.randint(n, (size,), generator=self.generator, device=self.device)
 
     def values(self, log_p: Tensor) -> Array:
-        """Mean log-likelihood of all, by log probabilities of points (n_starts, n_points, K)."""
+        """Return the mean log-likelihood of all, by log probabilities of points (n_starts, n_points, K)."""
         parts = zip(self.totals, self.parts, strict=True)
-        found = [total * likelihood.mean(log_p[:, points]) for total, (points, likelihood) in parts]
-        return np.asarray((sum(found) / max(self.total, 1e-300)).double().cpu())
+        values = [total * likelihood.mean(log_p[:, points]) for total, (points, likelihood) in parts]
+        return np.asarray((sum(values) / max(self.total, 1e-300)).double().cpu())
 
 
 def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph, Indices]:
-    """Components of too many points cut into their answers; and the origin of each point."""
+    """Cut components with too many points into their answers; return the original number of each point, too."""
     origin = np.arange(graph.n_points)
     large = graph.component_sizes > most
     if not large.any() or model.crowd_of(graph) is not None:
@@ -156,7 +156,7 @@ def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph,
 
 
 class Training:
-    """The objective of all starts and its descent."""
+    """Minimise the objective of all starts by Adam."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Training:
         first: int = 0,
         guide: Array | None = None,
     ) -> None:
-        """The first step is number ``first``; ``guide`` is what the first start is drawn to."""
+        """Begin at step ``first``; ``guide`` are class probabilities that the first start is pulled to."""
         self.parameters = parameters
         self.rows = rows
         self.starts = starts
@@ -185,34 +185,34 @@ class Training:
         weights = list(starts.parameters.values())
         self.optimiser = torch.optim.Adam(weights, lr=self.rate, capturable=on_gpu, fused=on_gpu or None)
         # Recorded steps by turn.
-        self.graphs: dict[int, Any] = {}
+        self.recorded: dict[int, Any] = {}
         self.may_record = on_gpu
 
     def losses(self, known: KnownPoints, turn: int) -> Tensor:
-        """The objective of each start on one batch, (n_starts,)."""
+        """Return the objective of each start on one batch, (n_starts,)."""
         p = self.parameters
-        drawn = known.draw(turn)
+        batch = known.draw(turn)
         size = (min(p.batch_size, len(self.rows)),)
         chosen = torch.randint(len(self.rows), size, generator=self.generator, device=self.rows.device)
         free = self.rows[chosen]
-        parts = [self.rows[points] for points, *_ in drawn]
+        parts = [self.rows[points] for points, *_ in batch]
         changed = self.distort(torch.cat([free, *parts]), self.generator)
         log_p = log_probabilities(self.starts(torch.cat([free, changed])))
         plain, distorted, *answered = log_p.split([len(free), len(free), *map(len, parts)], 1)
-        agrees, used = unlabeled_terms(plain, distorted, self.shares, p.temperature)
+        disagreement, disuse = unlabeled_terms(plain, distorted, self.shares, p.temperature)
         done = self.step / p.max_iter
         agreement = p.agreement * (done / RAMP).clamp(max=1.0)
-        left = ((FADE[1] - done) / (FADE[1] - FADE[0])).clamp(0.0, 1.0) if p.prior is None else 1.0
-        value = agreement * agrees + p.use * left * used
-        for part, (_, likelihood, share) in zip(answered, drawn, strict=True):
-            value = value - share * likelihood.mean(part)
+        fade = ((FADE[1] - done) / (FADE[1] - FADE[0])).clamp(0.0, 1.0) if p.prior is None else 1.0
+        value = agreement * disagreement + p.use * fade * disuse
+        for part, (_, likelihood, weight) in zip(answered, batch, strict=True):
+            value = value - weight * likelihood.mean(part)
         if self.guide is not None:
-            away = -(self.guide[chosen] * (plain + distorted)).sum(-1).mean(-1)
-            value = value + self.guided * (1 - done / GUIDE).clamp(min=0.0) * away
+            distance = -(self.guide[chosen] * (plain + distorted)).sum(-1).mean(-1)
+            value = value + self.guided * (1 - done / GUIDE).clamp(min=0.0) * distance
         return value
 
     def advance(self, known: KnownPoints, turn: int) -> None:
-        """One step of Adam, its rate on a cosine."""
+        """Take a step of Adam; its rate follows a cosine."""
         rate = self.parameters.learning_rate * (1 + torch.cos(np.pi * self.step / self.parameters.max_iter)) / 2
         if self.rows.device.type == "cuda":
             self.rate.copy_(rate)
@@ -223,39 +223,31 @@ class Training:
         self.optimiser.step()
         self.step.add_(1)
 
-    def replay(self, known: KnownPoints, step: int) -> None:
-        """A step; on a GPU one of each turn is recorded, to start its kernels at once."""
+    def advance_or_replay(self, known: KnownPoints, step: int) -> None:
+        """Take a step; on a GPU record one of each turn, which starts all of its kernels at once."""
         turn = step % known.n_turns
-        if self.may_record and step >= _WARM and turn not in self.graphs:
-            self.record(known, turn)
-        if turn in self.graphs:
-            self.graphs[turn].replay()
-        elif not self.may_record:
-            self.advance(known, turn)
+        if self.may_record and step >= _WARM and turn not in self.recorded:
+            self._record(known, turn)
+        if turn in self.recorded:
+            self.recorded[turn].replay()
         else:
-            # First steps on a stream of their own, as recording asks for.
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                self.advance(known, turn)
-            torch.cuda.current_stream().wait_stream(side)
+            self.advance(known, turn)
 
-    def record(self, known: KnownPoints, turn: int) -> None:
-        """Record a step without running it."""
-        torch.cuda.synchronize()
+    def _record(self, known: KnownPoints, turn: int) -> None:
+        """Record a step without running it: on an H200 a default step then takes 1 ms instead of 6."""
         graph = torch.cuda.CUDAGraph()
         try:
             graph.register_generator_state(self.generator)
             with torch.cuda.graph(graph):
                 self.advance(known, turn)
-            self.graphs[turn] = graph
+            self.recorded[turn] = graph
         except (RuntimeError, AttributeError):
             # A network or a distortion that cannot be recorded is run step by step.
             torch.cuda.synchronize()
             self.may_record = False
 
     def run(self, known: KnownPoints, steps: Iterable[int], held: KnownPoints | None = None) -> tuple[Array, Indices]:
-        """Descend to the last weights, or the best: held-out likelihoods at checks, and steps."""
+        """Train to the last weights, or to the best; return held-out likelihoods at checks, and their steps."""
         p = self.parameters
         every = max(1, p.max_iter // 20)
         state = self.starts.state
@@ -264,7 +256,7 @@ class Training:
         numbers: list[int] = []
         self.starts.base.train()
         for step in steps:
-            self.replay(known, step)
+            self.advance_or_replay(known, step)
             if held is None or not ((step + 1) % every == 0 or step + 1 == p.max_iter):
                 continue
             checks.append(held.values(self.starts.evaluate(self.rows, held.points)))
