@@ -222,7 +222,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return class_agreement(predicted, pairs, sample_weight=sample_weight).agreement.value
 
     def _remember(self, pairs: Pairs) -> None:
-        """Keep what tells the answers of a fit from others."""
+        """Keep a hash of the answers: :meth:`score` warns where it is given those of the fit."""
         self._learned = hash(np.asarray(pairs).tobytes())
 
     @property
@@ -313,6 +313,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             check_consistent_length(X, pairs)
         check_magnitude(X)
         pairs, weight, kept = weighted_rows(pairs, sample_weight)
+        self._remember(pairs)
         if kept is None:
             return X, pairs, weight
         check_places(getattr(self, "cv", None))

@@ -9,8 +9,8 @@ from scipy.special import expit
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
 from sdulearn.joint.data import PriorPull, TrainingData
-from sdulearn.joint.likelihood import FoldLikelihood, LoosePairs, TwoClassLikelihood
-from sdulearn.joint.path import PointProblem
+from sdulearn.joint.likelihood import LoosePairs, TwoClassLikelihood
+from sdulearn.joint.path import PointProblem, fold_score
 from tests.reference import enumerated
 
 margins = st.floats(-30, 30)
@@ -24,8 +24,8 @@ RATES = {"certain": 0.0, "wrong": 0.1, "one annotator": {1: 0.0, 2: 0.2}}
 
 def pair_loss(z1, z2, s):
     """Minus the log probability of an answer, s = +1 or -1, that is never wrong."""
-    losses, _ = LoosePairs.of_answers(np.ravel(s) > 0).terms(np.concatenate([np.atleast_2d(z1), np.atleast_2d(z2)]))
-    return losses
+    factors = [[0.0], [-np.inf]] if s > 0 else [[-np.inf], [0.0]]
+    return LoosePairs(*np.array(factors)).terms(np.array([[z1], [z2]]))[0][0, 0]
 
 
 def likelihood_of(graph, rates=0.0, weight=None):
@@ -45,7 +45,7 @@ def make_problem(rates, prior=0.6):
     codes = np.ones(N_POINTS, dtype=int)
     codes[13] = 0
     X = np.random.default_rng(1).normal(size=(N_POINTS, 3))
-    data = TrainingData(X, make_graph(), codes, np.ones(N_POINTS), pairs_first=True)
+    data = TrainingData(X, make_graph(), codes, np.ones(N_POINTS))
     return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
 
 
@@ -57,10 +57,10 @@ def error_of(graph, rates):
 def test_a_pair_s_loss_is_the_log_probability_of_the_answer(z1, z2, s):
     same = expit(z1) * expit(z2) + expit(-z1) * expit(-z2)
     different = expit(z1) * expit(-z2) + expit(-z1) * expit(z2)
-    loss = pair_loss(z1, z2, s)[0, 0]
+    loss = pair_loss(z1, z2, s)
     assert loss == pytest.approx(-np.log(same if s > 0 else different), rel=1e-9, abs=1e-12)
-    assert loss == pytest.approx(pair_loss(z2, z1, s)[0, 0]) == pytest.approx(pair_loss(-z1, -z2, s)[0, 0])
-    assert pair_loss(1e6, -1e6, 1.0)[0, 0] == pytest.approx(1e6)
+    assert loss == pytest.approx(pair_loss(z2, z1, s)) == pytest.approx(pair_loss(-z1, -z2, s))
+    assert pair_loss(1e6, -1e6, 1.0) == pytest.approx(1e6)
     wrong = LoosePairs(*np.log([[0.8], [0.2]] if s > 0 else [[0.2], [0.8]])).terms(np.array([[z1], [z2]]))[0]
     chance = 0.8 * same + 0.2 * different if s > 0 else 0.2 * same + 0.8 * different
     assert wrong[0, 0] == pytest.approx(-np.log(chance), rel=1e-9, abs=1e-12)
@@ -72,13 +72,12 @@ def test_the_likelihood_is_the_sum_over_all_classes(rates, labels):
     graph = make_graph(labels, weights=np.linspace(0.5, 2, len(ENDS)))
     Z = 2 * np.random.default_rng(3).normal(size=(N_POINTS, 2))
     likelihood = likelihood_of(graph, rates)
-    losses, _ = likelihood.terms(Z)
-    odds = likelihood.log_odds(Z)
+    losses, slopes = likelihood.terms(Z)
     for k in range(2):
         log_p = np.log(expit(np.outer(Z[:, k], [-1, 1])))
         value, posteriors, _ = enumerated(graph, log_p, error_of(graph, rates))
         assert -losses[:, k].sum() == pytest.approx(value, rel=1e-6)
-        np.testing.assert_allclose(expit(odds[:, k]), posteriors[:, 1], atol=1e-6)
+        np.testing.assert_allclose(expit(Z[:, k]) - slopes[:, k], posteriors[:, 1], atol=1e-6)
 
 
 @pytest.mark.parametrize("prior", [None, 0.3, 0.7])
@@ -109,7 +108,7 @@ def wrong_pairs(rates, prior=0.7):
         np.arange(12).reshape(-1, 2), rng.choice([-1, 1], 6), annotators=[1, 2, 1, 2, 1, 2], n_points=15
     )
     codes = np.r_[np.ones(12, dtype=int), np.zeros(3, dtype=int)]
-    data = TrainingData(rng.normal(size=(15, 3)), graph, codes, rng.uniform(0.5, 2, 15), pairs_first=True)
+    data = TrainingData(rng.normal(size=(15, 3)), graph, codes, rng.uniform(0.5, 2, 15))
     return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
 
 
@@ -207,11 +206,11 @@ def test_the_evidence_is_laplace_s_with_fisher_information(n_pairs, d):
     weight = np.repeat(rng.uniform(0.5, 2, n_pairs), 2)
     same = rng.random(n_pairs) < 0.6
     graph = AnswerGraph.from_answers(np.arange(2 * n_pairs).reshape(-1, 2), same, weights=weight[::2])
-    data = TrainingData(rng.normal(size=(2 * n_pairs, d)), graph, np.ones(2 * n_pairs), weight, pairs_first=True)
+    data = TrainingData(rng.normal(size=(2 * n_pairs, d)), graph, np.ones(2 * n_pairs), weight)
     problem = PointProblem(data, likelihood_of(data.graph, 0.0, data.weight), 0.7, 3.0)
     w = rng.normal(size=data.A.shape[1] + 1)
     pen = rng.random(data.A.shape[1]) + 0.1
-    first, second = data.A[:n_pairs], data.A[n_pairs:]
+    first, second = data.A[::2], data.A[1::2]
     s1, s2 = (expit(X @ w[:-1] + w[-1]) for X in (first, second))
     alike = s1 * s2 + (1 - s1) * (1 - s2)
     share = weight[::2] / weight[::2].sum()
@@ -233,35 +232,32 @@ def test_a_fold_knows_what_touches_no_point_left_out(rates):
     known = np.ones((N_POINTS, 2), dtype=bool)
     known[[1, 3, 6, 12], 0] = False
     known[[5], 1] = False
-    folds = FoldLikelihood(whole, known)
     Z = np.random.default_rng(1).normal(size=(N_POINTS, 4))
-    values, slopes = folds.weighted_terms(Z, [0, 1, 2, 3])
-    for k in range(2):
-        kept = known[graph.ends, k].all(axis=1)
+    for shown in known.T:
+        fold = whole.restricted(shown)
+        kept = shown[graph.ends].all(axis=1)
         part = AnswerGraph.from_answers(
             graph.ends[kept], graph.same[kept], annotators=graph.annotators[kept],
-            labels=np.where(known[:, k], graph.labels, 0), n_points=N_POINTS,
+            labels=np.where(shown, graph.labels, 0), n_points=N_POINTS,
         )  # fmt: skip
-        alone = likelihood_of(part, rates)
-        losses, expected = alone.terms(Z[:, k::2])
-        omega = np.zeros(part.n_components)
-        omega[part.component] = whole.omega[whole.component]
-        np.testing.assert_allclose(values[k::2], omega @ losses, atol=1e-6)
-        np.testing.assert_allclose(slopes[:, k::2], omega[part.component][:, None] * expected, atol=1e-6)
+        losses, slopes = likelihood_of(part, rates).terms(Z)
+        for ours, alone in zip(fold.terms(Z), (losses, slopes), strict=True):
+            np.testing.assert_allclose(ours, alone, atol=1e-6)
+        np.testing.assert_allclose(fold.omega[fold.component], whole.omega[whole.component])
         # What is not known is scored by what is: each answer and label by itself.
-        q = expit(alone.log_odds(Z[:, [k]]))[:, 0]
+        q = expit(Z[:, 0]) - slopes[:, 0]
         same = q[graph.ends].prod(axis=1) + (1 - q[graph.ends]).prod(axis=1)
         agrees = np.where(graph.same > 0, same, 1 - same)
         errors = error_of(graph, rates)
         chance = ((1 - errors) * agrees + errors * (1 - agrees))[~kept]
-        hidden = np.flatnonzero(~known[:, k] & (graph.labels != 0))
+        hidden = np.flatnonzero(~shown & (graph.labels != 0))
         named = np.where(graph.labels[hidden] > 0, q[hidden], 1 - q[hidden])
         weight = whole.weight[whole.component[np.r_[graph.ends[~kept, 0], hidden]]]
         expected = np.average(np.log(np.r_[chance, named]), weights=weight)
-        assert folds.score(Z[:, [k]], k)[0] == pytest.approx(expected, abs=1e-6)
+        assert fold_score(whole, fold, shown, Z)[0] == pytest.approx(expected, abs=1e-6)
     # One that knows all has none.
-    everything = FoldLikelihood(whole, np.ones((N_POINTS, 1), dtype=bool))
-    assert np.isnan(everything.score(Z, 0)).all()
+    everything = np.ones(N_POINTS, dtype=bool)
+    assert np.isnan(fold_score(whole, whole.restricted(everything), everything, Z)).all()
 
 
 def test_the_pull_is_a_divergence_of_shares():

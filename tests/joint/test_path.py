@@ -8,19 +8,20 @@ import pytest
 from sdulearn import PairLogisticRegression, PriorEstimate
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import OrientationWarning
-from sdulearn.joint.data import TrainingData, axis_penalty
-from sdulearn.joint.likelihood import FoldLikelihood, TwoClassLikelihood
+from sdulearn.joint.data import TrainingData, axis_penalties
+from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.joint.path import PointProblem, class_sign
 
 
 @pytest.mark.parametrize("power", [0, 0.5, 1, 2])
 def test_the_penalty_falls_with_the_power_of_the_variance_and_has_no_unit(power):
     variance = np.array([0.2, 1.0, 7.0])
-    penalty = axis_penalty(variance, 0.3, power)
+    penalty, twice = axis_penalties(variance, [0.3, 0.6], power).T
+    np.testing.assert_allclose(twice, 2 * penalty)
     # One constant, the mean of variance**power as seen by the rows.
     np.testing.assert_allclose(penalty * variance**power, 0.3 * np.average(variance**power, weights=variance))
-    np.testing.assert_allclose(axis_penalty(100 * variance, 0.3, power), penalty)
-    np.testing.assert_allclose(axis_penalty(np.full(3, 5.0), 0.3, power), 0.3)
+    np.testing.assert_allclose(axis_penalties(100 * variance, [0.3], [power])[:, 0], penalty)
+    np.testing.assert_allclose(axis_penalties(np.full(3, 5.0), [0.3], power), 0.3)
 
 
 def test_moments_are_those_of_all_pairs_of_points_of_a_component():
@@ -31,7 +32,7 @@ def test_moments_are_those_of_all_pairs_of_points_of_a_component():
         [(0, 1), (2, 3), (3, 4), (5, 6)], [-1, 1, -1, 1], labels=[0, 0, 0, 0, 0, 0, 1, -1, 0, 0, 0], n_points=11
     )
     codes = np.r_[np.ones(8, dtype=int), np.zeros(3, dtype=int)]
-    data = TrainingData(X, graph, codes, np.ones(11), pairs_first=True)
+    data = TrainingData(X, graph, codes, np.ones(11))
     likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
     moments = likelihood.moments(data.known, np.ones(3), None)
     place = dict(zip(data.graph.points.tolist(), data.known, strict=True))
@@ -54,9 +55,8 @@ def test_moments_are_those_of_all_pairs_of_points_of_a_component():
     # One start more, along the labels.
     assert len(moments.starts()) == 2
     # A fold without the label knows no direction, and no relative side of what it left out.
-    known = np.ones((8, 1), dtype=bool)
-    known[np.isin(data.graph.points, (1, 3, 6, 7)), 0] = False
-    left = FoldLikelihood(likelihood, known).folds[0].moments(data.known, np.ones(3), None)
+    shown = ~np.isin(data.graph.points, (1, 3, 6, 7))
+    left = likelihood.restricted(shown).moments(data.known, np.ones(3), None)
     assert left.named is None
     np.testing.assert_allclose(left.joint, 0, atol=1e-12)
 
@@ -72,7 +72,7 @@ def test_empty_models(design, prior):
     ends = np.column_stack([np.arange(0, 39, step), np.arange(1, 40, step)])
     labels = np.where(np.arange(40) < 2, y, 0) if design == "labels" else None
     graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]], labels=labels)
-    data = TrainingData(X, graph, np.ones(40, dtype=int), np.ones(40), pairs_first=True)
+    data = TrainingData(X, graph, np.ones(40, dtype=int), np.ones(40))
     likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
     problem = PointProblem(data, likelihood, prior, 3.0)
     largest = problem.moments.largest_alpha(1.0)

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_consistent_length
 
 from sdulearn.answers.answer_model import AnswerModel, Rate, unknown_answer_model
+from sdulearn.answers.propagate import log_factors
 from sdulearn.blocks import Blocks, Sums, add_all, check_width
 from sdulearn.errors import InputError
 from sdulearn.joint.data import Axes, Moments, warn_of_scales
@@ -146,7 +147,8 @@ class Totals(NamedTuple):
             A = X[np.concatenate([pairs[:, 0], pairs[:, 1], rest])].astype(np.float64, copy=False)
             if not sparse.issparse(A):
                 A -= self.mean
-            answers = LoosePairs.of_answers(y[pairs[:, 0]] > 0, self.error_rate)
+            signs = y[pairs[:, 0]]
+            answers = LoosePairs(*log_factors(signs, np.full(len(signs), self.error_rate), np.ones(len(signs))))
             omega = weight[pairs[:, 0]] / self.n_answers
             share = weight[rest] / (self.unlabeled or 1.0) if unlabeled else None
             yield A, answers, omega, share

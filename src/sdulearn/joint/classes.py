@@ -50,7 +50,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
-from sdulearn.joint.data import PriorPull, TrainingData, axis_penalty, bordered_sum
+from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -255,8 +255,14 @@ class ClassProblem:
         return replace(self, graph=leave_out(self.graph, ~shown))
 
     def penalties(self, alphas: Sequence[float]) -> Array:
-        """One column (r,) for each alpha."""
-        return np.column_stack([axis_penalty(self.data.axes.variance, alpha, self.power) for alpha in alphas])
+        """Return one column (r,) for each alpha."""
+        return axis_penalties(self.data.axes.variance, alphas, self.power)
+
+    @property
+    def has_named_classes(self) -> bool:
+        """Whether given shares or a crowd's answers name the classes, so that they keep their places."""
+        by_shares = self.pull is not None and len(np.unique(self.pull.shares)) == self.n_classes
+        return by_shares or self.answer_model.crowd_of(self.graph) is not None
 
     @cached_property
     def likelihood(self) -> SoftmaxLikelihood:
@@ -310,12 +316,6 @@ class ClassProblem:
             value += divergence
             gradient += bordered_sum(A[n_known:], slope.reshape(len(slope), -1).astype(A.dtype))
         return value, (unit * gradient).reshape(W.shape)
-
-    def scale(self, pen: Array) -> Array:
-        """A rough diagonal of the inverse Hessian of raveled coefficients, by column."""
-        K = self.n_classes
-        intercept = np.full((1, pen.shape[1]), 0.25 / K)
-        return 1 / np.repeat(np.vstack([0.15 * self.data.axes.variance[:, None] / K + pen, intercept]), K, axis=0)
 
     @cached_property
     def largest_alpha(self) -> float:

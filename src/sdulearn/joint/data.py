@@ -1,13 +1,13 @@
-"""Training data of a fit: points in their principal axes, and the moments from which starts and penalties follow.
+"""Training data of a fit: points in their principal axes, and the moments behind starts and penalties.
 
 In the principal axes of all rows, answered and unlabeled, with variance ev_j along axis j, the penalty
 is
 
     pen_j = alpha c_k / ev_j^k,  c_k = sum ev^(k+1) / sum ev                                  (1)
 
-k = ``covariance_power`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale,
-C the covariance of the rows, k = 2 goes further: unlabeled rows say along which directions the
-points differ, and the classifier leans on those.
+k = ``covariance_power`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale, with
+C the covariance of the rows. k = 2 goes further: unlabeled rows show along which directions the points
+differ, and the classifier prefers those.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from sdulearn.answers.graph import AnswerGraph, subgraph, weights_by_component
 from sdulearn.errors import InputError, ScalingWarning, warn
@@ -30,23 +28,21 @@ from sdulearn.solvers.linalg import weighted_gram
 from sdulearn.solvers.problem import Design
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
-# Directions with less than this share of the largest variance have none.
+# Directions with less than this share of the largest variance are dropped.
 _NO_VARIANCE = 1e-12
-# A column whose deviation is below this share of its mean is constant but for rounding.
-CONSTANT = 1e-14
-# Deviations that differ by more than this factor need more than an eigendecomposition of the
-# covariance.
+# A column whose deviation is below this share of its mean is constant up to rounding.
+_CONSTANT = 1e-14
+# Deviations that differ by more than this factor need more than an eigendecomposition of the covariance.
 _UNEVEN = 1e4
-# About so many unlabeled points give the mean prediction on the way to a solution, to within 1%.
+# Along a path, the mean prediction is taken over about this many unlabeled points, to within 1%.
 _MOST_LIGHT = 2_500
-# Standard deviations this many times apart: the smaller column has lost its say at any covariance
-# power.
+# Where standard deviations differ by this factor, the smaller column has no influence at any covariance power.
 _FAR_APART = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Principal axes of all rows: the coordinates of everything below, and the way back."""
+    """Principal axes of all rows: the coordinates of a fit, and the way back to the user's columns."""
 
     mean: Array
     V: Array
@@ -55,10 +51,10 @@ class Axes:
 
     @classmethod
     def from_moments(cls, mean: Array, covariance: Array, design: Design | None = None) -> Axes:
-        """Axes of rows with this mean and covariance, but for directions without variance."""
+        """Return the axes of rows with this mean and covariance, without directions of no variance."""
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         level = np.abs(mean) + (0.0 if design is None else design.level)
-        deviation[deviation <= CONSTANT * level] = 0.0
+        deviation[deviation <= _CONSTANT * level] = 0.0
         if not deviation.any():
             raise InputError("No column of `X` varies, so nothing tells the classes apart. Add columns that do.")
         if deviation.max() > _UNEVEN * deviation[deviation > 0].min():
@@ -69,7 +65,7 @@ class Axes:
 
     @classmethod
     def of(cls, X: Rows, weight: Array) -> tuple[Axes, Array]:
-        """Axes of the rows by their weights, and the rows in them."""
+        """Return the axes of weighted rows, and the rows in them."""
         design = Design.from_rows(X, True)
         B = design.A[:, :-1]
         if (weight == weight[0]).all():
@@ -83,15 +79,15 @@ class Axes:
         return axes, np.asarray(B @ axes.V) - mean @ axes.V
 
     def outward(self, W: Array) -> Array:
-        """Coefficients of centred columns from coefficients in the axes, the intercept last."""
+        """Return coefficients of centred columns from coefficients in the axes, the intercept last."""
         return np.concatenate([self.V @ W[:-1], W[-1:]])
 
     def inward(self, G: Array) -> Array:
-        """Gradients in the axes from gradients in centred columns: outward's transpose."""
+        """Return gradients in the axes from gradients in centred columns: the transpose of outward."""
         return np.concatenate([self.V.T @ G[:-1], G[-1:]])
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
-        """User's ``(coef, intercept)`` of a solution in the axes."""
+        """Return ``(coef, intercept)`` in the user's columns of a solution in the axes."""
         w = self.V @ v[:-1]
         intercept = float(v[-1] - self.mean @ w)
         if self.design is None:
@@ -100,9 +96,9 @@ class Axes:
 
 
 def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
-    """Principal axes and their variances where columns have units of different sizes."""
-    # Eigenvalues of the covariance round like the largest. A root of it, from one of the correlations,
-    # rounds like the largest deviation, not like its square.
+    """Return principal axes and their variances where columns have units of different sizes."""
+    # The eigenvalues of the covariance have the rounding error of the largest. A square root of it, from a root
+    # of the correlations, has that of the largest deviation, not of its square.
     varies = np.flatnonzero(deviation)
     unit = deviation[varies]
     values, U = eigh(covariance[np.ix_(varies, varies)] / np.outer(unit, unit))
@@ -115,84 +111,86 @@ def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
 
 
 class TrainingData:
-    """Points in their axes, each once: the mean of its rows, by weight."""
+    """Points in their principal axes. A point is the weighted mean of its rows."""
 
-    def __init__(self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, pairs_first: bool = False) -> None:
-        # Principal axes of all points, each by the mean weight of its rows.
+    def __init__(self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array) -> None:
+        # Each point has the mean weight of its rows.
         self.axes, A = Axes.of(graph.by_point(X, weight), graph.point_weights)
         silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
         share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
         rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
         known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
-        if pairs_first:
-            # All first ends before all second ends: two classes take them as slices.
-            loose = loose_pairs(graph)[graph.component[known]]
-            paired = known[loose]
-            ends = paired[np.argsort(graph.component[paired], kind="stable")].reshape(-1, 2)
-            known = np.concatenate([ends.T.ravel(), known[~loose]])
         place = np.full(graph.n_points, -1)
         place[known] = np.arange(len(known))
-        # (n_rows,), which of the known points each row shows, -1 for none.
+        # (n_rows,), the known point that each row shows, or -1.
         self.row_place = place[graph.row_point]
-        # Answers and labels of the known points, with weights relative to their component; (n_components,), mean
-        # weight of the answers and labels of each.
+        # Answers and labels of the known points, weighted relative to their component; and the mean weight
+        # (n_components,) of the answers and labels of each.
         self.graph, self.weight = weights_by_component(subgraph(graph, known))
-        # (n_known + n_unlabeled, r): points in an answer or with a label; then those of which nothing is known.
+        # (n_known + n_unlabeled, r): points in an answer or with a label, then all others.
         self.A = A[np.concatenate([known, rest])]
         self.known = self.A[: len(known)]
         self.unlabeled = self.A[len(known) :]
-        # (n_unlabeled,), weights of these, of sum 1.
+        # (n_unlabeled,), their weights, which sum to 1.
         self.share = share[rest] / share.sum()
 
     @cached_property
     def light(self) -> tuple[Array, Array]:
-        """The points in float32 for paths, by units (r + 1, 1) that may be beyond its range."""
+        """The points in float32 for paths, divided by units (r + 1, 1) that may be beyond its range."""
         unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
         return (self.A / unit[:-1, 0]).astype(np.float32), unit
 
     @cached_property
     def light_unlabeled(self) -> tuple[Array, Array, Array]:
-        """Every few of the unlabeled points in float32, their weights of sum 1, and units."""
+        """A sample of the unlabeled points in float32, their weights, which sum to 1, and units."""
         light, unit = self.light
         some = slice(len(self.known), None, 1 + len(self.share) // _MOST_LIGHT)
         share = self.share[:: some.step]
         return np.ascontiguousarray(light[some]), (share / share.sum()).astype(np.float32), unit
 
     def judged(self) -> tuple[Array, Array]:
-        """Points that tell the sizes of classes, and weights: the unlabeled ones, else all."""
+        """Return the points that show the sizes of the classes, unlabeled ones if any, and their weights."""
         if len(self.share):
             return self.unlabeled, self.share
         weight = self.weight[self.graph.component]
         return self.known, weight / weight.sum()
 
     def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
-        """Points (n_known, n_folds) that the training rows of each split show, hubs among them."""
+        """Return which known points (n_known, n_folds) the training rows of each split show."""
         folds = []
         for train, _ in splits:
-            places = self.row_place[train]
-            shown = np.zeros(self.graph.n_points, dtype=bool)
-            shown[places[places >= 0]] = True
-            folds.append(shown)
+            shown = np.zeros(self.graph.n_points + 1, dtype=bool)
+            # Rows of other points have place -1, which is cut off.
+            shown[self.row_place[train]] = True
+            folds.append(shown[:-1])
         return np.column_stack(folds)
 
 
 def labelled_components(graph: AnswerGraph) -> Mask:
-    """Whether labels fix the classes of each component."""
+    """Return whether each component has a label."""
     labelled = np.zeros(graph.n_components, dtype=bool)
     labelled[graph.component[graph.labels != 0]] = True
     return labelled
 
 
 def loose_pairs(graph: AnswerGraph) -> Mask:
-    """Which components are two points and no label."""
+    """Return whether each component is two points without a label."""
     return (graph.component_sizes == 2) & ~labelled_components(graph)
 
 
-def axis_penalty(variance: Array, alpha: float, covariance_power: float) -> Array:
-    """Equation (1)."""
-    # In units of the largest, so that no power overflows.
-    ev = variance / variance.max()
-    return alpha * (np.sum(ev ** (covariance_power + 1)) / np.sum(ev)) / ev**covariance_power
+def axis_penalties(variance: Array, alphas: Array | Sequence[float], powers: Array | Sequence[float] | float) -> Array:
+    """Return equation (1) (r, B) for B alphas, with a covariance power for each or one for all."""
+    # Relative to the largest, so that no power overflows.
+    ev = (variance / variance.max())[:, None]
+    k = np.asarray(powers, dtype=np.float64)
+    return np.asarray(alphas) * (np.sum(ev ** (k + 1), axis=0) / np.sum(ev)) / ev**k
+
+
+def rough_inverse_hessian(variance: Array, pen: Array, n_scores: int = 1) -> Array:
+    """Return a diagonal ((r + 1) n_scores, B), from the curvature 0.15 of the logistic function and ``pen`` (r, B)."""
+    intercept = np.full((1, pen.shape[1]), 0.25 / n_scores)
+    hessian = np.vstack([0.15 * variance[:, None] / n_scores + pen, intercept])
+    return 1 / np.repeat(hessian, n_scores, axis=0)
 
 
 class PriorPull(NamedTuple):
@@ -203,7 +201,7 @@ class PriorPull(NamedTuple):
 
     @classmethod
     def of(cls, prior: float | ArrayLike | None, strength: float, n_unlabeled: int) -> PriorPull | None:
-        """Of P(y = +1) or class shares; None without a prior, a strength or unlabeled rows."""
+        """Return the pull to P(y = +1) or class shares; None without prior, strength or unlabeled rows."""
         if prior is None or not strength or not n_unlabeled:
             return None
         p = np.asarray(prior, dtype=np.float64)
@@ -211,79 +209,69 @@ class PriorPull(NamedTuple):
         return cls(shares / shares.sum(), strength)
 
     def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
-        """Value (B,) and the first two derivatives in each share of the mean (n_classes, B)."""
+        """Return the value (B,) and its first two derivatives in each share of ``mean`` (n_classes, B)."""
         mean = np.clip(mean, 1e-9, 1 - 1e-9)
         shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
         value = np.sum(shares * np.log(shares / mean), axis=0)
         return self.strength * value, -self.strength * shares / mean, self.strength * shares / mean**2
 
     def of_two(self, tanh_mean: Array) -> tuple[Array, Array, Array]:
-        """The same of two classes in the mean m of class +1, from 2 m - 1, that of tanh(z / 2)."""
+        """Return the same for two classes, as a function of P(y = +1) = (1 + mean of tanh(z / 2)) / 2."""
         m = (1 + np.asarray(tanh_mean)) / 2
         value, first, second = self.derivatives(np.stack([1 - m, m]))
         return value, first[1] - first[0], second[0] + second[1]
 
 
 def bordered_sum(A: Rows, G: Array) -> Array:
-    """``[A, 1]' G``."""
+    """Return ``[A, 1]' G``."""
     return np.vstack([A.T @ G, np.ones(len(G), G.dtype) @ G])
 
 
 class Moments:
-    """What starts and penalties of two classes need, by sums with any weights."""
+    """Weighted sums over answers with two classes, from which starts and penalties follow."""
 
     def __init__(
         self, variance: Array, joint: Array, ends: Array, prior: float | None, named: Array | None = None
     ) -> None:
         unit = 2 / max(float(ends[-1, 0]), 1e-300)
         self.variance = variance
-        # (r + 1, r + 1), the sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs.
+        # (r + 1, r + 1), sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs.
         self.joint = unit * joint
-        # (r + 1, 1), that of ``omega [x + x', 2]``.
+        # (r + 1, 1), sum of ``omega [x + x', 2]`` over pairs.
         self.ends = unit * ends
         self.prior = prior
         # The direction from the labelled points of class -1 to those of class +1, if any.
         self.named = named
         typical = float(variance.mean())
         if typical > _UNEVEN * np.median(variance):
-            # One column in a tiny unit must not blot out the others.
+            # One column in a tiny unit must not dominate the others.
             typical = float(np.median(variance))
         self._shrunk = variance + 0.1 * typical
 
-    def penalties(self, alphas: Array | Sequence[float], covariance_powers: Sequence[float]) -> Array:
-        """Equation (1) for several settings, one column each."""
-        settings = zip(alphas, covariance_powers, strict=True)
-        return np.column_stack([axis_penalty(self.variance, alpha, power) for alpha, power in settings])
-
-    def scale(self, pen: Array) -> Array:
-        """A rough inverse Hessian: curvature 0.15 of the logistic function, plus the penalty."""
-        intercept = np.full((1, pen.shape[1]), 4.0)
-        return np.vstack([1 / (0.15 * self.variance[:, None] + pen), intercept])
-
     def largest_alpha(self, covariance_power: float) -> float:
-        """The alpha above which, at prior 1/2, w = 0 is a minimum, by the Hessian there."""
-        top, _ = self._top_moment(1 / np.sqrt(axis_penalty(self.variance, 1.0, covariance_power)))
+        """Return the alpha above which, at prior 1/2, w = 0 is a minimum, by the Hessian there."""
+        top, _ = self._top_moment(1 / np.sqrt(axis_penalties(self.variance, [1.0], covariance_power)[:, 0]))
         return max(top / 4, 1e-6)
 
     def starts(self, init: str = "auto") -> list[Array]:
-        """The top eigenvector of the whitened pair moment and, if ``init`` is "auto", others."""
+        """Return the top eigenvector of the whitened pair moment and, if ``init`` is "auto", others."""
         # E[s x x'^T] = mu mu^T with mu = E[y x], so it needs no prior.
         root = np.sqrt(self._shrunk)
         moment = self._unit(self._top_moment(1 / root)[1] / root)
-        # An eigenvector's sign is free; this one is the same for the same rows, however they are laid out.
+        # The sign of an eigenvector is arbitrary; this choice does not depend on the order of the rows.
         moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
         b = 0.0 if self.prior is None else np.log(self.prior / (1 - self.prior))
         mean_answer = self.joint[-1, -1] / 2
         others: list[Array] = []
         if self.prior is not None and abs(mean_answer) > 1 - 1e-9:
-            # One kind of answer only: there is no SD solution, and nothing but the pull to the prior
-            # tells the two signs apart.
+            # One kind of answer only: there is no SD solution, and only the pull to the prior tells the two
+            # signs apart.
             others = [-moment]
         elif self.prior is not None:
             # The SD solution, up to scale: sum omega (s - mean s) (x + x')
             marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk)
-            # The mean of similar pairs is nearer to that of the larger class, which is +1 unless the
-            # prior says otherwise.
+            # The mean of similar pairs is closer to that of the larger class, which is +1 unless the prior
+            # says otherwise.
             marginal *= np.copysign(1.0, self.prior - 0.5)
             moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
             others = [marginal]
@@ -294,11 +282,11 @@ class Moments:
         return [np.append(w, b) for w in ([moment] if init == "moment" else [moment, *others])]
 
     def _unit(self, w: Array) -> Array:
-        """``w`` scaled so that its margins have variance one."""
+        """Return ``w`` scaled to logits of variance one."""
         return w / max(float(np.sqrt(np.sum(w**2 * self.variance))), 1e-12)
 
     def _top_moment(self, scale: Array) -> tuple[float, Array]:
-        """Top eigenvalue and eigenvector of "joint", its coordinates times ``scale``."""
+        """Return the top eigenvalue and eigenvector of "joint", with its coordinates times ``scale``."""
         M = scale[:, None] * self.joint[:-1, :-1] * scale
         if len(M) <= 32:
             values, vectors = eigh(M)
@@ -307,20 +295,10 @@ class Moments:
         return float(values[-1]), vectors[:, -1]
 
 
-def warn_of_column_scales(X: Rows, weight: Array, names: Sequence[str] | None) -> None:
-    """A ScalingWarning where the standard deviations of the columns are far apart."""
-    if sparse.issparse(X):
-        mean, variance = mean_variance_axis(X, axis=0, weights=weight)
-    else:
-        share = weight / weight.sum()
-        mean = X.T @ share
-        variance = np.einsum("i,ij->j", share, (X - mean) ** 2)
-    warn_of_scales(np.sqrt(variance), mean, names)
-
-
 def warn_of_scales(deviation: Array, mean: Array, names: Sequence[str] | None = None) -> None:
-    """The same from moments; a column in which only rounding varies is constant."""
-    deviation = np.where(deviation > CONSTANT * np.abs(mean), deviation, 0.0)
+    """Give a ScalingWarning where the standard deviations of the columns are far apart."""
+    # A column in which only rounding varies is constant.
+    deviation = np.where(deviation > _CONSTANT * np.abs(mean), deviation, 0.0)
     largest = int(np.argmax(deviation))
     hidden = np.flatnonzero((deviation > 0) & (deviation * _FAR_APART < deviation[largest]))
     if not hidden.size:

@@ -10,6 +10,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
+from threadpoolctl import threadpool_limits
 
 from sdulearn.answers.answer_model import (
     AnswerModel,
@@ -24,21 +27,21 @@ from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, LinearClassifier, class_shares_given
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.classes import ClassProblem
-from sdulearn.joint.data import PriorPull, TrainingData, axis_penalty, warn_of_column_scales
+from sdulearn.joint.data import PriorPull, TrainingData, warn_of_scales
 from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.joint.path import (
     WORKING_ALPHA,
     PointProblem,
     choose_and_fit,
+    choose_and_fit_classes,
     choose_number,
     descend,
     fit_classes,
     fit_folds,
-    fit_path,
     held_out_classes,
     polish,
 )
-from sdulearn.model_selection import fold_parts, grid_results, number_of_folds, positive_grid
+from sdulearn.model_selection import fold_parts, number_of_folds, positive_grid
 from sdulearn.pairs import Pairs
 from sdulearn.prior import PriorEstimate, answer_counts, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
@@ -46,32 +49,34 @@ from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_conte
 from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
 
-# Alphas of the default grid, as multiples of the alpha at which the model leaves zero: of two classes, and of more.
+# The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two classes, and for more.
 _GRID = (10**0.5, 10**-3.5)
 _CLASS_GRID = (0.1, 1e-4)
-# What estimate_prior calls them.
+# The names of ``orientation`` in estimate_prior.
 MAJORITY = {"majority": "positive", "minority": "negative"}
-# Fits that estimates of error rates alternate with, and their folds.
+# Error rates and models are estimated in turns: how often, and over how many folds.
 _ROUNDS = 2
 _FOLDS = 5
-# At which rate models take the answers of a crowd to be wrong that only help to estimate it.
+# The error rate of the models that help to estimate those of a crowd.
 _CROWD_RATE = 0.15
-# An annotator with fewer answers cannot be distinguished from the others by a model.
+# An annotator with fewer answers cannot be told from the others by a model.
 _FEWEST = 10
-# The most classes that are tried.
+# The largest number of classes that "auto" tries.
 _MOST_CLASSES = 20
-# With fewer "same" answers and labels a class, classes are taken for each other, and some are not seen at all.
+# With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
-# What to do about it.
 _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
 _NO_ANSWERS = (
     "PairLogisticRegression learns from pairs, and `y` marks none (or all weigh zero). Mark the two rows of each "
     "similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
 )
-# Of the share of "same" answers, and of labels.
+# Of the intervals of the share of "same" answers, and of labels.
 _CONFIDENCE = 0.95
-# An interval of the number of classes that is wider than this is warned of.
+# A wider interval of the number of classes leads to a warning.
 _NARROW = 1
+# Fits with K classes are many small problems, on which threads spin more than they work: on scikit-learn's digits and
+# two busy cores they took 39 s of CPU time, and one thread takes 5 s.
+_one_thread = threadpool_limits.wrap(limits=1)
 
 
 class PairLogisticBase(LinearClassifier):
@@ -99,15 +104,20 @@ class PairLogisticBase(LinearClassifier):
     tol: float
     max_iter: int
 
-    def _training_data(self, X: Rows, pairs: Pairs, weight: Array | None, pairs_first: bool = False) -> TrainingData:
-        """Points of checked rows, with a warning where the columns have different scales."""
+    def _training_data(self, X: Rows, pairs: Pairs, weight: Array | None) -> TrainingData:
+        """Return the points of checked rows; warn where the columns have different scales."""
         weight = np.ones(len(pairs)) if weight is None else weight
-        warn_of_column_scales(X, weight, getattr(self, "feature_names_in_", None))
-        graph = AnswerGraph.from_y(pairs, weight)
-        return TrainingData(X, graph, pairs.codes, weight, pairs_first)
+        if sparse.issparse(X):
+            mean, variance = mean_variance_axis(X, axis=0, weights=weight)
+        else:
+            share = weight / weight.sum()
+            mean = share @ X
+            variance = share @ (X - mean) ** 2
+        warn_of_scales(np.sqrt(variance), mean, getattr(self, "feature_names_in_", None))
+        return TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
 
     def _lay_out(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PointProblem, PriorEstimate]:
-        """Checked rows as a problem, and the prior as reported."""
+        """Return the problem of checked rows with two classes, and the prior to report."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
@@ -118,16 +128,16 @@ class PairLogisticBase(LinearClassifier):
                 "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
                 "`n_classes`, or leave `answer_table='auto'`."
             )
-        data = self._training_data(X, pairs, weight, pairs_first=True)
+        data = self._training_data(X, pairs, weight)
         likelihood = TwoClassLikelihood(data.graph, self._answer_model(X, pairs, data), data.weight)
         estimate, prior = self._resolve_prior(pairs, weight, likelihood)
         if self.prior is None and prior is not None and likelihood.labelled.any():
-            # Labels tell where the boundary is, and an estimated prior pulls nothing beside them.
+            # Labels show where the boundary is: an estimated prior does not pull, and follows their names.
             problem = PointProblem(data, likelihood, None, 0.0)
             alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
             share, _ = problem.positive_share(descend(problem, alpha, 1.0))
             return problem, estimate if (share > 0.5) == (prior > 0.5) else estimate.mirrored()
-        # Answers that may be wrong tell little of it.
+        # Answers that may be wrong say little about the prior.
         pulls = self.prior is not None or likelihood.is_certain
         strength = float(self.prior_strength) if pulls else 0.0
         return PointProblem(data, likelihood, prior, strength), estimate
@@ -135,7 +145,7 @@ class PairLogisticBase(LinearClassifier):
     def _resolve_prior(
         self, pairs: Pairs, weight: Array | None, likelihood: TwoClassLikelihood
     ) -> tuple[PriorEstimate, float | None]:
-        """See :func:`~sdulearn.prior.resolve_prior`, with warnings of answers of one kind."""
+        """Return the prior to report and the one that pulls; warn where all answers are of one kind."""
         graph = likelihood.graph
         counts = answer_counts(pairs, weight)
         majority = MAJORITY[self.orientation]
@@ -149,7 +159,7 @@ class PairLogisticBase(LinearClassifier):
                 "tells the classes apart. Add answers, or labels -1 and +1."
             )
         if self.prior is None and not graph.n_answers:
-            # The points with labels were chosen: their share is reported, and pulls nothing.
+            # The labelled points were chosen: their share is reported, but does not pull.
             by_label = graph.point_weights[graph.labels != 0]
             n_labels = effective_number(float(by_label.sum()), float(by_label @ by_label))
             share = float(by_label @ (known > 0)) / float(by_label.sum())
@@ -159,29 +169,32 @@ class PairLogisticBase(LinearClassifier):
             check_kinds(1.0, 0.0, None)
         model = likelihood.answer_model
         if isinstance(self.error_rate, AnswerModel):
-            # Taken as it is, as by the models of folds: nothing is left open that would widen the interval.
+            # A given model is taken as exact: it does not widen the interval.
             value = model.error_rate.value
             model = replace(model, error_rate=replace(model.error_rate, low=value, high=value))
         return resolve_prior(self.prior, pairs, weight, model=model, majority=majority)
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
-        """Given, or estimated: from contradictions and by models of the answers of others."""
+        """Return the given answer model, or estimate it from contradictions and by models of held-out answers."""
         several = pairs.shares_points or len(np.unique(pairs.answer_annotators)) > 1
         if self.error_rate == "auto" and not several and not data.graph.labels.any():
             return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
-        found = answer_model_of(self.error_rate, data.graph, 2)
+        answer_model = answer_model_of(self.error_rate, data.graph, 2)
         if not isinstance(self.error_rate, str):
-            return found
-        n_folds = _rate_folds(data.graph)
-        if n_folds < 2:
-            return found
+            return answer_model
+        _, counts = np.unique(data.graph.annotators, return_counts=True)
+        n_folds = number_of_folds(_FOLDS, data.graph.same > 0)
+        judges = (counts >= _FEWEST).sum() > 1 or data.graph.contradictory.any()
+        if n_folds < 2 or not judges:
+            return answer_model
         known = data.known_to_folds(fold_parts(n_folds, X, pairs))
         for _ in range(_ROUNDS):
-            found = AnswerModel.estimate(data.graph, logits=_held_out_logits(data, found, known))
-        return found
+            logits = _held_out_logits(data, answer_model, known)
+            answer_model = AnswerModel.estimate(data.graph, logits=logits)
+        return answer_model
 
     def _class_problem(self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int, power: float) -> ClassProblem:
-        """Checked rows as a problem of K classes."""
+        """Return the problem of checked rows with K classes."""
         data = self._training_data(X, pairs, weight)
         _check_answers(data.graph, n_classes)
         shares = None if self.prior is None else class_shares_given(self.prior, n_classes)
@@ -336,19 +349,21 @@ class PairLogisticRegression(PairLogisticBase):
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        self._remember(pairs)
-        if self.n_classes == 2:
-            problem, prior = self._lay_out(X, pairs, weight)
-            model = problem.likelihood.answer_model
-            v = descend(problem, self.alpha, self.covariance_power, self.init)
-            fit = polish(self, problem, v, self.alpha, self.covariance_power, prior)
-        else:
-            of_classes = self._class_problem(X, pairs, weight, int(self.n_classes), self.covariance_power)
-            _refuse_too_few_classes(of_classes)
-            model = of_classes.answer_model
-            fit = fit_classes(of_classes, self, self.alpha)
-            _warn_of_empty_classes(X, of_classes, fit)
-        return self._accept(replace(fit, fitted={"answer_model_": model}))
+        if self.n_classes != 2:
+            return self._accept(self._fit_classes(X, pairs, weight))
+        problem, prior = self._lay_out(X, pairs, weight)
+        v = descend(problem, self.alpha, self.covariance_power, self.init)
+        fit = polish(self, problem, v, self.alpha, self.covariance_power, prior)
+        return self._accept(replace(fit, fitted={"answer_model_": problem.likelihood.answer_model}))
+
+    @_one_thread
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Fit:
+        """Fit more than two classes."""
+        problem = self._class_problem(X, pairs, weight, int(self.n_classes), self.covariance_power)
+        _refuse_too_few_classes(problem)
+        fit = fit_classes(problem, self, self.alpha)
+        _warn_of_empty_classes(X, problem, fit)
+        return replace(fit, fitted={"answer_model_": problem.answer_model})
 
 
 class PairLogisticRegressionCV(PairLogisticBase):
@@ -472,56 +487,41 @@ class PairLogisticRegressionCV(PairLogisticBase):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        powers = self._powers()
+        powers = [float(power) for power in self.covariance_powers]
+        if not powers or not all(0 <= power < np.inf for power in powers):
+            raise InputError(
+                "`covariance_powers` must hold at least one power, all finite and none below 0; "
+                f"got `covariance_powers={self.covariance_powers!r}`."
+            )
         X, pairs, weight = self._check_rows(X, y, sample_weight)
         self.n_classes_interval_ = None
         self.fold_models_ = []
-        self._remember(pairs)
-        if self.n_classes != 2 and self._fit_classes(X, pairs, weight, powers):
-            return self
+        if self.n_classes != 2:
+            fit = self._fit_classes(X, pairs, weight, powers[0])
+            if fit is not None:
+                return self._accept(fit)
         problem, prior = self._lay_out(X, pairs, weight)
-        moments = problem.moments
-        alphas = self._grid(np.array([moments.largest_alpha(power) for power in powers]))
-        path = fit_path(problem, alphas, powers, moments.starts(self.init))
-        evidence = np.empty(alphas.shape)
-        for i, j in np.ndindex(*alphas.shape):
-            pen = axis_penalty(moments.variance, float(alphas[i, j]), powers[j])
-            evidence[i, j] = problem.log_evidence(path[i, :, j], pen)
-        empty = problem.empty(alphas, powers, path)
-        if not empty.all():
-            evidence[empty] = -np.inf
-        row, best = np.unravel_index(np.argmax(evidence), evidence.shape)
+        alphas = self._grid(np.array([problem.moments.largest_alpha(power) for power in powers]))
         parts = fold_parts(self.cv, X, pairs)
-        scores, W = fit_folds(problem, alphas[:, best], powers[best], problem.data.known_to_folds(parts))
-        results = grid_results([{"alpha": float(alpha)} for alpha in alphas[:, best]], scores)
-        if problem.likelihood.is_loose and problem.likelihood.is_certain:
-            # Loose pairs lose nothing by folds.
-            row = np.argmax(np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf))
-        alpha = float(alphas[row, best])
-        fitted = {
-            "alpha_": alpha,
-            "covariance_power_": powers[best],
-            "cv_results_": results,
-            "evidence_": evidence,
-            "alphas_": alphas,
-            "answer_model_": problem.likelihood.answer_model,
-        }
-        self._accept(replace(polish(self, problem, path[row, :, best], alpha, powers[best], prior), fitted=fitted))
+        known = problem.data.known_to_folds(parts)
+        fit, of_folds = choose_and_fit(problem, self, alphas, powers, known, prior)
+        self._accept(fit)
         kept = np.arange(len(pairs)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
-        models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in W[:, row].T]
+        models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in of_folds.T]
         self.fold_models_ = [(kept[rows], model) for (_, rows), model in zip(parts, models, strict=True)]
         return self
 
     def _of_fold(self, X: Rows, coef: Array, intercept: float) -> Self:
-        """This model with other coefficients, and its names of the classes."""
+        """Return a copy with other coefficients, whose sign agrees with this model."""
         model = copy(self)
         agreement = (X @ coef + intercept) @ (X @ self.coef_[0] + self.intercept_[0])
         model.coef_ = np.copysign(1.0, agreement) * coef[None, :]
         model.intercept_ = np.copysign(1.0, agreement) * np.array([intercept])
         return model
 
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, powers: list[float]) -> bool:
-        """Fit more than two classes; False where "auto" finds two."""
+    @_one_thread
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, power: float) -> Fit | None:
+        """Fit more than two classes; None where "auto" finds two."""
         n_classes = _MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         auto = self.n_classes == "auto"
         if auto and self.prior is not None:
@@ -532,9 +532,9 @@ class PairLogisticRegressionCV(PairLogisticBase):
                 n_classes = number_by_answers(graph)[0]
                 auto = n_classes == _MOST_CLASSES
         if n_classes == 2:
-            return False
-        # Folds of few answers, often about chosen points, do not tell powers apart: the first one is taken.
-        problem = self._class_problem(X, pairs, weight, n_classes, powers[0])
+            return None
+        # Folds of few answers, often about chosen points, cannot choose the covariance power: it is the first.
+        problem = self._class_problem(X, pairs, weight, n_classes, power)
         known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
         if auto:
             fit, self.n_classes_interval_ = self._find_number(X, problem, known)
@@ -542,13 +542,10 @@ class PairLogisticRegressionCV(PairLogisticBase):
         else:
             fit = self._choose_and_fit(problem, known)
             _warn_of_empty_classes(X, problem, fit)
-        if fit is None:
-            return False
-        self._accept(replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model}))
-        return True
+        return None if fit is None else replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model})
 
     def _find_number(self, X: Rows, problem: ClassProblem, known: Mask) -> tuple[Fit | None, tuple[int, int]]:
-        """The model with the best number of classes, None where that is two; and its interval."""
+        """Return the fit with the best number of classes, None if that is two; and its interval."""
         graph = problem.graph
         fewest = _least_classes(problem)
         if graph.labels.max(initial=0) > 1:
@@ -559,7 +556,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         fit = None
         while n_classes > 2:
             fit = self._choose_and_fit(replace(problem, n_classes=n_classes), known)
-            # A class without rows costs no likelihood and is none, unless answers force it.
+            # A class without rows does not lower the likelihood, and does not count unless answers force it.
             n_used = max(fewest, len(_used(X, fit)))
             if n_used == n_classes:
                 break
@@ -568,22 +565,13 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return fit, (min(low, n_classes), _most_classes(graph, max(high, n_classes)))
 
     def _choose_and_fit(self, problem: ClassProblem, known: Mask) -> Fit:
-        """The best penalty of a grid, for one number of classes."""
+        """Return the fit with the best penalty of the grid, for one number of classes."""
         _refuse_too_few_classes(problem)
         alphas = self._grid(np.array([problem.largest_alpha]), _CLASS_GRID)[:, 0].tolist()
-        return choose_and_fit(problem, self, alphas, known)
-
-    def _powers(self) -> list[float]:
-        powers = [float(power) for power in self.covariance_powers]
-        if not powers or not all(0 <= power < np.inf for power in powers):
-            raise InputError(
-                "`covariance_powers` must hold at least one power, all finite and none below 0; "
-                f"got `covariance_powers={self.covariance_powers!r}`."
-            )
-        return powers
+        return choose_and_fit_classes(problem, self, alphas, known)
 
     def _grid(self, largest: Array, ends: tuple[float, float] = _GRID) -> Array:
-        """Alphas that fall, one column a power."""
+        """Return falling alphas, one column for each power."""
         if isinstance(self.alphas, Integral):
             return np.outer(np.geomspace(*ends, int(self.alphas)), largest)
         given = sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True)
@@ -591,7 +579,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
 
 
 def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
-    """An InputError where there are no pairs, a OneKindWarning where all answers are the same."""
+    """Raise an InputError without pairs, and warn where all answers are of one kind."""
     if n_similar + n_dissimilar == 0:
         raise InputError(_NO_ANSWERS)
     if n_similar and n_dissimilar:
@@ -607,55 +595,47 @@ def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> N
     warn(f"All answers are {found}. {remedy}.", OneKindWarning)
 
 
-def _rate_folds(graph: AnswerGraph) -> int:
-    """Number of folds of the models that judge rates; 0 where there is nothing to judge."""
-    _, counts = np.unique(graph.annotators, return_counts=True)
-    if (counts >= _FEWEST).sum() < 2 and not graph.contradictory.any():
-        return 0
-    return number_of_folds(_FOLDS, graph.same > 0)
-
-
 def _held_out_logits(data: TrainingData, answer_model: AnswerModel, known: Mask) -> Array:
-    """Logits of every point by a model that knows no answer about it."""
+    """Return the logits of every point by a model that knows no answer about it."""
     likelihood = TwoClassLikelihood(data.graph, answer_model, data.weight)
     problem = PointProblem(data, likelihood, None, 0.0)
     alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
     _, W = fit_folds(problem, np.array([alpha]), 1.0, known)
     Z = data.known @ W[:-1, 0] + W[-1, 0]
-    # Without labels the sign of a model is arbitrary: all follow the first.
+    # Without labels the sign of a model is arbitrary: all take that of the first.
     signs = np.copysign(1.0, Z[:, 0] @ Z)
     return (Z * signs * ~known).sum(axis=1)
 
 
 def _used(X: Rows, fit: Fit) -> Indices:
-    """Classes, numbered from 0, that have a row."""
+    """Return the classes, numbered from 0, that have a row."""
     return np.unique(np.argmax(X @ fit.coef.T + fit.intercept, axis=1))
 
 
 def _most_classes(graph: AnswerGraph, most: int) -> int:
-    """The most classes that the answers allow; ``most`` are those that good models use."""
+    """Return the most classes that the answers allow, at least the ``most`` that good models use."""
     if _ties(graph, most)[0]:
         return most
-    # Some may not have been seen. K equal classes make random answers "same" with chance 1/K.
+    # Some classes may not have been seen. With K equal classes, a random answer is "same" with probability 1/K.
     n_same = int(np.sum(graph.same > 0))
     share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
     return max(most, int(1 / max(share, 1 / _MOST_CLASSES)))
 
 
 def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
-    """Whether independent "same" answers, and labels, are enough for so many classes; in words."""
+    """Return whether independent "same" answers and labels suffice for this many classes, and say it in words."""
     n_same = graph.n_points - len(np.unique(graph.group))
     n_labels = int(np.count_nonzero(graph.labels))
-    said = f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others'
+    text = f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others'
     if n_labels:
-        said += f", and {n_labels:,} points are labelled"
+        text += f", and {n_labels:,} points are labelled"
     if n_same + n_labels >= _TIES_A_CLASS * n_classes:
-        return True, f"{said}."
-    return False, f"{said}; {_TIES_A_CLASS} or more a class are needed."
+        return True, f"{text}."
+    return False, f"{text}; {_TIES_A_CLASS} or more a class are needed."
 
 
 def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[int, int]) -> None:
-    """A warning where the answers allow quite different numbers of classes."""
+    """Warn where the answers allow quite different numbers of classes."""
     low, high = interval
     found = 2 if fit is None else len(fit.coef)
     if high - low > _NARROW and not _of_one_kind(graph):
@@ -667,11 +647,11 @@ def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[in
 
 
 def _warn_of_empty_classes(X: Rows, problem: ClassProblem, fit: Fit) -> None:
-    """A warning where the answers do not support as many classes as were asked for."""
+    """Warn where the answers do not support the requested number of classes."""
     graph = problem.graph
     n_classes = len(fit.coef)
-    enough, said = _ties(graph, n_classes)
-    # Of a crowd the answer model says whether another number explains the answers better.
+    enough, counts = _ties(graph, n_classes)
+    # For a crowd the answer model has compared the numbers of classes.
     enough = enough or problem.likelihood.by_answers is not None
     empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
     if _of_one_kind(graph) or (enough and not len(empty)):
@@ -681,22 +661,22 @@ def _warn_of_empty_classes(X: Rows, problem: ClassProblem, fit: Fit) -> None:
         names = ", ".join(map(str, empty.tolist()))
         which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
         found = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
-    warn(f"{found} {said} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
+    warn(f"{found} {counts} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
 
 
 def _of_one_kind(graph: AnswerGraph) -> bool:
-    """Whether all answers are the same and nothing else is known; that is warned of by itself."""
+    """Return whether all answers are of one kind, without labels; that has a warning of its own."""
     return not graph.labels.any() and len(np.unique(graph.same)) == 1
 
 
 def _least_classes(problem: ClassProblem) -> int:
-    """Fewest classes that answers without errors force."""
+    """Return the fewest classes that are consistent with the answers that are never wrong."""
     graph = problem.graph
     return least_classes(graph, problem.answer_model.errors(graph.annotators) == 0)
 
 
 def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
-    """There is something to learn from, and labels are those of this number of classes."""
+    """Refuse ``y`` without answers, or with labels of other classes; warn where all answers are of one kind."""
     labels = graph.labels[graph.labels != 0]
     if not graph.n_answers and not len(labels):
         raise InputError(_NO_ANSWERS)
@@ -715,7 +695,7 @@ def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
 
 
 def _refuse_too_few_classes(problem: ClassProblem) -> None:
-    """An InputError where answers force more classes, or there are fewer points than classes."""
+    """Raise an InputError where answers force more classes, or there are fewer points than classes."""
     n_classes = problem.n_classes
     n_points = len(problem.data.A)
     if n_points < n_classes:

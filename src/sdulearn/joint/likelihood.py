@@ -6,8 +6,8 @@ right has two states, its sides t_i = +1 or -1 up to one flip:
     -log P(answers) = sum_i lc(z_i) - lc(u),      u = sum_i t_i z_i                             (1)
     -log P(answers, labels) = sum_i lc(z_i) - u / 2,   t_i the classes that labels fix          (2)
 
-A loose pair with ends z, z' that may be answered wrongly, with a and d the logarithms of the chances of its
-answers where the classes agree and where they differ, has
+A loose pair with ends z, z' whose answers may be wrong, with a and d the log probabilities of its answers if the
+classes agree and if they differ, has
 
     -log P(answers) = lc(z) + lc(z') - log(e^a c(z + z') + e^d c(z - z')),   c(u) = 2 cosh(u / 2)   (3)
 
@@ -18,8 +18,8 @@ of :mod:`sdulearn.answers.propagate`. In every case the derivative in z_i is nod
               + prior_strength KL(p || mean_U sigmoid(z))                                       (4)
 
 J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for the last term, the *pull* to the
-prior. Rows enter by sums alone, and J follows from the sums (:class:`Problem`): rows in memory and rows in
-blocks share every formula.
+prior. J needs only sums over the rows (:class:`Problem`), so rows in memory and rows in blocks share every
+formula.
 """
 
 from __future__ import annotations
@@ -35,22 +35,30 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, first_by, leave_out, log_cosh, subgraph, sum_matrix
 from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.joint.data import Axes, Moments, PriorPull, bordered_sum, labelled_components, loose_pairs
+from sdulearn.joint.data import (
+    Axes,
+    Moments,
+    PriorPull,
+    bordered_sum,
+    labelled_components,
+    loose_pairs,
+)
 from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Indices, Mask, Rows
 
 Columns = Indices | Sequence[int]
 Sums = Mapping[str, Array]
 
-Part = tuple[Indices | slice, Indices | slice, "LoosePairs | CertainSides | WrongAnswers"]
+# Points and components of a kind, and their likelihood.
+Part = tuple[Indices, Indices, "LoosePairs | CertainSides | WrongAnswers"]
 
-# Rounds and tolerance of messages: of paths, where many problems are compared, and of one solution.
+# Iterations and tolerance of belief propagation: along a path of many problems, and for one exact solution.
 _MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
 
 
 def tanh_half(Z: Array) -> tuple[Array, Array]:
-    """``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
-    # In place: with many rows new memory costs more than the arithmetic.
+    """Return ``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
+    # In place: with many rows, allocation costs more than the arithmetic.
     e = np.abs(Z)
     np.negative(e, out=e)
     np.exp(e, out=e)
@@ -61,7 +69,7 @@ def tanh_half(Z: Array) -> tuple[Array, Array]:
 
 
 def bordered_gram(A: Rows, weight: Array, B: Rows) -> Array:
-    """``[A, 1]' diag(weight) [B, 1]``, dense, also of CSR rows."""
+    """Return ``[A, 1]' diag(weight) [B, 1]``, dense even for CSR rows."""
     weighted = B.multiply(weight[:, None]).tocsr() if sparse.issparse(B) else weight[:, None] * B
     gram = A.T @ weighted
     gram = gram.toarray() if sparse.issparse(gram) else gram
@@ -69,28 +77,21 @@ def bordered_gram(A: Rows, weight: Array, B: Rows) -> Array:
 
 
 class LoosePairs:
-    """Equation (3): n components of two points, all first ends before all second ends."""
+    """Equation (3) for n pairs: all first ends before all second ends."""
 
-    # Whether :meth:`curvature` is exact, or larger.
+    # Whether :meth:`curvature` is exact, or an upper bound.
     exact_curvature = True
 
     def __init__(self, agree: Array, differ: Array) -> None:
         self.agree = agree[:, None]
         self.differ = differ[:, None]
-        # Certain answers, s = +1 or -1, and nothing beside them.
+        # Whether no answer may be wrong: then s is +1 or -1, and equation (1) is faster.
         self.certain = bool((np.isneginf(np.minimum(agree, differ)) & (np.maximum(agree, differ) == 0)).all())
         self.s = np.sign(self.agree - self.differ)
         self.side = np.concatenate([np.ones(len(agree)), np.tanh((agree - differ) / 2)])
 
-    @classmethod
-    def of_answers(cls, same: Mask, error_rate: float = 0.0) -> LoosePairs:
-        """One answer a pair, wrong at one rate."""
-        right = np.log1p(-error_rate)
-        wrong = np.log(error_rate) if error_rate else -np.inf
-        return cls(np.where(same, right, wrong), np.where(same, wrong, right))
-
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
+        """Return losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
         n = len(self.s)
         first = Z[:n]
         second = Z[n:]
@@ -115,7 +116,7 @@ class LoosePairs:
         return loss, T
 
     def curvature(self, A: Rows, omega: Array, z: Array) -> Array:
-        """Second derivative of the loss in (w, b), components weighed by ``omega``."""
+        """Return the second derivative of the loss in (w, b), with components weighted by ``omega``."""
         n = len(self.s)
         first = z[:n]
         second = z[n:]
@@ -134,13 +135,13 @@ class LoosePairs:
 
 
 class CertainSides:
-    """Equations (1) and (2)."""
+    """Equations (1) and (2): components whose answers are never wrong."""
 
     exact_curvature = True
 
     def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
         factors = answer_model.factor_graph(graph, 2)
-        # A component is one group, in which labels fix a class and some points are swapped.
+        # A component is one group of points on two sides; a label fixes the class of one side.
         label = factors.label[factors.group]
         self.side = np.where(label == 0, -1.0, 1.0) * np.where(factors.swapped, -1.0, 1.0)
         self.component = graph.component
@@ -149,7 +150,7 @@ class CertainSides:
         self._signed = self._sum @ sparse.diags(self.side)
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """As of :class:`LoosePairs`."""
+        """As :meth:`LoosePairs.terms`."""
         u = self._signed @ Z
         T, E = tanh_half(Z)
         T_u, E_u = tanh_half(u)
@@ -160,7 +161,7 @@ class CertainSides:
         return self._sum @ (np.abs(Z) / 2 + np.log(E)) - size_u, slopes
 
     def curvature(self, A: Array, omega: Array, z: Array) -> Array:
-        """As of :class:`LoosePairs`."""
+        """As :meth:`LoosePairs.curvature`."""
         nodes = omega[self.component] * (1 - np.tanh(z / 2) ** 2) / 4
         flips = omega * (1 - np.tanh(self._signed @ z / 2) ** 2) / 4
         flips[self.labelled] = 0.0
@@ -170,68 +171,55 @@ class CertainSides:
 
 
 class WrongAnswers:
-    """Components with answers that may be wrong, by belief propagation."""
+    """All other components, whose answers may be wrong, by belief propagation."""
 
     exact_curvature = False
 
     def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
         self.network = TwoClassNetwork(answer_model.factor_graph(graph, 2))
-        self.side = soft_sides(graph, answer_model)
+        # The expected side of each point, -1 to 1, by the answers alone. Without a label, sides are relative to
+        # the point with the most answers of the component.
+        pivots = first_by(graph.component, -graph.degree)
+        pinned = graph.labels.copy()
+        pinned[pivots[~labelled_components(graph)]] = 1
+        network = TwoClassNetwork(answer_model.factor_graph(replace(graph, labels=pinned), 2))
+        self.side = 2 * network.solve(np.zeros((graph.n_points, 1)), tol=1e-5).positive[:, 0] - 1
         self.component = graph.component
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """As of :class:`LoosePairs`."""
+        """As :meth:`LoosePairs.terms`."""
         found = self.network.solve(Z, *_MESSAGES[exact])
         return -found.values, expit(Z) - found.positive
 
     def curvature(self, A: Array, omega: Array, z: Array) -> Array:
-        """That of known classes, which is larger."""
+        """Return the curvature for known classes, an upper bound."""
         p = expit(z)
         return bordered_gram(A, omega[self.component] * p * (1 - p), A)
 
 
-def soft_sides(graph: AnswerGraph, answer_model: AnswerModel) -> Array:
-    """What the answers alone say of the side, or with labels the class, of each point: -1 to 1."""
-    # The sides are those beside the point with the most answers of each component.
-    pivots = first_by(graph.component, -graph.degree)
-    pinned = graph.labels.copy()
-    pinned[pivots[~labelled_components(graph)]] = 1
-    network = TwoClassNetwork(answer_model.factor_graph(replace(graph, labels=pinned), 2))
-    return 2 * network.solve(np.zeros((graph.n_points, 1)), tol=1e-5).positive[:, 0] - 1
-
-
 def chain_information(A: Array, z: Array, side: Array, component: Indices, labelled: Mask) -> Array:
-    """Roots of the information that the points of components bring, one row each."""
+    """Return square roots of the information that the points of components bring, one row each."""
     # The likelihood of a component is a product over its points: given the sides of those before it,
     # point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that side and
     # T = tanh(u / 2) of the points before it. A row is dq / sqrt(q (1 - q)): for a pair its Fisher
     # information, in a component with labels that of logistic regression.
     order = np.argsort(component, kind="stable")
     component = component[order]
-    t_x = side[order, None] * A[order]
-    t_z = side[order] * z[order]
+    signed = side[order, None] * np.column_stack([A, z])[order]
+    before = np.cumsum(signed, axis=0) - signed
     start = np.flatnonzero(np.diff(component, prepend=-1))
-    counts = np.diff(np.r_[start, len(order)])
-    v = _before(t_x, start, counts)
-    T = np.tanh(_before(t_z[:, None], start, counts)[:, 0] / 2)
+    before -= np.repeat(before[start], np.diff(np.r_[start, len(order)]), axis=0)
+    T = np.tanh(before[:, -1] / 2)
     T[labelled[component]] = 1.0
-    t = np.tanh(t_z / 2)
-    slope = (T * (1 - t**2))[:, None] * t_x + (t * (1 - T**2))[:, None] * v
+    t = np.tanh(signed[:, -1] / 2)
+    slope = (T * (1 - t**2))[:, None] * signed[:, :-1] + (t * (1 - T**2))[:, None] * before[:, :-1]
     rows = np.empty_like(slope)
     rows[order] = slope / (2 * np.sqrt(np.maximum(1 - (T * t) ** 2, 1e-12)))[:, None]
     return rows
 
 
-def _before(values: Array, start: Indices, counts: Indices) -> Array:
-    """Sum of the rows before each one within its component."""
-    total = np.cumsum(values, axis=0) - values
-    return total - np.repeat(total[start], counts, axis=0)
-
-
 class TwoClassLikelihood:
-    """Losses of the components of a graph: loose pairs, certain sides, and all others."""
-
-    n_classes = 2
+    """The likelihood of a graph of answers: loose pairs, certain sides, and all other components."""
 
     def __init__(
         self, graph: AnswerGraph, answer_model: AnswerModel, weight: Array | None = None, total: float | None = None
@@ -241,9 +229,9 @@ class TwoClassLikelihood:
         self.component = graph.component
         self.labelled = labelled_components(graph)
         self.weight = np.ones(graph.n_components) if weight is None else weight
-        # Answers of each component that do not follow from others, and its labels: its points, less the free
-        # flip. An answer that counts weighs 1 / n on average in ``omega``, so that alpha means the same beside
-        # answers, linked or loose, and labels.
+        # The number of independent answers and labels of each component: its points, less one for the free
+        # flip. On average each of them weighs 1 / n in ``omega``, so that alpha means the same for loose and
+        # linked answers and for labels.
         self.n_independent = (graph.component_sizes - 1 + self.labelled).astype(np.float64)
         self.total = float(self.weight @ self.n_independent) if total is None else total
         self.omega = self.weight / self.total
@@ -252,15 +240,15 @@ class TwoClassLikelihood:
         self.is_loose = graph.degree.max(initial=0) <= 1 and not self.labelled.any()
         self.is_certain = not self.errors.any()
         self.parts = self._split()
-        # Whether :meth:`curvature` is exact, or larger.
-        self.exact_curvature = all(terms.exact_curvature for _, _, terms in self.parts)
-        # What the answers alone say of the side of each point; see :func:`soft_sides`.
+        # Whether :meth:`curvature` is exact, or an upper bound.
+        self.exact_curvature = all(part.exact_curvature for _, _, part in self.parts)
+        # The expected side of each point by the answers alone, -1 to 1.
         self.side = np.zeros(len(self.component))
-        for points, _, terms in self.parts:
-            self.side[points] = terms.side
+        for points, _, part in self.parts:
+            self.side[points] = part.side
 
     def _split(self) -> list[Part]:
-        """Points, components and terms of each kind."""
+        """Group the components by the form of their likelihood."""
         loose = loose_pairs(self.graph)
         silent = (self.graph.component_sizes == 1) & ~self.labelled
         of_answer = self.component[self.graph.ends[:, 0]]
@@ -274,53 +262,48 @@ class TwoClassLikelihood:
             if np.isneginf(np.maximum(agree, differ)).any():
                 # It refuses contradictions.
                 self.answer_model.factor_graph(self.graph, 2)
-            place = _span(ends.T.ravel())
-            parts.append((place, _span(np.flatnonzero(loose)), LoosePairs(agree, differ)))
+            parts.append((ends.T.ravel(), np.flatnonzero(loose), LoosePairs(agree, differ)))
         for certain in (True, False):
             chosen = (uncertain != certain) & ~loose & ~silent
             if chosen.any():
                 points = np.flatnonzero(chosen[self.component])
-                part = subgraph(self.graph, points)
                 kind = CertainSides if certain else WrongAnswers
-                parts.append((_span(points), _span(np.flatnonzero(chosen)), kind(part, self.answer_model)))
+                part = kind(subgraph(self.graph, points), self.answer_model)
+                parts.append((points, np.flatnonzero(chosen), part))
         return parts
 
+    def restricted(self, shown: Mask) -> TwoClassLikelihood:
+        """Return the likelihood of the answers and labels that touch no other points than ``shown``."""
+        part = leave_out(self.graph, ~shown)
+        # Each answer keeps its weight, so that alpha means the same in folds and in the final fit.
+        weight = np.ones(part.n_components)
+        weight[part.component] = self.weight[self.component]
+        return TwoClassLikelihood(part, self.answer_model, weight, self.total)
+
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
-        if len(self.parts) == 1 and isinstance(self.parts[0][0], slice) and len(self.parts[0][2].side) == len(Z):
-            return self.parts[0][2].terms(Z, exact)
+        """Return losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
         losses = np.zeros((len(self.omega), Z.shape[1]))
         slopes = np.zeros(Z.shape)
-        for points, components, terms in self.parts:
-            losses[components], slopes[points] = terms.terms(Z[points], exact)
+        for points, components, part in self.parts:
+            losses[components], slopes[points] = part.terms(Z[points], exact)
         return losses, slopes
 
-    def weighted_terms(self, Z: Array, columns: Columns, exact: bool = False) -> tuple[Array, Array]:
-        """Sum of the losses (B,) by ``omega``, and its derivatives."""
-        losses, slopes = self.terms(Z, exact)
-        slopes *= self.omega[self.component][:, None]
-        return self.omega @ losses, slopes
-
-    def log_odds(self, Z: Array) -> Array:
-        """Log odds of class +1 of each point, given all answers and labels."""
-        _, slopes = self.terms(Z)
-        p = np.clip(expit(Z) - slopes, 1e-15, 1 - 1e-15)
-        return np.where(slopes == 0, Z, np.log(p) - np.log1p(-p))
-
     def curvature(self, A: Array, z: Array) -> Array:
-        """Second derivative in (w, b) of the losses by ``omega``; see :attr:`exact_curvature`."""
-        found = [terms.curvature(A[points], self.omega[part], z[points]) for points, part, terms in self.parts]
-        return np.sum(found, axis=0)
+        """Return the second derivative in (w, b) of the weighted losses; see :attr:`exact_curvature`."""
+        curvatures = [
+            part.curvature(A[points], self.omega[components], z[points]) for points, components, part in self.parts
+        ]
+        return np.sum(curvatures, axis=0)
 
     def information(self, A: Array, z: Array) -> Array:
-        """Roots of the Fisher information about w by the likeliest sides, one row a point."""
+        """Return square roots of the Fisher information about w given the likeliest sides, one row a point."""
         side = np.where(self.side < 0, -1.0, 1.0)
-        for points, _, terms in self.parts:
-            if isinstance(terms, WrongAnswers):
-                positive = terms.network.solve(z[points, None]).positive[:, 0]
+        for points, _, part in self.parts:
+            if isinstance(part, WrongAnswers):
+                positive = part.network.solve(z[points, None]).positive[:, 0]
                 side[points] = np.where(positive > 0.5, 1.0, -1.0)
-        # Of answers that are wrong at a rate e the square of 1 - 2 e is the share of the information that is left
-        # for small logits. For large ones less is left, but with so little the evidence would reward overfitting.
+        # At an error rate e, small logits keep the share (1 - 2 e)^2 of the information. Large ones keep less, but
+        # with so little the evidence would reward overfitting.
         certainty = (self.graph.labels != 0).astype(np.float64)
         for end in self.graph.ends.T:
             np.maximum.at(certainty, end, 1 - 2 * self.errors)
@@ -328,7 +311,7 @@ class TwoClassLikelihood:
         return (certainty * np.sqrt(self.omega[self.component]))[:, None] * rows
 
     def moments(self, A: Array, variance: Array, prior: float | None) -> Moments:
-        """Of all pairs of points of a component whose relative side is known."""
+        """Return the moments of all pairs of points of a component whose relative side is known."""
         labelled = self.labelled[self.component]
         # Labels tie all points with a known class together.
         component = np.where(labelled, int(np.argmax(self.labelled)), self.component)
@@ -341,61 +324,16 @@ class TwoClassLikelihood:
         ends = bordered_sum(A, weight[component][:, None])
         named = None
         if labelled.any():
-            # The labelled points, those of class -1 negative, less what their mean explains.
+            # The labelled points, those of class -1 negated, minus the part that their mean explains.
             side = self.side[labelled]
             one_class = abs(np.sign(side).sum()) == len(side)
             named = side @ (A[labelled] - (0.0 if one_class else A[labelled].mean(axis=0)))
         return Moments(variance, joint, ends, prior, named)
 
 
-def _span(index: Indices) -> Indices | slice:
-    """Neighbours as a slice, which copies nothing."""
-    first = int(index[0])
-    return slice(first, first + len(index)) if (np.diff(index) == 1).all() else index
-
-
-class FoldLikelihood:
-    """A column of a batch is a fold, which knows what touches no point left out."""
-
-    def __init__(self, whole: TwoClassLikelihood, known: Mask) -> None:
-        self.whole = whole
-        self.known = known
-        self.folds = []
-        for shown in known.T:
-            part = leave_out(whole.graph, ~shown)
-            # The weights of all answers: alpha means the same in folds and in the refit.
-            weight = np.ones(part.n_components)
-            weight[part.component] = whole.weight[whole.component]
-            self.folds.append(TwoClassLikelihood(part, whole.answer_model, weight, whole.total))
-
-    def weighted_terms(self, Z: Array, columns: Columns, exact: bool = False) -> tuple[Array, Array]:
-        """See :meth:`TwoClassLikelihood.weighted_terms`; column c is of fold ``c % n_folds``."""
-        fold = np.asarray(columns) % len(self.folds)
-        values = np.zeros(Z.shape[1])
-        slopes = np.empty(Z.shape)
-        for k in np.unique(fold):
-            of_fold = np.flatnonzero(fold == k)
-            values[of_fold], slopes[:, of_fold] = self.folds[k].weighted_terms(Z[:, of_fold], of_fold, exact)
-        return values, slopes
-
-    def score(self, Z: Array, fold: int) -> Array:
-        """Mean log chance (B,) of what a fold does not know, given what it knows; or NaN."""
-        graph = self.whole.graph
-        odds = self.folds[fold].log_odds(Z)
-        asked = np.flatnonzero(~self.known[graph.ends, fold].all(axis=1))
-        named = np.flatnonzero(~self.known[:, fold] & (graph.labels != 0))
-        agree, differ = log_factors(graph.same[asked], self.whole.errors[asked], np.ones(len(asked)))
-        answers, _ = LoosePairs(agree, differ).terms(odds[graph.ends[asked].T.ravel()])
-        labels = np.logaddexp(0, -graph.labels[named, None] * odds[named])
-        weight = self.whole.weight[self.whole.component[np.concatenate([graph.ends[asked, 0], named])]]
-        if not len(weight):
-            return np.full(Z.shape[1], np.nan)
-        return -(weight @ np.concatenate([answers, labels])) / weight.sum()
-
-
 def mean_sums(A: Rows, share: Array, Z: Array) -> dict[str, Array]:
-    """What the pull needs: "mean", ``sum share tanh(z / 2)``, and its "mean_slope"."""
-    # Written over.
+    """Return what the pull needs: "mean", ``sum share tanh(z / 2)``, and its "mean_slope"."""
+    # In place: ``Z`` is overwritten.
     Z /= 2
     np.tanh(Z, out=Z)
     mean = share @ Z
@@ -406,13 +344,13 @@ def mean_sums(A: Rows, share: Array, Z: Array) -> dict[str, Array]:
 
 
 def mean_curvature(A: Rows, share: Array, z: Array) -> Array:
-    """``sum share tanh (1 - tanh^2) [x, 1] [x, 1]'``."""
+    """Return ``sum share tanh (1 - tanh^2) [x, 1] [x, 1]'``."""
     t = np.tanh(z / 2)
     return bordered_gram(A, share * t * (1 - t**2), A)
 
 
 class Problem:
-    """Equation (4) from sums over rows, in memory or in blocks, and what its fit needs."""
+    """Equation (4) from sums over rows, which are in memory or in blocks."""
 
     pull: PriorPull | None
     exact_hessian: bool
@@ -420,19 +358,19 @@ class Problem:
     moments: Moments
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """ "loss" (B,) and its "slope" (r + 1, B); with a pull also :func:`mean_sums`. Exact for the last digits."""
+        """Return "loss" (B,) and its "slope" (r + 1, B), and with a pull :func:`mean_sums`."""
         raise NotImplementedError
 
     def curvatures(self, w: Array) -> Sums:
-        """ "curvature" of the loss, or a larger matrix; with a pull also :func:`mean_curvature`."""
+        """Return the "curvature" of the loss or an upper bound, and with a pull "mean_curvature"."""
         raise NotImplementedError
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """Share of unlabeled rows, else of all, on the positive side; sum of squared weights."""
+        """Return the share of unlabeled rows, else of all, on the positive side, and the sum of squared weights."""
         raise NotImplementedError
 
     def objective(self, pen: Array, exact: bool = False) -> Batch:
-        """Values and gradients with penalties ``pen`` (r, B) at ``W`` (r + 1, B), by column."""
+        """Return a function of ``W`` (r + 1, B): values and gradients with penalties ``pen`` (r, B)."""
 
         def evaluate(W: Array, columns: Columns) -> tuple[Array, Array]:
             sums = self.slopes(W, columns, exact)
@@ -449,7 +387,7 @@ class Problem:
         return evaluate
 
     def hessian(self, w: Array, pen: Array) -> Array:
-        """Hessian of one problem with penalty ``pen`` (r,): exact, or larger; ``exact_hessian``."""
+        """Return the Hessian with penalty ``pen`` (r,): exact, or an upper bound; see ``exact_hessian``."""
         curvatures = self.curvatures(w)
         H = np.array(curvatures["curvature"])
         if self.pull is not None:

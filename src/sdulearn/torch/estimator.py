@@ -218,7 +218,6 @@ class PairNetworkClassifier(OrderedClassifier):
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        self._remember(pairs)
         graph = AnswerGraph.from_y(pairs, weight)
         if not graph.n_answers and not graph.labels.any():
             raise InputError(
