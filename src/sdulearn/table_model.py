@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -200,9 +201,9 @@ class TableModel:
             What was learned, how accurate it is, and what to do next; then, indented, warnings,
             notes and numbers. Names of parameters are in backticks.
         """
-        from sdulearn.report.facts import facts, summary
+        from sdulearn.report.facts import facts, lines
 
-        return summary(facts(self))
+        return "\n".join(lines(facts(self), indent="  "))
 
     def write_report(self, path: Location, *, model_path: Location | None = None) -> None:
         """Write the report page, one self-contained HTML file.
@@ -214,12 +215,14 @@ class TableModel:
         model_path : str or path-like, optional
             Where the model was saved; the title of the page, which shows how to predict with it.
         """
-        from sdulearn.report.page import page
+        from sdulearn.report.facts import facts
+        from sdulearn.report.page import sections, whole_page
 
-        name = Path(model_path or path).name
+        head, *others = sections(facts(self)).values()
         command = "" if model_path is None else f"sdulearn predict {model_path} TABLE -o out.csv"
+        use = [f"<p><code>{escape(command)}</code></p>"] if command else []
         with written_whole(path) as draft:
-            draft.write_text(page(self, name, command), encoding="utf-8")
+            draft.write_text(whole_page(Path(model_path or path).name, [head, *use, *others]), encoding="utf-8")
 
     def __repr__(self) -> str:
         from sdulearn.report.facts import OPENING, facts, lines

@@ -16,7 +16,7 @@ from sdulearn.io.typed import plain
 from sdulearn.metrics import AnswerCounts, ClassAgreement, Share
 from sdulearn.report import facts as module
 from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, lines, sentence
-from sdulearn.report.page import page
+from sdulearn.report.page import sections, whole_page
 from sdulearn.report.records import AnnotatorReport, ColumnDependence, ColumnImportance, ModelChoice
 from sdulearn.spelling import Spelling
 
@@ -63,6 +63,11 @@ def many_classes(table_model):
     estimator.classes_ = np.array([1, 2, 3])
     estimator.answer_model_ = table_model.estimator.answer_model_
     return replace(table_model, estimator=estimator, classes=("a", "b", "c"), report=report, asked=None)
+
+
+def page(model):
+    """The report page as text."""
+    return whole_page("<m>", sections(facts(model)).values())
 
 
 def by_code(found):
@@ -124,7 +129,7 @@ def test_every_number_that_is_shown_is_in_the_details(table_model, many_classes)
 
 def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes):
     for model in (table_model, many_classes):
-        text = page(model, "m.sdu", "sdulearn predict m.sdu")
+        text = page(model)
         assert not re.search(r"(src|href)=|<script|@import|url\(|<b>", text)
         escaped = text.replace("&#x27;", "'").replace("&quot;", '"').replace("<code>", "`").replace("</code>", "`")
         for fact in facts(model):
@@ -138,7 +143,7 @@ def test_the_page_and_the_summary_hold_every_sentence(table_model, many_classes)
 
 
 def test_charts_show_the_numbers(table_model, many_classes):
-    text = page(table_model, "<m>")
+    text = page(table_model)
     for part in (
         "margin:0\">90.0%</p>", "left:60.0%;width:30.0%", "left:80.0%",
         "<td>no</td><td class='number'>30.0%</td>", "width:70.0%",
@@ -160,10 +165,10 @@ def test_charts_show_the_numbers(table_model, many_classes):
     assert "&lt;50&gt;" not in text
     assert "60 rows were asked about. By features and answers together, the mean probability of their" in text
     assert "classes is 75.0%. See" in text
-    text = page(changed(table_model, accuracy=replace(table_model.report.accuracy, low=0.4)), "m")
+    text = page(changed(table_model, accuracy=replace(table_model.report.accuracy, low=0.4)))
     assert "left:40.0%;width:55.0%" in text
     assert "<span>0%</span>" in text
-    text = page(many_classes, "m")
+    text = page(many_classes)
     for part in (
         "margin:0\">91.0%</p>", "9 / 1</td>", "<td></td>", "7 / 3</td>", "var(--up) 35%",
         "<td>x16</td><td class='number'>+16</td>", "+ speaks for c", "<td>city=Łódź</td><td class='number'>+62</td>",
@@ -178,7 +183,7 @@ def test_a_model_without_findings_and_a_report_of_a_file(table_model, tmp_path):
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Nothing in the data disagrees" in text
     assert "<summary><h2>To look at (nothing)</h2></summary>" in text
-    shown, _, folded = page(table_model, "m").partition("<details>")
+    shown, _, folded = page(table_model).partition("<details>")
     assert shown.count('class="warning"') == 2
     assert "<h2>To look at (2)</h2>" in shown
     assert "<h2>Strongest features</h2>" in folded

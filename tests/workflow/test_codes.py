@@ -3,7 +3,6 @@ import pytest
 
 from sdulearn.pairs import read_pairs, scramble
 from sdulearn.workflow.codes import code_sums, drawn_or_paired, drawn_pairs
-from sdulearn.workflow.data import highest_mark
 
 
 @pytest.fixture
@@ -61,12 +60,3 @@ def test_the_drawn_rows_are_known_by_their_marks(codes):
     kept = drawn_or_paired(int(scramble(sums.unlabeled[:, 0]).max()), np.arange(3000), codes)
     np.testing.assert_array_equal(np.flatnonzero(kept & (codes == 0)), np.sort(sums.unlabeled[:, 0]))
     assert kept[codes != 0].all()
-
-
-@pytest.mark.parametrize("n_rows", [21_000, 100_000, 1_000_000])
-def test_enough_rows_stay_below_thehighest_mark(n_rows):
-    marks = scramble(np.arange(n_rows))
-    for n_drawn in (10, 1000, 20_000):
-        n_below = int(np.sum(marks <= np.uint64(highest_mark(n_drawn, n_rows))))
-        assert n_drawn <= n_below <= n_drawn + 20 * np.sqrt(n_drawn) + 20
-    assert highest_mark(n_rows, n_rows) == highest_mark(10, None) == 2**64 - 1

@@ -385,10 +385,10 @@ def _fit(
 
 def _headline(model: TableModel, session: Session) -> dict[str, Any] | None:
     """Return the accuracy of the model, or that by the questions; None if neither is known."""
-    from sdulearn.report.facts import facts, is_unknown
+    from sdulearn.report.facts import facts
 
     (found,) = (fact.details for fact in facts(model) if fact.code == "headline")
-    if found["measure"] == "accuracy" and not is_unknown(found):
+    if found["measure"] == "accuracy" and not found["unknown"]:
         return {name: found[name] for name in ("value", "low", "high", "n", "basis")}
     accuracy = session.numbers(wait=True)["accuracy"]
     return accuracy and {**accuracy, "n": accuracy["n_random"], "basis": "random questions"}

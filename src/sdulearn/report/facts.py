@@ -17,7 +17,6 @@ from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM
-from sdulearn.metrics.classes import ClassAgreement, Share
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.report.records import FitReport, chosen_settings, feature_strengths
 from sdulearn.risks import PriorEstimate
@@ -83,7 +82,7 @@ def facts(model: TableModel) -> list[Finding]:
 
 def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
     """Return the facts of a report alone: opening, warnings, notes, numbers; ``names`` of the classes."""
-    headline, *numbers = _headline(report) if report.agreement is None else _of_many_classes(report.agreement)
+    headline, *numbers = _headline(report)
     n_answers = report.n_questions or report.n_similar + report.n_dissimilar
     learned: dict[str, object] = {"kind": report.model_choice.name, "n_classes": len(names), "n_answers": n_answers}
     learned["classes"] = list(names) if report.n_labels else []
@@ -155,24 +154,22 @@ def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
     return [dict(zip(asked, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def lines(found: Iterable[Finding], show: int = 0) -> list[str]:
-    """Return facts as lines of text with up to ``show`` items each; charts are left out."""
+def lines(found: Iterable[Finding], show: int = 0, indent: str = "") -> list[str]:
+    """Return facts as lines of text with up to ``show`` items each; charts are left out.
+
+    Lines after the opening are indented.
+    """
     marks = {"result": "", "info": "note: ", "warning": "warning: ", "error": "error: "}
     text = []
     for fact in found:
         if fact.code in CHARTS:
             continue
-        text.append(marks[fact.severity] + sentence(fact))
+        text.append((indent if fact.code not in OPENING else "") + marks[fact.severity] + sentence(fact))
         items = fact.details.get("items", ()) if show else ()
         text += [f"  {item}" for item in items[:show]]
         if items and (count := fact.details.get("count", 0)) > show:
             text.append(f"  ... and {count - show:,} more (sdulearn check --show {count})")
     return text
-
-
-def summary(found: Iterable[Finding]) -> str:
-    """Return facts as text: the opening, and the rest indented."""
-    return "\n".join("  " * (fact.code not in OPENING) + line for fact in found for line in lines([fact]))
 
 
 def as_data(found: Iterable[Finding]) -> list[dict[str, object]]:
@@ -240,7 +237,7 @@ def _next(report: FitReport, headline: Finding) -> Finding:
     useless = codes & {"no_better_than_guessing", "no_better_than_majority"}
     wide = headline.details["high"] - headline.details["low"] > _WIDE
     steps = {
-        "random": is_unknown(headline.details),
+        "random": headline.details["unknown"],
         "separate": useless,
         "look": n_warnings > len(codes & {"prior_not_identified", "names_uncertain"}),
         "name": not report.n_labels,
@@ -251,38 +248,32 @@ def _next(report: FitReport, headline: Finding) -> Finding:
 
 
 def _headline(report: FitReport) -> list[Finding]:
-    """Return the accuracy of two classes and what to compare it with."""
-    accuracy = report.accuracy
-    assert accuracy is not None
-    names = ["value", "low", "high", "confidence", "basis"]
-    more = {"measure": "accuracy", "n": accuracy.n_answers, "unit": "answers"}
-    headline = _result("headline", accuracy, names, **more)
-    if is_unknown(headline.details):
-        return [headline]
-    assumed_right = not any(one.rate > 0 for one in report.annotators)
-    return [
-        headline,
-        _result("majority", majority=accuracy.majority, beaten=accuracy.beats_majority),
-        _result("agreement_of_two", value=accuracy.agreement, assumed_right=assumed_right),
-    ]
-
-
-def is_unknown(headline: Details) -> bool:
-    """Return whether there are too few random questions to show an accuracy."""
-    n = headline["n"]
-    return not n or (headline["basis"] == "random questions" and n < ENOUGH_RANDOM)
-
-
-def _of_many_classes(found: ClassAgreement) -> list[Finding]:
-    def share(measure: str, one: Share, basis: str | None) -> dict[str, object]:
-        unit = {"accuracy": "rows", "agreement": "answers"}[measure]
-        return {"measure": measure, "unit": unit, **vars(one), "confidence": found.confidence, "basis": basis}
-
-    agreement = share("agreement", found.agreement, "held-out answers")
-    agreement |= {kind: one.value for kind, one in (("same", found.same), ("different", found.different)) if one.n}
-    if found.accuracy is None:
-        return [_result("headline", **agreement)]
-    return [_result("headline", **share("accuracy", found.accuracy, found.basis)), _result("agreement", **agreement)]
+    """Return the accuracy, or with more than two classes the agreement, and what to compare it with."""
+    found = report.agreement
+    if found is None:
+        accuracy = report.accuracy
+        assert accuracy is not None
+        names = ["value", "low", "high", "confidence", "basis"]
+        shown = {name: getattr(accuracy, name) for name in names}
+        shown |= {"measure": "accuracy", "n": accuracy.n_answers, "unit": "answers"}
+        assumed_right = not any(one.rate > 0 for one in report.annotators)
+        beside = [
+            _result("majority", majority=accuracy.majority, beaten=accuracy.beats_majority),
+            _result("agreement_of_two", value=accuracy.agreement, assumed_right=assumed_right),
+        ]
+    else:
+        shown = {"measure": "agreement", "unit": "answers", **vars(found.agreement), "basis": "held-out answers"}
+        shown |= {"confidence": found.confidence}
+        shown |= {kind: one.value for kind, one in (("same", found.same), ("different", found.different)) if one.n}
+        beside = []
+        if found.accuracy is not None:
+            beside = [_result("agreement", **shown)]
+            shown = {"measure": "accuracy", "unit": "rows", **vars(found.accuracy), "basis": found.basis}
+            shown |= {"confidence": found.confidence}
+    n = shown["n"]
+    # Too few random questions determine no accuracy.
+    unknown = not n or (shown["basis"] == "random questions" and n < ENOUGH_RANDOM)
+    return [_result("headline", **shown, unknown=unknown), *(beside if found or not unknown else ())]
 
 
 def _strengths(model: TableModel) -> Finding:
@@ -403,7 +394,7 @@ def _say_prior(d: SimpleNamespace) -> str:
 def _say_headline(d: SimpleNamespace) -> str:
     if not d.n:
         return f"Estimated accuracy: unknown. {_NO_RANDOM}"
-    if is_unknown(vars(d)):
+    if d.unknown:
         return f"Estimated accuracy: unknown by {d.n:.0f} random questions. It takes {ENOUGH_RANDOM}; ask more."
     if d.measure == "agreement":
         return f"{_say_agreement(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sdulearn.diagnostics import Finding
-from sdulearn.report.facts import OPENING, Details, facts, is_unknown, sentence
-
-if TYPE_CHECKING:
-    from sdulearn.table_model import TableModel
+from sdulearn.report.facts import OPENING, Details, sentence
 
 _CATEGORIES_SHOWN = 8
 _STRONGEST = 20
@@ -82,13 +79,6 @@ svg text { fill: var(--soft); font-size: 11px; } td, li { overflow-wrap: anywher
 """
 
 
-def page(model: TableModel, name: str, command: str = "") -> str:
-    """Return the page of a model; ``command`` shows how to use it."""
-    head, *others = sections(facts(model)).values()
-    use = f"<p><code>{escape(command)}</code></p>" if command else ""
-    return whole_page(name, [head, use, *others])
-
-
 def whole_page(name: str, parts: Iterable[str]) -> str:
     """Return an HTML page of sections."""
     body = "\n".join([f"<h1>{escape(name)}</h1>", *parts])
@@ -138,7 +128,7 @@ def _fact(fact: Finding) -> str:
 
 def _headline(d: Details) -> str:
     """Return the number and a bar with its interval; styles are inline, for notebooks."""
-    if is_unknown(d):
+    if d["unknown"]:
         return ""
     value, low, high = (d[name] for name in ("value", "low", "high"))
     least = 0.5 if low >= 0.5 else 0.0

@@ -214,9 +214,9 @@ class FitReport:
 
     def __str__(self) -> str:
         """Return the report in the words of the command line."""
-        from sdulearn.report.facts import facts_of_report, summary
+        from sdulearn.report.facts import facts_of_report, lines
 
-        return summary(facts_of_report(self, tuple(map(str, self.classes))))
+        return "\n".join(lines(facts_of_report(self, tuple(map(str, self.classes))), indent="  "))
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:

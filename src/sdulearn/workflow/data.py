@@ -69,20 +69,9 @@ class TrainingData:
     same_answers: bool = True
 
     @property
-    def name(self) -> str:
-        """Name of the answers, without their folder."""
-        return self.answers.name if self.answers.format == "codes" else Path(self.answers.name).name
-
-    @property
     def similar(self) -> Mask:
         """Which of the answers used are "similar"."""
         return self.answers.answers[self.used] == SIMILAR
-
-    @property
-    def n_questions(self) -> int | None:
-        """Number of questions with several choices that the answers used belong to."""
-        questions = self.answers.questions
-        return None if questions is None else len(np.unique(questions[self.used]))
 
     @cached_property
     def stacked(self) -> tuple[Rows, Pairs, Array | None]:
@@ -196,18 +185,15 @@ def _surveyed(
         sums = sums_of_table(table, options, engine)
         rows += [*sums.ends[:, 0].tolist(), *sums.unlabeled[:, 0].tolist()]
         n_drawn = 0
-    highest = highest_mark(n_drawn, table.n_rows)
+    # Enough rows have marks below this one: 8 standard errors more than are drawn.
+    enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
+    share = 1.0 if table.n_rows is None else enough / table.n_rows
+    highest = int(share * 2**64) if share < 1 else 2**64 - 1
     wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
     found = surveyed(table, wanted, engine.blocks)
     root = folder_of(source) if options.image_root is None else Path(options.image_root)
     columns = decide(table, found, options.missing, options.max_categories, root)
     return table, found, columns, _places(columns.id_column, found), sums
-
-
-def highest_mark(n_drawn: int, n_rows: int | None) -> int:
-    """Return a limit that enough of the random marks of rows are below: 8 standard errors more."""
-    enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
-    return 2**64 - 1 if n_rows is None or enough >= n_rows else int(enough / n_rows * 2**64)
 
 
 def _kept(
@@ -402,7 +388,7 @@ def check_enough(data: TrainingData, options: FitOptions) -> None:
     if data.random is not None and not options.is_joint:
         n_random = int(data.random.any(axis=1).sum())
         raise InputError(
-            f"{data.name}: {len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen, and "
+            f"{data.answers.name}: {len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen, and "
             f"`method={options.method!r}` assumes random pairs. Leave `method` out, or give `method='joint'`."
         )
     n_similar = int(data.similar.sum())
@@ -415,6 +401,6 @@ def check_enough(data: TrainingData, options: FitOptions) -> None:
         risk = "su" if n_similar >= 2 else "du"
         alone = f" With one kind alone, `method={risk!r}` with a known `prior` learns from it and the unlabeled rows."
     raise InputError(
-        f"{data.name} has {n_similar} similar and {n_dissimilar} dissimilar pairs to use; at least 2 of each are "
-        f"needed, and 50 of each are a start. Ask about more pairs.{alone}"
+        f"{data.answers.name} has {n_similar} similar and {n_dissimilar} dissimilar pairs to use; at "
+        f"least 2 of each are needed, and 50 of each are a start. Ask about more pairs.{alone}"
     )

@@ -357,15 +357,17 @@ def _with_names(
 def _data_fields(data: TrainingData, options: FitOptions, chosen: Estimator) -> dict[str, Any]:
     """Return the fields of a report about data and settings; annotators for the joint likelihood."""
     n_points, n_independent = _independent_answers(data, len(chosen.classes_))
-    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar", "n_questions")
+    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar")
     answers = data.answers
+    questions = answers.questions
     found: dict[str, Any] = {
         "sdulearn": __version__,
         "settings": chosen_settings(chosen),
         "method": "joint" if options.is_joint else options.method,
         **{name: getattr(data, name) for name in counts},
         "n_labels": len(data.labels),
-        "answers": data.name,
+        "answers": Path(answers.name).name,
+        "n_questions": None if questions is None else len(np.unique(questions[data.used])),
         "n_unsure": answers.n_unsure,
         "n_points": n_points,
         "n_independent": n_independent,
