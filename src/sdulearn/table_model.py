@@ -301,7 +301,7 @@ def load_model(path: Location) -> Estimator | TableModel:
     except _FORGED as error:
         raise ModelFileError(
             f"{path} does not describe an sdulearn model: {str(error)[:_LONGEST]}. If a development version wrote it, "
-            f"fit the model again. {container.readable()}"
+            f"fit the model again. {container.READABLE}"
         ) from None
 
 

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         cli.print_json(_as_data(model) | {"written": written})
     else:
-        file = f"Format version {written['format']}, written by sdulearn {written['sdulearn']}. {container.readable()}"
+        file = f"Format version {written['format']}, written by sdulearn {written['sdulearn']}. {container.READABLE}"
         cli.say("\n".join([*describe_model(model, arguments.top), file]))
     return 0
 

@@ -1,8 +1,8 @@
-"""The model file: a JSON header, plain arrays, a checksum. Nothing in it is ever executed.
+"""The model file: a JSON header, plain arrays and a checksum. Nothing in it is ever executed.
 
 Layout: 8 bytes magic, 4 bytes format version, 8 bytes header length (both little-endian), the header
-as UTF-8 JSON, the arrays one after the other (little-endian, in the header's order), 32 bytes SHA-256
-of all before. The header names the format version too, and the sdulearn that wrote it.
+as UTF-8 JSON, the arrays (little-endian, in the header's order), 32 bytes SHA-256 of all before. The
+header also has the format version and the version of sdulearn that wrote it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 MAGIC = b"SDULEARN"
-# Raised when files written before cannot be read any more. No release wrote version 1.
+# Increased when earlier files can no longer be read. No release wrote version 1.
 FORMAT_VERSION = 2
-OLDEST_READ = 2
+READABLE = f"sdulearn {__version__} reads model files of format version {FORMAT_VERSION} alone."
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = 32
 _NOT_KEPT = object()
@@ -53,7 +53,7 @@ def write(path: Location, header: Header, arrays: Arrays) -> None:
 
 
 def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
-    """A fitted estimator as JSON and arrays: class, parameters and what ``FITTED`` names."""
+    """Describe a fitted estimator by JSON and arrays: class, parameters and the attributes in ``FITTED``."""
     fitted: Header = {}
     arrays: Arrays = {}
     for name in estimator.FITTED:
@@ -63,7 +63,7 @@ def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
         if is_dataclass(value) and not isinstance(value, type):
             fitted[name] = plain(value)
         elif isinstance(value, dict):
-            # GridSearchCV masks columns, and masks nothing in them.
+            # GridSearchCV has masked arrays without masked values.
             columns = {key: c.filled() if isinstance(c, np.ma.MaskedArray) else c for key, c in value.items()}
             arrays |= {f"{name}/{key}": column for key, column in columns.items() if isinstance(column, np.ndarray)}
             fitted[name] = {key: column for key, column in columns.items() if not isinstance(column, np.ndarray)}
@@ -77,7 +77,7 @@ def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
 
 
 def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Estimator:
-    """An estimator that has checked what a file says; ``given`` are parameters that none holds."""
+    """Restore an estimator, which checks what the file holds; ``given`` are parameters that no file holds."""
     params = header["params"] | given
     if isinstance(params.get("error_rate"), list):
         # Rates by annotator are pairs in the file.
@@ -95,14 +95,14 @@ def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Est
 
 
 def _jsonable(name: str, value: object) -> object:
-    """A parameter as JSON has it; a splitter, a random state or an estimator is not kept."""
+    """Convert a parameter to JSON; a splitter, a random state or an estimator is not kept."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list | np.ndarray):
         items = [_jsonable(name, item) for item in value]
         return _NOT_KEPT if _NOT_KEPT in items else items
     if isinstance(value, Mapping):
-        # JSON has texts for keys only.
+        # Keys of JSON objects are texts.
         return [[_jsonable(name, key), _jsonable(name, item)] for key, item in value.items()]
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -113,10 +113,10 @@ def _jsonable(name: str, value: object) -> object:
 
 
 def read(path: Location) -> tuple[Header, Arrays]:
-    """Header and arrays of a file, or a ModelFileError that says what is wrong with it."""
+    """Return header and arrays of a file, or raise a ModelFileError that says what is wrong with it."""
     try:
         with Path(path).open("rb") as file:
-            # The first bytes decide whether to read on: a link may lead to an endless device.
+            # Read on only if the first bytes are right: a link may lead to an endless device.
             data = file.read(len(MAGIC))
             if data and data == MAGIC[: len(data)]:
                 data += file.read()
@@ -127,9 +127,9 @@ def read(path: Location) -> tuple[Header, Arrays]:
     if len(data) < _PREFIX.size + _DIGEST_SIZE:
         raise ModelFileError(f"{path} is truncated: {len(data)} bytes are left. Copy or save it again.")
     _, version, header_size = _PREFIX.unpack_from(data)
-    if not OLDEST_READ <= version <= FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         advice = "Upgrade sdulearn." if version > FORMAT_VERSION else "Fit the model again."
-        raise ModelFileError(f"{path} has format version {version}. {readable()} {advice}")
+        raise ModelFileError(f"{path} has format version {version}. {READABLE} {advice}")
     body = data[:-_DIGEST_SIZE]
     if hashlib.sha256(body).digest() != data[-_DIGEST_SIZE:]:
         why = "truncated or altered: its checksum does not fit"
@@ -137,14 +137,9 @@ def read(path: Location) -> tuple[Header, Arrays]:
     return _parse(path, body, header_size)
 
 
-def readable() -> str:
-    """Which files are read, in words."""
-    newest = f" to {FORMAT_VERSION}" if FORMAT_VERSION > OLDEST_READ else " alone"
-    return f"sdulearn {__version__} reads model files of format version {OLDEST_READ}{newest}."
-
 
 def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Arrays]:
-    """Header and arrays; every size is checked against the bytes before it is used."""
+    """Return header and arrays; every size is checked against the bytes before it is used."""
     start = _PREFIX.size + header_size
     if start > len(body):
         raise ModelFileError(f"{path} is damaged: its header is said to be longer than the file.")

@@ -1,6 +1,6 @@
-"""Pictures and sounds: files that are safe to show, PNG files made from numbers, and features.
+"""Pictures and sounds: files that are safe to show, PNG files of arrays, and features of pictures.
 
-A column of pictures becomes colours and gradients in a grid of cells, then principal components.
+The features are principal components of colours and gradients in a grid of cells.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.decomposition import PCA
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError, listed, quoted, reason, require
 from sdulearn.types import Array
 
-# Place and first bytes of each type. SVG is not among them: it can hold scripts.
+# Offset and first bytes of each type. SVG is missing because it can hold scripts.
 _SIGNATURES: dict[str, tuple[int, tuple[bytes, ...]]] = {
     "image/png": (0, (b"\x89PNG\r\n\x1a\n",)),
     "image/jpeg": (0, (b"\xff\xd8\xff",)),
@@ -40,32 +40,32 @@ _SIGNATURES: dict[str, tuple[int, tuple[bytes, ...]]] = {
     "audio/webm": (0, (b"\x1aE\xdf\xa3",)),
 }
 MAX_IMAGE_BYTES = 50_000_000
-# PNG's number for each count of colours a pixel: grey, red-green-blue, with opacity.
+# PNG's code for the number of channels: grey, RGB, RGB with opacity.
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
-# Features of a column, at most, and pictures that they are found by.
+# Most features of a column, and pictures that the components are fitted to.
 WIDTH = 100
 MOST_PICTURES = 2_000
-# Pixels of a side, and cells that gradients and colours are summed up in.
+# Pixels of a side, and cells of a side in which gradients and colours are summed.
 _SIDE = 64
 _CELLS = 8
 _COLOUR_CELLS = 4
 _ANGLES = 9
-# A file of a few bytes may unpack to more than the memory holds.
+# A small file may unpack to more than fits into memory.
 _MOST_PIXELS = 80_000_000
-# Between the names of several pictures of one thing in a cell: front.jpg;back.jpg.
+# Separates the names of several pictures in a cell: front.jpg;back.jpg.
 BETWEEN_FILES = ";"
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 N_DESCRIPTORS = _CELLS**2 * _ANGLES + _COLOUR_CELLS**2 * 6
 
 
 def media_type(data: bytes, kind: str) -> str | None:
-    """The type of an "image" or of "audio"; None for all else."""
+    """Return the media type of an "image" or of "audio", or None."""
     found = (name for name, (place, begin) in _SIGNATURES.items() if data.startswith(begin, place))
     return next((name for name in found if name.startswith(kind)), None)
 
 
 def read_image(root: Path, name: str) -> tuple[bytes, str]:
-    """A picture's bytes and media type; refused where the file is outside the folder."""
+    """Return bytes and media type of a picture; refuse a file outside the folder."""
     data = _read(_inside(root, name, "picture"), MAX_IMAGE_BYTES + 1)
     kind = media_type(data, "image")
     if kind is None or len(data) > MAX_IMAGE_BYTES:
@@ -74,7 +74,7 @@ def read_image(root: Path, name: str) -> tuple[bytes, str]:
 
 
 def find_sound(root: Path, name: str) -> tuple[Path, str]:
-    """The file of a sound and its media type; refused as pictures are."""
+    """Return file and media type of a sound; refuse a file outside the folder."""
     path = _inside(root, name, "sound")
     kind = media_type(_read(path, 16), "audio")
     if kind is None:
@@ -100,15 +100,15 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def grey_png(pixels: Array) -> bytes:
-    """A picture from numbers between 0 (white) and 1 (black), one a pixel."""
+    """Return a picture of numbers between 0 (white) and 1 (black), one per pixel."""
     return encode_png(np.rint(255 * (1 - np.clip(pixels, 0, 1))).astype(np.uint8))
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """A picture of shape (height, width) in grey, or (height, width, 3 or 4) in colours."""
+    """Return a picture of shape (height, width) in grey, or (height, width, 3 or 4) in colours."""
     height, width = pixels.shape[:2]
     n_colours = 1 if pixels.ndim == 2 else pixels.shape[2]
-    # Each line begins with the number of its filter: none.
+    # Each line begins with the code of its filter: none.
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[n_colours], 0, 0, 0)
     chunks = {b"IHDR": header, b"IDAT": zlib.compress(lines), b"IEND": b""}
@@ -121,7 +121,7 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class ImageFeatures:
-    """How pictures become features."""
+    """The transformer of a column of pictures."""
 
     centre: Array  # (n_descriptors,)
     components: Array  # (n_descriptors, width)
@@ -135,7 +135,7 @@ class ImageFeatures:
 
     @classmethod
     def fit(cls, where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> tuple[ImageFeatures, Array]:
-        """By some pictures, with the features of those that can be read."""
+        """Fit to some pictures, and return the features of those that can be read too."""
         found = descriptors(where, cells, root, refuse)
         found = found[np.isfinite(found[:, 0])]
         if not len(found):
@@ -150,11 +150,11 @@ class ImageFeatures:
         return self.components.shape[1]
 
     def names(self, column: str) -> list[str]:
-        """A name for each feature."""
+        """Name each feature."""
         return [f"{column} {k}" for k in range(1, self.width + 1)]
 
     def transform(self, cells: Sequence[str | None], where: str, root: Path, refuse: bool) -> tuple[Array, int]:
-        """Features of pictures, 0 where one cannot be read, and how many those are."""
+        """Return features of pictures, 0 where one cannot be read, and how many those are."""
         found = (descriptors(where, cells, root, refuse) - self.centre) @ self.components
         unread = np.isnan(found).any(axis=1)
         found[unread] = 0.0
@@ -162,7 +162,7 @@ class ImageFeatures:
 
 
 def descriptors(where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> Array:
-    """Colours and gradients of the pictures in cells; NaN where one cannot be read, or an error."""
+    """Describe the pictures in cells; NaN where one cannot be read, or an error where ``refuse``."""
     require("PIL.Image", "images")
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         found = list(pool.map(partial(_of_cell, root), cells))
@@ -176,12 +176,12 @@ def descriptors(where: str, cells: Sequence[str | None], root: Path, refuse: boo
 
 
 def is_link(name: str) -> bool:
-    """Whether a cell holds an address instead of a file."""
+    """Whether a cell holds a web address instead of the name of a file."""
     return name.lower().startswith(("http://", "https://"))
 
 
 def _of_cell(root: Path, cell: str | None) -> Array | str:
-    """Mean descriptors of the files in a cell, or what is wrong with it."""
+    """Return the mean descriptors of the files in a cell, or what is wrong with it."""
     names = [name.strip() for name in (cell or "").split(BETWEEN_FILES) if name.strip()]
     try:
         return np.mean([_of_file(root, name) for name in names], axis=0) if names else "an empty cell"
@@ -207,15 +207,15 @@ def _of_file(root: Path, name: str) -> Array:
 
 
 def describe(pixels: Array) -> Array:
-    """Descriptors of a picture of shape (64, 64, 3) with values from 0 to 1.
+    """Describe a picture of shape (64, 64, 3) with values from 0 to 1.
 
-    Of each of 8 x 8 cells a histogram of the directions of its gradients, relative to those around
-    it (Dalal and Triggs); of each of 4 x 4 cells mean and deviation of three colours.
+    Each of 8 x 8 cells has a histogram of the directions of its gradients, normalised by the cells
+    around it (Dalal and Triggs); each of 4 x 4 cells has mean and standard deviation of three colours.
     """
     grey = np.sqrt(pixels.mean(axis=2))
     down, right = np.gradient(grey)
     size = np.hypot(down, right)
-    # Each gradient counts for the two directions it lies between.
+    # Each gradient is shared by the two directions it lies between.
     angle = (np.arctan2(down, right) % np.pi) * (_ANGLES / np.pi)
     low = np.floor(angle).astype(np.intp)
     cell = np.arange(_SIDE) * _CELLS // _SIDE

@@ -1,9 +1,9 @@
-"""A model as an ONNX graph: raw columns in; label, decision value and probability out.
+"""Export a model as an ONNX graph: raw columns in; label, decision value and probability out.
 
-Inputs are ``numbers`` (double, a column for each number, true/false column or date, in days since
-1970; NaN where missing) and ``texts`` (string, a column for each text column; empty where missing), in
-the order of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. All is
-computed in double precision. Trees are one ``TreeEnsemble`` node; before it stands the linear score.
+Inputs are ``numbers`` (double, one column per number, true/false column or date, in days since 1970;
+NaN where missing) and ``texts`` (string, one column per text column; empty where missing), in the
+order of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. All is computed
+in double precision. Trees are one ``TreeEnsemble`` node, added to the linear score.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from sdulearn.boosting.start import Kernel, LinearScore
 
 OPSET = 18
-# Versions of the operators for machine learning: of linear models, and of trees.
+# Versions of the operators for machine learning: for linear models, and for trees.
 ML_OPSET = 3
 TREES_OPSET = 5
 IR_VERSION = 9
 NUMBERS = "numbers"
 TEXTS = "texts"
-# Of a TreeEnsemble: trees are added up, and rows at most the threshold go to the left.
+# Attributes of a TreeEnsemble: trees are added up; values up to the threshold go to the left.
 _SUM = 1
 _AT_MOST = 0
-# The axis of a row's values.
+# Axis of the values of a row.
 _ACROSS = np.array([1], dtype=np.int64)
 
 
@@ -58,12 +58,12 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
     table_model = as_table_model(model)
     columns = table_model.columns
     estimator = table_model.estimator
-    if made := [*columns.transformers]:
-        names = listed(map(quoted, made))
+    if columns.transformers:
+        names = listed(map(quoted, columns.transformers))
         advice = "Predict with sdulearn, or fit on features that you compute yourself."
         raise InputError(f"Texts and pictures cannot be read in ONNX: {names}. {advice}")
     is_linear = hasattr(estimator, "coef_")
-    # Without a table NaN is a value like others, which trees know.
+    # Trees of an estimator know NaN.
     rows = graph.features(columns) if is_linear or model is table_model else NUMBERS
     if is_linear:
         total = graph.node("Add", graph.node("MatMul", rows, estimator.coef_.T), estimator.intercept_[None, :])
@@ -78,26 +78,23 @@ def export_onnx(model: TableModel | Estimator, path: Location) -> None:
 
 
 def onnx_columns(model: TableModel | Estimator) -> tuple[list[str], list[str]]:
-    """Names of the columns of ``numbers`` and of ``texts``, in order."""
+    """Return the names of the columns of ``numbers`` and of ``texts``, in order."""
     columns = as_table_model(model).columns.columns
     texts = [column.name for column in columns if column.kind == "category"]
     return [column.name for column in columns if column.kind != "category"], texts
 
 
 def as_table_model(model: TableModel | Estimator) -> TableModel:
-    """An estimator as a model of a table of its features."""
+    """Return an estimator as a model of a table of its features."""
     if isinstance(model, TableModel):
         return model
-    width = model.n_features_in_
-    classes = tuple(model.classes_.tolist())
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return TableModel(model, Columns.sparse(0, np.ones(width)), classes)
-    return TableModel(model, Columns.unscaled([Column(str(name), "number") for name in names]), classes)
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    columns = Columns.unscaled([Column(str(name), "number") for name in names])
+    return TableModel(model, columns, tuple(model.classes_.tolist()))
 
 
 class Graph:
-    """Nodes and constants as they are added; every method gives back the name of its result."""
+    """A graph to which nodes are added; every method returns the name of its result."""
 
     def __init__(self) -> None:
         self.onnx = require("onnx", "onnx")
@@ -105,7 +102,7 @@ class Graph:
         self.constants: list[Any] = []
 
     def node(self, kind: str, *inputs: str | NDArray[Any] | float, output: str | None = None, **attributes: Any) -> str:
-        """Add a node, and a constant for each input that is no name."""
+        """Add a node, and a constant for each input that is not a name."""
         names = []
         for one in inputs:
             names.append(one if isinstance(one, str) else f"c{len(self.constants)}")
@@ -116,7 +113,7 @@ class Graph:
         return name
 
     def decide(self, total: str, n_classes: int, has_probability: bool = True) -> None:
-        """Decision, label and probability: of two classes by the sign, of more by a softmax."""
+        """Add decision, label and probability: by the sign for two classes, by a softmax for more."""
         if n_classes > 2:
             decision = self.node("Identity", total, output="decision")
             self.node("Add", self.node("ArgMax", decision, axis=1, keepdims=0), 1, output="label")
@@ -128,7 +125,7 @@ class Graph:
             self.node("Sigmoid", decision, output="probability")
 
     def features(self, layout: Columns) -> str:
-        """The scaled features, by the very operations of the model: splits are exact."""
+        """Add the scaled features, by the same operations as in the model, so that splits are exact."""
         numbers = [one for one in layout.parts if one[0].kind != "category"]
         parts, order = self.numbers(layout, numbers) if numbers else ([], [])
         texts = [one for one in layout.parts if one[0].kind == "category"]
@@ -139,7 +136,7 @@ class Graph:
         return self.node("Div", self.node("Sub", ordered, layout.mean[None, :]), layout.scale[None, :])
 
     def numbers(self, layout: Columns, columns: list[tuple[Column, slice]]) -> tuple[list[str], list[int]]:
-        """Features of the numbers and which they are; NaN has a stand-in unless refused or kept."""
+        """Add features of numbers, and return which they are; NaN is filled unless refused or kept."""
         kept = [column.fill is None or layout.keep_gaps for column, _ in columns]
         fills = [np.nan if keep else float(column.fill or 0) for (column, _), keep in zip(columns, kept, strict=True)]
         gaps = self.node("IsNaN", NUMBERS)
@@ -159,7 +156,7 @@ class Graph:
         return parts, places
 
     def one_hot(self, place: int, column: Column) -> str:
-        """A feature for each category: zeros for an unknown text, a stand-in for an empty one."""
+        """Add one feature per category: zeros for an unknown text, the fill for an empty one."""
         places = {category: k for k, category in enumerate(column.categories)}
         if column.fill in places:
             places.setdefault("", places[str(column.fill)])
@@ -174,7 +171,7 @@ class Graph:
         return self.node("Gather", np.eye(len(column.categories) + 1, len(column.categories)), index, axis=0)
 
     def add_trees(self, model: Estimator, rows: str, refuse_gaps: bool) -> None:
-        """A linear score with boosted trees; ``rows`` are the features, NaN where missing."""
+        """Add a linear score with boosted trees; ``rows`` are the features, NaN where missing."""
         if model.categories_:
             raise InputError(
                 "A model with categorical columns cannot be written to ONNX: the graph has no place for "
@@ -184,7 +181,7 @@ class Graph:
         if model.boosters_:
             total = self.node("Add", total, self.tree_sum(model, rows))
         if refuse_gaps:
-            # Zeros, but NaN where a missing feature has no stand-in: trees would pass over it.
+            # Zero, but NaN where a missing feature is refused: trees would accept it.
             total = self.node("Add", total, self.row_sum(self.node("Mul", rows, 0.0)))
         if model.n_classes_ > 2:
             total = self.node("Gather", total, model.order_, axis=1)
@@ -193,7 +190,7 @@ class Graph:
         self.decide(total, model.n_classes_)
 
     def linear_score(self, start: LinearScore, rows: str) -> str:
-        """As :meth:`sdulearn.boosting.start.LinearScore.decide`."""
+        """Add the score of :meth:`sdulearn.boosting.start.LinearScore.decide`."""
         from sdulearn.boosting.start import MOST_LOGIT
 
         features = start.features
@@ -209,11 +206,11 @@ class Graph:
         return self.node("Max", score, self.node("Sub", highest, MOST_LOGIT))
 
     def standardised(self, columns: str, mean: Array, scale: Array) -> str:
-        """Columns less their mean, multiplied by a scale."""
+        """Subtract the mean of columns, and multiply by a scale."""
         return self.node("Mul", self.node("Sub", columns, mean[None, :]), scale[None, :])
 
     def kernel(self, kernel: Kernel, rows: str) -> str:
-        """``exp(-|a - b|^2 / (2 d))`` with every point of the kernel, then its weights."""
+        """Add ``exp(-|a - b|^2 / (2 d))`` for every point of the kernel, times its weights."""
         points, weights, mean, scale = kernel
         own = self.row_sum(self.node("Mul", rows, rows))
         crossed = self.node("Add", own, self.node("MatMul", rows, -2 * points.T))
@@ -222,11 +219,11 @@ class Graph:
         return self.standardised(self.node("MatMul", near, weights), mean, scale)
 
     def row_sum(self, rows: str) -> str:
-        """The sum of each row."""
+        """Add up each row."""
         return self.node("ReduceSum", rows, _ACROSS, keepdims=1)
 
     def tree_sum(self, model: Estimator, rows: str) -> str:
-        """The mean of all boosters as one sum of trees."""
+        """Add the mean of all boosters as one sum of trees."""
         from sdulearn.boosting.model_text import read_trees
 
         n_scores = 1 if model.n_classes_ == 2 else model.n_classes_
@@ -250,7 +247,7 @@ class Graph:
         )
 
     def serialise(self, columns: tuple[list[str], list[str]], classes: dict[str, str], ml_opset: int) -> bytes:
-        """The checked file."""
+        """Check the graph, and return the bytes of its file."""
         helper = self.onnx.helper
         types = self.onnx.TensorProto
         numbers, texts = columns
@@ -271,7 +268,7 @@ class Graph:
 
 
 def _tree_nodes(trees: list[Tree]) -> dict[str, NDArray[Any]]:
-    """The nodes of a TreeEnsemble; a lone leaf becomes a node with two equal ones."""
+    """Return the nodes of a TreeEnsemble; a single leaf becomes a node with two equal leaves."""
     nodes = [_one_tree(tree) for tree in trees]
     first_node = np.cumsum([0, *(len(node["splits"]) for node in nodes)])
     first_leaf = np.cumsum([0, *(len(tree.leaf) for tree in trees)])
@@ -285,7 +282,7 @@ def _tree_nodes(trees: list[Tree]) -> dict[str, NDArray[Any]]:
 
 
 def _one_tree(tree: Tree) -> dict[str, NDArray[Any]]:
-    """The nodes of a tree with its own numbers."""
+    """Return the nodes of a tree, numbered within the tree."""
     from sdulearn.boosting.model_text import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO
 
     kind = tree.decision >> 2 & 3
@@ -295,7 +292,7 @@ def _one_tree(tree: Tree) -> dict[str, NDArray[Any]]:
         zero: Indices = np.zeros(1, dtype=np.intp)
         return {"nodes_featureids": zero, "splits": np.zeros(1), "nodes_truenodeids": zero - 1,
                 "nodes_falsenodeids": zero - 1, "nodes_missing_value_tracks_true": zero}  # fmt: skip
-    # LightGBM sends NaN the default way, or takes it for 0 where training knew none.
+    # LightGBM sends NaN the default way, or treats it as 0 where none occurred in training.
     missing_left = np.where(kind == MISSING_NAN, tree.decision & DEFAULT_LEFT > 0, tree.threshold >= 0)
     return {"nodes_featureids": tree.feature, "splits": tree.threshold, "nodes_truenodeids": tree.left,
             "nodes_falsenodeids": tree.right, "nodes_missing_value_tracks_true": missing_left}  # fmt: skip

@@ -21,7 +21,7 @@ from sdulearn.io.images import MOST_PICTURES, ImageFeatures
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures
-from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask
+from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
 _EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -93,12 +93,10 @@ class Survey:
             return self
         by_id = [found.rows for found in self.hits.values() if found.unique]
         needed = np.concatenate([wanted.rows, self.lowest(wanted.n_drawn), *by_id])
-        kept = [_filtered(rows, batch, np.isin(rows, needed)) for rows, batch in self.kept]
-        return replace(self, kept=[one for one in kept if len(one[0])])
-
-
-def _filtered(rows: Codes, batch: ArrowTable, mask: Mask) -> tuple[Codes, ArrowTable]:
-    return rows[mask], batch.filter(pa.array(mask))
+        masks = [np.isin(rows, needed) for rows, _ in self.kept]
+        pairs = zip(masks, self.kept, strict=True)
+        kept = [(rows[mask], batch.filter(pa.array(mask))) for mask, (rows, batch) in pairs if mask.any()]
+        return replace(self, kept=kept)
 
 
 def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | None:
@@ -121,7 +119,7 @@ def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | 
     mask = np.isin(rows, np.concatenate([wanted.rows, *by_id]))
     if wanted.n_drawn:
         mask |= scramble(rows) <= np.uint64(wanted.highest)
-    kept = [_filtered(rows, batch, mask)] if mask.any() else []
+    kept = [(rows[mask], batch.filter(pa.array(mask)))] if mask.any() else []
     return Survey(wanted, len(rows), n_all - len(rows), counts, hits, kept).pruned()
 
 

@@ -1,7 +1,8 @@
-"""Data to JSON and back: ``plain`` writes it, ``read`` checks every value by its type.
+"""Convert data to JSON and back: ``read`` checks every value against its type.
 
-An untrusted file can hold anything, so what a dataclass says of its fields is what is accepted:
-finite numbers, printable texts, limits by :class:`sdulearn.types.Between`.
+An untrusted file can hold anything. The annotations of a dataclass say what is accepted: finite
+numbers, printable texts, limits by :class:`sdulearn.types.Between`. Fields whose names begin with an
+underscore are not written.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from os import PathLike
 from types import NoneType, UnionType
@@ -22,11 +23,12 @@ from sdulearn.types import Array, Between
 
 
 def plain(data: object) -> Any:
-    """The same data in the types that JSON has; a number that it has not becomes null."""
+    """Convert data to the types of JSON; NaN and infinity become null."""
     if isinstance(data, np.ndarray | np.generic):
         data = data.tolist()
     if is_dataclass(data) and not isinstance(data, type):
-        return {field.name: plain(getattr(data, field.name)) for field in _public(data)}
+        names = [field.name for field in fields(data) if not field.name.startswith("_")]
+        return {name: plain(getattr(data, name)) for name in names}
     if isinstance(data, Mapping):
         return {str(plain(key)): plain(value) for key, value in data.items()}
     if isinstance(data, AbstractSet):
@@ -39,7 +41,7 @@ def plain(data: object) -> Any:
 
 
 def read(kind: Any, value: object) -> Any:
-    """A value from JSON as the type ``kind``, or a TypeError or ValueError that says why not."""
+    """Read a value of JSON as the type ``kind``; raise a TypeError or ValueError where it is not one."""
     origin = get_origin(kind) or kind
     arguments = get_args(kind)
     if kind is Any:
@@ -66,14 +68,14 @@ def read(kind: Any, value: object) -> Any:
 
 
 def finite(array: NDArray[Any]) -> Array:
-    """An array of finite floats."""
+    """Check that all numbers are finite floats."""
     if array.dtype.kind != "f" or not np.isfinite(array).all():
         raise ValueError("numbers are missing or infinite")
     return array
 
 
 def _key(kind: Any, key: str) -> Any:
-    """A key of an object, which JSON has as text even where it is a number."""
+    """Read a key of an object, which is text in JSON even where it is a number."""
     whole = int in (kind, *get_args(kind)) and key.isascii() and key.isdecimal()
     return read(kind, int(key) if whole else key)
 
@@ -106,7 +108,7 @@ def _within(kind: Any, limits: Between, value: object) -> Any:
 
 
 def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
-    """By the first of the types that fits; the error of the last where none does."""
+    """Read a value as the first type that fits; raise the error of the last where none does."""
     if value is None and NoneType in kinds:
         return None
     *others, last = (kind for kind in kinds if kind is not NoneType)
@@ -119,7 +121,7 @@ def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
 
 
 def _record(kind: Any, value: Mapping[str, object]) -> Any:
-    """A dataclass; unknown keys are passed over, and missing ones take the default."""
+    """Read a dataclass; unknown keys are ignored, and missing ones have the default."""
     found = {}
     for name, (hint, required) in _fields(kind).items():
         if name in value:
@@ -131,11 +133,7 @@ def _record(kind: Any, value: Mapping[str, object]) -> Any:
 
 @cache
 def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Type of each field of a dataclass, and whether it has no default."""
+    """Return the type of each field of a dataclass, and whether it is required."""
     hints = get_type_hints(kind, include_extras=True)
-    return {f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING) for f in _public(kind)}
-
-
-def _public(kind: Any) -> list[Field[Any]]:
-    """Fields of a dataclass that are kept: those without a leading underscore."""
-    return [one for one in fields(kind) if not one.name.startswith("_")]
+    kept = [field for field in fields(kind) if not field.name.startswith("_")]
+    return {f.name: (hints[f.name], f.default is MISSING and f.default_factory is MISSING) for f in kept}
