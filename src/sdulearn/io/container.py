@@ -137,7 +137,6 @@ def read(path: Location) -> tuple[Header, Arrays]:
     return _parse(path, body, header_size)
 
 
-
 def _parse(path: Location, body: bytes, header_size: int) -> tuple[Header, Arrays]:
     """Return header and arrays; every size is checked against the bytes before it is used."""
     start = _PREFIX.size + header_size
