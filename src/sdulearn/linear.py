@@ -39,8 +39,8 @@ from sdulearn.types import Array, Estimator, Indices, MatrixLike, Rows, Splitter
 
 
 def fold_tol(solver: str, tol: float) -> float:
-    """The tolerance of fits that are only compared with each other."""
-    # The interior point method gains one digit an iteration; Newton's last digits come for free.
+    """Return the tolerance of fits within folds, which are only compared with each other."""
+    # The interior point method gains one digit per iteration; Newton's last digits come for free.
     return max(tol, 1e-3) if solver == "interior_point" else tol
 
 
@@ -58,9 +58,9 @@ class Settings(NamedTuple):
     mixtures: list[Mixture]
 
     def choose(self, scores: Array) -> Choice:
-        """The first of the best settings by scores (n_splits, n_settings), with its attributes."""
-        pairs = product(self.alphas, self.gammas)
-        params = [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in pairs]
+        """Return the first of the best settings by scores (n_splits, n_settings)."""
+        grid = product(self.alphas, self.gammas)
+        params = [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in grid]
         results = grid_results(params, scores)
         i, j = divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))
         alpha = self.alphas[i]
@@ -71,7 +71,7 @@ class Settings(NamedTuple):
 
 @dataclass
 class Grid:
-    """All settings on the rows of one data set; ``fold`` scores them on one split."""
+    """All settings on one data set; ``fold`` scores them on one split."""
 
     model: SDUClassifierCV
     settings: Settings
@@ -103,7 +103,7 @@ class Grid:
         return source_moments(A, self.source[rows], self.weight[rows])
 
     def _closed_form_fold(self, train: Indices, test: Indices) -> Array:
-        """Every setting from the Gram matrices of all rows less those of the test rows."""
+        """Solve every setting from the moments of all rows less those of the test rows."""
         held_out = self._moments(test)
         moments = self.moments - held_out
         left = np.einsum("kii->ki", moments)
@@ -119,7 +119,7 @@ class Grid:
         return np.array(paths)
 
     def _iterative_fold(self, train: Indices) -> Array:
-        """Every setting by the solver, from the better neighbour: the last alpha or gamma."""
+        """Solve every setting, from its neighbours' solutions: the last alpha, the last gamma."""
         design = replace(self.design, A=self.design.A[train])
         paths: list[list[Solution]] = []
         for g in self.settings.mixtures:
@@ -140,8 +140,8 @@ def _loss_has_probability(estimator: Estimator) -> bool:
     loss = get_training_loss(estimator.loss)
     if not hasattr(loss, "probability"):
         raise AttributeError(
-            f"predict_proba needs a loss whose decision values are log odds, and `loss={estimator.loss!r}` has "
-            "none. Fit with `loss='logistic'`, or use PairLogisticRegressionCV."
+            f"predict_proba needs a loss whose decision values are log odds; those of `loss={estimator.loss!r}` "
+            "are not. Fit with `loss='logistic'`, or use PairLogisticRegressionCV."
         )
     return True
 
@@ -159,7 +159,7 @@ def _loss_is_additive(estimator: Estimator) -> bool:
 
 
 def fit_statistics(model: _SDUBase, statistics: PairStatistics, prior: PriorEstimate, choice: Choice) -> Fit:
-    """Squared loss from moments alone, certified by them."""
+    """Fit squared loss from moments alone."""
     alpha, g, fitted = choice
     problem = statistics.problem(g, prior.value, get_training_loss(model.loss), alpha, model.fit_intercept)
     solution = problem.certified(problem.ridge_path([alpha])[0])
@@ -236,7 +236,7 @@ class SDUClassifier(_SDUBase):
     solver : {"auto", "closed_form", "interior_point", "newton", "lbfgs"}, default="auto"
         "auto" takes the exact method made for the loss.
     tol : float, default=1e-8
-        Largest relative KKT residual that passes without a ConvergenceWarning.
+        Largest relative KKT residual without a ConvergenceWarning.
     max_iter : int, default=1000
         Largest number of iterations.
 
@@ -320,7 +320,7 @@ class SDUClassifier(_SDUBase):
         return Settings([float(self.alpha)], [float(self.gamma)], [mixture(self.risk, self.gamma)])
 
     def _accept(self, fit: Fit) -> Self:
-        """Rows added before belong to another fit."""
+        # Rows added before belong to another fit.
         self.__dict__.pop("statistics_", None)
         return super()._accept(fit)
 

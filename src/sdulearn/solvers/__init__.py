@@ -24,7 +24,7 @@ SOLVERS: dict[str, tuple[str, Callable[..., Solution]]] = {
 
 
 def choose_solver(solver: str, loss: TrainingLoss, n_columns: int) -> str:
-    """The solver by name; "auto": the first that the loss and the size of the system allow."""
+    """Return a solver's name; "auto" is the first that suits the loss and the number of columns."""
     if solver == "auto":
         if n_columns > LARGEST_SYSTEM and not hasattr(loss, "flat"):
             return "lbfgs"
@@ -41,13 +41,13 @@ def choose_solver(solver: str, loss: TrainingLoss, n_columns: int) -> str:
 
 
 def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Run a solver, cold or from neighbours' solutions, the best first; the problem certifies."""
+    """Run a solver, cold or from neighbours' solutions (best first), and certify the solution."""
     _, run = SOLVERS[solver]
     return problem.certified(run(problem, tol, max_iter, starts))
 
 
 def warn_unless(residual: float, tol: float, n_iter: int) -> None:
-    """A ConvergenceWarning with the residual where the certificate does not hold."""
+    """Warn, with the residual, where a solution is not certified to ``tol``."""
     if not residual <= tol:
         warn(
             f"The solver stopped after {n_iter} iterations at a relative KKT residual of "

@@ -13,15 +13,14 @@ is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible
 Eliminating every per-row quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever
 built.
 
-From a nearly optimal point to the exact one:
-At the solution a few rows, no more than columns as a rule, lie on a kink ``|z| = flat``, where
-their slope is free; every other row has the slope of its side. Given which rows those are, the
-solution solves one linear system
+The last digits (:func:`cross_over`): at the solution a few rows, as a rule no more than there are
+columns, lie on a kink ``|z| = flat``, where their slope is free; every other row has the slope of
+its side. Given which rows those are, the solution solves one linear system
 
     ridge w + A_B' theta_B = c - A_R' theta_R,    A_B w = side_B flat,
 
 with B the rows on a kink and R the rest. The interior point method separates B from R long before
-its last digit, and where it errs on a few rows, the solution of the system shows which.
+it converges, and where it errs on a few rows, the solution of the system shows which.
 """
 
 from __future__ import annotations
@@ -37,30 +36,30 @@ from sdulearn.solvers.linalg import Cholesky, weighted_gram
 from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.types import Array, Mask
 
-# Mehrotra's share of the way to the nearest wall.
+# Mehrotra's share of the way to the boundary.
 _TO_BOUNDARY = 0.995
 # Where on the central path to begin, in units of a typical |z|: a cold start is far from the
 # solution, a neighbour's solution is not.
 _COLD = 0.5
 _WARM = 0.1
-# Below this error, so many iterations without progress mean that rounding is all that is left.
+# Below this error, this many iterations without progress mean that only rounding is left.
 _ROUNDING = 1e-5
 _PATIENCE = 12
-# From this tolerance on, the answer is taken to the last digit.
+# From this tolerance on, the solution is computed to the last digit.
 _EXACT = 1e-6
-# Of more rows than these, the share nearest to a kink is solved for; where no neighbour's solution is known, it
-# begins from every so many-th row, roughly. A share of a tenth, or two fifths, took twice as long over a grid of
-# settings of 16,000 rows. What takes more iterations is unbounded without the other rows.
+# With more rows than this, only the share nearest to a kink is solved for. A share of a tenth, or of
+# two fifths, took twice as long over a grid of settings of 16,000 rows. Without a neighbour's solution
+# it starts from a rough one of every eighth row. A problem that takes more iterations than these is
+# unbounded without the other rows.
 _MANY = 4000
 _NEAR = 0.25
 _THINNING = 8
 _ROUGH = 1e-3
 _SMALL_ITER = 100
 
-# An iterate is one array of shape (4, 2, n): height u, slack s, and their multipliers h - lam and
-# lam.
+# An iterate is one array of shape (4, 2, n): height u, slack s, their multipliers h - lam and lam.
 _U, _S, _FREE, _LAM = range(4)
-# The steps of w and of the iterate towards a target, from it and the affine step.
+# From a target and the affine step: the steps of w and of the iterate towards that target.
 Direction = Callable[..., tuple[Array, Array]]
 
 
@@ -76,17 +75,17 @@ def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Se
         candidates = [Solution(Cholesky(gram, problem.ridge).solve(problem.c), 0)]
     scaled = [replace(one, w=one.w * _best_multiple(problem, one.w), n_iter=0) for one in candidates]
     for one in scaled if starts else ():
-        # Once a penalty is so small that the solution only grows with it, the last one's slopes
+        # Where penalties are so small that the solution only grows as they fall, the slopes at one
         # certify the next.
         if one.dual is not None and problem.certified(one).optimality <= tol:
             return one
     w = min((one.w for one in scaled), key=lambda w: problem.objective_at(w, problem.A @ w))
-    found = _solve_near_kinks(problem, w, tol, max_iter) if many else None
-    return found or _solve_all(problem, w, _WARM if starts or many else _COLD, tol, max_iter)
+    near = _solve_near_kinks(problem, w, tol, max_iter) if many else None
+    return near or _solve_all(problem, w, _WARM if starts or many else _COLD, tol, max_iter)
 
 
 def _thinned(problem: Problem) -> Problem:
-    """One of some rows for all of them, but for those of great weight."""
+    """Keep every eighth row to stand for all, and each row of great weight."""
     heavy = problem.a > _THINNING * problem.a.mean()
     few = np.flatnonzero(~heavy)[::_THINNING]
     rows = np.concatenate([np.flatnonzero(heavy), few])
@@ -96,7 +95,7 @@ def _thinned(problem: Problem) -> Problem:
 
 
 def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> Solution | None:
-    """The solution by rows near a kink at w, others linear on their sides; None if that fails."""
+    """Solve for the rows near a kink at w, the others linear on their sides; None if that fails."""
     z = problem.A @ w
     side = _sides(problem, z)
     distance = np.abs(np.abs(z) - problem.loss.flat)
@@ -105,15 +104,15 @@ def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> 
     while np.mean(kept) < 2 * _NEAR:
         theta = np.where(kept, 0.0, problem.a * side / 2)
         small = Problem(problem.A[kept], problem.a[kept], problem.c - problem.A.T @ theta, problem.ridge, problem.loss)
-        # Too few rows may leave it unbounded.
+        # With too few rows it may be unbounded.
         with np.errstate(all="ignore"):
-            found = _solve_all(small, w, _WARM, tol, min(max_iter, _SMALL_ITER))
-        n_iter += found.n_iter
-        theta[kept] = found.dual
-        whole = Solution(found.w, n_iter, theta)
+            part = _solve_all(small, w, _WARM, tol, min(max_iter, _SMALL_ITER))
+        n_iter += part.n_iter
+        w = part.w
+        theta[kept] = part.dual
+        whole = Solution(w, n_iter, theta)
         if problem.certified(whole).optimality <= tol / 10:
             return whole
-        w = found.w
         changed = _sides(problem, problem.A @ w) != side
         if not (changed & ~kept).any():
             break
@@ -122,17 +121,17 @@ def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> 
 
 
 def _sides(problem: Problem, z: Array) -> Array:
-    """The side of its kinks that each row is on; 0 between them."""
+    """Return the sign of z for rows beyond a kink, and 0 between the kinks."""
     return np.sign(z) * (np.abs(z) > problem.loss.flat)
 
 
 def _solve_all(problem: Problem, w: Array, start: float, tol: float, max_iter: int) -> Solution:
-    found = _follow_path(problem, w, start, tol, max_iter)
-    return cross_over(problem, found) if tol <= _EXACT else found
+    solution = _follow_path(problem, w, start, tol, max_iter)
+    return cross_over(problem, solution) if tol <= _EXACT else solution
 
 
 def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter: int) -> Solution:
-    """Predictor and corrector steps along the central path."""
+    """Take predictor and corrector steps along the central path."""
     A = problem.A
     h = problem.a / 2
     z = A @ w
@@ -164,7 +163,7 @@ def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter:
 
 
 def _newton_system(problem: Problem, x: Array, residual: Array) -> Direction:
-    """The factored Newton system at one iterate, for as many right-hand sides as wanted."""
+    """Factor the Newton system of one iterate; the result solves it for any right-hand side."""
     A = problem.A
     u, s, free, lam = x
     u_per_free = u / free
@@ -173,7 +172,7 @@ def _newton_system(problem: Problem, x: Array, residual: Array) -> Direction:
     cholesky = Cholesky(weighted_gram(A, slope[0] + slope[1], buffer=problem.buffer), problem.ridge)
 
     def direction(target: Array | float, affine: Array | None = None) -> tuple[Array, Array]:
-        """Towards ``lam s = (h - lam) u = target``, less the affine step's second-order error."""
+        """Step towards ``lam s = (h - lam) u = target``, corrected by the affine step's error."""
         error_u, error_s = np.zeros(2) if affine is None else affine[:2] * affine[2:]
         u_fixed = (target - error_u) / free - u
         lam_fixed = (target - error_s - lam * (s + u_fixed)) / pivot
@@ -194,7 +193,7 @@ def _newton_system(problem: Problem, x: Array, residual: Array) -> Direction:
 
 
 def _centre(z: Array, h: Array, flat: float, delta: float) -> Array:
-    """The point of the central path ``lam s = (h - lam) u = delta h`` that belongs to z."""
+    """Return the point of the central path ``lam s = (h - lam) u = delta h`` at z."""
     k = np.stack([flat - z, flat + z])
     root = np.sqrt(k * k / 4 + delta * delta)
     # u = delta - k/2 + root and s = u + k, without cancellation: u s = delta (u + s).
@@ -210,13 +209,13 @@ def _complementarity(x: Array) -> float:
 
 
 def _step_length(x: Array, dx: Array, fraction: float) -> float:
-    """The largest step, up to 1, that goes at most ``fraction`` of the way to a wall."""
+    """Return the largest step, up to 1, within ``fraction`` of the way to the boundary."""
     shrink = -float(np.min(dx / x))
     return 1.0 if shrink <= fraction else fraction / shrink
 
 
 def _best_multiple(problem: Problem, w: Array) -> float:
-    """The t >= 0 that minimises ``J(t w)``: its slope in t is piecewise linear and increasing."""
+    """Minimise ``J(t w)`` over t >= 0; its slope in t is piecewise linear and increasing."""
     z = np.abs(problem.A @ w)
     order = np.argsort(-z)[: int(np.count_nonzero(z))]
     quadratic = float(problem.ridge @ w**2)
@@ -234,17 +233,16 @@ def _best_multiple(problem: Problem, w: Array) -> float:
 
 
 _ROUNDS = 10
-# More rows on kinks than so many times the columns are a sign of trouble, and a large system.
+# More rows on kinks than this many times the columns mean a wrong guess, and a large system.
 _MOST = 4
-# A row whose distance to the kink and distance of its slope to a limit are both below this could be
-# either.
+# A row this near to the kink, with a slope this near to a limit, could be on it or not.
 _SAME = 1e-11
-# Rows of length one this far apart, or less, count as equal.
+# Rows of length one that are no further apart count as equal.
 _INDEPENDENT = 1e-7
 
 
 def cross_over(problem: Problem, solution: Solution) -> Solution:
-    """The exact solution where the rows on kinks can be identified, else the one given."""
+    """Return the exact solution where the rows on kinks can be identified, else the one given."""
     assert solution.dual is not None
     flat = problem.loss.flat
     z = problem.A @ solution.w
@@ -262,7 +260,7 @@ def cross_over(problem: Problem, solution: Solution) -> Solution:
 
 
 def _guesses(doubt: Array, d: int) -> list[Mask]:
-    """Rows that may be on a kink; the surest first where a vertex needs fewer."""
+    """Return sets of rows that may be on a kink; the surest d first where there are more."""
     kinked = doubt < 1
     count = int(np.count_nonzero(kinked))
     if not 0 < count <= _MOST * d:
@@ -275,7 +273,7 @@ def _guesses(doubt: Array, d: int) -> list[Mask]:
 
 
 def _improved(problem: Problem, best: Solution, kinked: Mask, side: Array) -> Solution:
-    """The better of a solution and what comes of a guess, revised until it no longer changes."""
+    """Return the better of a solution and that of a guess, revised until it stays the same."""
     for _ in range(_ROUNDS):
         exact = problem.certified(_solve(problem, kinked, side, best.n_iter))
         if exact.optimality < best.optimality:
@@ -290,7 +288,7 @@ def _improved(problem: Problem, best: Solution, kinked: Mask, side: Array) -> So
 
 
 def _solve(problem: Problem, kinked: Mask, side: Array, n_iter: int) -> Solution:
-    """The linear system of the two sets, with the penalised part of w eliminated; refined once."""
+    """Solve the linear system of the two sets, the penalised part of w eliminated; refine once."""
     theta = np.where(kinked, 0.0, problem.a * side / 2)
     free = problem.ridge == 0
     inverse = np.where(free, 0.0, 1 / np.where(free, 1.0, problem.ridge))
@@ -305,17 +303,17 @@ def _solve(problem: Problem, kinked: Mask, side: Array, n_iter: int) -> Solution
     for _ in range(2):
         unmet = right - problem.ridge * w - B.T @ slope
         step = inverse * unmet
-        found = _smallest_solution(K, np.concatenate([B @ (w + step) - level, -unmet[free]]), k)
-        slope += found[:k]
-        w += step - inverse * (B.T @ found[:k])
-        w[free] += found[k:]
+        change = _smallest_solution(K, np.concatenate([B @ (w + step) - level, -unmet[free]]), k)
+        slope += change[:k]
+        w += step - inverse * (B.T @ change[:k])
+        w[free] += change[k:]
     theta[kinked] = slope * unit
     return Solution(w, n_iter, theta)
 
 
 def _scaled_rows(problem: Problem, kinked: Mask, inverse: Array) -> tuple[Array, Array]:
-    """Rows on a kink, of one length times the root of their weight, and the factors."""
-    # So raw features are harmless, and equal rows share their slope in proportion to their weights.
+    """Scale the rows on a kink to the root of their weight; return them and the factors."""
+    # Raw features then do no harm, and equal rows share their slope in proportion to their weights.
     B = problem.A[kinked]
     B = B.toarray() if sparse.issparse(B) else B
     length = np.sqrt(np.maximum(B**2 @ inverse, np.finfo(float).tiny))
@@ -324,7 +322,7 @@ def _scaled_rows(problem: Problem, kinked: Mask, inverse: Array) -> tuple[Array,
 
 
 def _smallest_solution(K: Array, right: Array, k: int) -> Array:
-    """Where equal rows make it singular, the smallest solution shares their slope fairly."""
+    """Solve the system; if equal rows make it singular, the smallest solution shares their slope."""
     L, failed = lapack.dpotrf(K[:k, :k], lower=1)
     if not failed and L.diagonal().min() > _INDEPENDENT:
         return np.asarray(np.linalg.solve(K, right), dtype=np.float64)
@@ -332,7 +330,7 @@ def _smallest_solution(K: Array, right: Array, k: int) -> Array:
 
 
 def _revise(problem: Problem, exact: Solution, kinked: Mask, side: Array) -> tuple[Mask, Array]:
-    """Rows whose slope left its limits leave their kink; rows that crossed a kink are put on it."""
+    """Take rows off a kink where the slope left its limits; put rows on the kink they crossed."""
     z = problem.A @ exact.w
     flat = problem.loss.flat
     share = 2 * np.asarray(exact.dual) * np.where(kinked, side, 0.0) / problem.a

@@ -1,4 +1,4 @@
-"""The one problem that every solver solves, and the certificate that none of them writes itself."""
+"""The problem that every solver solves, and the certificate, which no solver computes itself."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver hands back, and what the problem says of it."""
+    """A solver's result and, once the problem has measured it, its certificate."""
 
     w: Array  # (n_columns,), the minimiser
     n_iter: int  # iterations; over blocks, passes over the rows
-    # (n_rows,), a slope ``theta_i`` of ``a_i even``, which a solver of a kinked loss must show
+    # (n_rows,), a slope ``theta_i`` of ``a_i even``; needed to certify a kinked loss
     dual: Array | None = None
     objective: float = np.inf  # ``J(w)``; infinite until measured
     optimality: float = np.inf  # relative KKT residual; infinite until measured
@@ -35,12 +35,12 @@ class Solution:
 
 @dataclass(frozen=True)
 class Place:
-    """A w, and what a descent asks for there."""
+    """Objective and derivatives at one w."""
 
     w: Array
     objective: float
     gradient: Array
-    # ``sum a even''(z) x x'``, or a careful one: see :func:`curvatures`.
+    # ``sum a even''(z) x x'``; with True a careful one, see :func:`curvatures`.
     hessian: Callable[[bool], Array]
 
 
@@ -53,11 +53,11 @@ class Objective:
     squares: Array  # sum of the squares of each column under the weights a
 
     def at(self, w: Array) -> Place:
-        """What J is at w."""
+        """Evaluate J and its derivatives at w."""
         raise NotImplementedError
 
     def along(self, w: Array, step: Array, lengths: Array) -> Array:
-        """J at many points of a line."""
+        """Evaluate J at ``w + t step`` for each length t."""
         raise NotImplementedError
 
     def objective(self, w: Array, even: float) -> float:
@@ -69,8 +69,8 @@ class Objective:
         return self.ridge * w - self.c + slopes
 
     def with_penalty(self, alpha: float) -> Self:
-        """The same problem with another penalty (the free intercept stays free)."""
-        # With what it has found out already, which depends on rows and weights alone.
+        """Return the same problem with another penalty (the free intercept stays free)."""
+        # Cached values are copied too: they depend on rows and weights alone.
         other = copy(self)
         vars(other).update(ridge=np.where(self.ridge > 0, float(alpha), 0.0))
         return other
@@ -81,18 +81,18 @@ class Objective:
         return np.sqrt(self.squares * self.total)
 
     def relative(self, w: Array, residual: Array) -> float:
-        """Largest entry of a stationarity residual, each against its column's scale: in no unit."""
+        """Return the largest entry of a residual of stationarity, relative to its column's scale."""
         scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
         return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
     def optimality(self, w: Array, J: float, residual: Array, gap: float) -> float:
-        """The relative KKT residual: that of stationarity, or the gap in J against its size."""
+        """Return the relative KKT residual: of stationarity, or the gap relative to J."""
         return max(self.relative(w, residual), gap / max(abs(J), self.total / 2))
 
 
 @dataclass(frozen=True)
 class Problem(Objective):
-    """J over rows in memory, ``z = A w`` and ``a > 0``; rows of weight 0 live on in ``c`` only."""
+    """J over rows in memory, ``z = A w`` and ``a > 0``; rows of weight 0 are in ``c`` only."""
 
     A: Rows
     a: Array
@@ -121,14 +121,14 @@ class Problem(Objective):
         return self.A.T @ (self.a * self.loss.even_grad(z))
 
     def certified(self, solution: Solution) -> Solution:
-        """The solution with its objective and its relative KKT residual."""
+        """Return the solution with its objective and its relative KKT residual."""
         w = solution.w
         z = self.A @ w
         J = self.objective_at(w, z)
         return replace(solution, objective=J, optimality=self.optimality(w, J, *self.kkt_at(solution, z)))
 
     def kkt_at(self, solution: Solution, z: Array) -> tuple[Array, float]:
-        """The stationarity residual, and the Fenchel-Young gap of all rows: 0 for a smooth loss."""
+        """Return the residual of stationarity and the Fenchel-Young gap of all rows (smooth: 0)."""
         if solution.dual is None:
             return self.gradient(solution.w, self._slopes(z)), 0.0
         theta = np.clip(solution.dual, -self.a / 2, self.a / 2)
@@ -147,18 +147,18 @@ class Problem(Objective):
 
     @cached_property
     def buffer(self) -> Array | None:
-        """Room for :func:`~sdulearn.solvers.linalg.weighted_gram` of the rows."""
+        """Work space for :func:`~sdulearn.solvers.linalg.weighted_gram` of the rows."""
         return None if sparse.issparse(self.A) else np.empty(self.A.shape)
 
 
-# A curvature below this share of the secant's is taken for that share: where every row is far out,
-# the system would be nothing but rounding.
+# The least curvature, as a share of the secant's: where every row is far out, the system would be
+# nothing but rounding.
 _FLOOR = 1e-8
 
 
 def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
-    """Second derivatives of ``even`` at z, or (careful) those of a parabola that touches it."""
-    # Where every row is far out, the former vanish and a Newton step goes anywhere; the latter descend.
+    """Return second derivatives of ``even`` at z or, if careful, those of a parabola above it."""
+    # Where every row is far out, the former vanish and a Newton step may ascend; the latter descends.
     curvature = loss.even_hess(z)
     far = np.abs(z) > 1e-3
     secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
@@ -166,21 +166,21 @@ def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
 
 
 def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:
-    """The penalty of each column; an intercept, the last one, is free."""
+    """Return the penalty of each column; the intercept, the last one, is free."""
     return np.where(np.arange(n_columns) < n_columns - fit_intercept, float(alpha), 0.0)
 
 
 # Coordinates in the span of the rows come from their inner products, whose rounding is that of the
-# largest. They are exact enough where no direction is smaller than this share of the largest one,
+# largest. They are accurate where no direction is smaller than the first share of the largest one,
 # and no column loses more than the second share of itself.
 _SMALLEST_VALUE = 1e-7
 _LARGEST_LOSS = 1e-7
-# Sparse rows are made dense for better coordinates up to so many numbers (256 MB).
+# Sparse rows are made dense for better coordinates up to this many numbers (256 MB).
 _DENSE_NUMBERS = 1 << 25
 
 
 class Span(NamedTuple):
-    """The user's columns; ``left.T @ right`` is an orthonormal basis of the span of their rows."""
+    """The user's rows; ``left.T @ right`` is an orthonormal basis of their span."""
 
     rows: Rows
     left: Rows
@@ -189,9 +189,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Design:
-    """Rows as solvers see them, dense ones centred, with a last column of ones; the way back.
+    """The design matrix of the solvers, and the way back to the user's columns.
 
-    Where columns outnumber rows, rows become coordinates in their own span: the solution lies in it.
+    Dense rows are centred, and a last column of ones is the intercept's. Where columns outnumber rows,
+    rows become coordinates in their own span, which contains the solution.
     """
 
     A: Rows
@@ -218,18 +219,18 @@ class Design:
 
     @property
     def level(self) -> Array:
-        """What was taken off the columns of ``A``, in size; zero where these are not the user's."""
+        """Absolute value of what was subtracted from the columns of A; 0 in a span."""
         return np.zeros(self.A.shape[1] - self.fit_intercept) if self.span else np.abs(self.shift)
 
     def problem(self, a: Array, m: Array, loss: TrainingLoss, alpha: float) -> Problem:
-        """The problem with even weights a, linear weights m and penalty ``alpha / 2 |w|^2``."""
+        """Return the problem of even weights a, linear weights m and penalty ``alpha / 2 |w|^2``."""
         ridge = ridge_of(alpha, self.A.shape[1], self.fit_intercept)
         active = a > 0
         A = self.A if active.all() else self.A[active]
         return Problem(A, a[active], self.A.T @ m, ridge, loss)
 
     def certified(self, a: Array, m: Array, loss: TrainingLoss, alpha: float, solution: Solution) -> Solution:
-        """The solution of :meth:`problem`, measured in the user's columns, not in a span."""
+        """Return a solution of :meth:`problem`, certified in the user's columns instead of a span."""
         if self.span is None:
             return solution
         rows = with_ones(self.span.rows) if self.fit_intercept else self.span.rows
@@ -238,14 +239,14 @@ class Design:
         return replace(measured, w=solution.w)
 
     def _in_columns(self, w: Array) -> Array:
-        """The solver's ``w`` in the user's columns, the intercept last."""
+        """Return the solver's ``w`` in the user's columns, the intercept last."""
         assert self.span is not None
         r = self.span.right.shape[1]
         coef = np.asarray(self.span.left.T @ (self.span.right @ w[:r]))
         return np.concatenate([coef, w[r:]])
 
     def coefficients(self, w: Array) -> tuple[Array, float]:
-        """User's ``(coef, intercept)`` of the solver's ``w``."""
+        """Return ``(coef, intercept)`` in the user's columns."""
         coef = w if self.span is None else self._in_columns(w)
         intercept = 0.0
         if self.fit_intercept:
@@ -255,7 +256,7 @@ class Design:
 
 
 def _span(rows: Rows) -> tuple[Array, Span]:
-    """Coordinates of the rows in an orthonormal basis of their span, and that basis."""
+    """Return the coordinates of rows in an orthonormal basis of their span, and that basis."""
     # Inner products keep a wide sparse matrix sparse, but may lose a column in a larger one.
     kernel = rows @ rows.T
     values, vectors = eigh(kernel.toarray() if sparse.issparse(kernel) else kernel)
@@ -270,19 +271,19 @@ def _span(rows: Rows) -> tuple[Array, Span]:
 
 
 def _is_faithful(rows: Rows, values: Array, vectors: Array, keep: Mask) -> bool:
-    """Whether the kept directions are exact, and no column has more than rounding in the others."""
+    """Whether the kept directions are accurate, and columns are mere rounding in the others."""
     if keep.any() and values[keep][0] < _SMALLEST_VALUE * values[-1]:
         return False
     lost = np.zeros(rows.shape[1])
-    # One at a time: they are few, and a very wide matrix of them all would be large.
+    # One at a time: there are few, and together they may be a very wide matrix.
     for vector in vectors[:, ~keep].T:
         lost += (rows.T @ vector) ** 2
     return bool((lost <= (_LARGEST_LOSS * row_norms(rows.T)) ** 2).all())
 
 
 def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
-    """The same by a QR decomposition of the transpose; ``columns`` fall in length."""
-    # Sorted and pivoted so, it is exact to the rounding of each column by itself (Cox and Higham, 1998).
+    """Do the same by a QR decomposition of the transpose; ``columns`` are sorted, longest first."""
+    # Sorted and pivoted, it is exact to the rounding of each column (Cox and Higham, 1998).
     dense = rows[:, columns]
     dense = dense.toarray() if sparse.issparse(dense) else dense
     Q, R, pivot = qr(dense.T, mode="economic", pivoting=True)
@@ -300,16 +301,16 @@ def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A solution of a linear model, whatever found it and wherever its rows were."""
+    """A fitted linear model and its certificate, from rows in memory or in blocks."""
 
     coef: Array  # (1, n_features), or (K, n_features) with K > 2 classes
     intercept: Array  # (1,) or (K,)
     objective: float  # minimum reached
-    optimality: float  # what certifies it: a relative residual, to be compared with ``tol``
+    optimality: float  # relative residual, to be compared with ``tol``
     n_iter: int  # iterations, or passes over the rows
     prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
     shares: Array | None = None  # (K,), shares of K > 2 classes
-    tol: float = 0.0  # the least tolerance that the method can meet
+    tol: float = 0.0  # the smallest tolerance that the method can meet
     # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
     fitted: dict[str, object] = field(default_factory=dict)
 
@@ -317,6 +318,6 @@ class Fit:
     def of(
         cls, solution: Solution, coef: Array, intercept: float, prior: PriorEstimate, fitted: dict[str, object]
     ) -> Fit:
-        """Of two classes, from a certified solution and its coefficients in the user's columns."""
+        """Make the fit of two classes from a certified solution and its coefficients."""
         certificate = (solution.objective, solution.optimality, solution.n_iter)
         return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)

@@ -1,4 +1,4 @@
-"""Smooth losses by Newton's method or L-BFGS, of one objective or of many at once.
+"""Smooth losses by Newton's method or L-BFGS, for one objective or many at once.
 
 A step of length t along a direction of slope ``slope < 0`` is taken where it decreases J enough (Armijo), up to
 rounding:
@@ -6,7 +6,7 @@ rounding:
     J(t) <= J(0) + 1e-4 t slope + rounding.
 
 Near the solution the decrease is smaller than the last digit of J: without the last term no step
-would pass.
+would be taken.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Numbers = Array | float
 
 # The usual constant of Armijo's rule: nearly every decrease is enough.
 _SUFFICIENT = 1e-4
-# Each further length is an evaluation of value and gradient.
+# Each shorter step costs an evaluation of value and gradient.
 _BATCH_SHRINK = 0.4
 _BATCH_TRIES = 20
 
-# Values and gradients, one column each, of the problems whose numbers are given.
+# From columns of W and the numbers of their problems: values and gradients, one column each.
 Batch = Callable[[Array, Indices], tuple[Array, Array]]
 
 
 def is_enough(value: Numbers, length: Numbers, J: Numbers, slope: Numbers, rounding: float) -> Mask:
-    """Whether J falls enough along a step of this length."""
+    """Whether J falls enough along a step of this length (Armijo's rule)."""
     return np.asarray(value <= J + _SUFFICIENT * length * slope + rounding)
 
 
 def backtrack_many(
     value_and_gradient: Batch, W: Array, live: Indices, D: Array, f: Array, g: Array
 ) -> tuple[Array, Array, Array]:
-    """Steps along ``-D`` for the problems ``live`` (0: none decreases), values, gradients."""
+    """Return step lengths along ``-D`` (0: none descends), values and gradients of problems."""
     slope = -np.einsum("ij,ij->j", g, D)
     # These values are means over rows, of order one.
     rounding = 1e-14
@@ -64,7 +64,7 @@ def backtrack_many(
     return step, f_new, g_new
 
 
-# Steps, changes of the gradient, and the inverse of their products; 0 for a pair that is skipped.
+# Steps, changes of the gradient, and the inverse of their products (0: the pair is skipped).
 Memory = list[tuple[Array, Array, Array]]
 
 # A pair whose curvature is less than this share of the rough Hessian's would make a wild direction.
@@ -72,7 +72,7 @@ _LEAST_CURVATURE = 1e-8
 
 
 def gradient_norm(gradient: Array, scale: Array) -> Array:
-    """Norm of a gradient under a rough inverse Hessian: the root of how far J can still fall."""
+    """Return the norm of a gradient under a rough inverse Hessian."""
     return np.sqrt(np.sum(gradient**2 * scale, axis=0))
 
 
@@ -84,9 +84,9 @@ def lbfgs_many(
     max_iter: int,
     memory: int = 10,
 ) -> tuple[Array, Array]:
-    """Solutions and values of problems, the columns of W, by L-BFGS (Liu and Nocedal, 1989).
+    """Minimise many problems by L-BFGS (Liu and Nocedal, 1989); return solutions and values.
 
-    ``scale`` is the diagonal of the first inverse Hessian.
+    Columns of W are the starts; ``scale`` is the diagonal of the first inverse Hessian.
     """
     W = W.copy()
     live: Indices = np.arange(W.shape[1])
@@ -112,13 +112,13 @@ def lbfgs_many(
         past = [*past[1 - memory :], (S, Y, inverse)]
         W[:, live] += S
         values[live] = f
-        # A zero gradient makes a column leave whose line search failed.
+        # Where the line search failed, a zero gradient ends the descent.
         g = np.where(step > 0, g_new, 0.0)
     return W, values
 
 
 def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
-    """The L-BFGS direction (to be subtracted), column by column."""
+    """Return the L-BFGS direction (to be subtracted), column by column."""
     q = g.copy()
     coefficients: list[Array] = []
     for S, Y, r in reversed(past):
@@ -137,7 +137,7 @@ def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
 def newton(
     value_and_gradient: Batch, hessian: Callable[[Array], Array], w: Array, scale: Array, tol: float, max_iter: int
 ) -> tuple[Array, float, float, int]:
-    """Polish one solution; returns it, its value, its gradient norm and the iterations."""
+    """Polish one solution; return it, its value, its gradient norm and the iterations."""
     only = np.zeros(1, dtype=np.intp)
     W = w[:, None]
     f, g = value_and_gradient(W, only)
@@ -153,7 +153,7 @@ def newton(
 
 
 def _newton_direction(H: Array, g: Array, scale: Array) -> Array:
-    """``H^-1 g``, or with the absolute eigenvalues where H is not positive definite."""
+    """Return ``H^-1 g``; where H is not positive definite, with the absolute eigenvalues."""
     root = np.sqrt(scale)
     H = root[:, None] * H * root
     try:
@@ -180,7 +180,7 @@ def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[S
     best = problem.certified(Solution(w, n_iter))
     if best.optimality <= tol / 10 or n_iter >= max_iter:
         return best
-    # Near the prior 1/2 the solution is so huge that the loss is all kink: start from that of double hinge.
+    # Near the prior 1/2 the solution is so huge that the loss is all kink: start from double hinge.
     hinge = solve_interior_point(replace(problem, loss=TRAINING_LOSSES["double_hinge"]), tol, max_iter - n_iter)
     n_iter += hinge.n_iter
     w, n_steps = descend(problem, hinge.w, tol, max_iter - n_iter)
@@ -202,7 +202,7 @@ def follow_penalties(problem: Objective, w: Array, tol: float, max_iter: int) ->
 
 
 def _n_penalties(problem: Objective, w: Array) -> int:
-    """Return how many larger penalties to solve first: from the one for which w is nearest to optimal."""
+    """Return how many larger penalties to solve first, up to that for which w is best."""
     penalised = problem.ridge > 0
     top = float(np.mean(problem.column_scale[penalised] ** 2)) / float(problem.ridge.max())
     if np.any(w[penalised]):
@@ -246,7 +246,7 @@ def _step(problem: Objective, here: Place, careful: bool) -> Place | None:
 
 
 def solve_lbfgs(problem: Objective, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """L-BFGS, variables scaled by their curvature; ``n_iter`` counts evaluations."""
+    """Run L-BFGS with variables scaled by their curvature; ``n_iter`` counts evaluations."""
     n_calls = 0
 
     def value_and_gradient(W: Array, _: Indices) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ _TRIALS = 4
 
 @dataclass(frozen=True)
 class MomentProblem(Objective):
-    """The objective as far as ``second = sum a x x'`` and c describe it: all of it for squared loss."""
+    """The objective by ``second = sum a x x'`` and c, which is all that squared loss needs."""
 
     second: Array
     c: Array
@@ -53,7 +53,7 @@ class MomentProblem(Objective):
         return np.column_stack([W, (self.c[-1] - W @ column) / corner]) if self.fit_intercept else W
 
     def certified(self, w: Array) -> Solution:
-        """Return a solution of squared loss with its certificate, the rounding of the sums included."""
+        """Certify a solution of squared loss, the rounding of the sums included."""
         level = self.total * float(self.loss.even(np.zeros(1))[0])
         slopes = self.loss.curvature * (self.second @ w)
         J = self.objective(w, level + float(slopes @ w) / 2)
@@ -100,7 +100,7 @@ def solve_closed_form(problem: Problem, tol: float, max_iter: int, starts: Seque
 
 
 def _careful_factor(problem: Problem, curved: Array) -> Callable[[Array], Array]:
-    """Return a solver of the same system by a QR decomposition of the rows: no rounding is squared."""
+    """Solve the same system by a QR decomposition of the rows: no rounding is squared."""
     A = problem.A.toarray() if sparse.issparse(problem.A) else problem.A
     unit = np.sqrt(problem.squares + problem.ridge)
     unit[unit == 0] = 1.0
