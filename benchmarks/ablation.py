@@ -116,11 +116,11 @@ def main():
             f"| {variant} | {' | '.join(columns)} | {best} {by_set[best]:+.1f} | {worst} {by_set[worst]:+.1f} |"
         )
     text = [
-        "# What each part of the joint estimator is worth",
-        f"Made by `make bench-ablation` (`benchmarks/ablation.py --trials {arguments.trials}`). Points of accuracy "
-        "gained (+) or lost (-) against the default `PairLogisticRegressionCV()` on the same draws, prior 0.7, mean "
-        f"over the ten sets and {arguments.trials} draws each, standard error in brackets; then the mean of the set "
-        "that gains and of the set that loses most.",
+        "# Ablation of the joint estimator",
+        f"Written by `make bench-ablation` (`benchmarks/ablation.py --trials {arguments.trials}`). Accuracy in points "
+        "above (+) or below (-) the default `PairLogisticRegressionCV()` on the same draws, prior 0.7, mean over the "
+        f"ten sets and {arguments.trials} draws each, standard error in brackets; then the sets with the largest gain "
+        "and the largest loss.",
         "\n".join(lines),
     ]
     arguments.out.write_text("\n\n".join(text) + "\n")

@@ -244,7 +244,7 @@ def main():
     software = versions("sdulearn", "numpy", "scipy", "scikit-learn")
     parts = [
         "# Accuracy of the joint estimator",
-        f"Made by `make bench-accuracy` (`benchmarks/accuracy.py --trials {arguments.trials}`; {software}). "
+        f"Written by `make bench-accuracy` (`benchmarks/accuracy.py --trials {arguments.trials}`; {software}). "
         f"Accuracy in % on 500 test points, mean and standard error over {arguments.trials} draws (seeds "
         f"{seeds[0]} to {seeds[-1]}); 500 unlabeled rows, exact class ratios, features standardised on the training "
         "rows; every estimator chooses its own settings from its training data.",
@@ -254,12 +254,12 @@ def main():
         "## Prior 0.7",
         "\n".join(main_table),
         "## Prior 0.5",
-        "The marginal risks are undefined here. Five labelled points decide which class is which; a wrong vote costs a "
-        "whole draw.",
+        "The marginal risks are undefined here. Five labelled points name the classes; a wrong naming costs a whole "
+        "draw.",
         "\n".join(half),
         "## Other priors: joint, and joint less the best SDU risk on the same draws",
-        "The best of SDSU, SDDU and SUDU with squared and double hinge loss, picked by its mean accuracy on these very "
-        "test points, which favours it; it is given the true prior where the pair counts have no answer.",
+        "The best of SDSU, SDDU and SUDU with squared and double hinge loss, chosen by its mean accuracy on these test "
+        "points, which favours it. It is given the true prior if the pair counts imply none.",
         "\n".join(rest),
         "## Speed: a whole CV fit (8 alphas, 5 folds), 200 pairs and 500 unlabeled rows, one thread",
         "\n".join(timing),

@@ -365,11 +365,11 @@ def two_lines(results):
     by_size = ", ".join(f"{np.mean(hits[n]):.0%} after {n}" for n in SIZES if hits[n])
     draws = min(len(found) for found in groups.values())
     summary = (
-        f"Two classes, draws a row: {draws} or more. Linked questions are above as many labels by "
-        f"{np.mean(gains):+.1f} points on average, not below by more than 0.5 in {sum(g >= -0.5 for g in gains)} of "
-        f"{len(gains)} rows, and at or above twice as many random pairs in {ahead} of {len(gains)}. The 95% "
-        f"interval of the accuracy, from the random share alone, holds the true accuracy in {np.mean(every):.1%} of "
-        f"{len(every)} estimates ({by_size} answers)."
+        f"Two classes, {draws} or more draws per row. Compared with the same number of labels, linked questions gain "
+        f"{np.mean(gains):+.1f} points on average and are at most 0.5 points below in "
+        f"{sum(g >= -0.5 for g in gains)} of {len(gains)} rows. They match or beat twice as many random pairs in "
+        f"{ahead} of {len(gains)} rows. The 95% interval of the accuracy, from the random share alone, contains the "
+        f"true accuracy in {np.mean(every):.1%} of {len(every)} estimates ({by_size} answers)."
     )
     head = ["set, prior", "answers n", "n linked", "n labels", "2 n random pairs"]
     return [summary, "", *table(head, rows)]
@@ -387,14 +387,14 @@ def wrong_lines(results):
         rows.append([str(n), f"{np.mean(linked):.1f}", f"{np.mean(labels):.1f}"])
     draws = min(len(found) for found in groups.values())
     head = ["answers n", "n linked", "n labels"]
-    words = f"With {WRONG:.0%} of all answers and labels wrong, mean over the same rows (draws: {draws}):"
+    words = f"With {WRONG:.0%} of all answers and labels wrong, mean over the same rows ({draws} draws):"
     return ["", words, "", *table(head, rows)]
 
 
 def match_lines(results):
     """Many classes, whose number is to be found, beside as many labels."""
     lines = []
-    head = ["set", "answers n", "n match", "n labels", "difference", "classes", "found, a draw each"]
+    head = ["set", "answers n", "n match", "n labels", "difference", "classes", "found, by draw"]
     for part, title in (
         ("match", "Match questions"),
         ("match wrong", f"The same, {WRONG:.0%} of answers and labels wrong"),
@@ -419,10 +419,10 @@ def match_lines(results):
         every = [row for found in groups.values() for row in found]
         held = ", ".join(f"{np.mean(covered(every, n, 'match')):.0%} after {n}" for n in MATCH_SIZES)
         words = (
-            f"{title}, draws a row: {draws} or more. They are above as many labels by {np.mean(gains):+.1f} points on "
-            f"average and not below by more than 1 point in {sum(gain >= -1 for gain in gains)} of {len(gains)} rows; "
-            f"all classes are found, and none too many, in all draws of {right} rows. The 95% interval of the accuracy "
-            f"holds the true one in {held} answers:"
+            f"{title}, {draws} or more draws per row. Compared with the same number of labels, they gain "
+            f"{np.mean(gains):+.1f} points on average and are at most 1 point below in "
+            f"{sum(gain >= -1 for gain in gains)} of {len(gains)} rows. In {right} rows all draws found exactly the "
+            f"true classes. The 95% interval of the accuracy contains the true accuracy in {held} answers:"
         )
         lines += ["", words, "", *table(head, rows)]
     return lines
@@ -443,7 +443,7 @@ def interval_lines(results):
             cells.append(f"{np.mean(covered(found, n, 'match')):.0%} ({bias:+.1f}, {width:.0f})")
         rows.append([name, str(len(found)), *cells])
     head = ["set", "draws", *(f"{n} answers" for n in INTERVAL_SIZES)]
-    words = "How often the 95% interval of the accuracy holds the true one (estimate less truth, width, in points):"
+    words = "Coverage of the 95% interval of the accuracy (bias of the estimate, width, in points):"
     return ["", words, "", *table(head, rows)]
 
 
@@ -478,9 +478,9 @@ def rival_lines(results):
         return []
     words = (
         f"Adjusted Rand index of all points, {RIVAL_POINTS} of each set, mean after "
-        f"{', '.join(map(str, RIVAL_SIZES))} answers; NPU with MPCK-means is given the number of classes, and has "
-        f"{RIVAL_SECONDS} s for a set (where it was not done, the mean ends earlier, as said). Linked questions are "
-        f"at or above all that was done in time, after as many answers, on {ahead} of {len(rows)} sets:"
+        f"{', '.join(map(str, RIVAL_SIZES))} answers. NPU with MPCK-means is given the number of classes, and "
+        f"{RIVAL_SECONDS} s per set; if it did not finish, the mean ends earlier, as noted. After the same number of "
+        f"answers, linked questions match or beat all that finished in time on {ahead} of {len(rows)} sets:"
     )
     return ["", words, "", *table(["set", "draws", "linked", "COBRAS", "NPU + MPCK-means"], rows)]
 
@@ -494,7 +494,9 @@ def speed_lines(results):
         ]
         for (name, _), found in by_row(results, "speed").items()
     ]
-    words = "Milliseconds of processor time to the next question, of 200, without working ahead (100,000 points x 50):"
+    words = (
+        "CPU time to the next question in ms, over 200 questions, computed on demand (100,000 points x 50 features):"
+    )
     return ["", words, "", *table(["", "draws", "median", "p99", "slowest"], rows)] if rows else []
 
 

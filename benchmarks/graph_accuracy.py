@@ -222,7 +222,7 @@ def summary(experiment, means):
     """How the figure that counts came out."""
     if experiment.startswith("star"):
         close = means["star"] >= means["labels"] - 0.5
-        return f"Not more than 0.5 points below n labels on {close.sum()} of {len(close)} sets."
+        return f"At most 0.5 points below n labels on {close.sum()} of {len(close)} sets."
     if experiment == "shared":
         gain = means["components"] - means["loose"]
         return f"Mean gain {gain.mean():+.1f} points, smallest {gain.min():+.1f}."
@@ -236,7 +236,7 @@ def summary(experiment, means):
         )
     if experiment.endswith("% wrong"):
         above = [int((means[called] >= means["printed"]).sum()) for called in ("rate given", "rate unknown")]
-        return f"At or above what is printed on {above[0]} of 3 sets with the rate given, on {above[1]} without."
+        return f"At or above the published figure on {above[0]} of 3 sets with the rate given, on {above[1]} without."
     lost = (means["clean"] - means["wrong, with error model"]).mean()
     without = (means["clean"] - means["wrong, without"]).mean()
     clean = (means["clean, points unknown"] - means["clean"]).mean()
@@ -268,7 +268,7 @@ def main():
     for experiment in options.experiments:
         part = {job: numbers for job, numbers in found if job[0] == experiment}
         lines, means = table(part, sets_of(experiment, options.sets))
-        lines = [*lines, "", f"{summary(experiment, means)} {options.draws} draws a set."]
+        lines = [*lines, "", f"{summary(experiment, means)} {options.draws} draws per set."]
         if options.print:
             print(f"\n{experiment}", *lines, sep="\n")
         else:

@@ -200,15 +200,14 @@ def main():
 def page_of(cells, n_draws):
     sets = list(dict.fromkeys(name for name, _, _ in cells))
     return (
-        "# What the numbers are worth\n\n"
-        f"Made by `make bench-honest` (`benchmarks/honest.py`), {len(sets)} sets, {n_draws} draws a cell; do not edit. "
-        "The model is that of `PairLogisticRegressionCV`, the estimate that of `fit_table`: ten folds over points, "
-        "decisions by models that saw no answer about the point, the likelihood of all answers.\n\n"
+        "# How accurate the intervals are\n\n"
+        f"Written by `make bench-honest` (`benchmarks/honest.py`), {len(sets)} sets, {n_draws} draws per cell; do not "
+        "edit. The model is `PairLogisticRegressionCV`. The accuracy is estimated as by `fit_table`: ten folds over "
+        "points, predictions by models that saw no answer about the point, and the likelihood of all answers.\n\n"
         f"{summary(cells)}\n\n"
-        "Each cell: true accuracy on rows that were not drawn / accuracy estimated from the answers, both in % / share "
-        "of the draws, in %, in which the 95% interval holds the true one. 200 answers about so many points.\n\n"
-        + "\n\n".join(table_of(cells, sets, prior) for prior in PRIORS)
-        + "\n"
+        "Each cell: true accuracy on other rows / accuracy estimated from the answers, both in % / share of the draws, "
+        "in %, in which the 95% interval contains the true accuracy. 200 answers about the given number of "
+        "points.\n\n" + "\n\n".join(table_of(cells, sets, prior) for prior in PRIORS) + "\n"
     )
 
 

@@ -138,15 +138,15 @@ def main():
     summary = summary_of(results, arguments.losses, variants)
     text = [
         "# Larger penalties than the paper's",
-        f"Made by `make bench-penalties` (`benchmarks/penalties.py --trials {arguments.trials} --seed "
+        f"Written by `make bench-penalties` (`benchmarks/penalties.py --trials {arguments.trials} --seed "
         f"{arguments.seed} --losses {' '.join(arguments.losses)}`). Accuracy in % on 500 test points of "
         "`SDUClassifierCV` (SDDU) with the penalties that the paper states, 0.1, 10^-4 and 10^-7, and with 10 and 1 "
         f"added; all are chosen, with gamma, by cross-validation on the answers. Mean over {arguments.trials} "
         f"draws (seeds {seeds[0]} to {seeds[-1]}), prior 0.7, 500 unlabeled rows, "
         "features standardised on the training rows. A gain is the mean of paired differences in "
-        "points, its standard error in brackets.",
-        "Mean gains over the ten sets; balanced accuracy is the mean of the shares of right answers in the two "
-        "classes, where a model that always names the larger class has 50 and not 70:",
+        "points, with its standard error in brackets.",
+        "Mean gains over the ten sets. Balanced accuracy is the mean accuracy over the two classes: a model that "
+        "always predicts the larger class has 50, not 70.",
         summary,
     ]
     for loss in arguments.losses:

@@ -1,4 +1,4 @@
-"""How far it goes: time and memory of fits from disk and on a cluster as the rows grow, and the cost model they check.
+"""Large data: time and memory of fits from disk and on a cluster as the rows grow, and the cost model they check.
 
     make bench-scale
 

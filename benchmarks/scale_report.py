@@ -92,7 +92,7 @@ def spoken(seconds: float) -> str:
 def speed_table(found: Findings) -> list[str]:
     """For the README: seconds by loss and number of rows."""
     sizes = found.sizes.values()
-    rows = [["pyarrow only reads them", *(f"{one['read']['seconds']:.2f}" for one in sizes)]]
+    rows = [["reading alone, by pyarrow", *(f"{one['read']['seconds']:.2f}" for one in sizes)]]
     rows += [[loss.replace("_", " "), *(f"{one[loss]['seconds']:.2f}" for one in sizes)] for loss in LOSSES]
     peaks = (max(one[loss]["peak"] for loss in LOSSES) for one in sizes)
     rows.append(["peak memory of any of them, GB", *(f"{peak:.2f}" for peak in peaks)])
@@ -372,7 +372,7 @@ def setting(found: Findings, repeats: int) -> str:
 
 
 PAGE = (
-    ("How far it goes: measurements", "scale-machine", ""),
+    ("Large data: measurements", "scale-machine", ""),
     ("Targets", "scale-targets", ""),
     (
         "Fits from disk",

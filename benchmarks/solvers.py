@@ -118,7 +118,7 @@ class LeanProgram:
 def single_fits(repeats: int) -> list[str]:
     """Double hinge, one fit each, against general QP solvers."""
     lines = [
-        "| set | d | alpha | sdulearn, ms | PIQP | Clarabel | cvxopt | objective above the best peer's |",
+        "| set | d | alpha | sdulearn, ms | PIQP | Clarabel | cvxopt | objective above the best other's |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in SETS:
@@ -144,7 +144,7 @@ def single_fits(repeats: int) -> list[str]:
 def cross_validation(repeats: int) -> list[str]:
     """Whole grids: double hinge against cold single fits, squared against LogisticRegressionCV."""
     lines = [
-        "| set | double hinge CV, ms | as many cold fits | squared CV, ms | LogisticRegressionCV(Cs=18, cv=5) |",
+        "| set | double hinge CV, ms | 91 separate fits | squared CV, ms | LogisticRegressionCV(Cs=18, cv=5) |",
         "|---|---|---|---|---|",
     ]
     for name in SETS:
@@ -219,19 +219,19 @@ def main() -> None:
         warnings.simplefilter("ignore")  # peers complain about convergence in their own ways
         parts = [
             "# Benchmarks",
-            "Made by `make bench` (`benchmarks/solvers.py`); do not edit. Rows drawn from each set: 200 pairs, 500 "
-            "unlabeled, standardised. One thread; a ratio is the peer's time over ours in the same run.",
+            "Written by `make bench` (`benchmarks/solvers.py`); do not edit. Each data set: 200 pairs, 500 unlabeled "
+            "rows, standardised. One thread. A ratio is the time of the other solver divided by ours in the same run.",
             f"Machine: {os.cpu_count()} cores, Python {platform.python_version()}, {software}.",
             "## Double hinge, one fit",
-            "Ours is the public `SDUClassifier.fit` with all its checks; a peer is timed on a finished program, set-up "
-            "and solve only. Every peer gets the leanest form: one slack a row, sparse.",
+            "Our time is that of `SDUClassifier.fit` with all its checks; the others are timed on a finished program, "
+            "set-up and solve only, in the leanest form: one slack variable per row, sparse.",
             "\n".join(single_fits(arguments.repeats)),
             "## Cross-validation, 18 settings x 5 folds + refit",
-            "Ratios: time of 91 cold single fits over double hinge CV; time of scikit-learn's LogisticRegressionCV on "
-            "the true labels of the same rows over squared CV.",
+            "Ratios: time of 91 separate fits divided by that of double hinge CV; time of scikit-learn's "
+            "LogisticRegressionCV on the true labels of the same rows divided by that of squared CV.",
             "\n".join(cross_validation(arguments.repeats)),
             "## Memory of a fit",
-            "Peak allocation over the size of the rows: constant in n and d, so O(n d + d^2).",
+            "Peak allocation divided by the size of the rows: constant in n and d, so O(n d + d^2).",
             "\n".join(memory()),
             "## Pair codes of 10^6 pairs",
             pair_codes(),

@@ -114,7 +114,7 @@ sphinx_gallery_conf["within_subsection_order"] = _reading_order
 # Pages that commands write: name, page, file, text of a link, command. Some may not be there yet.
 _MEASURED = {
     "accuracy": ("accuracy", HERE / "accuracy.md", "measured accuracy and time", "make bench-accuracy"),
-    "ablation": ("ablation", HERE / "ablation.md", "what each part is worth", "make bench-ablation"),
+    "ablation": ("ablation", HERE / "ablation.md", "an ablation", "make bench-ablation"),
     "penalties": ("penalties", HERE / "penalties.md", "larger penalties than the paper's", "make bench-penalties"),
     "speed": ("generated/benchmarks", ROOT / "benchmarks" / "README.md", "measured speed of the solvers", "make bench"),
     "reproduction": (

@@ -27,7 +27,7 @@ left.plot(
     [size(row["rows"]) for row in reads],
     [float(row["`ParquetFile.iter_batches`, s"]) for row in reads],
     "k--",
-    label="pyarrow only reads",
+    label="reading alone, by pyarrow",
 )
 for loss, colour in COLOURS.items():
     own = [row for row in fits if row["loss"] == loss]
