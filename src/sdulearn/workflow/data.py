@@ -187,7 +187,7 @@ def _surveyed(
         n_drawn = 0
     # Enough rows have marks below this one: 8 standard errors more than are drawn.
     enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
-    share = 1.0 if table.n_rows is None else enough / table.n_rows
+    share = enough / table.n_rows if table.n_rows else 1.0
     highest = int(share * 2**64) if share < 1 else 2**64 - 1
     wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
     found = surveyed(table, wanted, engine.blocks)
