@@ -3,7 +3,6 @@
 import json
 import sys
 
-import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
@@ -24,33 +23,23 @@ def test_a_list_of_questions_at_a_time():
     seen = []
 
     def oracle(questions):
-        assert all(isinstance(one, Question) for one in questions)
         seen.append(len(questions))
         return picks(questions)
 
-    asker = ask(X, oracle, 30, batch_size=8, n_classes="auto", repeat_share=0, random_state=0)
+    options = {"n_classes": "auto", "repeat_share": 0, "random_state": 0}
+    asker = ask(X, oracle, 30, batch_size=8, **options)
     assert seen == [8, 8, 8, 6]
-    assert asker.n_answers == 30
     assert len({(one.left, one.choices) for one in asker.given}) == 30
     assert len(asker.classes()) == 3
-
-
-def test_lists_of_one_are_as_no_lists():
-    options = {"n_classes": "auto", "random_state": 0}
-    one = ask(X, lambda left, choices: picks([Question(left, choices)])[0], 20, **options)
-    other = ask(X, picks, 20, batch_size=1, **options)
-    assert one.answers == other.answers
-
-
-def test_every_question_of_a_list_needs_an_answer():
+    more = ask(X, oracle, 2, batch_size=8, answers=asker.answers, **options)
+    assert (more.n_answers, seen[4:]) == (32, [2])
+    one = ask(X, lambda left, choices: picks([Question(left, choices)])[0], 12, **options)
+    assert one.answers == ask(X, picks, 12, batch_size=1, **options).answers
     with pytest.raises(InputError, match="`oracle` gave 1 answers to 4 questions"):
         ask(X, lambda questions: ["unsure"], 10, batch_size=4, n_classes="auto")
-
-
-def test_no_more_questions_than_there_are():
-    few = np.random.default_rng(0).normal(size=(6, 2))
-    asker = ask(few, lambda questions: ["same"] * len(questions), 50, batch_size=5, design="random", random_state=0)
-    assert asker.n_answers == 3
+    # No more than there are.
+    few = ask(X[:6], lambda questions: ["same"] * len(questions), 50, batch_size=5, design="random", random_state=0)
+    assert few.n_answers == 3
 
 
 @pytest.fixture

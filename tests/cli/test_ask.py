@@ -25,6 +25,7 @@ from sdulearn import load_model
 from sdulearn.answers.records import Answer
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
+from sdulearn.errors import InputError
 from sdulearn.io.answer_log import AnswerLog, read_log
 from sdulearn.io.images import grey_png
 from sdulearn.pairs import scramble
@@ -106,35 +107,28 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
         assert set(asked[begin:end]) <= set(range(begin, end))
 
 
-def test_links_to_pictures_are_shown_and_no_features(call, refused, table, log, tmp_path):
-    linked = tmp_path / "linked.csv"
-    pd.read_csv(table).drop(columns="note").assign(picture="https://example.org/a.png").to_csv(linked, index=False)
-    command = ("ask", linked, "-o", log, "--image", "picture", "--oracle", "label", "--questions", 3)
-    assert "is a link: download it" in refused(*command)
-    assert call(*command, "--drop", "picture") == 0
-    assert len(read_log(log).answers) == 3
-
-
-def test_a_log_without_kinds_is_gone_on_with(call, table, log):
-    """None of its answers is known to be random, so the next ones are, but for those that check answers."""
-    call("ask", table, "-o", log, "--oracle", "label", "--questions", 8, *SHOWN, "--seed", 3)
+def test_links_a_log_without_kinds_and_an_oracle_that_runs_out(call, refused, log, table, tmp_path, capsys):
+    few = pd.read_csv(table).head(20).drop(columns="note").assign(picture="https://example.org/a.png")
+    few.to_csv(tmp_path / "few.csv", index=False)
+    command = ("ask", tmp_path / "few.csv", "-o", log, "--image", "picture", "--oracle", "label", "--questions")
+    assert "is a link: download it" in refused(*command, 8)
+    command = (*command[:4], "--drop", "picture", *command[4:])
+    assert call(*command, 8, "--seed", 3) == 0
+    # None of these answers is known to be random, so the next ones are, but for those that check answers.
     log.write_text(re.sub(r'"kind": "\w+", ', "", log.read_text()))
-    call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN)
+    assert call(*command, 4) == 0
     kinds = [one.kind for one in read_log(log).answers.values()]
     assert (set(kinds[:8]), "random" in kinds[8:], "linked" in kinds[8:]) == ({""}, True, False)
-
-
-def test_an_oracle_that_runs_out_says_so_and_keeps_its_answers(call, table, log, tmp_path, capsys):
-    pd.read_csv(table).head(20).to_csv(tmp_path / "few.csv", index=False)
-    options = ("--oracle", "label", "--questions", 50, "--design", "random", *SHOWN)
-    assert call("ask", tmp_path / "few.csv", "-o", log, *options) == 0
-    told = capsys.readouterr().out
-    assert "Only 10 of 50 questions were asked. All points are in a pair already" in told
-    assert "10 answers" in told
+    log.unlink()
+    capsys.readouterr()
+    assert call(*command, 50, "--design", "random") == 0
+    out = capsys.readouterr().out
+    assert "Only 10 of 50 questions were asked. All points are in a pair already" in out
+    assert f"{log}: 10 answers" in out
     assert len(read_log(log).answers) == 10
 
 
-def test_what_is_refused(refused, table, log, tmp_path):
+def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
     assert "Give a table, or --demo" in refused("ask", "-o", log)
     assert "Give a table, or --demo" in refused("ask", table, "--demo", "-o", log)
     assert "-o answers.jsonl" in refused("ask", table)
@@ -149,6 +143,12 @@ def test_what_is_refused(refused, table, log, tmp_path):
     log.write_text("id_a,id_b,label\n")
     assert "not a log that can be continued" in refused("ask", table, "-o", log, *SHOWN, "--oracle", "label")
     assert log.read_text() == "id_a,id_b,label\n"
+    demo = ("ask", "--demo", "-o", tmp_path / "demo.jsonl", "--no-browser")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"port {port}" in refused(*demo, "--port", port)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "sdulearn[ask]" in refused(*demo)
 
 
 def test_the_console(call, table, log, monkeypatch, capsys):
@@ -272,6 +272,40 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
 
 
+def test_more_than_two_classes_are_named_and_fitted(call, log, tmp_path, monkeypatch):
+    """Three wines, of which one stays unnamed; a page that goes on with the log."""
+    wine = load_wine(as_frame=True)
+    frame = wine.frame.rename(columns={"target": "label"})
+    frame.insert(0, "id", [f"w{k}" for k in range(len(frame))])
+    frame.to_csv(tmp_path / "wine.csv", index=False)
+    truth = frame.set_index("id")["label"]
+    options = ("ask", tmp_path / "wine.csv", "-o", log, "--classes", "auto")
+    call(*options, "--oracle", "label", "--questions", 44, "--seed", 1)
+    result = {}
+
+    def serve(page, *_):
+        classes = page.classes({})["classes"]
+        assert sorted(truth[one["ids"][0]] for one in classes) == [0, 1, 2]
+        with pytest.raises(InputError, match="Two classes are named 'wine'"):
+            page.finish({"labels": {row_id: "wine" for one in classes for row_id in one["ids"]}})
+        names = {0: "Barolo", 1: "Grignolino", 2: ""}
+        labels = {row_id: names[truth[one["ids"][0]]] for one in classes for row_id in one["ids"]}
+        result.update(page.finish({"labels": labels}))
+
+    monkeypatch.setattr("sdulearn.web.app.serve", serve)
+    call(*options, "--drop", "label", "--no-browser")
+    assert any(line.strip().startswith("3 classes") for line in result["lines"])
+    # Answers, not the pairs that they tell of.
+    assert " from 44 answers (answers.jsonl)" in result["lines"][0]
+    assert "pairs, by 44 answers used" in "\n".join(result["lines"])
+    assert "Grignolino" in log.with_suffix(".html").read_text()
+    assert "--classes 3" in result["fit"]
+    monkeypatch.chdir(tmp_path)
+    assert call(*result["predict"].split()[1:]) == 0
+    found = pd.read_csv(tmp_path / "classes.csv")["label"].to_numpy()
+    assert np.mean(found == np.array(["Barolo", "Grignolino", "3"])[wine.target]) > 0.9
+
+
 def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table, log, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(secrets, "token_bytes", random.Random(0).randbytes)
     options = ("--oracle", "label", *SHOWN, "--seed", 1)
@@ -296,9 +330,6 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert [one["details"] for one in report["findings"] if one["code"] == "flipped_answers"] == [
         {"epsilon": 2.0, "flip_rate": pytest.approx(1 / (1 + np.exp(2)))}
     ]
-    assert call(*fit, "--error-rate", 0.2, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["report"]["annotators"][0]["rate"] == 0.2
-    assert "known error rate" in told(call, capsys, *fit)
     assert "epsilon 2" in told(call, capsys, "check", log)
     assert "needs the joint likelihood" in refused(*fit, "--method", "sddu")
     assert "imply no prior" in refused("prior", log)
@@ -310,6 +341,9 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert "not at all" in refused("ask", table, "-o", both, *options, "--private", 1)
     both.write_bytes(both.read_bytes() + log.read_bytes())
     assert "different rates" in refused("fit", "--features", table, "--pairs", both, *fit[5:])
+    with pytest.raises(SystemExit):
+        call("ask", table, "-o", log, "--private=0")
+    assert "not a number above 0" in capsys.readouterr().err
 
 
 def test_a_private_log_stays_private(call, refused, log, monkeypatch, capsys):
@@ -345,13 +379,6 @@ def told(call, capsys, *command):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("epsilon", ["0", "nan", "much", "1e-9", "1000"])
-def test_an_epsilon_is_a_number_above_0(call, table, log, capsys, epsilon):
-    with pytest.raises(SystemExit):
-        call("ask", table, "-o", log, f"--private={epsilon}")
-    assert "not a number above 0" in capsys.readouterr().err
-
-
 # ---- the server itself
 
 
@@ -383,40 +410,8 @@ def answer_until_killed(server, name, acknowledged):
         return
 
 
-def test_more_than_two_classes_are_named_and_fitted(call, start_server, log, tmp_path, monkeypatch):
-    """The last button over the real server, after a start that goes on: three wines, of which one stays unnamed."""
-    wine = load_wine(as_frame=True)
-    frame = wine.frame.rename(columns={"target": "label"})
-    frame.insert(0, "id", [f"w{k}" for k in range(len(frame))])
-    frame.to_csv(tmp_path / "wine.csv", index=False)
-    options = (tmp_path / "wine.csv", "-o", log, "--classes", "auto")
-    call("ask", *options, "--oracle", "label", "--questions", 44, "--seed", 1)
-    server = start_server(*options, "--drop", "label")
-    classes = request(server, "classes")["classes"]
-    truth = frame.set_index("id")["label"]
-    assert sorted(truth[one["ids"][0]] for one in classes) == [0, 1, 2]
-    alike = {row_id: "wine" for one in classes for row_id in one["ids"]}
-    with pytest.raises(urllib.error.HTTPError, match="400"):
-        request(server, "finish", {"labels": alike})
-    names = {0: "Barolo", 1: "Grignolino", 2: ""}
-    labels = {row_id: names[truth[one["ids"][0]]] for one in classes for row_id in one["ids"]}
-    result = request(server, "finish", {"labels": labels})
-    assert any(line.strip().startswith("3 classes") for line in result["lines"])
-    # Answers, not the pairs that they tell of.
-    assert " from 44 answers (answers.jsonl)" in result["lines"][0]
-    assert "pairs, by 44 answers used" in "\n".join(result["lines"])
-    with urllib.request.urlopen(server.address + "report") as response:
-        assert b"Grignolino" in response.read()
-    server.kill()
-    monkeypatch.chdir(tmp_path)
-    assert "--classes 3" in result["fit"]
-    assert call(*result["predict"].split()[1:]) == 0
-    found = pd.read_csv(tmp_path / "classes.csv")["label"].to_numpy()
-    assert np.mean(found == np.array(["Barolo", "Grignolino", "3"])[wine.target]) > 0.9
-
-
 def test_a_server_killed_under_load_loses_no_acknowledged_answer(start_server, log):
-    """Three people answer at once; two kills, and a start on the same log between them."""
+    """Three people answer at once; two kills, and a restart on the same log between them."""
     moments = random.Random(0)
     acknowledged = {}
     for _ in range(2):
@@ -496,16 +491,3 @@ def test_a_team_is_told_what_host_means_and_the_page_opens_by_itself(call, log, 
     for _ in range(100):
         time.sleep(0 if opened else 0.02)
     assert opened == ["http://somewhere/"]
-
-
-def test_a_port_in_use_is_said(refused, log):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert f"port {port}" in refused("ask", "--demo", "-o", log, "--no-browser", "--port", port)
-
-
-def test_without_the_extra_it_is_named(refused, log, monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert "sdulearn[ask]" in refused("ask", "--demo", "-o", log, "--no-browser")

@@ -150,7 +150,7 @@ class State:
         votes = count_votes(self.answers)
         for one in self.answers:
             counts = votes[one.asked]
-            confirmed = 2 * max(counts.values(), default=0) - counts.total() >= 2
+            confirmed = any(2 * n - counts.total() >= 2 for n in counts.values())
             if confirmed and not trusted.isdisjoint((one.left, one.right)):
                 trusted |= {one.left, one.right}
         return trusted
