@@ -133,6 +133,25 @@ def test_questions_end_when_all_points_are_in_a_pair_or_known():
     assert sum(found.n_points for found in asker.classes()) == 14
 
 
+@pytest.mark.parametrize("design", ["linked", "match"])
+@pytest.mark.parametrize("n_answers", [0, 1, 14])
+def test_many_people_are_asked_about_different_points(design, n_answers):
+    """Also where all points that are left are copies of known ones, which teach nothing."""
+    rows = np.repeat([[0.0], [1.0]], 14, axis=0)
+    asker = Asker(rows, design=design, random_share=0, repeat_share=0, random_state=0)
+    for _ in range(n_answers):
+        question = asker.next()
+        like = [k for k, point in enumerate(question.choices) if rows[point] == rows[question.left]]
+        asker.tell(question, like[0] if like and design == "match" else "none" if design == "match" else bool(like))
+    known = {point for one in asker.given for point in (one.left, *one.choices)}
+    questions = [asker.next(f"person {k}") for k in range(27 - n_answers)]
+    asked = {question.left for question in questions}
+    assert len(asked) == len(questions)
+    assert not asked & {*known, *(point for question in questions for point in question.choices)}
+    with pytest.raises(NothingToAskError):
+        asker.next("one more")
+
+
 def test_shares_of_random_questions_and_checks_are_kept():
     asker = Asker(X, random_share=0.4, repeat_share=0.1, random_state=0)
     kinds = [question.kind for question in answer_all(asker, 30)]

@@ -22,6 +22,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from sdulearn import load_model
+from sdulearn.answers import read_answers
 from sdulearn.answers.records import Answer
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
@@ -30,6 +31,7 @@ from sdulearn.io.answer_log import AnswerLog, read_log
 from sdulearn.io.images import grey_png
 from sdulearn.pairs import scramble
 from sdulearn.workflow import data
+from sdulearn.workflow.options import FitOptions
 
 
 @pytest.fixture(scope="module")
@@ -330,6 +332,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert [one["details"] for one in report["findings"] if one["code"] == "flipped_answers"] == [
         {"epsilon": 2.0, "flip_rate": pytest.approx(1 / (1 + np.exp(2)))}
     ]
+    assert FitOptions(error_rate=0.2).for_answers(read_answers(log)).error_rate == 0.2
     assert "epsilon 2" in told(call, capsys, "check", log)
     assert "needs the joint likelihood" in refused(*fit, "--method", "sddu")
     assert "imply no prior" in refused("prior", log)

@@ -47,18 +47,12 @@ def test_answer_undo_change_skip(page):
     token = page.ask("ann")["token"]
     assert page.post("skip", {"annotator": "ann", "token": token}).json()["question"]["token"] != token
     assert page.post("change", {"session": "x", "number": 1, "answer": "same"}).status == 400
-
-
-def test_a_comment_goes_with_an_answer_unless_it_is_private(page, open_session, make_page):
-    for comment, status in (("both red", 200), (" ", 200), ("x" * 1001, 400), (5, 400)):
+    for comment, status in (("both red", 200), (" ", 200), ("x" * 1000, 200), ("x" * 1001, 400), (5, 400)):
         sent = {"token": page.ask()["token"], "answer": "same", "comment": comment}
         assert page.post("answer", sent).status == status
-    assert [one["comment"] for one in page.get("api/history").json()["answers"]] == ["", "both red"]
-    assert [one.comment for one in read_log(page.session.log.path).answers.values()] == ["both red", ""]
-    private = make_page(open_session("private.jsonl", private=0.5))
-    refused = private.post("answer", {"token": private.ask()["token"], "answer": "same", "comment": "both red"})
-    assert "give one away" in refused.json()["error"]
-    assert not private.session.n_answers
+    comments = ["", "both red", "", "x" * 1000]
+    assert [one["comment"] for one in page.get("api/history").json()["answers"]] == comments[::-1]
+    assert [one.comment for one in read_log(page.session.log.path).answers.values()] == comments
 
 
 def ids(question):
@@ -119,9 +113,12 @@ def test_a_question_that_is_left_open_goes_to_others_in_the_end(open_session, ma
 
 
 def test_the_page_of_private_answers(open_session, make_page):
-    """It says what rows and people give away; names of classes would undo the flips."""
+    """It says what rows and people reveal; comments and names of classes would undo the flips."""
     session = open_session(n_points=20, private=0.5)
     page = make_page(session, fit=lambda names: {})
+    refused = page.post("answer", {"token": page.ask()["token"], "answer": "same", "comment": "both red"})
+    assert "give one away" in refused.json()["error"]
+    assert not session.n_answers
     asked = []
     for name in ("ann", "ann", "bob"):
         asked += ids(page.ask(name))
@@ -228,13 +225,15 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
             "text": ["a text\nof two lines"] * 20,
             "picture": ["a.png", "../b.png", "https://x.example/c.png", "", *["none.png"] * 16],
             "size": [1.0, 2.5, 1 / 3, None, *range(4, 20)],
+            "long": ["0.8160000000000001", "12"] + ["3"] * 18,
+            "code": ["1.23456789012345"] * 20,
             "label": ["cat"] * 20,
         }
     )
     things = things_of_table(table, session.ids, "id", text="text", image=["picture"], columns=["size"], root=tmp_path)
     image, text, fields = things.show(0)
     assert image == {"kind": "image", "src": "image/0/0", "name": "a.png"}
-    assert (image["kind"], text["text"]) == ("image", "a text\nof two lines")
+    assert text == {"kind": "text", "text": "a text\nof two lines"}
     assert fields["fields"] == [["size", "1", None]]
     assert things.show(2)[2]["fields"] == [["size", "0.333333", None]]
     assert things.show(3)[1]["fields"] == [["size", "", None]]
@@ -247,12 +246,22 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     assert things.plain(0) == ["a.png", "a text", "of two lines", "size: 1"]
     pictures = Things(session.ids, table, image=("picture",), columns=("size",), root=tmp_path)
     assert pictures.title(0) == "r0"
-    # All columns but the hidden ones by default.
-    things = things_of_table(table, session.ids, "id", hidden=["label"], root=tmp_path)
+    # All columns but the hidden ones by default; long numbers are short, with their deviations.
+    hidden = ["label", "long", "code"]
+    things = things_of_table(table, session.ids, "id", hidden=hidden, root=tmp_path)
     assert things.columns == ("text", "picture", "size")
     assert things.title(0) == "a text\nof two lines, a.png, 1"
+    deviations = {"long": np.linspace(-1, 1, 20)}
+    things = Things(session.ids, table, columns=("long", "code"), deviations=deviations)
+    assert things.show(0)[0]["fields"] == [["long", "0.816", -1.0], ["code", "1.23456789012345", None]]
+    assert things.show(1)[0]["fields"][0] == ["long", "12", -0.895]
     with pytest.raises(InputError, match="no column 'nothing'"):
         things_of_table(table, session.ids, "id", text="nothing", root=tmp_path)
+    # Long texts are cut, and in a terminal pictures are drawn.
+    things = Things(["a", "b", "c"], pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]}), text="text")
+    assert [things.show(row)[0]["text"] for row in range(2)] == ["x" * 19_999 + "…", "x" * 20_000]
+    assert [things.title(row) for row in (1, 2)] == ["x" * 79 + "…", "x" * 80]
+    assert Things(["a"], pictures=np.array([[[0.0, 0.19, 1.0]]])).plain(0) == ["  ..@@"]
 
 
 def test_several_pictures_and_sounds_of_a_row(open_session, tmp_path, make_page):
@@ -281,14 +290,6 @@ def test_several_pictures_and_sounds_of_a_row(open_session, tmp_path, make_page)
     refused = page.get("audio/1")
     assert (refused.status, "not a WAV" in refused.json()["error"]) == (415, True)
     assert make_page(session).get("audio/0").status == 404
-
-
-def test_numbers_are_short_and_in_standard_deviations(session, tmp_path):
-    table = pa.table({"size": ["0.8160000000000001", "12"] + ["3"] * 398, "name": ["1.23456789012345"] * 400})
-    deviations = {"size": np.linspace(-1, 1, 400)}
-    things = things_of_table(table, session.ids, None, root=tmp_path, deviations=deviations)
-    assert things.show(0)[0]["fields"] == [["size", "0.816", -1.0], ["name", "1.23456789012345", None]]
-    assert things.show(1)[0]["fields"][0] == ["size", "12", -0.995]
 
 
 def test_the_answers_as_a_table(page):
@@ -338,23 +339,12 @@ def test_no_script_makes_html_of_a_text(path):
     assert not [word for word in unsafe.split() if word in path.read_text(encoding="utf-8")]
 
 
-def test_long_texts_are_cut_and_pictures_are_drawn_in_a_terminal(session, tmp_path):
-    texts = pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]})
-    things = things_of_table(texts, session.ids, None, text="text", root=tmp_path)
-    cut = [things.show(row)[0]["text"] for row in range(2)]
-    assert cut == ["x" * 19_999 + "…", "x" * 20_000]
-    assert [things.title(row) for row in (1, 2)] == ["x" * 79 + "…", "x" * 80]
-    assert Things(["a"], pictures=np.array([[[0.0, 0.19, 1.0]]])).plain(0) == ["  ..@@"]
-
-
 def test_what_is_not_known_is_null_or_said(open_session, make_page):
     page = make_page(open_session(n_points=2, design="linked", random_share=0))
     page.answer("same")
     page.session.numbers(wait=True)
     assert [one["share"] for one in page.get("api/numbers").json()["classes"]] == [None]
-    result = page.get("api/question").json()
-    assert (result["question"], result["answers"]) == (None, 1)
-    assert "nothing is left to ask" in result["reason"]
+    assert "nothing is left to ask" in page.get("api/question").json()["reason"]
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ def _by_priority(turn: Turn) -> Iterator[Question | None]:
     state = turn.state
     if not state.classes.members:
         yield _first(turn)
+        return
     yield _under_way(turn)
     # A wrong answer that opened a class splits a true class in two.
     yield _again(turn, state.unconfirmed)
@@ -107,12 +108,14 @@ def _due(turn: Turn, kinds: Collection[str], share: float) -> bool:
     return asked < int(share * total)
 
 
-def _first(turn: Turn) -> Question:
+def _first(turn: Turn) -> Question | None:
     """Two points that represent many others."""
     points = turn.state.points
     first = int(np.argmin(points.distances.sum(axis=1)))
     free = _free(turn)
     free[first] = False
+    if not free.any():
+        return None
     gain = np.where(free, representation_gain(points.distances, points.distances[first]), -1.0)
     return turn.ask(points.candidates[np.argmax(gain)], [points.candidates[first]], "explore")
 
