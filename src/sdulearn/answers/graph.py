@@ -1,7 +1,8 @@
 """Answers as a graph: points, the answers that join them, and what follows from these alone.
 
-With two classes "different from a different one" is "same". The *double cover* of the graph says all
-that follows: every point i becomes two nodes, (i, +) and (i, -), and with s = +1 (same) or -1 (different)
+With two classes, "different from a different one" is "same". The *double cover* of the graph holds
+all such conclusions: every point i becomes two nodes, (i, +) and (i, -), and with s = +1 (same) or
+-1 (different)
 
     an answer (i, j, s) joins (i, +) with (j, s) and (i, -) with (j, -s)                    (1)
     a component is contradictory  <=>  some (i, +) and (i, -) are connected                 (2)
@@ -37,10 +38,10 @@ from sdulearn.pairs import (
 )
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
-# A point in so many answers, and in so many times as many as the mean point in answers, is a hub.
+# A hub is in at least this many answers, and in at least this multiple of the mean number of answers.
 _HUB_ANSWERS = 10
 _HUB_MULTIPLE = 5
-# Groups that differ from most others, from each of which mutually different ones are looked for.
+# The search for mutually different groups starts from this many groups.
 _N_FIRST = 50
 
 
@@ -59,11 +60,11 @@ class AnswerGraph:
     same, annotators : int arrays of shape (n_answers,)
         +1 for "same class", -1 for "different"; who answered, 0 where that is not known.
     weights : array of shape (n_answers,)
-        Weights of the answers, above 0; of ``y`` in units of their mean.
+        Weights of the answers, above 0; from ``y``, in units of their mean.
     labels : int array of shape (n_points,)
         Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
     position : int array of shape (n_answers,)
-        Which of the given answers each one is, in ascending order of the size of their codes.
+        Position of each answer among the given ones, by ascending size of their codes.
     row_point, points : int arrays of shape (n_rows,) and (n_points,)
         The point that each row of ``y`` shows, and the number that each point has in ``y``.
     point_weights : array of shape (n_points,)
@@ -90,7 +91,7 @@ class AnswerGraph:
 
     @classmethod
     def from_y(cls, y: ArrayLike | Pairs, sample_weight: ArrayLike | None = None) -> AnswerGraph:
-        """Read what is known of each row.
+        """Make a graph from ``y``.
 
         Parameters
         ----------
@@ -146,7 +147,7 @@ class AnswerGraph:
         labels: ArrayLike | None = None,
         n_points: int | None = None,
     ) -> AnswerGraph:
-        """Make a graph of plain arrays.
+        """Make a graph from plain arrays.
 
         Parameters
         ----------
@@ -155,16 +156,16 @@ class AnswerGraph:
         same : array-like of shape (n_answers,)
             The answers: booleans, or +1 for "same class" and -1 for "different".
         annotators, weights : array-like of shape (n_answers,), optional
-            Who answered, 0 where that is not known; weights: 2 is the same answer given twice.
+            Who answered, 0 where not known; weights: 2 is the same answer given twice.
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         n_points : int, optional
-            Number of points; by default that of the labels, or as many as ``ends`` names.
+            Number of points; by default that of the labels, or one more than the largest in ``ends``.
 
         Returns
         -------
         AnswerGraph
-            Rows are points: ``row_point`` counts from 0 to ``n_points - 1``.
+            One row per point: ``row_point`` counts from 0 to ``n_points - 1``.
         """
         if n_points is None:
             named = whole_numbers(ends, "ends") if labels is None else np.arange(np.size(labels))
@@ -204,7 +205,7 @@ class AnswerGraph:
 
     @cached_property
     def unlabeled(self) -> Indices:
-        """Points of which nothing is known: in no answer, and without a label."""
+        """Points in no answer and without a label."""
         return np.flatnonzero((self.degree == 0) & (self.labels == 0))
 
     @cached_property
@@ -239,7 +240,7 @@ class AnswerGraph:
 
     @cached_property
     def group(self) -> Indices:
-        """Points tied together by "same" answers have one class, however many classes there are."""
+        """Group of each point: "same" answers connect the points of a group, which have one class."""
         return connect(self.ends[self.same > 0], self.n_points)
 
     @cached_property
@@ -248,7 +249,7 @@ class AnswerGraph:
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 
     def by_point(self, values: Rows, weight: Array | None = None) -> Rows:
-        """Mean over the rows that show each point, by the weights of the rows."""
+        """Return the weighted mean over the rows that show each point."""
         n_rows = len(self.row_point)
         if self.n_points == n_rows:
             return values[np.argsort(self.row_point)]
@@ -258,13 +259,13 @@ class AnswerGraph:
         return csr_matrix((weight / total[self.row_point], cells), shape=(self.n_points, n_rows)) @ values
 
     def hubs(self) -> Indices:
-        """Points that many answers hang on, such as the examples of a linked design.
+        """Find the points that many answers share, such as the examples of a linked design.
 
         Returns
         -------
         int array
-            The points in at least 10 answers, and in at least 5 times as many as the mean point in
-            answers, the one in most first. A question asked again counts once.
+            The points in at least 10 answers, and in at least 5 times as many as the mean point, in
+            descending order of their number of answers. A question asked again counts once.
         """
         asked, _ = number_questions(self.ends, self.n_points)
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
@@ -273,14 +274,14 @@ class AnswerGraph:
 
 
 def restrict(graph: AnswerGraph, answers: Mask, labels: Mask) -> AnswerGraph:
-    """The same points with some answers, and with the labels of some points."""
+    """Return the same points with some of the answers and labels."""
     of_answers = ("ends", "same", "annotators", "weights", "position")
     kept = {name: getattr(graph, name)[answers] for name in of_answers}
     return replace(graph, **kept, labels=np.where(labels, graph.labels, 0))
 
 
 def subgraph(graph: AnswerGraph, points: Indices) -> AnswerGraph:
-    """The graph of some points, in this order, and of the answers between them."""
+    """Return the graph of some points, in this order, and of the answers between them."""
     place = np.full(graph.n_points, -1)
     place[points] = np.arange(len(points))
     inside = np.asarray((place[graph.ends] >= 0).all(axis=1))
@@ -297,12 +298,12 @@ def subgraph(graph: AnswerGraph, points: Indices) -> AnswerGraph:
 
 
 def leave_out(graph: AnswerGraph, points: Mask) -> AnswerGraph:
-    """The same points without the answers and labels that touch some of them."""
+    """Return the same points without the answers and labels that touch some of them."""
     return restrict(graph, ~(points[graph.ends[:, 0]] | points[graph.ends[:, 1]]), ~points)
 
 
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
-    """Weights of answers by the mean of their component, labels included, and these means."""
+    """Divide weights of answers by the mean weight of their component, and return these means."""
     size = graph.n_components
     of_answer = graph.component[graph.ends[:, 0]]
     known = np.flatnonzero(graph.labels)
@@ -314,7 +315,7 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
 
 
 def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
-    """Groups of so many points that all differ, found greedily; none where one is refuted."""
+    """Return groups of some size that all differ, found greedily; none where one is refuted."""
     if graph.refuted.any():
         return np.empty(0, dtype=np.intp)
     ends = graph.group[graph.ends[graph.same < 0]]
@@ -323,29 +324,29 @@ def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
 
 
 def least_classes(graph: AnswerGraph, certain: Mask) -> int:
-    """Number of classes that certain answers and labels force: a lower bound, 2 or more."""
+    """Return a lower bound, 2 or more, of the number of classes by certain answers and labels."""
     group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
     ends = group[graph.ends[certain & (graph.same < 0)]]
-    # An odd number of "different" around a cycle needs a third class.
+    # A cycle with an odd number of "different" needs a third class.
     sides = find_sides(graph.ends[certain], graph.same[certain], graph.n_points)
     odd = 3 if (sides == 0).any() else 2
     return max(odd, int(graph.labels.max(initial=0)), len(different_groups(ends)))
 
 
 def are_hubs(degree: Indices) -> Mask:
-    """The one rule for hubs, by the number of answers that each point is in."""
+    """Return which points are hubs, by the number of answers that each point is in."""
     return degree >= max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
 
 
 def connect(ends: Indices, n_points: int) -> Indices:
-    """Connected component of each point, numbered in the order of their first points."""
+    """Return the connected component of each point, numbered by their first points."""
     numbers = ends.T.astype(np.int32 if n_points < 2**31 else np.int64)
     adjacency = csr_matrix((np.ones(len(ends)), tuple(numbers)), shape=(n_points, n_points))
     return connected_components(adjacency, directed=False)[1].astype(np.intp)
 
 
 def find_sides(ends: Indices, same: Codes, n_points: int) -> Codes:
-    """Equations (1) to (3): +1 or -1, and 0 in contradictory components."""
+    """Return the side of each point, equations (1) to (3); 0 in contradictory components."""
     a, b = 2 * ends.T
     crosses = same < 0
     # (i, +) is node 2 i and (i, -) node 2 i + 1: neighbours in memory.
@@ -354,7 +355,7 @@ def find_sides(ends: Indices, same: Codes, n_points: int) -> Codes:
 
 
 def find_core(ends: Indices, n_points: int) -> Indices:
-    """Which edges are left when those that end at a point without others are taken off."""
+    """Return the edges that are left after repeatedly removing edges with a loose end."""
     left = np.arange(len(ends))
     while True:
         degree = np.bincount(ends[left].ravel(), minlength=n_points)
@@ -365,13 +366,13 @@ def find_core(ends: Indices, n_points: int) -> Indices:
 
 
 def log_cosh(u: Array) -> Array:
-    """``log 2 cosh(u / 2)``, without overflow."""
+    """Return ``log 2 cosh(u / 2)``, without overflow."""
     size = np.abs(u)
     return size / 2 + np.log1p(np.exp(-size))
 
 
 def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
-    """Sum of the entries, or rows, of ``values`` with each index."""
+    """Sum the entries, or rows, of ``values`` with equal index."""
     if values.ndim == 1:
         return np.asarray(np.bincount(index, values, size), dtype=np.float64)
     columns = values.reshape(len(values), math.prod(values.shape[1:]))
@@ -379,33 +380,33 @@ def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
 
 
 def sum_matrix(index: Indices, size: int) -> csr_matrix:
-    """The matrix that adds rows up by their index, for sums that are taken again and again."""
+    """Return the matrix that sums rows with equal index, for repeated use."""
     n = len(index)
     return csc_matrix((np.ones(n), index, np.arange(n + 1)), shape=(size, n)).tocsr()
 
 
 def find_pivots(ends: Indices, n_groups: int) -> Indices:
-    """Of each part of edges the group with the most of these; branches that end do not count."""
+    """Return the group with the most edges on cycles, of each part that has cycles."""
     degree = np.bincount(ends[find_core(ends, n_groups)].ravel(), minlength=n_groups)
     first = first_by(connect(ends, n_groups), -degree)
     return first[degree[first] > 0]
 
 
 def first_by(component: Indices, *keys: Array | Indices) -> Indices:
-    """The first point of each component by the keys, ascending, the last of which counts most."""
+    """Return the first point of each component, sorted by the keys as in ``np.lexsort``."""
     order = np.lexsort((*keys, component))
     return order[np.unique(component[order], return_index=True)[1]]
 
 
 def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
-    """The two points of each question, the smaller first, and the question of each answer."""
+    """Return the two points of each question, the smaller first, and the question of each answer."""
     keys = ends.min(axis=1) * np.int64(n_points) + ends.max(axis=1)
     asked, question = np.unique(keys, return_inverse=True)
     return np.column_stack(np.divmod(asked, max(n_points, 1))), question
 
 
 def different_groups(edges: Indices) -> list[int]:
-    """Groups that are all different from each other, as many as a greedy search finds."""
+    """Return groups that all differ from each other, as many as a greedy search finds."""
     neighbours: dict[int, set[int]] = {}
     for one, other in edges.tolist():
         if one != other:
@@ -417,7 +418,7 @@ def different_groups(edges: Indices) -> list[int]:
 
 
 def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]]) -> list[int]:
-    """A set of groups around one that all differ from each other."""
+    """Return groups that differ from each other and from the first one."""
     common = neighbours[first]
     clique = [first]
     for node in by_degree:

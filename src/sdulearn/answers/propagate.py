@@ -1,15 +1,15 @@
 """Likelihood of all answers and posterior of every point, by belief propagation.
 
 Point i has a hidden class c_i with node probability p_i(c). An answer is a factor of its two points
-that knows only whether their classes agree (:func:`log_factors`):
+that depends only on whether their classes agree (:func:`log_factors`):
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
-(1) is reduced, exactly, before a message is sent. "Same" answers that are never wrong contract
-points to a *group*; with two classes "different" ones do so too, with the classes of one side
-swapped. Repeated questions are one edge between groups, an answer within a group is a constant, and
-one about a labelled group a potential of the other. What is left are groups with potentials t(c),
-and edges whose factor is a where the classes of the two ends agree and b where they differ:
+(1) is first reduced, exactly. "Same" answers that are never wrong contract points to a *group*;
+with two classes "different" ones do so too, with the classes of one side swapped. Repeated
+questions become one edge between groups, an answer within a group a constant, and an answer about a
+labelled group a potential of the other. What remains are groups with potentials t(c), and edges
+whose factor is a where the classes of the two ends agree and b where they differ:
 
     cavity   h(c) = t(c) * product of all messages into the group but one                   (2)
     message  m(c') = a h(c') + b sum_{c != c'} h(c)                                         (3)
@@ -17,16 +17,16 @@ and edges whose factor is a where the classes of the two ends agree and b where 
     log Z = sum_groups log Z_g + sum_edges log sum_{c, c'} f(c, c') h(c) h'(c') / (Z_g Z_g')    (5)
 
 (5) is the Bethe free energy [1]_: exact on trees, where two sweeps send every message once. In
-components with cycles all messages are sent at once, again and again, damped. Such a component is
-taken once for each class k of one group, the *pivot*, with the most edges on its cycles [2]_:
+components with cycles all messages are sent at once, damped, until they converge. Such a component
+is copied once for each class k of one group, the *pivot*, with the most edges on its cycles [2]_:
 
     P = sum_k P_k,  where P_k is the likelihood with the pivot in class k                   (6)
     posterior = sum_k P_k / P * posterior_k                                                 (7)
 
 Both are exact. In a copy no cycle leads through the pivot, and solutions that differ by a flip of
 all classes are kept apart. With logits z and p = softmax(z), the slope of the value in z_ic is
-posterior_ic - p_ic (Fisher's identity), wherever messages came to rest. On small random graphs
-posteriors are off by 0.005 on average. Whether K > 2 classes can agree with "different" answers
+posterior_ic - p_ic (Fisher's identity), wherever messages have converged. On small random graphs
+the mean error of posteriors is 0.005. Whether K > 2 classes can agree with "different" answers
 around cycles is a graph colouring: such a contradiction may go unnoticed, with a finite value.
 
 References
@@ -56,7 +56,7 @@ DAMPING = 0.3
 
 
 class Propagation(NamedTuple):
-    """What the answers say of the classes."""
+    """Likelihood, posteriors of the points, and probabilities that answers are right."""
 
     value: float  # log likelihood of all answers and labels
     posteriors: Array  # (n_points, n_classes), class probabilities of each point, given all answers
@@ -66,13 +66,12 @@ class Propagation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FactorGraph:
-    """Groups of points that answers without errors tie, and edges, for any node probabilities."""
+    """The reduced graph: groups of points with potentials, and edges between them."""
 
     graph: AnswerGraph
     group: Indices  # (n_points,), group of each point
     swapped: Mask  # (n_points,), whether the two classes of a point are swapped in its group
-    # (n_groups, n_classes), logarithms of what labels, and answers that are no edges, say
-    potentials: Array
+    potentials: Array  # (n_groups, n_classes), log evidence of labels and of answers that are not edges
     label: Indices  # (n_groups,), class that a label fixes, -1 where none does
     edge: Indices  # (n_answers,), the edge of each answer, -1 where it is in a potential
     ends: Indices  # (n_edges, 2), the two groups of each edge
@@ -82,7 +81,7 @@ class FactorGraph:
 
     @classmethod
     def from_answers(cls, graph: AnswerGraph, n_classes: int, errors: Array) -> FactorGraph:
-        """Contract what answers that are never wrong tie together, by the error rates (n_answers,)."""
+        """Reduce equation (1), by the error rates (n_answers,)."""
         if n_classes < 2:
             raise InputError(f"There are two classes or more, got {n_classes}.")
         factors = log_factors(graph.same, errors, graph.weights)
@@ -104,7 +103,7 @@ class FactorGraph:
 
     @classmethod
     def of_evidence(cls, graph: AnswerGraph, log_evidence: Array) -> FactorGraph:
-        """Points with what is known of each (n_points, n_classes), and no edges between them."""
+        """Return points with log evidence (n_points, n_classes), and no edges between them."""
         points = np.arange(graph.n_points)
         nothing = np.zeros(graph.n_points, dtype=bool)
         potentials, label = _label_potentials(graph, points, nothing, graph.n_points, log_evidence.shape[1])
@@ -161,13 +160,13 @@ class FactorGraph:
 
     @cached_property
     def network(self) -> ConditionedNetwork:
-        """What messages are sent along."""
+        """Network for node probabilities that differ between classes."""
         return ConditionedNetwork(self, np.ones(len(self.potentials), dtype=bool))
 
     def _right(self, beliefs: Array, agree: Array) -> Array:
-        """Probability that each answer is right, from the beliefs of edges and groups."""
+        """Return the probability that each answer is right, from the beliefs of edges and groups."""
         first, second = self.group[self.graph.ends].T
-        # Of two groups that no edge joins, beliefs are independent.
+        # Groups that no edge joins are independent.
         same = np.where(first == second, 1.0, np.einsum("ij,ij->i", beliefs[first], beliefs[second]))
         on_edge = self.edge >= 0
         same[on_edge] = agree[self.edge[on_edge]]
@@ -179,7 +178,7 @@ class FactorGraph:
 
 
 class Beliefs(NamedTuple):
-    """What the messages of a network say when they are at rest."""
+    """Result of converged messages."""
 
     groups: Array  # (n_groups, n_classes), equation (4); zeros where no class is left
     log_z: Array  # (n_groups,), term of each group in equation (5)
@@ -188,7 +187,7 @@ class Beliefs(NamedTuple):
 
 
 class Network:
-    """Groups and edges, none twice, in the order in which messages are sent; potentials come later."""
+    """Groups and distinct edges in the order in which messages are sent, for any potentials."""
 
     def __init__(self, ends: Indices, agree: Array, differ: Array, n_groups: int) -> None:
         self.ends = ends
@@ -200,10 +199,10 @@ class Network:
         self._order_trees(np.flatnonzero(on_tree))
 
     def _order_trees(self, edges: Indices) -> None:
-        """Root every tree at its first group; edges level by level, those of one parent together."""
+        """Sort edges of trees by level from the root, and by parent within a level."""
         n_groups = len(self.component)
         roots = np.unique(self.component, return_index=True)[1]
-        # One node more, joined to the root of every tree, makes the forest a tree.
+        # An extra node, joined to the root of every tree, turns the forest into one tree.
         start = np.r_[self.ends[edges, 0], roots]
         stop = np.r_[self.ends[edges, 1], np.full(len(roots), n_groups)]
         adjacency = csr_matrix((np.ones(len(start)), (start, stop)), shape=(n_groups + 1, n_groups + 1))
@@ -215,7 +214,7 @@ class Network:
         self.upper = upper[order]
         self.parent = self.ends[self.tree_edges, self.upper]
         self.child = self.ends[self.tree_edges, 1 - self.upper]
-        # Of each level: edges, parents, where the children of each begin, and whose child each is.
+        # For each level: edges, parents, where the children of each parent begin, parent of each child.
         self.levels = []
         ends_of_levels = np.cumsum(np.unique(depth.min(axis=1), return_counts=True)[1]).tolist()
         for first, last in pairwise([0, *ends_of_levels]):
@@ -224,7 +223,7 @@ class Network:
             self.levels.append((slice(first, last), parent[begins], np.flatnonzero(begins), np.cumsum(begins) - 1))
 
     def beliefs(self, log_t: Array, max_iter: int = 0, tol: float = 1e-9) -> Beliefs:
-        """What messages say, by log potentials (n_groups, ..., n_classes), in the type of these."""
+        """Send messages, by log potentials (n_groups, ..., n_classes), in their dtype."""
         cavities = np.empty((2, len(self.ends), *log_t.shape[1:]), log_t.dtype)
         log_q = self._sweep(log_t, cavities)
         if len(self.loopy):
@@ -233,7 +232,7 @@ class Network:
             cavities[:, self.loopy] = _cavities(ends, log_t, arrived)
             log_q += sum_by(ends.T.ravel(), arrived.reshape(-1, log_t.shape[-1]), len(log_t))
         log_z = log_sum(log_q)
-        # Where no class is left the likelihood is 0, and beliefs are of no account.
+        # Where no class is possible the likelihood is 0, and beliefs do not matter.
         scale = _zero_for_none(log_z)[..., None]
         cavities -= scale[self.ends.T]
         first, second = cavities
@@ -241,7 +240,7 @@ class Network:
         return Beliefs(np.exp(log_q - scale), log_z, agree, edge_z)
 
     def _sweep(self, log_t: Array, cavities: Array) -> Array:
-        """Messages on trees, to the roots and back: fills the cavities, gives logs of beliefs."""
+        """Send messages on trees to the roots and back; fill the cavities, return log beliefs."""
         agree = self.agree[self.tree_edges]
         differ = self.differ[self.tree_edges]
         up = np.empty((len(self.tree_edges), *log_t.shape[1:]), log_t.dtype)
@@ -256,7 +255,7 @@ class Network:
             siblings -= up
         if not np.isfinite(siblings).all():
             siblings = leave_one_out(self.parent, up, len(log_t))
-        # Whatever comes from below is there: the children's cavities.
+        # All messages from below have arrived: these are the cavities of the children.
         cavities[1 - self.upper, self.tree_edges] = log_q[self.child]
         above = log_t.copy()
         for level, *_ in self.levels:
@@ -268,7 +267,7 @@ class Network:
         return log_q
 
     def _flood(self, log_t: Array, max_iter: int, tol: float) -> Array:
-        """Damped messages (2, n_loopy, n_classes) into both ends of edges around cycles, at rest."""
+        """Return converged messages (2, n_loopy, n_classes) into both ends of edges on cycles."""
         messages = np.zeros((2, len(self.loopy), log_t.shape[-1]))
         moving = np.arange(len(self.loopy))
         for _ in range(max_iter):
@@ -281,31 +280,31 @@ class Network:
                 # Minus infinity twice is no change.
                 moves = (np.abs(fresh - old) > tol).any(axis=(0, 2))
             messages[:, moving] = (1 - DAMPING) * fresh + DAMPING * old
-            # A component rests as a whole, and what rests is left out once it is half of all.
+            # Drop components that have converged, once they hold half of the edges.
             component = self.component[self.ends[edges, 0]]
-            rests = np.bincount(component, moves)[component] == 0
-            if 2 * rests.sum() >= len(rests):
-                moving = moving[~rests]
+            converged = np.bincount(component, moves)[component] == 0
+            if 2 * converged.sum() >= len(converged):
+                moving = moving[~converged]
             if not len(moving):
                 break
         return messages
 
 
 class ConditionedNetwork:
-    """Parts that edges connect; of those with cycles a copy for each class of the pivot: (6), (7).
+    """Copies of the parts with cycles, one for each class of the pivot: equations (6) and (7).
 
-    Where no group of a part is ``told``, likelier of one class than of another, one copy is enough.
+    One copy is enough for a part without any ``informed`` group, whose classes differ in potential.
     """
 
-    def __init__(self, factors: FactorGraph, told: Mask) -> None:
+    def __init__(self, factors: FactorGraph, informed: Mask) -> None:
         ends = factors.ends
         n_groups, n_classes = factors.potentials.shape
         self.part = factors.part
         self.n_edges = len(ends)
         loopy = np.flatnonzero(~factors.on_tree)
         cyclic = np.unique(ends[loopy])
-        # The copies of groups are nodes; in the first copy are the groups of all parts.
-        differs = np.isin(self.part, self.part[told])
+        # Nodes are copies of groups; the first copy holds the groups of all parts.
+        differs = np.isin(self.part, self.part[informed])
         self.alike = cyclic[~differs[cyclic]]
         loopy = loopy[differs[ends[loopy, 0]]]
         cyclic = cyclic[differs[cyclic]]
@@ -333,7 +332,7 @@ class ConditionedNetwork:
         self.network = Network(nodes[~self.cut], agree, differ, len(label))
 
     def mixture(self, log_t: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
-        """Log likelihoods of the parts, and beliefs of groups and edges, by log potentials."""
+        """Return log likelihoods of the parts, and beliefs of groups and edges."""
         found = self.network.beliefs(log_t[self.group] + self.potentials, max_iter, tol)
         size = self.is_copy.size
         log_p = sum_by(self.unit, found.log_z, size) + sum_by(self.unit_of_edge[~self.cut], found.edge_z, size)
@@ -345,13 +344,13 @@ class ConditionedNetwork:
         beliefs[self.alike] = 1 / log_t.shape[1]
         agree = np.empty(len(self.edge))
         agree[~self.cut] = found.agree
-        # The other end of an edge that was cut agrees where it is in the class of the pivot.
+        # The two ends of a cut edge agree where the other end has the class of the pivot.
         agree[self.cut] = found.groups[self.cut_ends]
         return values, beliefs, sum_by(self.edge, share[self.unit_of_edge] * agree, self.n_edges)
 
 
 def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
-    """Log factors of answers by their error rates, where classes agree (row 0) and differ."""
+    """Return log factors of answers by error rates, where classes agree (row 0) and differ (1)."""
     with np.errstate(divide="ignore"):
         wrong = weights * np.log(errors)
     right = weights * np.log1p(-errors)
@@ -378,7 +377,7 @@ def update(graph: AnswerGraph, log_p: Array, errors: Array) -> tuple[Array, Arra
 
 
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
-    """Equation (3) in logarithms, of sum 1 over the classes; without a difference that cancels."""
+    """Return equation (3) in logs, normalised over the classes, without cancellation."""
     n_classes = cavity.shape[-1]
     h = np.exp(cavity - _peak(cavity)[..., None])
     others = h.reshape(-1, n_classes) @ (1 - np.eye(n_classes, dtype=h.dtype))
@@ -386,7 +385,7 @@ def message(cavity: Array, agree: Array, differ: Array) -> Array:
     a, b = (_beside(np.exp(factor - top), h).astype(h.dtype) for factor in (agree, differ))
     sent = a * h + b * others.reshape(h.shape)
     if sent.min(initial=1.0) < 1e3 * np.finfo(h.dtype).tiny:
-        # Nothing is left, or too little for anything but logarithms.
+        # Underflow: work in logarithms.
         agree, differ = (_beside(factor, cavity) for factor in (agree, differ))
         sent = np.logaddexp(agree + cavity, differ + log_sum_of_others(cavity))
         return sent - _zero_for_none(log_sum(sent))[..., None]
@@ -395,7 +394,7 @@ def message(cavity: Array, agree: Array, differ: Array) -> Array:
 
 
 def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tuple[Array, Array]:
-    """Probability that the two ends of each edge agree, and the edge's term in equation (5)."""
+    """Return the probability that the ends of each edge agree, and its term in equation (5)."""
     same = _beside(agree, first)[..., 0] + log_sum(first + second)
     other = _beside(differ, first)[..., 0] + log_sum(first + log_sum_of_others(second))
     total = np.logaddexp(same, other)
@@ -403,25 +402,25 @@ def edge_beliefs(first: Array, second: Array, agree: Array, differ: Array) -> tu
 
 
 def _beside(factor: Array, values: Array) -> Array:
-    """Numbers of edges (n_edges,), as they stand beside values (n_edges, ..., n_classes)."""
+    """Reshape factors (n_edges,) to broadcast with values (n_edges, ..., n_classes)."""
     return factor.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def _peak(log_h: Array) -> Array:
-    """The largest over classes; 0 where nothing is left."""
+    """Return the maximum over classes; 0 where it is minus infinity."""
     # Column by column, as classes are few and rows many.
     return _zero_for_none(reduce(np.maximum, np.moveaxis(log_h, -1, 0)))
 
 
 def log_sum(log_h: Array) -> Array:
-    """Log of the sum over classes."""
+    """Return the log of the sum over classes."""
     peak = _peak(log_h)
     with np.errstate(divide="ignore"):
         return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1], log_h.dtype)) + peak
 
 
 def log_sum_of_others(log_h: Array) -> Array:
-    """For each class the log of the sum over all other classes, to full relative precision."""
+    """Return for each class the log of the sum over all others, to full relative precision."""
     if log_h.shape[-1] == 2:
         return log_h[..., ::-1]
     shape = log_h.shape
@@ -431,7 +430,7 @@ def log_sum_of_others(log_h: Array) -> Array:
     peak = _zero_for_none(log_h[rows, top])[:, None]
     h = np.exp(log_h - peak)
     others = (h @ np.ones(shape[-1], h.dtype))[:, None] - h
-    # At the top the difference would cancel: sum the others by themselves.
+    # The difference would cancel at the largest: sum its others directly.
     others[rows, top] = 1.0
     with np.errstate(divide="ignore"):
         log_others = np.log(others) + peak
@@ -442,11 +441,11 @@ def log_sum_of_others(log_h: Array) -> Array:
 
 
 def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
-    """For each message the log product of the other messages into its group."""
+    """Return for each message the log product of the other messages into its group."""
     zero = np.isneginf(messages)
     if not zero.any():
         return sum_by(group, messages, n_groups)[group] - messages
-    # A factor 0 cannot be divided out again: zeros are counted instead.
+    # A factor 0 cannot be divided out: count zeros instead.
     finite = np.where(zero, 0.0, messages)
     rest = sum_by(group, finite, n_groups)[group] - finite
     n_zeros = sum_by(group, zero, n_groups)[group] - zero
@@ -454,7 +453,7 @@ def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
 
 
 def edges_on_trees(ends: Indices, component: Indices) -> Mask:
-    """Whether each edge is in a component without cycles: with fewer edges than groups."""
+    """Return whether each edge is in a component without cycles: with fewer edges than groups."""
     of_edge = component[ends[:, 0]]
     n_edges = np.bincount(of_edge, minlength=len(component))
     n_groups = np.bincount(component, minlength=len(component))
@@ -462,13 +461,13 @@ def edges_on_trees(ends: Indices, component: Indices) -> Mask:
 
 
 def _repeated(n: int, some: Indices, n_copies: int) -> tuple[Indices, Indices]:
-    """All of n, and some once more for each further copy: the copies, and what is copied."""
+    """Return the copy and the original of each item: all of n, and some again in further copies."""
     copy = np.r_[np.zeros(n, dtype=np.intp), np.repeat(np.arange(1, n_copies), len(some))]
     return copy, np.r_[np.arange(n), np.tile(some, n_copies - 1)]
 
 
 def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
-    """Potentials that stand for factors within a group, or with one of known class."""
+    """Return potentials for factors within a group, or with a group of known class."""
     agree, differ = factors
     first, second = ends.T
     inner = first == second
@@ -482,7 +481,7 @@ def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int
 
 
 def _refuse_contradictions(graph: AnswerGraph, empty: Mask) -> None:
-    """An InputError where no class is left for some points."""
+    """Raise where no class is possible for some points."""
     if empty.any():
         raise InputError(
             "The answers contradict each other or the labels in "
@@ -493,7 +492,7 @@ def _refuse_contradictions(graph: AnswerGraph, empty: Mask) -> None:
 
 
 def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indices, Mask]:
-    """Group of each point along answers without errors, and which points are swapped in theirs."""
+    """Return the group of each point by certain answers, and which points are swapped in it."""
     if n_classes > 2:
         group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
         return group, np.zeros(graph.n_points, dtype=bool)
@@ -504,7 +503,7 @@ def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indice
 def _label_potentials(
     graph: AnswerGraph, group: Indices, swapped: Mask, n_groups: int, n_classes: int
 ) -> tuple[Array, Indices]:
-    """Log 0 for each class that a label excludes, and the class that labels fix in each group."""
+    """Return potentials that exclude classes by labels, and the labelled class of each group."""
     label = np.full(n_groups, -1)
     known = np.flatnonzero(graph.labels)
     classes = _class_numbers(graph.labels[known], n_classes)
@@ -516,26 +515,26 @@ def _label_potentials(
 
 
 def _class_numbers(labels: Codes, n_classes: int) -> Indices:
-    """Columns of labels: -1 and +1 with two classes, 1 to K with more."""
+    """Return the column of each label: -1 and +1 with two classes, 1 to K with more."""
     largest = labels.max(initial=0)
     if n_classes == 2 and largest <= 1:
         return (labels > 0).astype(np.intp)
     if n_classes == 2 or labels.min(initial=0) < 0 or largest > n_classes:
         allowed = "-1 and +1" if n_classes == 2 else f"1 to {n_classes}"
         raise InputError(
-            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}. Give `n_classes` "
-            "as many as there are."
+            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}. "
+            "Set `n_classes` to the number of classes."
         )
     return labels - 1
 
 
 def _cavities(ends: Indices, log_t: Array, messages: Array) -> Array:
-    """Equation (2) in logarithms, for both ends of each edge."""
+    """Return equation (2) in logs, for both ends of each edge."""
     group = ends.T.ravel()
     rest = leave_one_out(group, messages.reshape(-1, *log_t.shape[1:]), len(log_t))
     return (log_t[group] + rest).reshape(messages.shape)
 
 
 def _zero_for_none(log_z: Array) -> Array:
-    """What to subtract without making NaN: 0 where nothing is left."""
+    """Replace minus infinity by 0, so that subtracting it gives no NaN."""
     return np.where(np.isneginf(log_z), 0.0, log_z)

@@ -1,15 +1,15 @@
 """Belief propagation with two classes for many sets of logits at once.
 
-The same fixed points as :mod:`~sdulearn.answers.propagate`, where a message is a pair of
-probabilities; with two classes its log odds are enough, and a column is a problem. With the
-logarithms a and d of the factor of an edge where its ends agree and where they differ:
+The fixed points are those of :mod:`~sdulearn.answers.propagate`. With two classes a message is one
+number, its log odds, and each column is a problem. With a and d the log factors of an edge where
+its ends agree and where they differ:
 
     cavity   h = log odds of the group + all messages into it but one                          (1)
     message  m = 2 artanh(tanh((a - d) / 2) tanh(h / 2))                                       (2)
     log Z = sum_groups log Z_g + sum_edges [log(e^a c(h + h') + e^d c(h - h')) - log c(H) c(H')]  (3)
 
 where c(u) = 2 cosh(u / 2) and H are the log odds of a group with all messages. Components with
-cycles are taken once for either class of their pivot.
+cycles are copied, once for either class of their pivot.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from sdulearn.types import Array
 if TYPE_CHECKING:
     from sdulearn.answers.propagate import FactorGraph
 
-# Log odds of a group that is taken to be in one class.
+# Log odds of a group whose class is fixed.
 _CERTAIN = 40.0
-# A larger a - d, or log odds of twice as much, is certain: exponentials stay finite in float32.
+# |a - d| is clipped to this, and log odds to twice as much: exponentials stay finite in float32.
 _STRONGEST = 28.0
 # Around cycles float32 is exact enough for this tolerance.
 _ROUGH = 1e-5
-# Rounds between looks whether messages rest; from so many problems on, those at rest are left alone.
+# Rounds between tests of convergence; from this many problems on, converged ones are dropped.
 _LOOK = 3
 _MANY = 8
 
 
 class TwoClassBeliefs(NamedTuple):
-    """What the answers say, a column a problem."""
+    """Likelihoods and beliefs, one column per problem."""
 
     values: Array  # (n_components, n_problems), log likelihood of each component
     positive: Array  # (n_points, n_problems), probability of class +1, given all answers and labels
@@ -68,13 +68,13 @@ class TwoClassNetwork:
         self._by_part = sum_matrix(self.part, n_parts)
         self._edges_by_part = sum_matrix(self.part[self.ends[:, 0]], n_parts)
         self._into = sum_matrix(self.ends.T.ravel(), n_groups)
-        # Share of the old message in a new one: none where there are no cycles.
+        # Share of the old message in a new one: 0 where there are no cycles.
         damping = np.zeros((2, len(self.ends)))
         damping[:, ~factors.on_tree] = DAMPING
         self._damping = damping.reshape(-1, 1)
 
     def with_factors(self, agree: Array, differ: Array) -> TwoClassNetwork:
-        """The same answers, none certain, without labels, by log factors (n_answers, n_problems)."""
+        """Return the network of other log factors (n_answers, n_problems); no answer is certain."""
         other = copy(self)
         to_edges = sum_matrix(self.factors.edge, len(self.ends))
         other.agree = to_edges @ agree
@@ -82,7 +82,7 @@ class TwoClassNetwork:
         return other
 
     def solve(self, Z: Array, max_iter: int = 60, tol: float = 1e-6, start: Array | None = None) -> TwoClassBeliefs:
-        """Send messages until they rest, from zero or those of similar problems."""
+        """Send messages until they converge, from 0 or from those of similar problems."""
         factors = self.factors
         signs = np.where(factors.swapped, -1.0, 1.0)[:, None]
         odds, level = self._potentials(self._by_group @ (signs * Z), self._by_group @ -log_cosh(Z))
@@ -92,7 +92,7 @@ class TwoClassNetwork:
         return TwoClassBeliefs(total, np.where(signs < 0, 1 - positive, positive), agree, messages)
 
     def _potentials(self, odds: Array, level: Array) -> tuple[Array, Array]:
-        """Log odds of groups and half the sum of their log potentials; labels are certain."""
+        """Add potentials to the log odds of groups and to half the sum of their log potentials."""
         potentials = self.factors.potentials
         label = self.factors.label
         free = label < 0
@@ -107,7 +107,7 @@ class TwoClassNetwork:
     def _mixture(
         self, odds: Array, max_iter: int, tol: float, start: Array | None
     ) -> tuple[Array, Array, Array, Array]:
-        """Log likelihood of the parts, less their level; beliefs of groups and edges; messages."""
+        """Return log likelihoods of the parts, less their level, beliefs and messages."""
         if not len(self.pivots):
             return self._beliefs(odds, self.agree, self.differ, max_iter, tol, start)
         own = odds[self.pivots]
@@ -131,7 +131,7 @@ class TwoClassNetwork:
     def _beliefs(
         self, odds: Array, agree: Array, differ: Array, max_iter: int, tol: float, start: Array | None
     ) -> tuple[Array, Array, Array, Array]:
-        """Messages until they rest; equation (3) by part; probabilities of groups and edges."""
+        """Return equation (3) by part, probabilities of groups and edges, and messages."""
         n_edges = len(self.ends)
         messages = np.zeros((2 * n_edges, odds.shape[1])) if start is None else start.copy()
         self._send(messages, odds, agree - differ, max_iter, tol)
@@ -147,14 +147,14 @@ class TwoClassNetwork:
         return values, expit(full), expit(same - other), messages
 
     def _send(self, messages: Array, odds: Array, pull: Array, max_iter: int, tol: float) -> None:
-        """Equation (2) until messages rest, as log((r + e^h) / (1 + r e^h)), r = e^(d - a)."""
+        """Iterate equation (2), as log((r + e^h) / (1 + r e^h)) with r = e^(d - a)."""
         dtype: Any = np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64
         n_edges = len(self.ends)
         source = self.ends[:, ::-1].T.ravel()
         into = self._into.astype(dtype)
         odds = odds.astype(dtype)
         sent = messages.astype(dtype)
-        # Along short rows to broadcast takes ten times as long.
+        # Broadcasting along short rows takes ten times as long.
         step = np.repeat((1 - self._damping).astype(dtype), len(odds.T), axis=1)
         r = np.tile(np.exp(-np.clip(pull, -_STRONGEST, _STRONGEST)), (2, len(odds.T) // pull.shape[1])).astype(dtype)
         live = np.arange(len(odds.T))
@@ -176,7 +176,7 @@ class TwoClassNetwork:
             moved = np.abs(change, out=change)
             if moved.max(initial=0.0) <= tol:
                 break
-            # To look at single problems takes as long as a round.
+            # Testing single problems takes as long as a round.
             moving = np.flatnonzero(moved.max(axis=0) > tol) if len(live) >= _MANY else live
             if 5 * len(moving) <= 4 * len(live):
                 messages[:, live] = sent
@@ -186,6 +186,6 @@ class TwoClassNetwork:
 
 
 def _mixed(share: Array, copies: Array) -> Array:
-    """The mean of two copies side by side, the first with this share."""
+    """Return the mean of two copies side by side, the first weighted by this share."""
     first, second = np.hsplit(copies, 2)
     return share * first + (1 - share) * second
