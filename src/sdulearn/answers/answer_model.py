@@ -1,9 +1,9 @@
-"""How answers go wrong: the one object that likelihood, accuracy, prior and asking use.
+"""How answers go wrong: the object that likelihood, accuracy, prior and asking share.
 
-Rates of annotators are given, or estimated by :mod:`sdulearn.answers.rates`. Where most points are
-in several questions and answers contradict each other, there is a *crowd*, of which
-:mod:`sdulearn.answers.crowd` finds, with more than two classes, the classes of the points, careless
-people and confused classes. What it says of each point then stands for the answers about it.
+Error rates of annotators are given, or estimated by :mod:`sdulearn.answers.rates`. Answers that
+contradict each other, where most points are in several questions, come from a *crowd*. With more
+than two classes, :mod:`sdulearn.answers.crowd` estimates the classes of its points, careless people
+and confused classes together; the resulting evidence about each point replaces its answers.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from sdulearn.answers.rates import (
 from sdulearn.errors import ClassNumberWarning, InputError, warn
 from sdulearn.types import Array, Codes, Count, Indices, Probability
 
-# "auto", one rate for all, one for each annotator, or what was estimated.
+# "auto", one rate for all, one for each annotator, or an estimated model.
 ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel"
 
-# A crowd: so many questions a point, and so many points a class.
+# A crowd has at least this many questions per point, and points per class.
 _QUESTIONS_A_POINT = 2.0
 _POINTS_A_CLASS = 3
-# Share of the answers that is left out to compare models of a crowd, and chains and draws for that.
+# To compare models of a crowd: share of the answers that is left out, chains, and draws.
 _LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
 _QUICK_DRAWS = (60, 40)
-# The most classes that are tried, and standard errors by which others must be better.
+# The most classes that are tried, and standard errors by which another number must be better.
 _MOST_CLASSES = 10
 _CLEARLY = 3.0
-# Gain in log likelihood of answers left out for which two classes are refused.
+# Two classes are refused for this gain in log likelihood of answers left out.
 _BEYOND_DOUBT = 10.0
-# A mean error rate above which two classes are doubted.
+# Two classes are doubted above this mean error rate.
 _DOUBTFUL_RATE = 0.2
-# The least probability of a class by the answers of a crowd: draws are few.
+# Least probability of a class by the answers of a crowd: there are few draws.
 _LEAST_CHANCE = 1e-3
-# An interval of draws is at least so many standard deviations wide to either side: chains are few.
+# Least half-width of an interval of draws, in standard deviations: there are few chains.
 _DEVIATIONS = 2.3
 
 
@@ -63,12 +63,12 @@ class Rate:
     Attributes
     ----------
     value, low, high : float
-        Probability that an answer is wrong, drawn to a small one where few answers tell, and its
-        95% interval; from 0 to 1/2 where nothing is known. A given rate is its own interval.
+        Probability that an answer is wrong, shrunk to a small one where there are few answers, and
+        its 95% interval: 0 to 1/2 where nothing is known, of width 0 for a given rate.
     n_answers : int
         Number of answers.
     careless, same_when_careless : float
-        Share of the answers that do not depend on the two classes, and share of "same" among these.
+        Share of answers that do not depend on the two classes, and share of "same" among these.
     """
 
     value: Probability
@@ -80,7 +80,7 @@ class Rate:
 
     @property
     def identified(self) -> bool:
-        """Whether the answers say something about the rate: its interval is narrower than 0.4."""
+        """Whether the answers tell the rate: its interval is narrower than 0.4."""
         return self.high - self.low < WIDE
 
 
@@ -91,11 +91,11 @@ class AnswerModel:
     Attributes
     ----------
     error_rate : Rate
-        Share of all answers that are wrong; the interval has the mean ends of the annotators'.
+        Share of all answers that are wrong; its interval is the mean of those of the annotators.
     by_annotator : dict
-        The :class:`Rate` of each annotator by number, ascending; 0 where that is not known.
+        The :class:`Rate` of each annotator by number, ascending; 0 stands for unknown annotators.
     table : array of shape (n_classes, n_classes) or None
-        Where errors depend on both classes: probability that a careful answer is "same".
+        Where errors depend on the two classes: probability that a careful answer is "same".
 
     Examples
     --------
@@ -113,12 +113,12 @@ class AnswerModel:
     error_rate: Rate
     by_annotator: dict[Count, Rate]
     table: Array | None = field(default=None, compare=False)
-    # What a crowd says of its points; not kept in files.
+    # Evidence of a crowd about its points; not saved in files.
     _crowd: Crowd | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def given(cls, error_rate: float | Mapping[int, float], graph: AnswerGraph) -> AnswerModel:
-        """Take rates that somebody knows, each as its own interval.
+        """Wrap known error rates, each with an interval of width 0.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class AnswerModel:
         Returns
         -------
         AnswerModel
-            The rates.
+            The rates by annotator.
         """
         numbers, counts = np.unique(graph.annotators, return_counts=True)
         every = error_rate if isinstance(error_rate, Mapping) else dict.fromkeys([0, *numbers.tolist()], error_rate)
@@ -156,25 +156,26 @@ class AnswerModel:
         Parameters
         ----------
         graph : AnswerGraph
-            Answers and labels: questions asked again, cycles and labels tell the rates.
+            Answers and labels: repeated questions, cycles and labels tell the rates.
         n_classes : int, default=2
-            With more than two, cycles tell only where nothing else explains a contradiction.
+            With more than two, cycles count only where nothing else explains a contradiction.
         logits : array of shape (n_points,) or (n_points, n_classes), optional
-            What a model that has not seen the answers about a point says of it. With two classes it
-            tells annotators apart, but not a rate that all have in common.
+            Logits of each point by a model that has not seen the answers about it. With two classes
+            they tell annotators apart, but not a rate that all have in common.
         answer_table : {"auto", True, False}, default="auto"
-            With more than two classes: whether errors may depend on the two classes. "auto" decides by answers
-            left out, where most points are in several questions and answers contradict each other.
+            With more than two classes: whether errors may depend on the two classes. "auto" decides
+            by answers left out, where most points are in several questions and answers contradict
+            each other.
 
         Returns
         -------
         AnswerModel
-            With intervals; 0 where nothing tells.
+            Rates with intervals; 0 where nothing tells a rate.
 
         Raises
         ------
         InputError
-            Where two classes cannot explain the answers at any plausible rate, and more can.
+            If more than two classes explain the answers far better than errors do.
         """
         numbers, annotator, counts = np.unique(graph.annotators, return_inverse=True, return_counts=True)
         crowd = is_crowd(graph, n_classes)
@@ -194,9 +195,9 @@ class AnswerModel:
 
     @classmethod
     def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
-        """Rates by an audit, by Jeffreys' prior; nearly 0 for those who are in no audit.
+        """Return rates by an audit, with Jeffreys' prior; nearly 0 for those without an audit.
 
-        ``audits``: of each annotator how many answers were asked again, and how many were wrong.
+        ``audits``: for each annotator the number of answers asked again, and of wrong ones.
         """
         numbers, counts = np.unique(annotators, return_counts=True)
         n, wrong = np.array([audits.get(a, (0, 0)) for a in numbers.tolist()], dtype=np.float64).T
@@ -206,12 +207,12 @@ class AnswerModel:
 
     @property
     def of_crowd(self) -> bool:
-        """Whether rates and classes of the points were estimated together, and are known."""
+        """Whether rates and classes of the points were estimated together."""
         return self._crowd is not None
 
     @property
     def certain(self) -> bool:
-        """Whether no answer is ever wrong: closed forms apply."""
+        """Whether all rates are 0, so that closed forms apply."""
         return not any(rate.value for rate in self.by_annotator.values())
 
     @property
@@ -220,24 +221,21 @@ class AnswerModel:
         return {a: rate.value for a, rate in self.by_annotator.items()}
 
     def errors(self, annotators: Codes) -> Array:
-        """Probability that each answer is wrong; an unknown annotator has the rate of all.
+        """Return the probability that each answer is wrong; unknown annotators have the mean rate.
 
-        At most 1/2: who is wrong more often says nothing by their answers.
+        It is at most 1/2: answers of annotators who are wrong more often carry no information.
         """
         numbers, place = np.unique(annotators, return_inverse=True)
         rates = [self.by_annotator.get(a, self.error_rate).value for a in numbers.tolist()]
         return np.minimum(np.array(rates, dtype=np.float64), HIGHEST)[place]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
-        """The crowd that the rates come from, where these answers are of it; None of others."""
+        """Return the crowd behind the rates where all these answers are from it, else None."""
         crowd = self._crowd
         return crowd if crowd is not None and np.isin(_rows_of(graph), crowd.answers).all() else None
 
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
-        """What answers that are never wrong tie together, and the others between.
-
-        Of answers of the crowd behind the rates: what these say of each point, and no edges.
-        """
+        """Return the factor graph of the answers; answers of a crowd become evidence per point."""
         if (crowd := self.crowd_of(graph)) is not None:
             return FactorGraph.of_evidence(graph, crowd.evidence(graph))
         return FactorGraph.from_answers(graph, n_classes, self.errors(graph.annotators))
@@ -245,16 +243,16 @@ class AnswerModel:
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """What all answers of a crowd say of each point."""
+    """Class probabilities of the points of a crowd by all its answers."""
 
     answers: NDArray[np.void]  # (n_answers,), points, answer and annotator, sorted
     points: Codes  # (n_points,), their numbers in ``y``, ascending
     log_posteriors: Array  # (n_points, n_classes), of class probabilities
     log_shares: Array  # (n_classes,), of their means
-    alone: bool  # whether the answers say it alone, or beside a model
+    alone: bool  # whether they rest on answers alone, without a model
 
     def evidence(self, graph: AnswerGraph) -> Array:
-        """Log likelihood (n_points, n_classes) of the answers by the class of each point."""
+        """Return the log likelihood of the answers by class, (n_points, n_classes)."""
         found = np.zeros((graph.n_points, len(self.log_shares)))
         asked = np.flatnonzero(graph.degree)
         found[asked] = self.log_posteriors[np.searchsorted(self.points, graph.points[asked])] - self.log_shares
@@ -262,22 +260,22 @@ class Crowd:
 
 
 def _rows_of(graph: AnswerGraph) -> NDArray[np.void]:
-    """Points, answer and annotator of each answer, as one value."""
+    """Return points, sign and annotator of each answer as one comparable value."""
     ends = np.sort(graph.points[graph.ends], axis=1)
     rows = np.ascontiguousarray(np.column_stack([ends, graph.same, graph.annotators]).astype(np.int64))
     return rows.view(np.dtype([(name, np.int64) for name in "abcd"]))[:, 0]
 
 
 def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
-    """Class probabilities of points by answers of a crowd alone; None of other answers."""
+    """Return class probabilities by answers of a crowd alone; None for other answers."""
     crowd = model.crowd_of(graph)
     return None if crowd is None or not crowd.alone else np.asarray(softmax(crowd.evidence(graph), axis=1))
 
 
 def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
-    """Class probabilities by some answers and the logarithms of what is known before.
+    """Return class probabilities by answers and log prior probabilities (n_points, n_classes).
 
-    Where these are all answers of a crowd, by them alone: a model has learned from them.
+    All answers of a crowd count alone: the model behind the prior has learned from them.
     """
     crowd = model.crowd_of(graph)
     if crowd is not None and len(np.unique(_rows_of(graph))) == len(crowd.answers):
@@ -292,7 +290,7 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
 
 
 def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
-    """The same with the classes in another order: which of the classes each one was."""
+    """Return the model with its classes in another order."""
     table = None if model.table is None else model.table[np.ix_(order, order)]
     crowd = model._crowd
     if crowd is not None:
@@ -301,7 +299,7 @@ def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
 
 
 def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array, *careless: Array) -> AnswerModel:
-    """The model of annotators in ascending order; ``careless`` is in the order of :class:`Rate`."""
+    """Make a model of columns over annotators; ``careless``: the last fields of :class:`Rate`."""
     columns = (value, low, high, counts, *careless)
     rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     total = int(counts.sum())
@@ -312,7 +310,7 @@ def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: 
 
 
 def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:
-    """Rates of 0, from 0 to 1/2, where nothing tells them, as of loose pairs of one annotator."""
+    """Return rates of 0, interval 0 to 1/2, where nothing tells them (loose pairs of one person)."""
     nothing = np.zeros(len(numbers))
     return from_columns(numbers, counts, nothing, nothing, nothing + HIGHEST)
 
@@ -320,7 +318,7 @@ def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:
 def known_answer_model(
     error_rate: float | Mapping[int, float] | AnswerModel | None, graph: AnswerGraph
 ) -> AnswerModel | None:
-    """The rates given, of answers that judge a model; None where there are none."""
+    """Return the model of given rates, for answers that judge a classifier; None for None."""
     if error_rate is None or isinstance(error_rate, AnswerModel):
         return error_rate
     found = AnswerModel.given(error_rate, graph)
@@ -332,7 +330,7 @@ def known_answer_model(
 def answer_model_of(
     error_rate: ErrorRateParameter, graph: AnswerGraph, n_classes: int, answer_table: str | bool = "auto"
 ) -> AnswerModel:
-    """Given, or estimated from the answers alone."""
+    """Return the model given by the parameter, or estimate it from the answers alone."""
     if isinstance(error_rate, AnswerModel):
         if error_rate.table is not None and (K := len(error_rate.table)) != n_classes:
             raise InputError(f"`error_rate` is an answer model of {K} classes: give `n_classes={K}`, or another model.")
@@ -343,7 +341,7 @@ def answer_model_of(
 
 
 def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
-    """Whether answers contradict each other and most points are in several questions."""
+    """Return whether answers contradict each other and most points are in several questions."""
     asked = int(np.count_nonzero(graph.degree))
     questions, _ = number_questions(graph.ends, graph.n_points)
     enough = len(questions) >= _QUESTIONS_A_POINT * asked and asked >= _POINTS_A_CLASS * n_classes
@@ -352,7 +350,7 @@ def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
 
 
 def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, log_p: Array | None) -> AnswerModel:
-    """By draws; a table and a model count where they explain answers left out."""
+    """Estimate by Gibbs sampling; use a table or a classifier if it predicts answers left out."""
     by_pair = answer_table is True
     values = _left_out_values(graph, n_classes, by_pair)
     if answer_table == "auto":
@@ -376,7 +374,7 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
 
 
 def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
-    """Share of wrong answers and its 95% interval, the wider of quantiles and deviations."""
+    """Return the share of wrong answers with the wider of a quantile and a normal interval."""
     parts = [draws.wrong[draws.alike], draws.wrong[~draws.alike]]
     ends = [[one.mean() - _DEVIATIONS * one.std(), one.mean() + _DEVIATIONS * one.std()] for one in parts]
     ends += [np.quantile(one, [0.025, 0.975]).tolist() for one in parts]
@@ -385,22 +383,22 @@ def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
 
 
 def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:
-    """Log chances of some answers, left out at random, by draws from the others."""
+    """Return log probabilities of answers left out at random, by draws from the others."""
     used = np.random.default_rng(0).random(graph.n_answers) >= _LEFT_OUT
     sampler = CrowdSampler(graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS)
     return np.log(sampler.run(*_QUICK_DRAWS).chances)
 
 
 def larger_share(graph: AnswerGraph, confidence: float) -> Array:
-    """Ends of the share of the larger of two classes, where errors may depend on the classes."""
+    """Return the interval of the share of the larger class, with errors by class pair."""
     draws = CrowdSampler(graph, 2, n_chains=_QUICK_CHAINS).run(*_QUICK_DRAWS)
     return np.quantile(draws.largest, [(1 - confidence) / 2, (1 + confidence) / 2])
 
 
-# The rounds of one fit ask again.
+# One fit calls this several times with the same graph.
 @lru_cache(maxsize=1)
 def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
-    """The fewest classes within a standard error of the best for answers left out; their chances."""
+    """Return the fewest classes within a standard error of the best, and the left-out values."""
     values: dict[int, Array] = {}
     best = fewest
     for n_classes in range(fewest, most + 1):
@@ -414,36 +412,37 @@ def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLA
 
 
 def _is_behind(values: Array, best: Array, n_errors: float, least: float = DROP) -> bool:
-    """Whether the sum of log chances is below another by standard errors, and the least."""
+    """Return whether the sum of log probabilities is clearly below the best."""
     apart = best - values
     return bool(apart.sum() > max(n_errors * apart.std() * np.sqrt(len(apart)), least))
 
 
 def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_pair: bool) -> None:
-    """A warning where one class more, or one fewer, clearly explains answers left out better."""
+    """Warn where one class more, or one fewer, clearly predicts answers left out better."""
     for other in (n_classes - 1, n_classes + 1):
         found = _left_out_values(graph, other, by_pair)
         if _is_behind(values, found, _CLEARLY, 2 * DROP):
             warn(
-                f"The answers are explained better by {other} classes than by {n_classes}: {len(found):,} answers left "
-                f"out have mean log likelihood {found.mean():.3f}, not {values.mean():.3f}. Try `n_classes={other}`.",
+                f"The answers are explained better by {other} classes than by {n_classes}: {len(found):,} "
+                f"answers left out have mean log likelihood {found.mean():.3f}, not {values.mean():.3f}. "
+                f"Try `n_classes={other}`.",
                 ClassNumberWarning,
             )
 
 
 def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
-    """An InputError where more than two classes explain the answers far better than errors."""
+    """Raise where more than two classes explain the answers far better than errors do."""
     best, values = number_by_answers(graph)
     if _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
         raise InputError(
-            f"Two classes do not explain the answers: {rate:.0%} of them would be wrong. {best} classes explain them "
-            f"better (mean log likelihood of answers left out {values[best].mean():.3f}, not {values[2].mean():.3f}). "
-            f"Fit with `n_classes={best}` or 'auto'."
+            f"Two classes do not explain the answers: {rate:.0%} of them would be wrong. {best} classes "
+            f"explain them better (mean log likelihood of answers left out {values[best].mean():.3f}, not "
+            f"{values[2].mean():.3f}). Fit with `n_classes={best}` or 'auto'."
         )
 
 
 def log_node_probabilities(probability: Array, graph: AnswerGraph) -> Array:
-    """Logarithms (n_points, n_classes) of what a model says, from probabilities of the rows."""
+    """Return log probabilities of the points (n_points, n_classes), from those of the rows."""
     probability = np.asarray(probability, dtype=np.float64)
     if len(probability) != len(graph.row_point):
         raise InputError(f"`X` has {len(probability)} rows, but `y` has {len(graph.row_point)}.")

@@ -1,22 +1,24 @@
 """Error rates of annotators, by EM.
 
-An answer of annotator a says what is true with probability 1 - e_a, whatever the two classes are:
+An answer of annotator a is right with probability 1 - e_a, whatever the two classes are. With its
+weight w:
 
-    P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong,  w its weight      (1)
+    P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong      (1)
 
-Rates follow from contradictions, by EM for the likelihood of all answers under a Beta prior:
+Contradictions tell the rates, by EM for the likelihood of all answers under a Beta prior:
 
-    e_a  <-  (m mu_a + sum of P(wrong | all answers) over the answers of a) / (m + their number)                (2)
+    e_a  <-  (m mu_a + sum of P(wrong | all answers) over answers of a) / (m + their number)     (2)
 
-mu_a is the rate of all others, itself drawn to a small one; :func:`shrink` takes the mean over m.
+mu_a is the rate of all others, shrunk to a small one; :func:`shrink` takes the mean over m. The EM
+is in :class:`RateLikelihood`, each likelihood in a subclass with its own E step.
 
 With two classes the likelihood is that of all answers on cycles. A model that has not seen the
-answers about a point says something of it too, but may be wrong itself:
+answers about a point predicts its class, too, but may be wrong:
 
     P(c = +1) = (1 - b) logistic(t z) + b / 2                                                    (3)
 
-with the share b of blind points and the scale t that suit the answers best. For a loose pair b and
-a rate of all annotators have one effect: a model can refute a rate, but not assert it.
+with the likeliest share b of blind points and scale t. For a loose pair, b and an error rate common
+to all annotators have the same effect: a model can refute an error rate, but not prove one.
 
 With more classes a question is truly "same" with some probability s, and its answers are wrong
 independently:
@@ -27,20 +29,20 @@ independently:
 the model of Dawid and Skene [1]_, for questions with several answers or about two labelled points.
 Cycles are used where nothing else explains a contradiction, with all classes equally likely.
 
-Person a who says to be right with probability c is right with
+Where annotator a states to be right with probability c, they are right with
 
     logit P(right) = alpha_a + beta_a logit(c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)          (5)
 
-by the answers that others can check; of a person without any, c is taken at its word.
+estimated from answers that others can check; without any, c is taken as stated.
 
 References
 ----------
 .. [1] Dawid & Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
    Applied Statistics 28 (1979).
-.. [2] Varadhan & Roland, "Simple and globally convergent methods for accelerating the convergence of any EM
-   algorithm", Scandinavian Journal of Statistics 35 (2008).
-.. [3] Louis, "Finding the observed information matrix when using the EM algorithm", Journal of the Royal
-   Statistical Society B 44 (1982).
+.. [2] Varadhan & Roland, "Simple and globally convergent methods for accelerating the convergence
+   of any EM algorithm", Scandinavian Journal of Statistics 35 (2008).
+.. [3] Louis, "Finding the observed information matrix when using the EM algorithm", Journal of the
+   Royal Statistical Society B 44 (1982).
 """
 
 from __future__ import annotations
@@ -58,24 +60,24 @@ from sdulearn.answers.propagate import FactorGraph, Propagation, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.types import Array, Codes, Indices, Mask
 
-# Before any answer: one wrong in fifty, with the weight of 30 answers: one contradiction among few
-# leaves the rate of a single annotator at 5%.
+# The prior: one wrong answer in fifty, with the weight of 30 answers. One contradiction among few
+# answers leaves the rate of a single annotator at 5%.
 PRIOR_RATE = 0.02
 PRIOR_ANSWERS = 30.0
-# Values of m in equation (2) and their chances before any answer: the first is the likeliest until
-# contradictions pile up or annotators differ.
+# Values of m in equation (2) and their prior chances: the first is the likeliest until there are
+# many contradictions or annotators differ.
 _STRENGTHS = np.array([PRIOR_ANSWERS, 16.0, 8.0, 4.0, 2.0])
 _CHANCES = np.array([20.0, 1.0, 1.0, 1.0, 1.0]) / 24
 _WEAKEST = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
-# A rate is looked for between these two.
+# Range of rates.
 LOWEST = 1e-4
 HIGHEST = 0.5
-# An interval as wide as this says nothing.
+# An interval of this width tells nothing.
 WIDE = 0.4
 # Half of the 95% quantile of chi^2 with one degree of freedom.
 DROP = 1.92
 
-# Where a profile is computed.
+# Rates at which a profile is computed.
 _GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3, 0.38, 0.44, HIGHEST])
 # The longest step of squared extrapolation.
 _LONGEST_LEAP = 8.0
@@ -95,7 +97,7 @@ _ALPHA, _BETA = (grid.ravel() for grid in np.meshgrid(np.linspace(-3, 3, 25), np
 
 
 def shrink(wrong: Array, counts: Array, chances: Array | None) -> Array:
-    """Equation (2), the mean over all m, or without a prior; annotators are the last axis."""
+    """Return equation (2), the mean over all m, or without a prior; annotators on the last axis."""
     if chances is None:
         return np.clip(wrong / np.maximum(counts, 1e-12), LOWEST, HIGHEST)
     a, m = _prior_answers(wrong, counts)
@@ -104,14 +106,14 @@ def shrink(wrong: Array, counts: Array, chances: Array | None) -> Array:
 
 
 def chances_of_strengths(wrong: Array, counts: Array) -> Array:
-    """Chances of all m given the wrong answers of each annotator, beta-binomial."""
+    """Return the posterior chances of all m by the beta-binomial counts of wrong answers."""
     a, m = _prior_answers(wrong, counts)
     right = np.maximum(counts - wrong, 0.0)
     return softmax((betaln(a + wrong, m - a + right) - betaln(a, m - a)).sum(axis=-1) + np.log(_CHANCES))
 
 
 def _prior_answers(wrong: Array, counts: Array) -> tuple[Array, Array]:
-    """``m mu`` and m of equation (2), along a new first axis."""
+    """Return ``m mu`` and m of equation (2), along a new first axis."""
     total = wrong.sum(axis=-1, keepdims=True) - wrong
     others = (PRIOR_ANSWERS * PRIOR_RATE + total) / (PRIOR_ANSWERS + counts.sum() - counts)
     m = _STRENGTHS.reshape(-1, *np.ones(wrong.ndim, dtype=int))
@@ -119,7 +121,7 @@ def _prior_answers(wrong: Array, counts: Array) -> tuple[Array, Array]:
 
 
 def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
-    """95% interval of a rate: the wider of a profile within 1.92, and Jeffreys' quantiles."""
+    """Return the 95% interval of a rate: the wider of a profile and of Jeffreys' quantiles."""
     fine = np.linspace(grid[0], grid[-1], 2001)
     value = PchipInterpolator(grid, values - values.max())(fine)
     inside = fine[value >= value.max() - DROP]
@@ -296,26 +298,26 @@ class TwoClassAnswers(RateLikelihood):
 
 
 def beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
-    """95% intervals of rates that so many answers tell, by Jeffreys' prior."""
+    """Return 95% intervals of rates estimated from n answers, by Jeffreys' prior."""
     a = 0.5 + n * rates
     b = 0.5 + n * (1 - rates)
     return beta.ppf(0.025, a, b), np.minimum(beta.ppf(0.975, a, b), HIGHEST)
 
 
 def contradicts(graph: AnswerGraph) -> bool:
-    """Whether answers of two classes contradict each other or the labels."""
+    """Return whether answers of two classes contradict each other or the labels."""
     ends, same = _with_labels(graph)
     return bool((find_sides(ends, same, graph.n_points + 1) == 0).any())
 
 
 def on_cycles(graph: AnswerGraph) -> Mask:
-    """Whether each answer can be checked by others, or by labels."""
+    """Return whether each answer can be checked by others, or by labels."""
     ends, _ = _with_labels(graph)
     return np.isin(np.arange(graph.n_answers), find_core(ends, graph.n_points + 1))
 
 
 def _with_labels(graph: AnswerGraph) -> tuple[Indices, Codes]:
-    """Answers, and labels as answers about one more point of class +1."""
+    """Return answers, with labels as answers about an extra point of class +1."""
     known = np.flatnonzero(graph.labels)
     labels = np.column_stack([known, np.full(len(known), graph.n_points)])
     ends = np.concatenate([graph.ends, labels])
@@ -326,10 +328,10 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     """Return rates and their intervals, with any number of classes."""
     questions = RepeatedQuestions(graph, annotator, n_rates)
     best = questions.maximise()
-    told = questions.counts > 0
-    rates = best.rates[0] * (told & questions.explains(best))
-    low, high = np.where(told, questions.intervals(best), np.array([[0.0], [HIGHEST]]))
-    # A few repeats tell next to nothing of a rate, and explain no contradiction elsewhere.
+    repeated = questions.counts > 0
+    rates = best.rates[0] * (repeated & questions.explains(best))
+    low, high = np.where(repeated, questions.intervals(best), np.array([[0.0], [HIGHEST]]))
+    # A few repeats tell next to nothing about a rate, and explain no contradiction elsewhere.
     unknown = high - low >= WIDE
     _, question = number_questions(graph.ends, graph.n_points)
     once = np.bincount(question)[question] == 1
@@ -422,7 +424,7 @@ def propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation
 
 
 def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
-    """Whose ``certain`` answers tie a group, by "same" or labels, that holds a contradiction."""
+    """Return the annotators of ``certain`` answers in groups that contain a contradiction."""
     labelled = np.flatnonzero(graph.labels)
     names, name = np.unique(graph.labels[labelled], return_inverse=True)
     ties = np.column_stack([labelled, graph.n_points + name])
@@ -435,14 +437,14 @@ def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: 
 
 
 def split_by_certainty(annotators: Codes, certainty: Array) -> tuple[Codes, Codes, Array]:
-    """Part of each answer, of one person with one certainty, from 1; whose parts; how sure."""
+    """Number answers by person and certainty, from 1; return also person and certainty of each."""
     stated = np.round(np.minimum(certainty, _SUREST), 2)
     parts, part = np.unique(np.column_stack([annotators, stated]), axis=0, return_inverse=True)
     return part.ravel() + 1, parts[:, 0].astype(np.int64), parts[:, 1]
 
 
 def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes: int) -> dict[int, float]:
-    """Error rates of the parts, the annotators of the graph, by equation (5)."""
+    """Return error rates of the parts, which are the annotators of the graph, by equation (5)."""
     checked = restrict(graph, on_cycles(graph), graph.labels != 0)
     part = checked.annotators - 1
     z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, logit(stated))
