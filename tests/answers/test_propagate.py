@@ -23,9 +23,8 @@ def propagate(graph, log_p, rates=0.0, **options):
 
 def exact(factors):
     """Whether each component is free of cycles that stay when the pivots are taken in each class."""
-    network = factors.network.network
-    groups = factors.network.group[network.ends[network.loopy]]
-    return ~np.isin(np.arange(factors.graph.n_components), factors.component[groups])
+    found = [one.groups[one.network.ends[one.network.loopy]].ravel() for one in factors.networks]
+    return ~np.isin(np.arange(factors.graph.n_components), factors.component[np.concatenate(found)])
 
 
 def assert_exact(graph, log_p, error_rates, errors):

@@ -121,11 +121,14 @@ class FactorGraph:
         log_p = np.where(swapped, log_p[:, ::-1], log_p)
         # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
-        network = self.network
-        if np.ptp(given) == 0:
-            # Only labels tell the classes apart.
-            network = ConditionedNetwork(self, np.ptp(self.potentials, axis=1) > 0)
-        by_part, beliefs, agree = network.mixture(log_t, max_iter, tol)
+        # Where all classes are equally likely, only labels tell them apart.
+        informed = bool(np.ptp(given) > 0 or (np.ptp(self.potentials, axis=1) > 0).any())
+        by_part = np.empty(len(self.component_of_part))
+        beliefs = np.empty(log_t.shape)
+        agree = np.empty(len(self.ends))
+        for one in self.networks:
+            found = one.mixture(log_t[one.groups], informed, max_iter, tol)
+            by_part[one.parts], beliefs[one.groups], agree[one.edges] = found
         values = sum_by(self.component_of_part, by_part, self.graph.n_components)
         _refuse_contradictions(self.graph, np.isneginf(values)[self.graph.component])
         posteriors = beliefs[self.group]
@@ -159,9 +162,10 @@ class FactorGraph:
         return find_pivots(self.ends[~self.on_tree], len(self.potentials))
 
     @cached_property
-    def network(self) -> ConditionedNetwork:
-        """Network for node probabilities that differ between classes."""
-        return ConditionedNetwork(self, np.ones(len(self.potentials), dtype=bool))
+    def networks(self) -> list[ConditionedNetwork]:
+        """The parts with cycles, and those without."""
+        cyclic = np.isin(self.part, self.part[self.pivots])
+        return [ConditionedNetwork(self, np.flatnonzero(some)) for some in (cyclic, ~cyclic) if some.any()]
 
     def _right(self, beliefs: Array, agree: Array) -> Array:
         """Return the probability that each answer is right, from the beliefs of edges and groups."""
@@ -230,7 +234,7 @@ class Network:
             arrived = self._flood(log_t, max_iter, tol)
             ends = self.ends[self.loopy]
             cavities[:, self.loopy] = _cavities(ends, log_t, arrived)
-            log_q += sum_by(ends.T.ravel(), arrived.reshape(-1, log_t.shape[-1]), len(log_t))
+            log_q += sum_by(ends.T.ravel(), arrived.reshape(-1, *log_t.shape[1:]), len(log_t))
         log_z = log_sum(log_q)
         # Where no class is possible the likelihood is 0, and beliefs do not matter.
         scale = _zero_for_none(log_z)[..., None]
@@ -267,8 +271,8 @@ class Network:
         return log_q
 
     def _flood(self, log_t: Array, max_iter: int, tol: float) -> Array:
-        """Return converged messages (2, n_loopy, n_classes) into both ends of edges on cycles."""
-        messages = np.zeros((2, len(self.loopy), log_t.shape[-1]))
+        """Return converged messages (2, n_loopy, ..., n_classes) to both ends of edges on cycles."""
+        messages = np.zeros((2, len(self.loopy), *log_t.shape[1:]))
         moving = np.arange(len(self.loopy))
         for _ in range(max_iter):
             edges = self.loopy[moving]
@@ -278,7 +282,7 @@ class Network:
             fresh = np.stack([message(second, *factors), message(first, *factors)])
             with np.errstate(invalid="ignore"):
                 # Minus infinity twice is no change.
-                moves = (np.abs(fresh - old) > tol).any(axis=(0, 2))
+                moves = (np.abs(fresh - old) > tol).any(axis=(0, *range(2, old.ndim)))
             messages[:, moving] = (1 - DAMPING) * fresh + DAMPING * old
             # Drop components that have converged, once they hold half of the edges.
             component = self.component[self.ends[edges, 0]]
@@ -291,62 +295,50 @@ class Network:
 
 
 class ConditionedNetwork:
-    """Copies of the parts with cycles, one for each class of the pivot: equations (6) and (7).
+    """Some parts, copied once for each class of their pivots: equations (6) and (7)."""
 
-    One copy is enough for a part without any ``informed`` group, whose classes differ in potential.
-    """
-
-    def __init__(self, factors: FactorGraph, informed: Mask) -> None:
-        ends = factors.ends
-        n_groups, n_classes = factors.potentials.shape
-        self.part = factors.part
-        self.n_edges = len(ends)
-        loopy = np.flatnonzero(~factors.on_tree)
-        cyclic = np.unique(ends[loopy])
-        # Nodes are copies of groups; the first copy holds the groups of all parts.
-        differs = np.isin(self.part, self.part[informed])
-        self.alike = cyclic[~differs[cyclic]]
-        loopy = loopy[differs[ends[loopy, 0]]]
-        cyclic = cyclic[differs[cyclic]]
-        node = np.tile(np.arange(n_groups), (n_classes, 1))
-        node[1:, cyclic] = n_groups + np.arange((n_classes - 1) * len(cyclic)).reshape(n_classes - 1, -1)
-        copy, self.group = _repeated(n_groups, cyclic, n_classes)
-        copy_of_edge, self.edge = _repeated(len(ends), loopy, n_classes)
-        nodes = node[copy_of_edge[:, None], ends[self.edge]]
-        # A copy of a part is a unit.
-        n_parts = len(factors.component_of_part)
-        self.unit = copy * n_parts + self.part[self.group]
-        self.unit_of_edge = self.unit[nodes[:, 0]]
-        self.is_copy = np.zeros((n_classes, n_parts), dtype=bool)
-        self.is_copy.flat[self.unit] = True
-        # A pivot has a label in each copy, and its edges are potentials of their other ends.
-        label = np.full(len(self.group), -1)
-        label[node[:, factors.pivots]] = np.arange(n_classes)[:, None]
-        pivot = label[nodes] >= 0
-        self.cut = pivot.any(axis=1)
-        self.cut_ends = nodes[self.cut, 1 - pivot[self.cut].argmax(axis=1)], label[nodes[pivot]]
-        log_f = np.stack([factors.agree, factors.differ])[:, self.edge]
-        self.potentials = _absorb(nodes[self.cut], log_f[:, self.cut], label, (len(label), n_classes))
-        self.potentials[label >= 0] = np.where(np.eye(n_classes, dtype=bool), 0.0, -np.inf)[label[label >= 0]]
+    def __init__(self, factors: FactorGraph, groups: Indices) -> None:
+        n_classes = factors.potentials.shape[1]
+        place = np.full(len(factors.potentials), -1)
+        place[groups] = np.arange(len(groups))
+        self.groups = groups
+        self.edges = np.flatnonzero(place[factors.ends[:, 0]] >= 0)
+        self.parts, self.part = np.unique(factors.part[groups], return_inverse=True)
+        ends = place[factors.ends[self.edges]]
+        self.part_of_edge = self.part[ends[:, 0]]
+        log_f = np.stack([factors.agree, factors.differ])[:, self.edges]
+        # In copy k the pivots have class k, and their edges are potentials of the other ends.
+        self.pivots = np.intersect1d(place[factors.pivots], np.arange(len(groups)))
+        at_pivot = np.isin(ends, self.pivots)
+        self.cut = at_pivot.any(axis=1)
+        self.other = ends[self.cut][~at_pivot[self.cut]]
+        own = np.eye(n_classes, dtype=bool)
+        agree, differ = log_f[:, self.cut, None, None]
+        self.potentials = sum_by(self.other, np.where(own, agree, differ), len(groups))
+        self.potentials[self.pivots] = np.where(own, 0.0, -np.inf)
         agree, differ = log_f[:, ~self.cut]
-        self.network = Network(nodes[~self.cut], agree, differ, len(label))
+        self.network = Network(ends[~self.cut], agree, differ, len(groups))
 
-    def mixture(self, log_t: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
+    def mixture(self, log_t: Array, informed: bool, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
         """Return log likelihoods of the parts, and beliefs of groups and edges."""
-        found = self.network.beliefs(log_t[self.group] + self.potentials, max_iter, tol)
-        size = self.is_copy.size
-        log_p = sum_by(self.unit, found.log_z, size) + sum_by(self.unit_of_edge[~self.cut], found.edge_z, size)
-        log_p = np.where(self.is_copy, log_p.reshape(self.is_copy.shape), -np.inf)
-        values = np.logaddexp.reduce(log_p, axis=0)
-        share = np.exp(log_p - _zero_for_none(values)).ravel()
-        beliefs = sum_by(self.group, share[self.unit, None] * found.groups, len(log_t))
-        values[np.unique(self.part[self.alike])] += np.log(log_t.shape[1])
-        beliefs[self.alike] = 1 / log_t.shape[1]
-        agree = np.empty(len(self.edge))
-        agree[~self.cut] = found.agree
+        n_classes = log_t.shape[1]
+        # One copy is enough without a pivot, or where classes are interchangeable.
+        n_copies = n_classes if len(self.pivots) and informed else 1
+        found = self.network.beliefs(log_t[:, None] + self.potentials[:, :n_copies], max_iter, tol)
+        kept = ~self.cut
+        log_p = sum_by(self.part, found.log_z, len(self.parts))
+        log_p += sum_by(self.part_of_edge[kept], found.edge_z, len(self.parts))
+        values = np.logaddexp.reduce(log_p, axis=1)
+        share = np.exp(log_p - _zero_for_none(values)[:, None])
+        beliefs = np.einsum("ik,ikc->ic", share[self.part], found.groups)
+        agree = np.empty((len(self.edges), n_copies))
+        agree[kept] = found.agree
         # The two ends of a cut edge agree where the other end has the class of the pivot.
-        agree[self.cut] = found.groups[self.cut_ends]
-        return values, beliefs, sum_by(self.edge, share[self.unit_of_edge] * agree, self.n_edges)
+        agree[self.cut] = np.diagonal(found.groups[self.other], axis1=1, axis2=2)[:, :n_copies]
+        if len(self.pivots) and not informed:
+            values += np.log(n_classes)
+            beliefs[:] = 1 / n_classes
+        return values, beliefs, np.sum(share[self.part_of_edge] * agree, axis=1)
 
 
 def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
@@ -458,12 +450,6 @@ def edges_on_trees(ends: Indices, component: Indices) -> Mask:
     n_edges = np.bincount(of_edge, minlength=len(component))
     n_groups = np.bincount(component, minlength=len(component))
     return (n_edges < n_groups)[of_edge]
-
-
-def _repeated(n: int, some: Indices, n_copies: int) -> tuple[Indices, Indices]:
-    """Return the copy and the original of each item: all of n, and some again in further copies."""
-    copy = np.r_[np.zeros(n, dtype=np.intp), np.repeat(np.arange(1, n_copies), len(some))]
-    return copy, np.r_[np.arange(n), np.tile(some, n_copies - 1)]
 
 
 def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int]) -> Array:
