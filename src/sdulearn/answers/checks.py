@@ -1,7 +1,7 @@
-"""What a set of answers says: contradictions, doubtful answers, classes without features.
+"""Checks of a set of answers: contradictions, doubtful answers, classes without features.
 
-A dissimilar pair within a group that similar pairs tie together is a contradiction for any number
-of classes; with two classes so is a cycle with an odd number of dissimilar pairs.
+A dissimilar pair within a group that similar pairs connect is a contradiction for any number of
+classes; with two classes so is a cycle with an odd number of dissimilar pairs.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike
 
 Graph = dict[int, list[tuple[int, int]]]
 
-# A chain of similar pairs is looked up for this many contradictions of a kind; nobody reads more.
+# Chains of similar pairs are searched for this many contradictions.
 EXPLAINED = 20
-# An annotator of whose error rate nothing is known is not infallible.
+# Error rate of an annotator about whom nothing is known.
 _UNKNOWN_RATE = 0.05
-# An id has a class where one is at least so likely.
+# Least probability of the class of an id.
 _LEAST = 2 / 3
-# How much less likely than for any point a new class may be for the first point of it.
+# The first point of a new class may be in an old one with this probability times (classes so far) / K.
 _DOUBT = 0.1
-# Between the shares of "same" among random pairs of two classes of one size, and of three.
+# Between the shares of "same" among random pairs of two and of three classes of equal size.
 _SAME_OF_TWO = 5 / 12
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Answers (positions in the file) that cannot all be right, in the order of their cycle."""
+    """Positions of answers that cannot all be right, in the order of their cycle."""
 
     answers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class AnswerChecks:
-    """Findings; numbers are positions in :attr:`Answers.answers`.
+    """Contradictions and repeats, as positions in :attr:`Answers.answers`.
 
     Attributes
     ----------
     self_pairs : array
-        Answers about one point and itself.
+        Answers that compare a point with itself.
     repeats : array
-        Answers that the same person gave to the same question higher up in the file.
+        Answers to a question that the same person has answered before.
     disagreements : list of Contradiction
         Questions that were answered both ways.
     closure : list of Contradiction
-        Dissimilar pairs within a group of similar ones, not disagreements; the first, of those who
-        are seldom wrong, with chains.
+        Dissimilar pairs within a group of similar ones, the most credible first; the first 20 with
+        their chain of similar pairs.
     odd_cycles : list of Contradiction
         One cycle for each set of groups that two classes cannot explain.
     """
@@ -76,24 +76,24 @@ class AnswerChecks:
 
     @property
     def n_contradictions(self) -> int:
-        """All contradictions, of whichever kind."""
+        """Number of contradictions of all kinds."""
         return len(self.disagreements) + len(self.closure) + len(self.odd_cycles)
 
 
 def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -> AnswerChecks:
-    """Find what is wrong with a set of answers: all checks that need nothing but the answers.
+    """Find self pairs, repeats and contradictions in a set of answers.
 
     Parameters
     ----------
     answers : Answers or AnswerGraph
         From :func:`read_answers`, or a graph.
     errors : array of shape (n_answers,), optional
-        Probability that each answer is wrong: chains are looked for where it is small.
+        Probability that each answer is wrong: chains prefer answers where it is small.
 
     Returns
     -------
     AnswerChecks
-        Self pairs, repeats and contradictions, by the position of the answer.
+        The findings, by the position of the answer.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -
     errors = np.zeros(len(said)) if errors is None else errors
     own = ends[:, 0] == ends[:, 1]
     questions = group_questions(ends, np.flatnonzero(~own & (said != UNSURE)).tolist()).values()
-    # A disputed question is a contradiction by itself, and says nothing in the search for others.
+    # A disputed question is a contradiction by itself, and is ignored in the search for others.
     disputed = [asked for asked in questions if np.ptp(said[asked])]
     agreed = [asked for asked in questions if not np.ptp(said[asked])]
     similar = sorted((asked[0] for asked in agreed if said[asked[0]] == SIMILAR), key=errors.__getitem__)
@@ -164,8 +164,8 @@ class DoubtfulAnswers:
 def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulAnswers:
     """Rank answers by the probability that they are wrong.
 
-    By other answers about the same points and the model's probabilities. A model that was fitted on
-    the same answers finds fewer wrong ones than there are.
+    It follows from other answers about the same points and from the model's probabilities. A model
+    that was fitted on the same answers finds fewer wrong ones than there are.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     errors = answer_model.errors(graph.annotators)
     for a, rate in answer_model.by_annotator.items():
         if rate.value == 0:
-            # One who was never found wrong may be wrong once.
+            # An annotator without a wrong answer so far is not infallible.
             least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
             errors[graph.annotators == a] = least
     _, right = update(graph, log_p, np.maximum(errors, 1e-3))
@@ -216,7 +216,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
 
 
 def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
-    """The answers that say same or different of two ids, numbered, and their positions."""
+    """Return the graph of the answers "same" or "different" about two ids, and their positions."""
     ends = number_ids(answers.ids)
     used = np.flatnonzero((ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE) & (answers.weights > 0))
     details = {"annotators": answers.annotator_numbers[used], "weights": answers.weights[used]}
@@ -225,14 +225,14 @@ def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
 
 
 def number_ids(ids: NDArray[np.object_]) -> Indices:
-    """Ids as numbers 0, 1, ... in the order of their first appearance."""
+    """Number ids 0, 1, ... in the order of their first appearance."""
     numbers: dict[str, int] = {}
     flat = [numbers.setdefault(name, len(numbers)) for name in ids.ravel().tolist()]
     return np.array(flat, dtype=np.intp).reshape(-1, 2)
 
 
 def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, int], list[int]]:
-    """The given answers by the question they answer, whichever end comes first."""
+    """Group answers by their question, whichever end comes first."""
     questions = defaultdict(list)
     for k in answers:
         a, b = ends[k].tolist()
@@ -241,7 +241,7 @@ def group_questions(ends: Indices, answers: Iterable[int]) -> dict[tuple[int, in
 
 
 def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterable[int]) -> tuple[Indices, int, int]:
-    """The weightier answer of each question; numbers of those decided so, and of ties, left out."""
+    """Return the answer of each question by weighted majority, and counts of decided and tied ones."""
     chosen = []
     n_asked_again = 0
     n_tied = 0
@@ -256,7 +256,7 @@ def majority_votes(ends: Indices, answers: Codes, weights: Array, usable: Iterab
 
 
 def _neighbours(ends: Indices, answers: Iterable[int]) -> Graph:
-    """Neighbours of every point, each with the answer that makes it one."""
+    """Return the neighbours of every point, each with the answer between them."""
     graph: Graph = defaultdict(list)
     for k in answers:
         a, b = ends[k].tolist()
@@ -266,7 +266,7 @@ def _neighbours(ends: Indices, answers: Iterable[int]) -> Graph:
 
 
 def _search(graph: Graph, start: int, end: int = -1) -> dict[int, tuple[int, int]]:
-    """Points by breadth, until one is found, each with the one before it and the answer between."""
+    """Search by breadth; return the predecessor of each point and the answer between them."""
     came: dict[int, tuple[int, int]] = {start: (start, -1)}
     queue = deque([start])
     while queue and end not in came:
@@ -279,7 +279,7 @@ def _search(graph: Graph, start: int, end: int = -1) -> dict[int, tuple[int, int
 
 
 def _trace(came: dict[int, tuple[int, int]], point: int) -> list[int]:
-    """Answers along a shortest path, from a point back to the start of the search."""
+    """Return the answers along a shortest path from a point back to the start of the search."""
     path = []
     while came[point][1] >= 0:
         point, k = came[point]
@@ -288,7 +288,7 @@ def _trace(came: dict[int, tuple[int, int]], point: int) -> list[int]:
 
 
 def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradiction]:
-    """Points on two sides, by breadth; of each component the first answer that does not fit."""
+    """Return one cycle per component that does not fit on two sides, by the first bad answer."""
     graph = _neighbours(ends, answers)
     side: dict[int, int] = {}
     cycles = []
@@ -302,7 +302,7 @@ def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradi
         for a, k, b in islice(odd, 1):
             one = _trace(came, a)
             other = _trace(came, b)
-            # Both paths to the root and the answer between their ends, less what the paths share.
+            # The two paths to the root and the answer between their ends, without the common part.
             walk = [*reversed(one), k, *other]
             cycles.append(Contradiction(tuple(j for j in walk if (j in one) + (j in other) < 2)))
     return cycles
@@ -321,9 +321,10 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     Returns
     -------
     columns : dict of arrays
-        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty where none has a probability of
-        2/3; ``part``, 1 for the largest set of ids that answers connect; ``n_answers``; ``probability_1`` to
-        ``probability_K``. Classes of other parts are not those of the first and are called "1 of part 2".
+        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty where none
+        has a probability of 2/3; ``part``, 1 for the largest set of ids that answers connect;
+        ``n_answers``; ``probability_1`` to ``probability_K``. Classes of other parts are different
+        ones and are called "1 of part 2".
     answer_model : AnswerModel
         How often the answers are wrong.
 
@@ -360,16 +361,16 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
 
 
 def count_classes(graph: AnswerGraph) -> int:
-    """The number that explains left-out answers of a crowd best, or the fewest that explain all."""
+    """Return the number of classes that predicts left-out answers best, or the fewest possible."""
     if is_crowd(graph, 3):
         return number_by_answers(graph)[0]
-    # Where none does, two, if more answers are "same" than of random pairs of three classes.
+    # Where no number explains all: two, if more answers are "same" than with three equal classes.
     two = graph.refuted.any() and np.mean(graph.same > 0) > _SAME_OF_TWO
     return 2 if two else least_classes(graph, graph.same != 0)
 
 
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:
-    """Class probabilities (n_points, n_classes), by first points that are given one in turn."""
+    """Return class probabilities (n_points, n_classes), after naming a first point of each class."""
     if model.certain and n_classes < (least := least_classes(graph, graph.same != 0)):
         raise InputError(f"`n_classes={n_classes}`: the answers are about {least} classes or more. Give that many.")
     found = np.full((graph.n_points, n_classes), 1 / n_classes)

@@ -1,29 +1,30 @@
-"""How a crowd answers: classes of points, a table of errors, careless people, by Gibbs sampling.
+"""Gibbs sampling for answers of a crowd: classes of points, error table and careless people.
 
 An answer of annotator a about points of the classes k and l is "same" with probability
 
     P(same | k, l; a) = (1 - g_a) T[k, l] + g_a s_a                                              (1)
 
 with T symmetric, g_a the share of careless answers and s_a that of "same" among these. Everything
-is drawn in turn given all the rest [1]_: classes of points, whether each answer is careless, and
+is drawn in turn, given the rest [1]_: classes of points, whether each answer is careless, and
 
     T[k, l] ~ Beta(m mu + same, m (1 - mu) + different),  (mu, m) one for k = l, one for k != l  (2)
     g_a ~ Beta(m mu + careless, m (1 - mu) + careful),   s_a likewise                            (3)
 
-The mean mu and the strength m of each prior are drawn too: a person with few answers is near the mean
-of all people, and a table with few answers near one rate. Without a table T is 1 - e and e. What
-everybody does at times, T and g_a explain alike: careless answers of the most careful tenth of the
-people are part of T as it is reported.
+The mean mu and the strength m of each prior are drawn, too: a person with few answers is near the
+mean of all people, and a table with few answers near one rate. Without a table, T is 1 - e where
+k = l and e elsewhere. T and g_a explain equally well what everybody does at times: careless answers
+of the most careful tenth of the people are counted as part of the reported T.
 
-No model of people is right, and a wrong one is too sure: on real answers of 95% of the classes where
-76% were right. So most chains see a Bayesian bootstrap of the people, and all draws are one sample,
-the bagged posterior [2]_. The low end of its interval is that of chains that see all people alike.
+No model of people is right, and a wrong one is overconfident: on real answers its mean probability
+was 95% where 76% of the classes were right. So most chains use a Bayesian bootstrap of the people,
+and all draws together are the bagged posterior [2]_. The other chains weight all people equally.
 
 References
 ----------
-.. [1] Geman & Geman, "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of images",
-   IEEE Transactions on Pattern Analysis and Machine Intelligence 6 (1984).
-.. [2] Huggins & Miller, "Reproducible model selection using bagged posteriors", Bayesian Analysis 18 (2023).
+.. [1] Geman & Geman, "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of
+   images", IEEE Transactions on Pattern Analysis and Machine Intelligence 6 (1984).
+.. [2] Huggins & Miller, "Reproducible model selection using bagged posteriors", Bayesian Analysis 18
+   (2023).
 """
 
 from __future__ import annotations
@@ -42,35 +43,35 @@ from sdulearn.answers.graph import AnswerGraph, number_questions
 from sdulearn.progress import steps
 from sdulearn.types import Array, Codes, Indices, Mask
 
-# Means and strengths of the Beta priors that are drawn.
+# Means and strengths of the Beta priors to draw from.
 _LOW_MEANS = np.array([0.002, 0.01, 0.03, 0.07, 0.13, 0.2, 0.3, 0.42])
 _MEANS = np.concatenate([_LOW_MEANS, 1 - _LOW_MEANS[::-1]])
 _STRENGTHS = np.array([2.0, 6.0, 20.0, 60.0, 400.0])
 _PRIOR = np.outer(_STRENGTHS, _MEANS).ravel(), np.outer(_STRENGTHS, 1 - _MEANS).ravel()
-# Without a table: of 30 answers, 2% are wrong.
+# The prior without a table: 30 answers of which 2% are wrong.
 _ONE_RATE = (0.6, 29.4)
-# Probabilities stay so far from 0 and 1.
+# Distance of probabilities from 0 and 1.
 _MARGIN = 1e-4
-# Where chains begin: the table, and the share of careless answers.
+# Initial values of the table and of the share of careless answers.
 _FIRST_RIGHT = 0.85
 _FIRST_CARELESS = 0.1
-# Chains, of which the first few see all people alike; draws before those that count, and these.
+# Chains, those of them without a bootstrap, draws of the burn-in, and draws that are kept.
 _N_CHAINS = 16
 _N_ALIKE = 3
 _N_BURN = 100
 _N_KEPT = 60
-# Draws that do not count where all but the classes is known.
+# Burn-in where only the classes are unknown.
 _N_BURN_CLASSES = 20
-# With fewer people a bootstrap of them says little, and questions are drawn instead.
+# With fewer people the bootstrap is over questions.
 _FEWEST_PEOPLE = 10
-# Share of the people who are the most careful.
+# Share of the people who count as the most careful.
 _CAREFUL = 0.1
 # Log probability of a class that a label rules out.
 _RULED_OUT = -700.0
 
 
 class Draws(NamedTuple):
-    """What the chains say, S draws of all together."""
+    """Means and draws of all chains, S draws in all."""
 
     posteriors: Array  # (n_asked, n_classes), of the points in answers, the largest class first
     table: Array  # (n_classes, n_classes), T in equation (1)
@@ -78,13 +79,13 @@ class Draws(NamedTuple):
     same: Array  # (n_annotators,), s in equation (1)
     wrong: Array  # (S,), share of these answers that are wrong
     rates: Array  # (S, n_annotators), probability that an answer of each annotator is wrong
-    largest: Array  # (S,), share of the largest class of all points there are
-    alike: Mask  # (S,), whether a draw is of a chain that sees all people alike
+    largest: Array  # (S,), share of the largest class in the population
+    alike: Mask  # (S,), whether a draw is from a chain without a bootstrap
     chances: Array  # (n_left_out,), probability of each answer that was left out
 
 
 class _State(NamedTuple):
-    """Where the chains are, one along the first axis."""
+    """Current state of the chains, along the first axis."""
 
     classes: Indices  # (C, n_points)
     table: Array  # (C, K, K)
@@ -94,7 +95,7 @@ class _State(NamedTuple):
 
 
 class CrowdSampler:
-    """Chains of draws for the answers ``used``, beside ``log_p`` (n_points, K) of a model."""
+    """Gibbs sampler for the answers ``used``, with log priors ``log_p`` (n_points, K) of a model."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class CrowdSampler:
         self.said = (graph.same[kept] > 0).astype(np.intp)
         self.who = self.annotator[kept]
         self.n_of = np.bincount(self.who, minlength=self.n_people)
-        # Nobody can be told from the others where there is one person only.
+        # The careless share of a single person is not identified.
         self.has_people = self.n_people > 1
         labels = graph.labels[self.points]
         self.labels = np.where(labels == 0, -1, labels - 1 if n_classes > 2 else labels > 0)
@@ -131,11 +132,11 @@ class CrowdSampler:
         self.weights = graph.weights[kept] * self._bootstrap()
         self._chain = np.arange(n_chains)[:, None]
         self._unseen = np.setdiff1d(self.all_ends, self.ends)
-        # Place of what each answer says, chain and person (C, n_answers) in an array of these.
+        # Flat index (C, n_answers) of answer, chain and person in an array of this shape.
         self._row = (self.said * n_chains + self._chain) * self.n_people + self.who
 
     def _bootstrap(self) -> Array:
-        """Weights (C, n_answers) of the people in each chain; of questions where people are few."""
+        """Return weights (C, n_answers), drawn per person, or per question where people are few."""
         unit = self.who
         if self.n_people < _FEWEST_PEOPLE:
             _, unit = number_questions(self.ends, self.n_points)
@@ -145,7 +146,7 @@ class CrowdSampler:
 
     @cached_property
     def _blocks(self) -> list[tuple[Indices, Indices, Indices, Array, Indices]]:
-        """Points that no answer joins; of their answers the other end, row, weight and start."""
+        """Sets of points that no answer joins; their answers by other end, row, weight and start."""
         point = self.ends.T.ravel()
         colour = _colour(self.ends, self.n_points)[point]
         order = np.lexsort((point, colour))
@@ -161,7 +162,7 @@ class CrowdSampler:
         return blocks
 
     def run(self, n_burn: int = _N_BURN, n_kept: int = _N_KEPT) -> Draws:
-        """Draw everything."""
+        """Run all chains."""
         state = self._first()
         size = (self.n_chains, self.n_points, self.n_classes)
         means = [np.zeros(size), *map(np.zeros_like, state[1:4]), np.zeros(len(self.left_out))]
@@ -174,8 +175,8 @@ class CrowdSampler:
             log_chance = _log_chances(state.table, state.careless, state.same)
             if k < n_burn:
                 continue
-            drawn = (found, *state[1:4], self._left_out_chances(state.classes, log_chance))
-            means = [total + part / n_kept for total, part in zip(means, drawn, strict=True)]
+            parts = (found, *state[1:4], self._left_out_chances(state.classes, log_chance))
+            means = [total + part / n_kept for total, part in zip(means, parts, strict=True)]
             kept.append((self._share_wrong(state.classes), self._rates(state), state.shares.max(axis=1)))
         posteriors, table, careless, same, chances = means
         wrong, rates, largest = zip(*kept, strict=True)
@@ -199,7 +200,7 @@ class CrowdSampler:
         )
 
     def _first(self) -> _State:
-        """Clusters of the answers, others for each chain; of every other one classes by a model."""
+        """Start from clusters of the answers, every other chain from the classes by the model."""
         C = self.n_chains
         K = self.n_classes
         classes = _clusters(self.ends, self.said, self.n_points, K, C)
@@ -213,12 +214,12 @@ class CrowdSampler:
         return _State(classes, np.tile(table, (C, 1, 1)), careless, np.full_like(careless, 0.5), np.full((C, K), 1 / K))
 
     def draw_classes(self, classes: Indices, log_chance: Array, log_p: Array) -> Array:
-        """Draw all classes in place; gives the probabilities (C, n_points, K) of the draws."""
+        """Draw all classes in place; return the probabilities (C, n_points, K) of the draws."""
         K = self.n_classes
         rows = log_chance.reshape(-1, K)
         log_p = np.broadcast_to(log_p, (self.n_chains, self.n_points, K))
         posteriors = softmax(log_p, axis=2)
-        # Points of answers that were left out, all of them.
+        # Points all of whose answers were left out.
         classes[:, self._unseen] = _choose(posteriors[:, self._unseen], self.rng)
         for points, other, row, weight, start in self._blocks:
             terms = rows.take(row + classes.take(other, axis=1), axis=0)
@@ -232,7 +233,7 @@ class CrowdSampler:
         return posteriors
 
     def _draw_parameters(self, state: _State, log_chance: Array) -> _State:
-        """Careless answers, and equations (2) and (3)."""
+        """Draw which answers are careless, and equations (2) and (3)."""
         C = self.n_chains
         K = self.n_classes
         first, second = (state.classes.take(end, axis=1) for end in self.ends.T)
@@ -259,7 +260,7 @@ class CrowdSampler:
         return _State(state.classes, table, share, same, shares)
 
     def _draw_shares(self, hits: Array, n: Array) -> Array:
-        """Equation (3) for each person, with a prior by the beta-binomial likelihood of all."""
+        """Draw equation (3) for each person, after its prior by the beta-binomial likelihood."""
         a, b = _PRIOR
         j = np.arange(int(n.max()) + 1)[:, None]
         values = len(hits[0]) * -betaln(a, b)
@@ -270,7 +271,7 @@ class CrowdSampler:
         return np.clip(self.rng.beta(a[chosen] + hits, b[chosen] + n - hits), _MARGIN, 1 - _MARGIN)
 
     def _draw_table(self, same: Array, different: Array) -> Array:
-        """Equation (2), from the counts (C, K, K) of each two classes, in the upper triangles."""
+        """Draw equation (2), from counts (C, K, K) of each two classes in the upper triangles."""
         K = self.n_classes
         table = np.empty_like(same)
         own = np.eye(K, dtype=bool)
@@ -290,12 +291,12 @@ class CrowdSampler:
         return table
 
     def _share_wrong(self, classes: Indices) -> Array:
-        """Share of the answers (C,) that are wrong, by weight."""
+        """Return the weighted share of wrong answers (C,)."""
         agree = classes[:, self.all_ends[:, 0]] == classes[:, self.all_ends[:, 1]]
         return (agree != (self.graph.same > 0)) @ self.graph.weights / self.graph.weights.sum()
 
     def _rates(self, state: _State) -> Array:
-        """Probability (C, n_annotators) that an answer of each person is wrong."""
+        """Return the probability (C, n_annotators) that an answer of each person is wrong."""
         agree = state.classes[:, self.ends[:, 0]] == state.classes[:, self.ends[:, 1]]
         chance = state.table[self._chain, state.classes[:, self.ends[:, 0]], state.classes[:, self.ends[:, 1]]]
         careful = np.where(agree, 1 - chance, chance).mean(axis=1, keepdims=True)
@@ -304,7 +305,7 @@ class CrowdSampler:
         return (1 - state.careless) * careful + state.careless * guessed
 
     def _left_out_chances(self, classes: Indices, log_chance: Array) -> Array:
-        """Mean over the chains of equation (1) for what was left out."""
+        """Return the mean over the chains of equation (1) for answers left out."""
         first, second = (classes[:, end] for end in self.all_ends[self.left_out].T)
         said = (self.graph.same[self.left_out] > 0).astype(np.intp)
         cells = said, self._chain, self.annotator[self.left_out], first, second
@@ -312,7 +313,7 @@ class CrowdSampler:
 
 
 def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
-    """Class probabilities of the points by equation (1) and what is known before."""
+    """Return class probabilities of the points by equation (1) and their log priors."""
     sampler = CrowdSampler(graph, len(table), log_p=log_p)
     assert sampler.log_p is not None
     classes = np.tile(np.argmax(sampler.log_p, axis=1), (_N_CHAINS, 1))
@@ -328,31 +329,31 @@ def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Arra
 
 
 def _log_chances(table: Array, careless: Array, same: Array) -> Array:
-    """Logarithms of equation (1), (2, C, n_annotators, K, K): of "different" and of "same"."""
+    """Return logs of equation (1), (2, C, n_annotators, K, K), for "different" and for "same"."""
     share = careless[:, :, None, None]
     chance = (1 - share) * table[:, None] + share * same[:, :, None, None]
     return np.log(np.stack([1 - chance, chance]))
 
 
 def _choose(probability: Array, rng: np.random.Generator) -> Indices:
-    """A place along the last axis, each with its probability."""
+    """Draw an index along the last axis by these probabilities."""
     below = np.cumsum(probability, axis=-1)
     return np.minimum((rng.random(below.shape[:-1])[..., None] > below).sum(axis=-1), below.shape[-1] - 1)
 
 
 def _sums(place: Indices, values: Array | Mask, shape: tuple[int, ...]) -> Array:
-    """Sums of the values that are in each place of an array."""
+    """Sum values by their flat index in an array of this shape."""
     total = np.bincount(place.ravel(), values.ravel(), int(np.prod(shape)))
     return total.reshape(shape).astype(np.float64)
 
 
 def _histogram(counts: Array, size: int) -> Array:
-    """How often each count occurs in each row."""
+    """Count how often each value occurs in each row."""
     return np.stack([np.bincount(row.astype(np.intp), minlength=size) for row in counts]).astype(np.float64)
 
 
 def _colour(ends: Indices, n_points: int) -> Indices:
-    """Colours such that no answer joins two points of one, greedily: most answers first."""
+    """Colour points greedily, so that no answer joins two points of the same colour."""
     ones = np.ones(2 * len(ends))
     joined = csr_matrix((ones, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
     colour = np.full(n_points, -1)
@@ -364,7 +365,7 @@ def _colour(ends: Indices, n_points: int) -> Indices:
 
 
 def _clusters(ends: Indices, said: Codes, n_points: int, n_classes: int, n_starts: int) -> Indices:
-    """K-means (n_starts, n_points) of the top eigenvectors of the answers, less their mean."""
+    """Cluster (n_starts, n_points) by k-means of the top eigenvectors of the centred answers."""
     if n_points <= n_classes + 1:
         return np.tile(np.arange(n_points) % n_classes, (n_starts, 1))
     weight = np.tile(said - said.mean(), 2)
@@ -377,7 +378,7 @@ def _clusters(ends: Indices, said: Codes, n_points: int, n_classes: int, n_start
 
 
 def _matched(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
-    """Clusters renumbered so that most labelled points are in the cluster of their class."""
+    """Renumber clusters so that most labelled points are in the cluster of their class."""
     known = np.flatnonzero(labels >= 0)
     votes = np.zeros((n_classes, n_classes))
     np.add.at(votes, (cluster[known], labels[known]), 1.0)
@@ -385,7 +386,7 @@ def _matched(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
 
 
 def _align(posteriors: Array) -> tuple[list[Indices], Array]:
-    """The order of the classes of each chain (C, n_points, K) that agrees best with all, and the mean."""
+    """Return the order of the classes of each chain that agrees best with all, and the mean."""
     merged = posteriors[0]
     for _ in range(3):
         orders = [linear_sum_assignment(-merged.T @ one)[1] for one in posteriors]

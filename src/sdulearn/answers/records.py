@@ -1,4 +1,4 @@
-"""A set of answers as people gave them: who was compared with whom, and what was said."""
+"""Answers as people gave them: the points that were compared, and the answer."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from sdulearn.errors import InputError
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Codes, Count, Indices, Mask
 
-# Privacy that means something: beyond these an answer is noise, or is never flipped.
+# Range of the privacy parameter: below it answers are noise, above it they are never flipped.
 EPSILONS = (1e-3, 100.0)
-# Answers to a question about two points, in words and as answers to a question with one choice.
+# Answers about two points, as words and as answers to a question with one choice.
 PAIR_WORDS: dict[str, int | str] = {"same": 0, "different": "none", "unsure": "unsure"}
 
-# The kind of a question that was answered by a machine and is asked a person again.
+# Kind of a question that a machine answered and a person is asked again.
 AUDIT = "audit"
 
-# A point: its row number where questions are chosen, its id in a log.
+# A point: its row number in an Asker, its id in a log.
 Point = TypeVar("Point", bound=int | str)
 
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that could not be understood.
+    """A row that could not be read.
 
     Attributes
     ----------
     line : int
-        Where it stands.
+        Line number of the row.
     reason : str
         What is wrong with it.
     """
@@ -43,23 +43,23 @@ class BadRow:
 
 
 class Answer(NamedTuple, Generic[Point]):
-    """A question and what was said; the same record in a log, in the engine and in a session."""
+    """A question and its answer; the same record in a log, in an Asker and in a session."""
 
     left: Point  # the point that is asked about
-    choices: tuple[Point, ...]  # what it was compared with; of a pair one point
-    said: int | str  # position of the choice that is of the same class, "none" of them, or "unsure"
-    annotator: str = ""  # who said it; empty where nobody gave a name
+    choices: tuple[Point, ...]  # the points it was compared with; one in a pair question
+    said: int | str  # position of the choice of the same class, "none" or "unsure"
+    annotator: str = ""  # who answered; empty where not known
     kind: str = ""  # why it was asked, as the design calls it
-    number: int = 0  # names the answer, within its session
+    number: int = 0  # number of the answer within its session
     rank: int | None = None  # place of ``left`` in the random order of all points
-    epsilon: float | None = None  # its privacy, where it says so
+    epsilon: float | None = None  # privacy of the answer
     time: str = ""  # when it was first given, in UTC
-    session: str = ""  # the start of the program in which it was given
-    line: int = 0  # where it stands in the log
-    comment: str = ""  # what else was said of it, in one's own words
+    session: str = ""  # start of the program in which it was given
+    line: int = 0  # line in the log
+    comment: str = ""  # free text
     seconds: float | None = None  # how long it took
-    probability: float | None = None  # how likely it is right, as who gave it says
-    cost: float | None = None  # what it cost, of a machine
+    probability: float | None = None  # probability that it is right, as stated by the annotator
+    cost: float | None = None  # cost of an answer by a machine
 
     @property
     def right(self) -> Point:
@@ -68,50 +68,50 @@ class Answer(NamedTuple, Generic[Point]):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What names the answer, within a log and those that it may be merged with."""
+        """Unique key of the answer, also among logs that are merged."""
         return self.session, self.number
 
     @property
     def sign(self) -> int:
-        """What was said as a code: +1 of the class of a choice, -1 of none, 0 unsure."""
+        """The answer as a code: +1 same class as a choice, -1 as none of them, 0 unsure."""
         return {"none": DISSIMILAR, "unsure": UNSURE}.get(str(self.said), SIMILAR)
 
     @property
     def word(self) -> str:
-        """The same as a word for pairs."""
+        """The answer as a word for pairs."""
         return {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "unsure"}[self.sign]
 
     @property
     def spoken(self) -> int | str:
-        """What was said as a log has it: of a pair the word."""
+        """The answer as written to a log: the word for pairs."""
         return self.said if len(self.choices) > 1 else self.word
 
     @property
     def picked(self) -> Point | None:
-        """The choice that is of the same class."""
+        """The choice of the same class."""
         return self.choices[self.said] if isinstance(self.said, int) else None
 
     @property
     def asked(self) -> tuple[Point, ...]:
-        """What was asked, whatever the order of the choices, or of the points of a pair."""
+        """The question, independent of the order of its choices, or of the points of a pair."""
         if len(self.choices) > 1:
             return self.left, *sorted(self.choices)
         return tuple(sorted((self.left, self.right)))
 
     def pairs(self) -> list[tuple[Point, Point, int]]:
-        """What it says of pairs: "same" of a pick, "different" of each choice where it is none."""
+        """Return the answer as pairs: "same" with the choice, or "different" from each of them."""
         if self.picked is not None:
             return [(self.left, self.picked, SIMILAR)]
         return [(self.left, one, DISSIMILAR) for one in self.choices if self.said == "none"]
 
 
 def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Point, int]]:
-    """Pairs of points that answers tell of: number of the answer, both points and the code."""
+    """Return the pairs that answers imply: number of the answer, both points and the code."""
     pairs = [(k, *pair) for k, one in enumerate(answers) for pair in one.pairs()]
     picks = [(k, one) for k, one in enumerate(answers) if one.picked is not None and len(one.choices) > 1]
     if not picks:
         return pairs
-    # A pick is "different" of choices not known to differ from it: a wrong one is one wrong pair.
+    # A pick adds "different" only for choices not known to differ from it: a wrong pick is one wrong pair.
     place = {point: k for k, point in enumerate(dict.fromkeys(p for one in answers for p in (one.left, *one.choices)))}
     same = [(place[a], place[b]) for _, a, b, code in pairs if code == SIMILAR]
     part = connect(np.array(same, dtype=np.intp).reshape(-1, 2), len(place)).tolist()
@@ -125,7 +125,7 @@ def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Poin
 
 
 def read_said(answer: object, n_choices: int, *, positions: bool) -> int | str | None:
-    """What was said, by a word for pairs, a bool, a position or "none"; None where it is no answer."""
+    """Read an answer given as a word, a bool or a position; return None for anything else."""
     if isinstance(answer, (bool, np.bool_)):
         answer = "same" if answer else "different"
     if isinstance(answer, str):
@@ -137,13 +137,13 @@ def read_said(answer: object, n_choices: int, *, positions: bool) -> int | str |
 
 
 def is_epsilon(value: object) -> TypeGuard[float]:
-    """Whether a value is a number that can be the privacy of an answer; True and False are none."""
+    """Return whether a value is a number in the range of the privacy parameter; bools are not."""
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return number and bool(EPSILONS[0] <= value <= EPSILONS[1])  # type: ignore[operator]
 
 
 def flip_rate(epsilon: float) -> float:
-    """Probability with which an answer is flipped before it is stored: ``1 / (1 + exp(epsilon))``.
+    """Return the probability of flipping an answer before storage: ``1 / (1 + exp(epsilon))``.
 
     Parameters
     ----------
@@ -164,15 +164,15 @@ def flip_rate(epsilon: float) -> float:
     if not is_epsilon(epsilon):
         low, high = EPSILONS
         raise InputError(
-            f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}. The smaller, the "
-            "more private."
+            f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}. "
+            "The smaller, the more private."
         )
     return float(1 / (1 + np.exp(epsilon)))
 
 
 @dataclass(frozen=True)
 class TableReading:
-    """How the table was read that questions were asked about; see :func:`sdulearn.fit_table`."""
+    """How the table behind the questions was read; see :func:`sdulearn.fit_table`."""
 
     text: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
@@ -185,12 +185,12 @@ class TableReading:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers by id, and what was understood of the file or frame they come from.
+    """Answers by id, and how the file or frame was read.
 
     Attributes
     ----------
     name : str
-        The file, or what stands for it.
+        Name of the file or source.
     ids : object array of shape (n_answers, 2)
         The two ids of each answer, as text.
     answers : int array of shape (n_answers,)
@@ -198,36 +198,36 @@ class Answers:
     weights : array of shape (n_answers,)
         Weights; 1 where none are given.
     annotators, times : object array of shape (n_answers,) or None
-        Who answered and when, as the file says it.
+        Who answered and when, as written in the file.
     lines : int array of shape (n_answers,)
-        Line of the file; row, counted from 1, or item where there are no lines.
+        Line in the file; number of the row or item, from 1, where there are no lines.
     columns : dict
         Which column was read as ``id_a``, ``id_b``, ``label`` and so on.
     words : dict
-        What each word was taken for, and how often it occurs: ``{"1": (1, 58), "0": (-1, 42)}``.
+        Meaning and count of each word: ``{"1": (1, 58), "0": (-1, 42)}``.
     bad_rows : tuple of BadRow
         Rows left out.
     format : str
-        What the file was read as, such as ``"csv"``, ``"answer_log"`` or ``"prodigy"``.
+        Format of the file, such as ``"csv"``, ``"answer_log"`` or ``"prodigy"``.
     n_unanswered : int
-        Questions in the file that nobody has answered yet.
+        Number of questions in the file without an answer.
     kinds : object array of shape (n_answers,) or None
-        Of a log: why each question was asked, "random" or as the design says, or empty.
+        In a log: why each question was asked, "random" or as the design says, or empty.
     drawn : bool array of shape (n_answers,) or None
         With ``kinds``: whether each question is about a point of a random sample: drawn at random,
-        or chosen and before the last random one in the random order.
+        or chosen but before the last random one in the random order.
     n_unranked : int
         Number of chosen questions whose points have no known place in that order.
     epsilon : float or None
         Privacy of a log: its answers were flipped with probability 1 / (1 + exp(epsilon)).
     seconds, certainty : array of shape (n_answers,) or None
-        How long each answer took, and how likely it is right, from 0.5 to 1, as who gave it says.
+        How long each answer took, and its stated probability of being right, from 0.5 to 1.
     questions : int array of shape (n_answers,) or None
-        The question of each answer, from 0, where questions had several choices.
+        Number of the question of each answer, from 0, where questions had several choices.
     reading : TableReading or None
-        How the table of a log was read, as :func:`sdulearn.fit_table` takes it.
+        How the table of a log was read, as in :func:`sdulearn.fit_table`.
     audits : dict or None
-        By annotator: how many answers were asked again, and how many of these were answered otherwise.
+        By annotator: number of answers asked again, and number of those answered differently.
     """
 
     name: str
@@ -254,14 +254,14 @@ class Answers:
 
     @property
     def n_questions(self) -> int:
-        """Number of questions that were answered, those "unsure" included."""
+        """Number of answered questions, including "unsure"."""
         return len(self.answers) if self.questions is None else len(np.unique(self.questions))
 
     @property
     def n_classes(self) -> int | None:
-        """Number of classes that questions with several choices have found; None without these.
+        """Number of classes found by questions with several choices; None without such questions.
 
-        The first pick of a point is its class; a point like no choice opens one.
+        The first pick of a point is its class; a point unlike all choices starts a new one.
         """
         if self.questions is None:
             return None
@@ -279,7 +279,7 @@ class Answers:
 
     @property
     def annotator_numbers(self) -> Codes:
-        """Who gave each answer: k for the k-th of ``annotator_names``, 0 for nobody known."""
+        """Annotator of each answer: k for the k-th of ``annotator_names``, 0 where not known."""
         if self.annotators is None:
             return np.zeros(len(self.answers), dtype=np.int64)
         numbers = {name: k for k, name in enumerate(self.annotator_names, 1)}
@@ -310,18 +310,18 @@ class Answers:
 
 
 def some_answers(answers: Answers, kept: Mask) -> Answers:
-    """Some of the answers, as if the file held no others."""
+    """Return some of the answers, as if the file held no others."""
     columns: dict[str, Any] = {name: value for name, value in vars(answers).items() if isinstance(value, np.ndarray)}
     return replace(answers, **{name: value[kept] for name, value in columns.items()})
 
 
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:
-    """Which ends of answers are of a random sample; None where all are random pairs."""
+    """Return which ends of answers belong to a random sample; None where all are random pairs."""
     if answers.kinds is None or answers.drawn is None:
         return None
     drawn = answers.drawn[used]
     questions, _ = number_questions(ends, int(ends.max(initial=-1)) + 1)
-    # A linked design compares a point with a chosen example; points of random pairs are in no other.
+    # A linked design compares a point with a chosen example; points of random pairs occur only once.
     loose = (np.bincount(questions.ravel())[ends] == 1).all(axis=1)
     marked = np.column_stack([drawn, drawn & loose])
     return None if loose.all() and np.isin(ends, ends[marked]).all() else marked
