@@ -85,12 +85,22 @@ def test_integer_weights_of_loose_pairs_are_repeats(power):
     weight = np.repeat(np.where(np.arange(75) < 30, 2.0, 1.0), 2)
     twice = np.flatnonzero(weight == 2)
     again = np.sign(codes[twice]) * (np.abs(codes[twice]) + 100)
-    model = PairLogisticRegression(n_classes=3, covariance_power=power, tol=1e-10, max_iter=1000)
+    model = PairLogisticRegression(0.01, n_classes=3, covariance_power=power, tol=1e-10, max_iter=1000)
     repeated = clone(model).fit(np.vstack([X[order], X[order][twice]]), np.r_[codes, again])
     model.fit(X[order], codes, weight)
     assert model.objective_ == pytest.approx(repeated.objective_, abs=1e-10)
     assert model.coef_ == pytest.approx(repeated.coef_, abs=1e-7)
     assert model.class_shares_ == pytest.approx(repeated.class_shares_, abs=1e-8)
+
+
+def test_the_default_penalty_suits_many_classes():
+    """Eight classes that differ in seven directions, beside one in which all rows vary most."""
+    rng = np.random.default_rng(1)
+    y = np.arange(400) % 8 + 1
+    X = 3 * np.eye(8)[y - 1] + 0.7 * rng.normal(size=(400, 8)) + 3 * rng.normal(size=(400, 1))
+    model = PairLogisticRegression(n_classes=8, tol=1e-3).fit(*stack_pairs(X, *random_answers(y, 300)))
+    assert np.mean(model.orient(X, y).predict(X) == y) > 0.95
+    assert PairLogisticRegression()._penalty == (0.01, 1.0)
 
 
 def test_given_shares_pull_the_mean_prediction():

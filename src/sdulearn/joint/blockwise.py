@@ -69,12 +69,12 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
     majority = MAJORITY[model.orientation]
     estimate, prior = resolve_prior(model.prior, (similar, dissimilar, squares), majority=majority)
     problem = BlockProblem(blocks, survey, prior, float(model.prior_strength), float(error_rate))
-    v = descend(problem, model.alpha, model.covariance_power, model.init)
+    v = descend(problem, *model._penalty, model.init)
     answer_model = unknown_answer_model(np.zeros(1, dtype=int), np.array([survey["n_pairs"]]))
     if model.error_rate != "auto":
         rate = Rate(float(error_rate), float(error_rate), float(error_rate), survey["n_pairs"])
         answer_model = AnswerModel(rate, {0: rate})
-    fit = polish(model, problem, v, model.alpha, model.covariance_power, estimate)
+    fit = polish(model, problem, v, *model._penalty, estimate)
     return replace(fit, fitted={"answer_model_": answer_model})
 
 

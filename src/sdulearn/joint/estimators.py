@@ -232,12 +232,14 @@ class PairLogisticRegression(PairLogisticBase):
 
     Parameters
     ----------
-    alpha : float, default=0.01
-        Strength of the penalty, beside the *mean* loss of an answer that says something new (k points
-        of a component are k - 1 such answers) or a label.
-    covariance_power : float, default=1
+    alpha : float or "auto", default="auto"
+        Strength of the penalty, relative to the *mean* loss of independent answers (k points of a component
+        are k - 1 of them) and labels. "auto" is 0.01 with two classes and 0.001 with more, where an answer
+        says less about each class.
+    covariance_power : float or "auto", default="auto"
         Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge, a larger one
-        favours directions along which the rows, unlabeled ones too, vary most.
+        favours directions along which the rows, unlabeled ones too, vary most. "auto" is 1 with two classes and 0
+        with more, which differ in more directions.
     n_classes : int, default=2
         Number of classes. More than two are a softmax of as many linear models.
     prior : float, sequence of K floats or None, default=None
@@ -312,17 +314,17 @@ class PairLogisticRegression(PairLogisticBase):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PairLogisticBase._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "covariance_power": [Interval(Real, 0, 4, closed="both")],
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "covariance_power": [Interval(Real, 0, 4, closed="both"), StrOptions({"auto"})],
         "n_classes": [Interval(Integral, 2, None, closed="left")],
         "init": [StrOptions({"auto", "moment", "zero"})],
     }
 
     def __init__(
         self,
-        alpha: float = 0.01,
+        alpha: float | str = "auto",
         *,
-        covariance_power: float = 1,
+        covariance_power: float | str = "auto",
         n_classes: int = 2,
         prior: float | Sequence[float] | None = None,
         prior_strength: float = 3.0,
@@ -352,16 +354,26 @@ class PairLogisticRegression(PairLogisticBase):
         if self.n_classes != 2:
             return self._accept(self._fit_classes(X, pairs, weight))
         problem, prior = self._lay_out(X, pairs, weight)
-        v = descend(problem, self.alpha, self.covariance_power, self.init)
-        fit = polish(self, problem, v, self.alpha, self.covariance_power, prior)
+        v = descend(problem, *self._penalty, self.init)
+        fit = polish(self, problem, v, *self._penalty, prior)
         return self._accept(replace(fit, fitted={"answer_model_": problem.likelihood.answer_model}))
+
+    @property
+    def _penalty(self) -> tuple[float, float]:
+        """Alpha and the covariance power; with "auto" those that suit the number of classes."""
+        alpha, power = (0.01, 1.0) if self.n_classes == 2 else (0.001, 0.0)
+        return (
+            alpha if self.alpha == "auto" else float(self.alpha),
+            power if self.covariance_power == "auto" else float(self.covariance_power),
+        )
 
     @_one_thread
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Fit:
         """Fit more than two classes."""
-        problem = self._class_problem(X, pairs, weight, int(self.n_classes), self.covariance_power)
+        alpha, power = self._penalty
+        problem = self._class_problem(X, pairs, weight, int(self.n_classes), power)
         _refuse_too_few_classes(problem)
-        fit = fit_classes(problem, self, self.alpha)
+        fit = fit_classes(problem, self, alpha)
         _warn_of_empty_classes(X, problem, fit)
         return replace(fit, fitted={"answer_model_": problem.answer_model})
 
