@@ -230,23 +230,6 @@ def test_the_random_sample_ends_with_the_last_random_row_of_a_seed(path):
     assert not marked[:, 1].any()
 
 
-def test_random_pairs_have_two_random_rows(path):
-    with AnswerLog(path) as log:
-        for k in (0, 2, 4):
-            add(log, f"r{k}", f"r{k + 1}", "same", kind="random", rank=k)
-        add(log, "r2", "r3", "same", kind="repeat", rank=2)
-        add(log, "r6", "r7", "same", kind="linked", rank=6)
-    answers = read_answers(path)
-    ends = np.array([[int(name[1:]) for name in pair] for pair in answers.ids])
-    assert random_ends(answers, ends[:4], np.arange(4)) is None
-    assert random_ends(answers, ends, np.arange(5)).tolist() == [[True, True]] * 4 + [[False, False]]
-    # One of them is asked about further: it is an example then.
-    ends[4] = [6, 5]
-    assert random_ends(answers, ends, np.arange(5)).tolist() == [
-        [True, True], [True, True], [True, False], [True, True], [False, False],
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("more", "reason"),
     [

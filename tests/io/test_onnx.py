@@ -40,9 +40,9 @@ def fitted(waveform):
     """Fitted models by name, each once."""
     rng = np.random.default_rng(0)
     centres = 2.5 * np.eye(3, 21)
-    truth = rng.integers(0, 3, 150)
-    X = centres[truth] + rng.normal(size=(150, 21))
-    pairs = rng.integers(0, 150, (250, 2))
+    truth = rng.integers(0, 3, 90)
+    X = centres[truth] + rng.normal(size=(90, 21))
+    pairs = rng.integers(0, 90, (150, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     blobs = stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]])
     models = {}

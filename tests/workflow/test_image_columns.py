@@ -23,17 +23,17 @@ def picture(horizontal, rng):
 
 @pytest.fixture(scope="module")
 def shown(answers_about, tmp_path_factory):
-    """A folder with 150 pictures in a table, answers about them, and a model of these."""
+    """A folder with 110 pictures in a table, answers about them, and a model of these."""
     folder = tmp_path_factory.mktemp("pictures")
     (folder / "files").mkdir()
     rng = np.random.default_rng(0)
-    y = np.where(rng.random(150) < 0.6, 1, -1)
-    names = [f"files/{k}.{'jpg' if k % 2 else 'png'}" for k in range(150)]
+    y = np.where(rng.random(110) < 0.6, 1, -1)
+    names = [f"files/{k}.{'jpg' if k % 2 else 'png'}" for k in range(110)]
     for name, kind in zip(names, y, strict=True):
         picture(kind > 0, rng).save(folder / name)
-    table = pd.DataFrame({"id": [f"r{k}" for k in range(150)], "photo": names})
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(110)], "photo": names})
     table.to_csv(folder / "t.csv", index=False)
-    answers = answers_about(y, rng.permutation(150)[:120].reshape(-1, 2))
+    answers = answers_about(y, rng.permutation(110)[:100].reshape(-1, 2))
     answers.to_csv(folder / "a.csv", index=False)
     return folder, table, answers, y, fit_table(folder / "t.csv", answers, images=["photo"], model="linear")
 
