@@ -1,9 +1,9 @@
-"""Whether the data agree with the assumptions: findings with numbers, and a severity.
+"""Test the assumptions: findings with numbers and a severity.
 
     python examples/assumptions.py
 
-Pairs of one population, unlabeled rows of another: the first two columns are shifted, as if another clinic had measured
-them. What is learnt from the difference between pairs and unlabeled rows is then the clinic.
+Pairs come from one population and unlabeled rows from another: the first two columns are shifted, as if another clinic
+had measured them. A model would then learn the difference between the clinics.
 """
 
 from sdulearn.datasets import make_waveform, sample_sdu

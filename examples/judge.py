@@ -2,8 +2,8 @@
 
     sdulearn ask messages.csv --text message --classes auto --command 'python examples/judge.py' -o machine.jsonl
 
-reads one question a line and writes one reply a line. This one counts words, and is unsure or wrong now and then. In
-your own, ask a model which of the texts are about the same.
+reads one question per line and writes one reply per line. This script counts words, and is sometimes unsure or wrong.
+In your own script, ask a model which of the texts are about the same topic.
 """
 
 import json
@@ -17,7 +17,7 @@ WORDS = {
 
 
 def topic(text):
-    """The kind of message that has most words in common with the text; None where none has any."""
+    """Return the topic that has most words in common with the text; None if none has any."""
     words = set(text.lower().replace(",", " ").split())
     counts = {name: len(words & own) for name, own in WORDS.items()}
     return max(counts, key=counts.get) if any(counts.values()) else None

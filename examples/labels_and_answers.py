@@ -1,4 +1,4 @@
-"""Twenty labels and two hundred answers: together better than either, and the labels name the classes.
+"""Learn from twenty labels and two hundred answers together; the labels also name the classes.
 
 python examples/labels_and_answers.py
 """

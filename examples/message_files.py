@@ -1,9 +1,9 @@
-"""A table of short messages of customers, for the command line.
+"""Write a table of short customer messages, for the command line.
 
     python examples/message_files.py
 
-writes messages.csv into the current folder: 240 messages about deliveries, payments or passwords, with an id for each
-and, to try things out, what it is about.
+writes messages.csv into the current folder: 240 messages about deliveries, payments or passwords, each with an id and,
+for trying things out, its topic.
 """
 
 import numpy as np

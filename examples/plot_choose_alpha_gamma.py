@@ -2,7 +2,7 @@
 Choosing alpha and gamma from pairs alone
 =========================================
 
-Settings are chosen on held-out pairs: no label is needed. Look at how sure that choice was.
+Settings are chosen on held-out pairs, without labels. The plots show how certain that choice is.
 """
 
 # %%
@@ -26,19 +26,19 @@ display = RiskGridDisplay.from_estimator(model)
 display.ax_.set_title("SDDU: risk of held-out pairs by alpha and gamma")
 
 # %%
-# The bars are standard errors over the folds. They are long: the risk is unbiased, not precise. It may also fall below
-# zero, and is never clipped, since clipping would make bad settings look alike.
+# The bars are standard errors over the folds. They are long: the risk is unbiased but noisy. It may be negative, and is
+# not clipped, since clipping would make bad settings look alike.
 #
 # The joint estimator: alpha
 # --------------------------
-# It is scored by the likelihood of held-out answers, which is far less noisy. There is no gamma.
+# Its score is the likelihood of held-out answers, which is far less noisy. There is no gamma.
 
 joint = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(rows, codes)
 display = RiskGridDisplay.from_estimator(joint)
 display.ax_.set_title("Joint estimator: likelihood of held-out answers by alpha")
 
 # %%
-# On points with labels, which neither of them saw:
+# Accuracy on labelled test points:
 
 for name, fitted in (("SDDU", model), ("joint", joint)):
     print(f"{name}: {(fitted.predict(X_test) == y_test).mean():.1%} right")
@@ -46,7 +46,7 @@ for name, fitted in (("SDDU", model), ("joint", joint)):
 # %%
 # The same with GridSearchCV
 # --------------------------
-# Any search of scikit-learn works, as long as its folds keep pairs together.
+# Any search of scikit-learn works if its folds keep pairs together.
 
 search = GridSearchCV(
     make_pipeline(StandardScaler(), SDUClassifier(loss="logistic")),

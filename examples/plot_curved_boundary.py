@@ -2,13 +2,13 @@
 A curved boundary
 =================
 
-The estimators are linear. Put a map of the features in front, and the same estimator draws a curve.
+The estimators are linear. With a feature map in front, the same estimator fits a curved boundary.
 """
 
 # %%
 # Two moons
 # ---------
-# No straight line parts them.
+# No straight line separates them.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
@@ -30,10 +30,10 @@ rows, codes, X_test, y_test = sample_sdu(
 # %%
 # With and without the map
 # ------------------------
-# ``Nystroem`` approximates a Gaussian kernel. It is an ordinary step of an ordinary ``Pipeline``, since rows stay rows.
+# ``Nystroem`` approximates a Gaussian kernel. It is an ordinary step of a ``Pipeline``.
 
 models = {
-    "straight line": make_pipeline(StandardScaler(), PairLogisticRegressionCV()),
+    "linear model": make_pipeline(StandardScaler(), PairLogisticRegressionCV()),
     "RBF map": make_pipeline(
         StandardScaler(), Nystroem(gamma=0.5, n_components=60, random_state=0), PairLogisticRegressionCV()
     ),
@@ -47,8 +47,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # %%
 # Which map?
 # ----------
-# ``SplineTransformer`` and ``PolynomialFeatures`` work the same way. Compare maps by the likelihood of held-out
-# answers: nearer to zero is better.
+# ``SplineTransformer`` and ``PolynomialFeatures`` work the same way. Compare maps by the log-likelihood of held-out
+# answers: closer to zero is better.
 
 for name, model in models.items():
     scores = cross_val_score(model, rows, codes, cv=PairKFold(5, random_state=0), scoring=pair_log_likelihood)

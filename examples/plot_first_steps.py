@@ -2,14 +2,13 @@
 First steps: from a table and answers to classes
 ================================================
 
-A table with one row per point, a list of pairs, an answer for each: "same class" or "different". That is all a fit
-needs.
+A fit needs a table with one row per point, a list of pairs, and an answer for each pair: "same class" or "different".
 """
 
 # %%
 # A table, and answers about some of its rows
 # -------------------------------------------
-# We take scikit-learn's breast cancer set as a frame. In real life nobody knows ``truth``; here it stands in for the
+# We use scikit-learn's breast cancer data as a data frame. In practice nobody knows ``truth``; here it replaces the
 # person who answers our questions.
 
 import numpy as np
@@ -32,8 +31,8 @@ print(f"{same.sum()} times 'same', {(~same).sum()} times 'different'")
 # %%
 # Rows and codes
 # --------------
-# :func:`~sdulearn.stack_pairs` puts both ends of each pair into one table and says what is known of each row: the code
-# of its pair, and the point that it shows. Rows in no pair become unlabeled ones, and help too.
+# :func:`~sdulearn.stack_pairs` puts both ends of each pair into one table and returns what is known of each row: the
+# code of its pair and the number of its point. Rows in no pair become unlabeled rows, from which the model also learns.
 
 rows, codes = stack_pairs(table, pairs, same)
 rows.assign(code=codes[:, 0], point=codes[:, 1]).iloc[[0, 1, 2, 3, -1]]
@@ -41,7 +40,7 @@ rows.assign(code=codes[:, 0], point=codes[:, 1]).iloc[[0, 1, 2, 3, -1]]
 # %%
 # Fit
 # ---
-# The estimator to try first chooses its own settings, from the answers alone. Standardise in front of it.
+# This estimator, the one to try first, chooses its settings from the answers alone. Standardise the features first.
 
 model = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(rows, codes)
 prior = model[-1].prior_
@@ -49,19 +48,19 @@ print(f"share of the larger class: {prior.value:.2f}")
 print(f"95% interval: {prior.low:.2f} to {prior.high:.2f}")
 
 # %%
-# Look at it
-# ----------
-# Two of the four features; the others stand at their median. Half of the pairs are drawn: solid lines join rows that
-# were called the same, dashed ones rows that were called different.
+# Plot the boundary
+# -----------------
+# The plot shows two of the four features, with the others at their median, and half of the pairs: solid lines for
+# "same", dashed lines for "different".
 
 features = ("mean radius", "mean concavity")
 display = PairBoundaryDisplay.from_estimator(model, rows, codes, features=features, max_pairs=50)
-display.ax_.set_title("50 pairs, and where the model draws the line")
+display.ax_.set_title("50 pairs and the decision boundary")
 
 # %%
-# Use it
-# ------
-# ``+1`` is the larger class; answers do not give it a name. With the truth, which the model never saw, we can check.
+# Predict
+# -------
+# ``+1`` is the larger class; answers do not name it. We compare with the true classes, which the model has not seen.
 
 predicted = model.predict(table)
 unseen = np.setdiff1d(np.arange(len(table)), pairs)

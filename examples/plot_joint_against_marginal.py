@@ -2,15 +2,15 @@
 The joint estimator against the marginal risks
 ==============================================
 
-The SDU risks of the paper look at each end of a pair alone. The joint likelihood looks at both ends together. Here both
-learn from the same pairs, more and more of them.
+The SDU risks of the paper use each end of a pair by itself. The joint likelihood uses both ends together. Here both
+learn from the same pairs.
 """
 
 # %%
 # The data
 # --------
-# Breiman's waveforms, with the share of positive points set to 0.7. The test points have labels; the models never see
-# one. Some more labelled points are the yardstick: what as many labels as there are pairs would give.
+# Breiman's waveforms, with 70% positive points. The models see no labels; only the test points have them. For
+# comparison, a supervised model learns from as many labels as there are pairs.
 
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
@@ -33,7 +33,7 @@ supervised = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(X_la
 # The curves
 # ----------
 # Every point is a mean over draws of that many pairs; bars are standard errors. All settings are chosen from the
-# answers. The prior is given to the SDU risks, since a small draw may have no answer for it.
+# answers. The SDU risks are given the prior, since the counts of a small draw may not imply one.
 
 figure, ax = plt.subplots(layout="constrained")
 ax.axhline(supervised.score(X_test, y_test), color="0.3", linestyle="--", label="400 true labels")
@@ -59,7 +59,7 @@ for name, estimator in estimators.items():
 ax.set_title("Accuracy against the number of pairs, waveform at prior 0.7")
 
 # %%
-# What to take from it
-# --------------------
-# The marginal risks divide by the gap between the two class shares. What a pair says about its two ends *together* is
-# lost on them. The joint likelihood keeps it, so it needs far fewer answers.
+# Conclusion
+# ----------
+# The marginal risks divide by the difference between the two class shares, and ignore what a pair says about its two
+# ends *together*. The joint likelihood uses it, so it needs far fewer answers.

@@ -2,8 +2,8 @@
 Naming the classes at prior 1/2
 ===============================
 
-Two classes of equal size. The risks of the paper are undefined here. The joint likelihood is not, but which of the two
-classes is called +1 is left open. A few labelled points decide it.
+With two classes of equal size the risks of the paper are undefined. The joint likelihood works, but which of the two
+classes is called +1 is arbitrary. A few labelled points decide it.
 """
 
 # %%
@@ -32,8 +32,8 @@ except ValueError as error:
     print(error)
 
 # %%
-# The joint likelihood does not
-# -----------------------------
+# The joint likelihood works
+# --------------------------
 # It finds the boundary, and warns that the names are arbitrary.
 
 with warnings.catch_warnings(record=True) as caught:
@@ -44,8 +44,8 @@ print(*(warning.message for warning in caught), sep="\n")
 # %%
 # Five labels
 # -----------
-# ``orient`` turns the model around where most of the labelled points disagree with it. In a pipeline, transform the
-# points first. We turn the model the wrong way on purpose, to show that five labels put it right.
+# ``orient`` exchanges the classes if most of the labelled points disagree with the model. In a pipeline, transform the
+# points first. We exchange the classes on purpose, to show that five labels correct it.
 
 few = np.random.default_rng(0).permutation(len(X_test))[:5]
 points = model[:-1].transform(X_test[few])
@@ -57,5 +57,5 @@ for ax, labels, title in zip(axes, (-y_test[few], y_test[few]), ("names exchange
     ax.set_title(f"{title}: {(model.predict(X_test) == y_test).mean():.1%} right")
 
 # %%
-# The line is the same in both pictures; only the sides have changed names. This is why an accuracy below one half is
-# never turned into "best of two" behind your back.
+# The boundary is the same in both plots; only the names are exchanged. This is why sdulearn does not silently turn an
+# accuracy below one half into the better of the two namings.

@@ -8,8 +8,8 @@ The share of the larger class follows from the share of "same" answers among ran
 # %%
 # Before the first question
 # -------------------------
-# Guess a prior, and see what interval to expect from so many pairs. Where a band touches 1/2, the counts cannot say
-# which class is the larger.
+# Guess a prior, and plot the interval to expect by the number of pairs. Where a band includes 1/2, the counts cannot
+# show which class is larger.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,12 +20,12 @@ from sdulearn.plotting import PriorIntervalDisplay
 figure, ax = plt.subplots(layout="constrained")
 for prior in (0.9, 0.7, 0.6):
     PriorIntervalDisplay.from_prior(prior, name=f"prior {prior}", ax=ax)
-ax.set_title("Interval of the prior to expect from so many pairs")
+ax.set_title("Expected interval of the prior")
 
 # %%
 # While answers come in
 # ---------------------
-# The same estimate, followed answer by answer. Codes count the questions in the order in which they were asked.
+# The same estimate after each answer. Codes number the questions in the order in which they were asked.
 
 rng = np.random.default_rng(3)
 truth = np.where(rng.random(1600) < 0.7, 1, -1)
@@ -38,14 +38,14 @@ display.ax_.legend()
 display.ax_.set_title("Estimate and interval while 800 answers come in")
 
 # %%
-# When the counts have no answer
+# When the counts imply no prior
 # ------------------------------
-# No prior explains more "different" than "same". A small random draw shows that often, even when nothing is wrong.
+# No prior explains more "different" than "same" answers. In small random draws this is common, and not a mistake.
 
 n_pairs, similar_share = 50, 0.7**2 + 0.3**2
 draws = rng.binomial(n_pairs, similar_share, size=10_000)
 silent = np.mean(2 * draws <= n_pairs)
-print(f"draws of {n_pairs} pairs at prior 0.7 without an answer: {silent:.0%}")
+print(f"draws of {n_pairs} pairs at prior 0.7 that imply no prior: {silent:.0%}")
 print(estimate_prior(24, 26))
 
 # %%

@@ -1,4 +1,4 @@
-"""A model of a raw table, from Python: what `sdulearn fit` and `sdulearn predict` do.
+"""Fit a raw table in Python, as `sdulearn fit` and `sdulearn predict` do.
 
     python examples/two_files.py && python examples/table_model.py
 
@@ -9,7 +9,7 @@ from pyarrow.csv import read_csv
 
 from sdulearn import fit_table, load_model
 
-model = fit_table("points.csv", "answers.csv", labels="few.csv")  # frames of pandas, polars or pyarrow do as well
+model = fit_table("points.csv", "answers.csv", labels="few.csv")  # or pandas, polars or pyarrow frames
 accuracy = model.report.accuracy
 print(f"classes: {', '.join(model.classes)}")
 print(f"accuracy by the answers: {accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})")

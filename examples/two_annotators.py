@@ -2,8 +2,8 @@
 
     python examples/two_annotators.py
 
-Both answered the same 150 questions, Ann wrong in 4% of them and Bob in 20%. Nobody knows that: where they disagree one
-of the two is wrong, and the model that learns from all answers identifies the wrong one more often.
+Both answered the same 150 questions; Ann is wrong in 4% of them and Bob in 20%. The model is not told: where they
+disagree one of the two is wrong, and the model learns from all answers who is wrong more often.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
-"""The two files that the command line starts from: a table of points, and answers about pairs of them.
+"""Write the two files that the command line starts from: a table of points, and answers about pairs of them.
 
     python examples/two_files.py
 
-writes points.csv, answers.csv, few.csv and new.csv into the current folder: scikit-learn's breast cancer set, with an
-id for each patient, 150 answers of somebody who knows, six labelled patients, and 69 patients who come later.
+writes points.csv, answers.csv, few.csv and new.csv into the current folder: scikit-learn's breast cancer data, with an
+id per patient, 150 correct answers, six labelled patients, and 69 new patients.
 """
 
 import csv
@@ -18,14 +18,14 @@ truth = data.target_names[data.target]
 
 
 def write(path, head, rows):
-    """A CSV file."""
+    """Write a CSV file."""
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([head, *rows])
 
 
 def point(k):
-    """The id of a patient and ten measurements."""
+    """Return the id of a patient and ten measurements."""
     return [ids[k], *data.data[k, :10].round(4).tolist()]
 
 

@@ -1,4 +1,4 @@
-"""A table of three kinds of wine, answers of three people, and a few labels, for the command line.
+"""Write a table of three kinds of wine, answers of three people, and a few labels, for the command line.
 
     python examples/wine_files.py
 
