@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 from sdulearn.cli.main import main
@@ -34,47 +31,6 @@ def files(tmp_path_factory):
     pd.DataFrame(few).to_csv(folder / "few.csv", index=False)
     np.save(folder / "y.npy", y)
     return folder
-
-
-def write_folder(path, table):
-    """A pyarrow table as a folder: three files, one in a folder of its own, row groups of several sizes."""
-    (path / "part=2").mkdir(parents=True)
-    pa.parquet.write_table(table[:400], path / "a.parquet", row_group_size=170)
-    pa.parquet.write_table(table[400:1000].select(table.column_names[::-1]), path / "b.pq", row_group_size=600)
-    pa.parquet.write_table(table[1000:], path / "part=2" / "c.parquet", row_group_size=90)
-    (path / "_SUCCESS").write_text("")
-    (path / "_old.parquet").write_text("no data")
-    (path / ".c.parquet").write_text("no data")
-    return path
-
-
-@pytest.fixture(scope="session")
-def write_parquet():
-    """The function that writes a folder."""
-    return write_folder
-
-
-@pytest.fixture(scope="session")
-def folders(files, tmp_path_factory):
-    """The same table as Parquet: ``plain`` as it is, ``mixed`` with texts, gaps and whole numbers, ``coded``."""
-    root = tmp_path_factory.mktemp("folders")
-    table = pa.csv.read_csv(files / "table.csv")
-    write_folder(root / "plain", table)
-    rng = np.random.default_rng(1)
-    y = np.load(files / "y.npy")
-    city = np.where(rng.random(1500) < 0.6, np.where(y > 0, "Köln", "Łódź"), rng.choice(["Oslo", "Rome"], 1500))
-    age = (40 + 10 * y + rng.normal(0, 10, 1500)).round().astype(int)
-    mixed = table.append_column("city", pa.array(city, mask=rng.random(1500) < 0.05))
-    mixed = mixed.append_column("age", pa.array(age, mask=rng.random(1500) < 0.1))
-    mixed = mixed.append_column("big", pa.array(1e6 + rng.normal(size=1500) * (1 + y)))
-    write_folder(root / "mixed", mixed.append_column("member", pa.array(rng.random(1500) < 0.3)))
-    codes = np.zeros(1500, dtype=np.int64)
-    ends = rng.permutation(1500)[:800].reshape(-1, 2)
-    # Numbers with gaps between them, in no order.
-    names = rng.permutation(5000)[: len(ends)] + 1
-    codes[ends] = (np.where(y[ends[:, 0]] == y[ends[:, 1]], 1, -1) * names)[:, None]
-    write_folder(root / "coded", table.append_column("code", pa.array(codes)))
-    return root
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from distributed import get_client
+from distributed import LocalCluster, get_client
 
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
@@ -26,11 +26,26 @@ def test_a_local_cluster_is_for_this_machine_alone():
 
 @pytest.mark.parametrize(
     ("name", "scheduler", "message"),
-    [("cloud", None, "`engine` must be one of"), ("stream", "tcp://x:1", r"`scheduler`.*needs `engine='dask'`")],
+    [
+        ("cloud", None, "`engine` must be one of"),
+        ("stream", "tcp://x:1", r"`scheduler`.*needs `engine='dask'`"),
+        ("dask", "tcp://127.0.0.1:9", "No Dask scheduler answers at tcp://127.0.0.1:9 within 1s.*dask scheduler"),
+        ("dask", "nonsense://x", "No Dask scheduler answers at nonsense://x within 1s"),
+    ],
 )
-def test_engines_that_there_are_not(name, scheduler, message):
+def test_engines_that_there_are_not(monkeypatch, name, scheduler, message):
+    monkeypatch.setattr("sdulearn.workflow.options._PATIENCE", "1s")
     with pytest.raises(InputError, match=message), open_engine(name, scheduler=scheduler):
         pass
+
+
+def test_a_cluster_without_workers():
+    cluster = LocalCluster(n_workers=0, host="127.0.0.1", protocol="tcp://", processes=False, dashboard_address=":0")
+    with cluster:
+        address = cluster.scheduler_address
+        message = rf"has no workers\. Start some with: dask worker {address}"
+        with pytest.raises(InputError, match=message), open_engine("dask", scheduler=address):
+            pass
 
 
 def test_a_wide_table_has_few_unlabeled_rows():
