@@ -40,6 +40,18 @@ def kernel(gaps):
     return PairModelCV(["linear", "nystroem"], prior=0.6).fit(gaps[0], gaps[1])
 
 
+def refuse_forged(model, folder, match=None, **changes):
+    """A file with other arrays, or other entries of its header, is not loaded."""
+    header, arrays = container.describe_estimator(model)
+    for name, value in changes.items():
+        target = arrays if isinstance(value, np.ndarray) else header["fitted"]
+        assert name in target or name == "coef_" or "names" in name
+        target[name] = value
+    container.write(folder / "forged.sdu", header, arrays)
+    with pytest.raises(ModelFileError, match=match):
+        load_model(folder / "forged.sdu")
+
+
 @pytest.mark.parametrize("name", ["boosted", "kernel"])
 def test_a_loaded_model_is_the_fitted_one(name, request, gaps, tmp_path):
     model = request.getfixturevalue(name)
@@ -91,13 +103,9 @@ def test_a_file_of_trees_names_the_extra(boosted, tmp_path, monkeypatch):
 )
 def test_forged_trees_are_refused_before_lightgbm_sees_them(boosted, tmp_path, monkeypatch, old, new):
     monkeypatch.setattr(lightgbm, "Booster", lambda **_: pytest.fail("an untrusted text reached native code"))
-    header, arrays = container.describe_estimator(boosted)
-    text = header["fitted"]["trees_"][0]
-    assert old in text
-    header["fitted"]["trees_"] = [text.replace(old, new, 1), *header["fitted"]["trees_"][1:]]
-    container.write(tmp_path / "forged.sdu", header, arrays)
-    with pytest.raises(ModelFileError):
-        load_model(tmp_path / "forged.sdu")
+    first, *others = boosted.trees_
+    assert old in first
+    refuse_forged(boosted, tmp_path, trees_=[first.replace(old, new, 1), *others])
 
 
 TREE = {
@@ -154,32 +162,22 @@ def test_every_index_of_a_tree_has_its_limits(name, allowed, refused):
     ],
 )
 def test_forged_headers_are_refused(boosted, tmp_path, name, value):
-    header, arrays = container.describe_estimator(boosted)
-    header["fitted"][name] = value
-    container.write(tmp_path / "forged.sdu", header, arrays)
-    with pytest.raises(ModelFileError):
-        load_model(tmp_path / "forged.sdu")
+    refuse_forged(boosted, tmp_path, **{name: value})
 
 
 @pytest.mark.parametrize("name", ["start_parts_/coef", "start_parts_/mean", "feature_importances_", "order_"])
 @pytest.mark.parametrize("value", [np.array([np.nan, 1.0, 1.0]), np.ones(7), np.array([1, 1])])
 def test_forged_arrays_are_refused(boosted, tmp_path, name, value):
-    header, arrays = container.describe_estimator(boosted)
-    assert name in arrays
-    container.write(tmp_path / "forged.sdu", header, {**arrays, name: value})
-    with pytest.raises(ModelFileError):
-        load_model(tmp_path / "forged.sdu")
+    refuse_forged(boosted, tmp_path, **{name: value})
 
 
 @pytest.mark.parametrize("name", ["mean", "scale", "coef", "kernel_mean", "kernel_points"])
 def test_forged_shapes_are_refused_before_they_meet(kernel, tmp_path, name):
     """A column beside a row would make a matrix of both sizes."""
-    header, arrays = container.describe_estimator(kernel)
-    container.write(tmp_path / "forged.sdu", header, {**arrays, f"start_parts_/{name}": np.ones((10**5, 1))})
     tracemalloc.start()
     try:
-        with pytest.raises(ModelFileError, match="parts of the linear score do not fit together"):
-            load_model(tmp_path / "forged.sdu")
+        wrong = {f"start_parts_/{name}": np.ones((10**5, 1))}
+        refuse_forged(kernel, tmp_path, "parts of the linear score do not fit together", **wrong)
         assert tracemalloc.get_traced_memory()[1] < 50_000_000
     finally:
         tracemalloc.stop()

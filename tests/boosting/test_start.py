@@ -6,12 +6,13 @@ import pytest
 from sdulearn.boosting.start import MOST_LOGIT, Features, LinearScore, ScoreFit
 
 
+def plain_features(width):
+    """Columns as they are."""
+    return Features(np.zeros(width, dtype=int), np.zeros(width), np.ones(width))
+
+
 def plain_score(coef):
-    """A score of standardised columns."""
-    width = len(coef)
-    return LinearScore(
-        Features(np.zeros(width, dtype=int), np.zeros(width), np.ones(width)), coef, np.zeros(coef.shape[1:])
-    )
+    return LinearScore(plain_features(len(coef)), coef, np.zeros(coef.shape[1:]))
 
 
 @pytest.mark.parametrize("change", [1, -1, [0, 1, 2], [2, 0, 1], [1, 0, 2]])
@@ -58,8 +59,7 @@ def test_the_design_standardises_fills_and_keeps_constants_out():
 def test_the_kernel_map_reproduces_the_kernel():
     """With all rows as points of the kernel, inner products of the map are kernel values."""
     A = np.random.default_rng(0).normal(size=(30, 4))
-    plain = Features(np.zeros(4, dtype=int), np.zeros(4), np.ones(4))
-    mapped = plain.with_kernel(A, 0)
+    mapped = plain_features(4).with_kernel(A, 0)
     np.testing.assert_allclose(mapped.transform(A).std(axis=0), 1)
     features = mapped.transform(A) / mapped.kernel.scale + mapped.kernel.mean
     squares = ((A[:, None] - A[None]) ** 2).sum(axis=2)

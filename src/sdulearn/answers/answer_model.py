@@ -178,6 +178,8 @@ class AnswerModel:
             If more than two classes explain the answers far better than errors do.
         """
         numbers, annotator, counts = np.unique(graph.annotators, return_inverse=True, return_counts=True)
+        if not graph.n_answers:
+            return unknown_answer_model(numbers, counts)
         crowd = is_crowd(graph, n_classes)
         if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
             return _crowd_model(graph, n_classes, answer_table, logits)
