@@ -75,8 +75,11 @@ def test_the_boundary_has_the_response_of_the_model_and_the_pairs(flat):
     points = np.vstack(display.boundaries_[0].get_paths()[0].vertices)
     np.testing.assert_allclose(model.decision_function(points), 0, atol=0.02)
     assert np.mean(display.surface_.get_clim()) == pytest.approx(0.5)
-    same, different = (len(lines.get_segments()) for lines in display.lines_)
-    assert (same, different) == (np.sum(codes > 0) // 2, np.sum(codes < 0) // 2)
+    for line, sign in zip(display.lines_, (1, -1), strict=True):
+        pairs = line.get_xydata().reshape(-1, 3, 2)
+        np.testing.assert_array_equal(pairs[:, :2], display.ends[display.similar == (sign > 0)])
+        assert len(pairs) == np.sum(sign * codes > 0) // 2
+        assert np.isnan(pairs[:, 2]).all()
     for k in (1, 17, 60):
         np.testing.assert_array_equal(display.ends[k - 1], X[np.abs(codes) == k])
     np.testing.assert_array_equal(display.unlabeled, X[codes == 0])

@@ -18,10 +18,9 @@ from sdulearn.types import Array, Estimator, Mask, MatrixLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
 
-_SAME = "0.15"
-_DIFFERENT = "#d55e00"
+_SAME: dict[str, Any] = {"label": "same class", "color": "0.15", "linestyle": "-"}
+_DIFFERENT: dict[str, Any] = {"label": "different", "color": "#d55e00", "linestyle": "--"}
 
 
 class PairBoundaryDisplay(Display):
@@ -43,7 +42,7 @@ class PairBoundaryDisplay(Display):
         Names of the features.
     %(axes)s
     surface_, boundaries_, lines_ : matplotlib objects
-        The coloured response or classes, the boundaries, and the lines of similar and dissimilar pairs.
+        The coloured response or classes, the boundaries, and a Line2D of all similar and one of all dissimilar pairs.
 
     Examples
     --------
@@ -143,22 +142,13 @@ class PairBoundaryDisplay(Display):
         ]
         x, y = self.unlabeled.T
         ax.scatter(x, y, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
-        self.lines_ = [
-            self._lines(ax, self.similar, "same class", _SAME, "-"),
-            self._lines(ax, ~self.similar, "different", _DIFFERENT, "--"),
-        ]
+        self.lines_ = []
+        for kind, look in ((self.similar, _SAME), (~self.similar, _DIFFERENT)):
+            # Gaps between the pairs make them one line.
+            x, y = np.insert(self.ends[kind], 2, np.nan, axis=1).reshape(-1, 2).T
+            self.lines_ += ax.plot(x, y, marker="o", ms=3.5, mew=0, lw=0.9, alpha=0.75, zorder=3, **look)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         ax.legend(loc="best", framealpha=0.9)
-
-    def _lines(self, ax: Axes, which: Mask, label: str, colour: str, line: str) -> LineCollection:
-        """Draw pairs as lines between two dots."""
-        style = {"colors": colour, "linestyles": line, "linewidths": 0.9, "alpha": 0.75}
-        collections = require("matplotlib.collections", "demo")
-        lines: LineCollection = collections.LineCollection(self.ends[which], label=label, zorder=3, **style)
-        ax.add_collection(lines)
-        x, y = self.ends[which].reshape(-1, 2).T
-        ax.scatter(x, y, s=12, color=colour, linewidths=0, zorder=4)
-        return lines
 
 
 def _like(X: MatrixLike, grid: Array) -> MatrixLike:
