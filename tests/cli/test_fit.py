@@ -64,21 +64,6 @@ def test_fit_tells_and_keeps_what_it_did(fitted, files, tmp_path, capsys, method
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ("id,label\nnobody,a", "no row with the id"),
-        ("id,label\n", "first line"),
-        # Without a first line, found by a label that comes again, or by an id of the table.
-        ("nobody,cat\nr1,dog\nr2,cat", "begin with the label of 'nobody'. Give it a first line: id,label"),
-        ("r0,cat\nr1,dog", "begin with the label of 'r0'. Give it a first line: id,label"),
-    ],
-)
-def test_labels_that_cannot_be_used(refused, options, tmp_path, rows, message):
-    (tmp_path / "few.csv").write_text(rows)
-    assert message in refused(*options(labels=tmp_path / "few.csv"))
-
-
 def test_mistakes_in_the_answers_stop_the_fit_unless_they_are_skipped(
     fitted, refused, options, files, tmp_path, capsys
 ):
@@ -134,20 +119,14 @@ def test_the_report_as_json(fitted, files, tmp_path, capsys):
     assert facts["headline"]["text"] in model.summary().split("\n")
 
 
-def test_only_similar_answers(fitted, refused, options, files, tmp_path, capsys):
+def test_only_similar_answers(refused, options, files, tmp_path):
     """What SU is for: similar pairs, unlabeled rows and a known prior."""
     pairs = pd.read_csv(files / "pairs.csv")
     pairs[pairs.label == "similar"].to_csv(tmp_path / "p.csv", index=False)
     told = refused(*options(pairs=tmp_path / "p.csv"))
     assert "0 dissimilar pairs to use" in told
     assert "--method su with a known --prior" in told
-    given = {"pairs": tmp_path / "p.csv", "method": "su"}
-    assert "Give --prior" in refused(*options(**given))
-    model = fitted(**given, prior=0.7)
-    truth = accuracy(model, files)
-    assert truth > 0.7
-    assert model.report.accuracy.low - 0.02 <= truth <= model.report.accuracy.high + 0.02
-    assert "not drawn at random" not in capsys.readouterr().out
+    assert "Give --prior" in refused(*options(pairs=tmp_path / "p.csv", method="su"))
 
 
 def test_labels_that_disagree_with_the_model(fitted, files, tmp_path, capsys):

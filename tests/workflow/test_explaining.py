@@ -12,7 +12,6 @@ from sdulearn.columns import Column, Columns
 from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
 from sdulearn.pairs import read_pairs
-from sdulearn.text_columns import TextFeatures
 from sdulearn.workflow import judge
 from sdulearn.workflow.judge import column_importances
 from tests.reference import random_ends
@@ -38,24 +37,6 @@ def mixed(answers_about):
 @pytest.fixture(scope="module")
 def linear(mixed):
     return fit_table(*mixed, model="linear")
-
-
-def test_rows_of_columns_are_the_rows_of_features():
-    three = (Column("a", "number"), Column("b", "category", ("x", "y", "z")), Column("c", "boolean"))
-    columns = Columns(three, None, np.arange(5.0), np.arange(1, 6.0))
-    X = np.array([[1.5, 0, 1, 0, 1], [2.5, 0, 0, 0, 0], [-1, 1, 0, 0, 0]])
-    np.testing.assert_array_equal(columns.values(X), [[1.5, 1, 1], [2.5, -1, 0], [-1, 0, 0]])
-    np.testing.assert_allclose(columns.rows(columns.values(X), X), columns.scaled(X))
-
-
-def test_the_features_of_a_text_are_shuffled_together():
-    maker, made = TextFeatures.fit("t", ["red car", "red bus", "blue car"])
-    described = (Column("a", "number"), Column("b", "text"))
-    columns = Columns(described, None, np.zeros(3), np.ones(3), transformers={"b": maker})
-    X = np.column_stack([[5.0, 6, 7], made])
-    values = columns.values(X)
-    np.testing.assert_array_equal(values, [[5, 0], [6, 1], [7, 2]])
-    np.testing.assert_array_equal(columns.rows(values[[1, 0, 2]] * [0, 1], X)[:, 1:], made[[1, 0, 2]])
 
 
 def test_columns_are_worth_what_the_answers_lose_without_them(mixed, linear):
