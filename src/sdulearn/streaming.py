@@ -25,7 +25,7 @@ __all__ = ["SDUClassifier", "SDUClassifierCV", "parquet_blocks"]
 def number_blocks(
     group: RowGroups, columns: Sequence[str], codes: str | None, points: str | None, weights: str | None, dtype: str
 ) -> Iterator[Block]:
-    """Number columns of some row groups by batch, stored by column, with codes and weights."""
+    """Yield batches of the number columns of some row groups, with codes and weights."""
     d = len(columns)
     extra = [name for name in (codes, points, weights) if name is not None]
     for _, batch in group([*columns, *extra], batch_rows(d)):
@@ -62,12 +62,12 @@ def parquet_blocks(
     columns : sequence of str, optional
         The feature columns, all of numbers; by default all but ``codes``, ``points`` and ``weights``.
     points : str, optional
-        The column of numbers that say which point a row shows, where answers share points: ``y`` of a portion then
-        has two columns. Without it every row is a point of its own.
+        The column of point numbers, where answers share points: ``y`` of a portion then has two columns.
+        Without it every row is a point of its own.
     weights : str, optional
         The column of row weights.
     n_jobs : int or None, default=None
-        Threads, each reading row groups of its own; None for as many as there are cores.
+        Number of threads, each reading row groups of its own; None means one per core.
     watch : function, optional
         Called with the number of rows after each portion, and with None at the end of a pass.
 
@@ -79,7 +79,7 @@ def parquet_blocks(
     Raises
     ------
     InputError
-        A column is not there or, as a feature, does not hold numbers.
+        A column is missing, or a feature column does not hold numbers.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def parquet_blocks(
 
 
 def _common_type(path: Location, table: Table, features: Sequence[str]) -> str:
-    """float32 where every column is; sums are in float64 all the same."""
+    """Return float32 if every column is that, else float64; refuse columns that are not numbers."""
     is_number = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
     for name in features:
         dtype = table.types[name]

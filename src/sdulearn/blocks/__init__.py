@@ -1,9 +1,9 @@
-"""Rows that come in blocks, which are only asked for sums; their folds and their moments.
+"""Rows in blocks, which are only asked for sums; their folds and their moments.
 
 A block is ``(X, y, weight)``: some rows (dense or CSR), their pair codes, and their weights or
 None. A *part* is a function without arguments that reads some blocks: a row group of a file, or
-arrays that are there already. Whoever holds parts can be asked for sums: :class:`LocalBlocks` in
-this process, ``sdulearn.distributed`` on a cluster.
+arrays in memory. :class:`LocalBlocks` sums over parts in this process, ``sdulearn.distributed`` on a
+cluster.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ T = TypeVar("T")
 
 
 def make_block(number: int, X: MatrixLike, y: ArrayLike, weight: ArrayLike | None = None) -> list[Block]:
-    """A block of what users give, none where it has no rows; its number keeps its points apart."""
+    """Check what a user gives; return one block, or none if it has no rows.
+
+    The number keeps its points apart from those of other blocks.
+    """
     rows = as_matrix(X)
     known = known_of_rows(y, number) if np.size(y) else np.empty(0, dtype=np.int64)
     weights = None if weight is None else np.asarray(weight, dtype=np.float64).reshape(-1)
@@ -58,7 +61,7 @@ def make_block(number: int, X: MatrixLike, y: ArrayLike, weight: ArrayLike | Non
 
 
 def as_matrix(X: MatrixLike) -> Rows:
-    """Rows of numbers: CSR where they are sparse, float32 where they are that, else float64."""
+    """Return rows of numbers: CSR if sparse, float32 as it is, else float64."""
     rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     if rows.ndim == 2 and rows.dtype in (np.float32, np.float64):
         return rows
@@ -72,7 +75,7 @@ def as_matrix(X: MatrixLike) -> Rows:
 
 
 def check_lengths(X: Rows, y: Sized, weight: Sized | None = None) -> None:
-    """Refuse a block whose parts do not have the same rows."""
+    """Refuse a block in which X, y and weights have different lengths."""
     n_rows = X.shape[0]
     if len(y) != n_rows or (weight is not None and len(weight) != n_rows):
         weights = "" if weight is None else f" and {len(weight)} weights"
@@ -105,14 +108,14 @@ class Blocks:
 
 
 class Sums(dict[str, Any]):
-    """Named sums; ``+`` adds name by name: numbers and arrays add up, lists are joined."""
+    """Named sums; ``+`` adds name by name: numbers and arrays are added, lists joined."""
 
     def __add__(self, other: Sums) -> Sums:
         return Sums({name: value + other[name] for name, value in self.items()})
 
 
 def add_all(results: Iterable[Any]) -> Any:
-    """The sum of all that is not None; None where nothing is."""
+    """Return the sum of all results that are not None, or None."""
     total = None
     for one in results:
         if one is not None:
@@ -123,7 +126,7 @@ def add_all(results: Iterable[Any]) -> Any:
 def sum_of_part(
     part: Part, task: Callable[..., T | None], arguments: Sequence[object], watch: Watch | None = None
 ) -> T | None:
-    """The sum of the task's results on the blocks of one part; None where it has none."""
+    """Return the sum of the task's results on the blocks of one part."""
     total = None
     for block in part():
         total = add_all((total, task(*block, *arguments)))
@@ -133,7 +136,7 @@ def sum_of_part(
 
 
 def count_blocks(parts: Iterable[Part]) -> int:
-    """How many blocks the parts hold; one each where they do not say."""
+    """Return how many blocks the parts hold: as many as they say, else one each."""
     return sum(getattr(part, "n_blocks", 1) for part in parts)
 
 
@@ -168,11 +171,11 @@ class LocalBlocks(Blocks):
 
 
 class HashedPairKFold(PairFolds):
-    """K folds by hash: the same whatever the order of the rows and the blocks they come in.
+    """K folds by hash: the same in any order of the rows and for any blocks.
 
     Both ends of a pair share its code and so their fold; equal unlabeled rows share theirs. Fold
-    sizes are equal only on average, which is no matter with thousands of pairs. ``cv=5`` means this
-    one where rows come in blocks; give it to the in-memory estimator for the same folds.
+    sizes are equal only on average, which does not matter with thousands of pairs. ``cv=5`` means this
+    splitter where rows come in blocks; give it to the local estimator for the same folds.
 
     Parameters
     ----------
@@ -200,20 +203,20 @@ class HashedPairKFold(PairFolds):
             return fold_of_rows(rows, pairs.codes, self.n_splits)
         graph = AnswerGraph.from_y(pairs)
         unit_of_point = fold_units(graph, self.n_splits)
-        # A loose pair keeps the fold that its code has in a block; a larger unit has that of its first answer.
+        # A loose pair has the fold of its code, as in a block; a larger unit that of its first answer.
         key = np.full(int(unit_of_point.max(initial=-1)) + 1, np.iinfo(np.int64).max)
         end_units = unit_of_point[graph.row_point[pairs.ends]]
-        there = end_units >= 0
-        np.minimum.at(key, end_units[there], np.abs(pairs.codes[pairs.ends[there]]))
+        in_unit = end_units >= 0
+        np.minimum.at(key, end_units[in_unit], np.abs(pairs.codes[pairs.ends[in_unit]]))
         fold = fold_of_rows(rows, np.zeros_like(pairs.codes), self.n_splits)
         unit = unit_of_point[graph.row_point]
-        asked = (graph.degree > 0)[graph.row_point]
-        fold[asked] = np.where(unit[asked] < 0, NO_FOLD, _hashed(key, self.n_splits)[unit[asked]])
+        answered = (graph.degree > 0)[graph.row_point]
+        fold[answered] = np.where(unit[answered] < 0, NO_FOLD, _hashed(key, self.n_splits)[unit[answered]])
         return fold
 
 
 def fold_of_rows(X: Rows, codes: Codes, n_splits: int) -> Indices:
-    """The fold of every row of a block."""
+    """Return the fold of every row of a block."""
     keys = np.abs(codes).astype(np.uint64)
     free = np.flatnonzero(codes == 0)
     if free.size:
@@ -226,7 +229,7 @@ def _hashed(keys: NDArray[np.integer], n_splits: int) -> Indices:
 
 
 def row_keys(X: Rows) -> NDArray[np.uint64]:
-    """One number for the numbers in each row, as float64, with -0 as 0 and wrapping sums."""
+    """Hash each row to one number; -0 counts as 0."""
     factors = scramble(np.arange(X.shape[1])) | np.uint64(1)
     if sparse.issparse(X):
         bits = (X.data.astype(np.float64) + 0.0).view(np.uint64) * factors[X.indices]
@@ -239,12 +242,12 @@ def row_keys(X: Rows) -> NDArray[np.uint64]:
 
 
 def points_of(y: Codes) -> Codes:
-    """The points of a block's answers; none where rows are points of their own."""
+    """Return the points of a block's answers; none where every row is a point of its own."""
     return y[:0] if y.ndim == 1 else y[y[:, 0] != 0, 1]
 
 
 def refuse_shared(points: Sequence[Codes], what: str, instead: str) -> None:
-    """Refuse answers that share points (of each block) where their graph would be needed."""
+    """Refuse answers that share points where their graph would be needed."""
     ends = np.concatenate(points)
     n_points = len(np.unique(ends))
     if n_points < len(ends):
@@ -255,7 +258,7 @@ def refuse_shared(points: Sequence[Codes], what: str, instead: str) -> None:
 
 
 def refuse_shared_prior(points: Sequence[Codes]) -> None:
-    """Counts of answers that share points tell the prior less well than they seem to."""
+    """Refuse to estimate a prior from counts of answers that share points."""
     refuse_shared(
         points,
         "`prior=None`, a prior from the answers,",
@@ -289,9 +292,9 @@ class PairStatistics:
     """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
 
     Rows come by :meth:`update`, and statistics of other rows are added with ``+``, in any order; squared loss
-    needs nothing else. Sums are in float64 and about an origin near the rows, so
-    float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
-    the two ends of a pair may come in different portions.
+    needs nothing else. Sums are in float64 and about an origin near the rows, so float32 rows with a
+    large mean do no harm. A marginal risk needs only the source of a row, so the two ends of a pair
+    may come in different portions.
 
     Attributes
     ----------
@@ -368,7 +371,7 @@ class PairStatistics:
         origin = np.zeros(X.shape[1]) if sparse.issparse(X) else self.origin
         source = sources(y)
         moments = np.zeros_like(self.moments)
-        # What is not finite is found in the sums, where it costs nothing to check.
+        # Values that are not finite show in the sums, where checking costs nothing.
         with np.errstate(invalid="ignore", over="ignore"):
             for rows, A in row_pieces(X, origin):
                 weight = None if sample_weight is None else sample_weight[rows]
@@ -396,8 +399,8 @@ class PairStatistics:
         return both
 
     def problem(self, g: Mixture, prior: float, loss: TrainingLoss, alpha: float, fit_intercept: bool) -> MomentProblem:
-        """The problem of one setting, as far as moments describe it."""
-        # Without a free intercept, coordinates must not be moved.
+        """Return the problem of one setting by its moments."""
+        # Without a free intercept, coordinates must not be shifted.
         origin = self.origin if fit_intercept else np.zeros(self.n_features)
         moments = _shifted(self.moments, self.origin - origin)
         return moment_problem(moments, origin, fit_intercept, g, prior, loss, alpha)
@@ -406,7 +409,7 @@ class PairStatistics:
 def moment_problem(
     moments: Array, origin: Array, fit_intercept: bool, g: Mixture, prior: float, loss: TrainingLoss, alpha: float
 ) -> MomentProblem:
-    """The problem of one setting by the moments of S, D and U about an origin."""
+    """Return the problem of one setting from the moments of S, D and U about an origin."""
     weight = moments[:, -1, -1]
     a, m = even_and_linear(*unit_weights(g, prior, weight).T)
     keep = slice(None) if fit_intercept else slice(-1)
@@ -416,7 +419,7 @@ def moment_problem(
 
 
 def check_width(found: int, expected: int) -> None:
-    """Refuse rows of another width than those before."""
+    """Refuse rows with another number of columns than those before."""
     if found != expected:
         raise InputError(
             f"`X` has {found} features, but the rows before it had {expected}. Give every portion the same columns."

@@ -1,22 +1,22 @@
 """Double hinge over blocks: exact, with a handful of passes.
 
 ``even(z) = max(flat, |z|) / 2`` has its kinks at ``|z| = flat`` only, so near the solution nearly
-every row acts as a linear function of w: it lies on one side of the kink and stays there. Three
-steps use that.
+every row is a linear function of w: it lies on one side of the kink and stays there. Three steps
+use that.
 
-1. The solution of a sample comes near to that of all rows where its slopes at the last w are replaced by theirs, which
-   takes one pass (``BlockProblem.corrected``). Where that gains no more and rows in doubt are many, Newton's method
-   goes on with kinks that are rounded over a width ``delta``, which falls.
-2. At a w whose uncertain rows are few, those within ``delta`` of a kink are gathered; all others are summed up
-   to the one linear function that they are on their side. The small problem of the uncertain rows
-   plus that function is solved by the interior point method. It bounds J from below and equals it
-   wherever no summed row changes sides.
-3. One pass finds the rows that changed sides at the new w, and by how much that makes J larger: the duality gap.
-   They join the small problem until the gap is closed. A row's side is that at the first w of step
-   2, so every block can work out from the few w's so far which rows have been gathered, and keeps
-   no state.
+1. Replacing the slopes of a sample at the last w by those of all rows, in one pass, brings its
+   solution near to that of all rows (``_Search.correct``). Where that no longer helps and many rows
+   are uncertain, Newton's method continues on kinks rounded over a width ``delta``, which falls.
+2. Once few rows are uncertain, those within ``delta`` of a kink are gathered; all others are summed
+   up to the one linear function that they are on their sides. The interior point method solves the
+   small problem of the uncertain rows plus that function. It bounds J from below and equals it
+   where no summed row changes sides.
+3. One pass finds the rows that changed sides at the new w, and by how much J is larger for it: the
+   duality gap. They join the small problem until the gap is closed. A row's side is that at the first
+   w of step 2, so every block can work out from the few w so far which rows have been gathered, and
+   keeps no state.
 
-Where too many different rows crowd at a kink to be gathered, step 1 goes on until the rounding is so
+Where too many different rows are near a kink to be gathered, step 1 goes on until the rounding is so
 narrow that its own duality gap is small enough. A row at distance x from its kink, ``|x| < delta``,
 has the rounded slope ``(x / delta + 1) / 4``, which leaves it a Fenchel-Young gap of ``|x| (1 - |x| /
 delta) / 4 <= delta / 16``. The gap of all rows is thus at most ``sum(a) delta / 16``, and relative to
@@ -28,11 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
 from sdulearn.blocks import Sums, row_keys
+from sdulearn.blocks.problem import SAMPLE_TOL, BlockProblem, RowRule, slope_sums
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers import solve
 from sdulearn.solvers.linalg import affordable_rows, joined
@@ -40,35 +41,31 @@ from sdulearn.solvers.problem import Problem, Solution
 from sdulearn.solvers.smooth import CONTINUATION_TOL, descend
 from sdulearn.types import Array, Codes, Mask, Rows
 
-if TYPE_CHECKING:
-    from sdulearn.blocks.problem import BlockProblem, RowRule
-
-# By what a width, a number of rows or a reserve is changed where it proved too small or too large.
-# Any number of this size will do: it trades a pass more for rows more.
+# Factor by which a width, a number of rows or a margin changes if it was too small or too large.
+# Any number of this size will do: it trades passes for rows.
 _FACTOR = 4
 # The narrowest rounding, in units of flat, about sqrt(eps) / 5: z is exact to eps, so a slope is
 # exact to eps / delta, and below this width that error exceeds what narrowing still gains.
 _NARROWEST = 3e-9
-# The first rounding where half the rows crowd at a kink: half of the flat part is left between the
-# two.
+# The first rounding if half the rows are near a kink: half of the flat part remains between the two.
 _WIDE = 0.5
-# After a correction the solution is taken to be within a third of the step. Over 144 problems of all
-# kinds a half or a quarter took 5 and 8 per cent more passes.
+# After a correction the solution is assumed to be within a third of the step. Over 144 problems of
+# all kinds a half and a quarter took 5 and 8 per cent more passes.
 _LEFT = 1 / 3
-# The small problem takes some 30 iterations; one that takes more than these has too few rows and is
+# The small problem takes some 30 iterations; if it takes more than these, it has too few rows and is
 # unbounded.
 _SMALL_ITER = 100
-# A residual at which nothing is left but rounding, and rounds in which a solved problem may get
-# there.
+# A residual at which only rounding is left, and the rounds in which a solved problem may get there.
 _LAST_DIGITS = 1e-14
 _ROUNDS = 5
-# Failures of a step after which the best solution so far is given, with its certificate.
+# Failures after which the best solution so far is returned, with its certificate.
 _ATTEMPTS = 10
 
 
 def solve_double_hinge(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
     """Minimise to a relative KKT residual of a tenth of ``tol``; ``n_iter`` counts passes."""
-    if problem.complete:
+    if problem.n_whole == len(problem.sample.a):
+        # The sample is all rows.
         return replace(solve(problem.sample, "interior_point", tol, max_iter), n_iter=1)
     search = _Search(problem, tol, max_iter)
     near = search.correct()
@@ -80,7 +77,7 @@ def solve_double_hinge(problem: BlockProblem, tol: float, max_iter: int) -> Solu
 
 
 class _Search:
-    """Where the search is: at w, with a solution that may be ``spread`` away, measured in z."""
+    """State of the search: at w, with the solution about ``spread`` away, measured in z."""
 
     def __init__(self, problem: BlockProblem, tol: float, max_iter: int) -> None:
         self.problem = problem
@@ -99,42 +96,49 @@ class _Search:
         self.keys = row_keys(problem.sample.A)
 
     def correct(self) -> bool:
-        """Step 1, as long as the sample tells more; True where the rows in doubt are few."""
+        """Step 1, as long as the sample helps; True once few rows are uncertain."""
         moved = np.inf
+        sample = self.problem.sample
         while self.spread > self.narrowest and self.n_left > 0:
-            found = self.problem.corrected(self.solution, self.max_iter)
-            moved = self._moved(found.w - self.w)
+            corrected = self._corrected()
+            # Root mean square of the change of z.
+            moved = float(np.sqrt(np.average((sample.A @ (corrected.w - self.w)) ** 2, weights=sample.a)))
             if not moved < self.spread:
                 break
-            self.solution = found
-            self.w = found.w
+            self.solution = corrected
+            self.w = corrected.w
             self.spread = max(moved * _LEFT, self.narrowest)
             if self._near_kink(self.spread) <= self.budget:
                 return True
         if not self._near_kink(moved) <= self.problem.n_rows / 2:
-            # The sample says no more than that z is about flat.
+            # The sample only shows that z is about flat.
             self.spread = _WIDE * self.flat
         return False
 
     @property
     def n_left(self) -> int:
-        """Passes that are left."""
+        """Number of passes left."""
         return self.max_iter - self.problem.blocks.n_passes
 
     def _sum(self, task: Callable[..., Sums], *arguments: object) -> Sums:
         return self.problem.blocks.sum(task, self.problem.rule, *arguments)
 
-    def _moved(self, dw: Array) -> float:
-        """Root mean square of the change of z."""
-        dz = self.problem.sample.A @ dw
-        return float(np.sqrt(np.average(dz**2, weights=self.problem.sample.a)))
+    def _corrected(self) -> Solution:
+        """Solve the sample again, its slopes at the last solution replaced by those of all rows."""
+        assert self.solution.dual is not None
+        sample = self.problem.sample
+        n_whole = self.problem.n_whole
+        own = sample.A[n_whole:].T @ self.solution.dual[n_whole:]
+        slopes = self.problem.blocks.sum(slope_sums, self.problem.sampled, self.w)["slopes"]
+        corrected = replace(sample, c=sample.c + own - slopes)
+        return solve(corrected, "interior_point", SAMPLE_TOL, self.max_iter, [Solution(self.w, 0)])
 
     def _distance(self) -> Array:
-        """Distance of the rows of the sample to their kink."""
+        """Return the distance of the rows of the sample to their kink."""
         return np.abs(np.abs(self.problem.sample.A @ self.w) - self.flat)
 
     def _near_kink(self, delta: float) -> float:
-        """About how many different rows lie within delta of a kink."""
+        """Estimate how many different rows lie within delta of a kink."""
         near = self._distance() <= delta
         n_different = len(np.unique(self.keys[near]))
         if 2 * n_different <= np.count_nonzero(near):
@@ -142,13 +146,14 @@ class _Search:
         return self.problem.n_rows * float(np.average(near, weights=self.problem.sample.a))
 
     def approach(self) -> bool:
-        """Step 1 by Newton's method, until rows in doubt are few; True where that solved it."""
+        """Step 1 by Newton's method, until few rows are uncertain; True if that solved the problem."""
         start = self.w
         wider = np.inf
         while self.n_left > 0:
             delta = self.spread
             last = delta == self.narrowest
-            rounded = self.problem.with_loss(cast(TrainingLoss, RoundedHinge(self.flat, delta)))
+            rule = replace(self.problem.rule, loss=cast(TrainingLoss, RoundedHinge(self.flat, delta)))
+            rounded = replace(self.problem, rule=rule, known={})
             w, _ = descend(rounded, start, self.tol if last else CONTINUATION_TOL, self.n_left)
             before = self.w
             self.w = w
@@ -160,14 +165,14 @@ class _Search:
             # The solution at the next width, on a line through the last two.
             start = w + (w - before) * ((delta - self.spread) / (wider - delta))
             wider = delta
-        sums = self.problem.blocks.sum(gap_sums, rounded.rule, self.w, self.problem.rule.loss)
+        sums = self.problem.blocks.sum(gap_sums, rule, self.w, self.problem.rule.loss)
         J = self.problem.objective(self.w, sums["value"])
         self._certify(self.w, J, self.problem.gradient(self.w, sums["slopes"]), sums["gap"])
         return True
 
     def solve_gathered(self) -> bool:
-        """Steps 2 and 3; False where another attempt must begin nearer or with more rows."""
-        # Wide enough for rows that carry the intercept and the penalty-free directions: about d are on a kink.
+        """Steps 2 and 3; False if another attempt must start nearer or with more rows."""
+        # Wide enough for the rows that fix the intercept and the directions without penalty: about d.
         share = min(_FACTOR * len(self.w) / self.problem.n_rows, 1.0)
         delta = max(self.caution * self.spread, float(np.quantile(self._distance(), share)))
         # A block may hold a few times its share of the rows.
@@ -182,8 +187,7 @@ class _Search:
         while found["rows"] and not found["overflow"] and self.n_left > 0:
             kept.append(found)
             small, constant = self._small_problem(kept, *linear)
-            # Too few rows may leave the small problem unbounded; what comes of that, the next pass
-            # refutes.
+            # With too few rows the small problem may be unbounded; the next pass shows it.
             with np.errstate(all="ignore"):
                 local = solve(small, "interior_point", self.tol, _SMALL_ITER, [Solution(self.w, 0)])
             points = [*points, local.w]
@@ -195,7 +199,7 @@ class _Search:
             residual, gap = small.kkt_at(local, small.A @ local.w)
             J = local.objective + constant + found["gap"]
             self._certify(local.w, J, residual, gap + found["gap"])
-            # One more round where rows are still on the wrong side, for the last digits.
+            # One more round for the last digits if rows are still on the wrong side.
             exact = self.best.optimality <= _LAST_DIGITS or len(kept) > _ROUNDS
             if self.best.optimality <= self.tol / 10 and (exact or not found["rows"]):
                 return True
@@ -205,14 +209,14 @@ class _Search:
         return self.attempts == _ATTEMPTS
 
     def _small_problem(self, kept: list[Sums], slopes: Array, level: float) -> tuple[Problem, float]:
-        """The rows gathered, and what the others are: a linear function with its constant."""
+        """Return the problem of the gathered rows plus a linear function of the rest; its constant."""
         A, a, side = (joined([part for found in kept for part in found[name]]) for name in ("rows", "a", "side"))
         rest = slopes - A.T @ (a * side) / 2
         constant = level - self.flat / 2 * float(a[side == 0].sum())
         return Problem(A, a, self.problem.c - rest, self.problem.ridge, self.problem.rule.loss), constant
 
     def _certify(self, w: Array, J: float, residual: Array, gap: float) -> None:
-        """Keep w if its KKT residual, of all rows, is the smallest so far."""
+        """Keep w if its KKT residual over all rows is the smallest so far."""
         optimality = self.problem.optimality(w, J, residual, gap)
         if optimality < self.best.optimality:
             self.best = Solution(w, self.problem.blocks.n_passes, objective=J, optimality=optimality)
@@ -237,43 +241,41 @@ class RoundedHinge:
         return ramp[0] - ramp[1]
 
     def even_hess(self, z: Array) -> Array:
-        """A row is near both kinks where the rounding is wider than the flat part."""
+        """Constant near a kink; a row may be near both if the rounding is wider than the flat part."""
         kinks = np.abs(np.stack([z, -z]) - self.flat) < self.delta
         return kinks.sum(axis=0) / (4 * self.delta)
 
 
 def gap_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, exact: TrainingLoss) -> Sums:
-    """Value of the exact loss, slopes of the rule's, and the duality gap that these leave."""
-    found = Sums(value=0.0, slopes=np.zeros(len(w)), gap=0.0)
+    """Sum the exact loss, the slopes of the rule's loss, and the duality gap that these leave."""
+    sums = Sums(value=0.0, slopes=np.zeros(len(w)), gap=0.0)
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
         even = exact.even(z)
         slope = rule.loss.even_grad(z)
-        found["value"] += float(a @ even)
-        found["slopes"] += A.T @ (a * slope)
-        found["gap"] += float(a @ (even + exact.even_conjugate(slope) - slope * z))
-    return found
+        sums["value"] += float(a @ even)
+        sums["slopes"] += A.T @ (a * slope)
+        sums["gap"] += float(a @ (even + exact.even_conjugate(slope) - slope * z))
+    return sums
 
 
 def kinked_rows(
     X: Rows, y: Codes, weight: Array | None, rule: RowRule, points: list[Array], delta: float, limit: int
 ) -> Sums:
-    """Rows within delta of a kink at the only point, or that changed sides at the last one only.
+    """Return rows within delta of a kink at the first point or, later, that changed sides at the last.
 
-    Beside them ``slopes`` and ``level`` of the linear functions that rows are on their sides, the
-    ``gap`` of those that changed sides, and how many rows are ``known`` from before, as a check.
+    With them come ``slopes`` and ``level`` of the linear functions that rows are on their sides, the
+    ``gap`` of those that changed sides, and how many rows were returned before (``known``), as a check.
     """
     found = Sums(rows=[], a=[], side=[], overflow=0, level=0.0, gap=0.0, known=0, given=0)
     found["slopes"] = np.zeros(len(points[0]))
     for A, a in rule.pieces(X, y, weight):
-        # Point by point: a product with all of them at once may round a row on a kink to its other
-        # side.
+        # Point by point: a product with all at once may round a row on a kink to its other side.
         Z = np.column_stack([A @ w for w in points])
         sides = np.sign(Z) * (np.abs(Z) > rule.loss.flat)
         near = np.abs(np.abs(Z[:, 0]) - rule.loss.flat) <= delta
         chosen = near
         if len(points) == 1:
-            # The linear functions that the rows are on their sides.
             found["slopes"] += A.T @ (a * sides[:, 0]) / 2
             found["level"] += rule.loss.flat / 2 * float(a[sides[:, 0] == 0].sum())
         else:
@@ -295,7 +297,7 @@ def _count(found: Sums) -> int:
 
 
 def _add_changed(found: Sums, rule: RowRule, a: Array, z: Array, sides: Array, near: Mask) -> Mask:
-    """The rows that changed sides at the last point only, and the gap of their linear functions."""
+    """Return which rows changed sides at the last point only; add the gap of their linear functions."""
     first = sides[:, 0]
     before = near | (sides[:, 1:-1] != first[:, None]).any(axis=1)
     changed = ~before & (sides[:, -1] != first)
@@ -306,7 +308,7 @@ def _add_changed(found: Sums, rule: RowRule, a: Array, z: Array, sides: Array, n
 
 
 def _merge_equal(found: Sums) -> None:
-    """Equal rows as one of their joint weight: a table of categories has few different ones."""
+    """Merge equal rows into one of their total weight: a table of categories has few different ones."""
     rows = joined(found["rows"])
     side = joined(found["side"])
     keys = row_keys(rows) + (side + 1).astype(np.uint64)

@@ -1,6 +1,6 @@
-"""One problem over blocks: the first pass, what is sent and what is kept; smooth losses solved.
+"""One problem over blocks: the first pass, sums at one w, and the solvers of smooth losses.
 
-Newton's method starts from the solution of a sample, and so does L-BFGS, for losses without curvature.
+Newton's method and, for losses without curvature, L-BFGS start from the solution of a sample.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sdulearn.solvers.smooth import descend, follow_penalties
 from sdulearn.solvers.squared import MomentProblem
 from sdulearn.types import Array, Codes, Rows
 
-# How well a sample is solved. Its solution differs from that of all rows by about the root of d / n,
-# a per cent or so, and further digits of it say nothing.
-_SAMPLE_TOL = 1e-4
+# Tolerance for a sample. Its solution differs from that of all rows by about the root of d / n, a per
+# cent or so, so further digits are of no use.
+SAMPLE_TOL = 1e-4
 T = TypeVar("T")
 
 
 def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
-    """Of a block with columns: the points of its answers, annotators, and number of labels."""
+    """Return the points of a block's answers, its annotators and its number of labels."""
     y = y if weight is None else y[weight > 0]
     if not len(y):
         return None
@@ -39,16 +39,16 @@ def count_columns(X: Rows, y: Codes, weight: Array | None) -> Sums | None:
 
 @dataclass(frozen=True)
 class RowRule:
-    """How rows count: coordinates, even weight by source, loss, and the fold left out."""
+    """How rows enter a sum: origin, even weight by source, loss, and the fold left out."""
 
     origin: Array
     fit_intercept: bool
-    a: Array
+    a: Array  # (3,), of S, D and U
     loss: TrainingLoss
-    left_out: tuple[int, int] | None = None
+    left_out: tuple[int, int] | None = None  # number of folds, and which
 
     def pieces(self, X: Rows, y: Codes, weight: Array | None) -> Iterator[tuple[Rows, Array]]:
-        """Rows ``[x - origin, 1]`` with ``a > 0``, and their a, piece by piece."""
+        """Yield rows ``[x - origin, 1]`` with ``a > 0``, and their a, piece by piece."""
         codes = codes_of(y)
         a = self.a[sources(codes)]
         if weight is not None:
@@ -77,41 +77,24 @@ class CountedBlocks:
 
 @dataclass(frozen=True)
 class BlockProblem(MomentProblem):
-    """A problem whose rows are in blocks; c and the scale of the columns are known."""
+    """A problem whose rows are in blocks; its moments are known."""
 
     blocks: CountedBlocks
     rule: RowRule
     sampled: RowRule  # the sources of which the sample has some rows only
     sample: Problem  # a small problem of the same kind, whose solution is a good start
-    n_whole: int  # of it, rows that are all rows of their sources
+    n_whole: int  # its first rows, which are all rows of their sources
     n_rows: int
-    curved: bool = True  # whether a pass brings second derivatives
-    # Sums at the last two places; they know no penalty.
+    curved: bool = True  # whether a pass sums second derivatives
+    # Sums at the last two w; they do not depend on the penalty.
     known: dict[tuple[bytes, bool], Sums] = field(default_factory=dict)
 
-    @property
-    def complete(self) -> bool:
-        """Whether the sample is all rows."""
-        return self.n_whole == len(self.sample.a)
-
     def start(self, solver: str, max_iter: int) -> Solution:
-        """The solution of the sample, with a penalty no weaker than its noise, of order d / n."""
+        """Solve the sample, with a penalty no weaker than its noise, which is of order d / n."""
         n_rows, n_columns = self.sample.A.shape
         noise = float(np.mean(self.second.diagonal())) * n_columns / n_rows
         easy = self.sample.with_penalty(max(float(self.ridge.max()), noise))
-        return solve(easy, solver, _SAMPLE_TOL, max_iter)
-
-    def corrected(self, solution: Solution, max_iter: int) -> Solution:
-        """A nearer solution by one pass: of the sample with the slopes of all rows."""
-        assert solution.dual is not None
-        all_slopes = self.blocks.sum(slope_sums, self.sampled, solution.w)["slopes"]
-        own = self.sample.A[self.n_whole :].T @ solution.dual[self.n_whole :]
-        other = replace(self.sample, c=self.sample.c + own - all_slopes)
-        return solve(other, "interior_point", _SAMPLE_TOL, max_iter, [Solution(solution.w, 0)])
-
-    def with_loss(self, loss: TrainingLoss) -> BlockProblem:
-        """The same rows under another loss."""
-        return replace(self, rule=replace(self.rule, loss=loss), known={})
+        return solve(easy, solver, SAMPLE_TOL, max_iter)
 
     def at(self, w: Array) -> Place:
         sums = self._sums(w, False)
@@ -132,47 +115,43 @@ class BlockProblem(MomentProblem):
         return self.known[key]
 
     def solution(self, w: Array) -> Solution:
-        """Certified by sums over all rows."""
+        """Certify w by sums over all rows."""
         here = self.at(w)
         optimality = self.relative(w, here.gradient)
         return Solution(w, self.blocks.n_passes, objective=here.objective, optimality=optimality)
 
 
 def survey(X: Rows, y: Codes, weight: Array | None, share: float, n_splits: int | None) -> Sums | None:
-    """First pass over a block: statistics (of each fold), points of answers, share of a sample."""
+    """First pass over a block: statistics (of each fold), points of answers, part of the sample."""
     check_system_size(X.shape[1])
     if weight is not None and not check_weights(weight, len(y), "sample_weight").all():
-        # A row of weight 0 is not there.
-        there = np.flatnonzero(weight)
-        X = X[there]
-        y = y[there]
-        weight = weight[there]
+        # A row of weight 0 does not count.
+        kept = np.flatnonzero(weight)
+        X = X[kept]
+        y = y[kept]
+        weight = weight[kept]
     if not len(y):
         return None
     codes = codes_of(y)
-    n_drawn = _whole(share * affordable_rows(X.shape[1] + 1), X)
+    # Rounded at random, so that a sample does not grow with the number of blocks.
+    seed = int(np.float64(X[:1].sum()).view(np.uint64))
+    n_drawn = int(share * affordable_rows(X.shape[1] + 1) + np.random.default_rng(seed).random())
     sample = [_draw(X, codes, weight, n_drawn)] if n_drawn else []
     counts = np.bincount(sources(codes), minlength=3)
-    found = Sums(counts=counts, sample=sample, points=[points_of(y)])
+    sums = Sums(counts=counts, sample=sample, points=[points_of(y)])
     if n_splits is None:
-        found["fold0"] = PairStatistics().update(X, codes, weight)
-        return found
+        sums["fold0"] = PairStatistics().update(X, codes, weight)
+        return sums
     fold = fold_of_rows(X, codes, n_splits)
     for k in range(n_splits):
         rows = np.flatnonzero(fold == k)
         its_weight = None if weight is None else weight[rows]
-        found[f"fold{k}"] = PairStatistics().update(X[rows], codes[rows], its_weight)
-    return found
-
-
-def _whole(number: float, X: Rows) -> int:
-    """The number, rounded by chance, so that a sample does not grow with the blocks."""
-    seed = int(np.float64(X[:1].sum()).view(np.uint64))
-    return int(number + np.random.default_rng(seed).random())
+        sums[f"fold{k}"] = PairStatistics().update(X[rows], codes[rows], its_weight)
+    return sums
 
 
 def _draw(X: Rows, codes: Codes, weight: Array | None, count: int) -> Block:
-    """Up to ``count`` rows of each source at random, weighted so that they stand for all of it."""
+    """Draw up to ``count`` rows of each source, weighted to stand for all of its rows."""
     rng = np.random.default_rng(len(codes))
     source = sources(codes)
     weight = np.ones(len(codes)) if weight is None else weight
@@ -191,18 +170,18 @@ def slope_sums(
     X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, curved: bool = False, careful: bool = False
 ) -> Sums:
     """``sum a even(z)``, ``sum a even'(z) x`` and, ``curved``, ``sum a even''(z) x x'``."""
-    found = Sums(value=0.0, slopes=np.zeros(len(w)), second=np.zeros((len(w), len(w)) if curved else ()))
+    sums = Sums(value=0.0, slopes=np.zeros(len(w)), second=np.zeros((len(w), len(w)) if curved else ()))
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
-        found["value"] += float(a @ rule.loss.even(z))
-        found["slopes"] += A.T @ (a * rule.loss.even_grad(z))
+        sums["value"] += float(a @ rule.loss.even(z))
+        sums["slopes"] += A.T @ (a * rule.loss.even_grad(z))
         if curved:
-            found["second"] += weighted_gram(A, a * curvatures(rule.loss, z, careful))
-    return found
+            sums["second"] += weighted_gram(A, a * curvatures(rule.loss, z, careful))
+    return sums
 
 
 def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, step: Array, lengths: Array) -> Array:
-    """``sum a even(z)`` at many points of a line."""
+    """``sum a even(z)`` at ``w + t step`` for each length t."""
     value = np.zeros(len(lengths))
     for A, a in rule.pieces(X, y, weight):
         z = A @ w
@@ -212,7 +191,7 @@ def line_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, 
 
 
 def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
-    """Newton's method, one pass a step; continued from larger penalties where it goes astray."""
+    """Run Newton's method, one pass per step; if it fails, from larger penalties."""
     w, _ = descend(problem, problem.start("newton", max_iter).w, tol, max_iter)
     left = max_iter - problem.blocks.n_passes
     if left > 0 and problem.solution(w).optimality > tol / 10:
@@ -221,7 +200,7 @@ def solve_newton(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
 
 
 def solve_lbfgs(problem: BlockProblem, tol: float, max_iter: int) -> Solution:
-    """L-BFGS, each evaluation one pass."""
+    """Run L-BFGS, one pass per evaluation."""
     problem = replace(problem, curved=False)
     start = problem.start("lbfgs", max_iter)
     return problem.solution(smooth.solve_lbfgs(problem, tol, max_iter, [start]).w)

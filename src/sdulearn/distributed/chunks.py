@@ -1,4 +1,4 @@
-"""Dask arrays and frames: as blocks, in lazy predictions, and with both ends of each pair in one chunk."""
+"""Dask arrays and frames: as blocks, lazy predictions, and both ends of each pair in one chunk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from sdulearn.types import Array, Frame, MatrixLike, Rows
 VectorLike: TypeAlias = Any  # one value per row: a dask array, a dask Series or array-like
 # A chunk of a collection: an array, a sparse matrix, a pandas frame or Series.
 Chunk: TypeAlias = Any
-# Rows of X, codes and weights of one block, and the block that each row should go to.
+# Rows of X, codes and weights of one block, and the target block of each row.
 Bundle: TypeAlias = tuple[Chunk, ...]
 
 # Blocks that one block is split into at a time; more blocks than this take further rounds.
@@ -46,7 +46,7 @@ def is_frame(X: DaskCollection) -> bool:
 
 
 def dask_blocks(X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None = None) -> DaskBlocks:
-    """One part per chunk of rows of ``X``; nothing is computed."""
+    """Return one block per chunk of rows of ``X``; nothing is computed."""
     columns = delayed_parts(aligned(X, y, sample_weight))
     layer = Layer("block")
     chunks = enumerate(zip(*columns, strict=True))
@@ -55,10 +55,10 @@ def dask_blocks(X: DaskCollection, y: VectorLike, sample_weight: VectorLike | No
 
 
 def aligned(X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None) -> list[DaskCollection]:
-    """``X`` with whole rows in each chunk; ``y`` and the weights, if any, with its row chunks."""
+    """Return ``X`` in chunks of whole rows; ``y`` and the weights, if any, in the same chunks."""
     X = whole_rows(X)
     if is_dask_collection(y):
-        # A table of what is known comes in whole rows too.
+        # A y with columns comes in whole rows too.
         y = whole_rows(y) if y.ndim == 2 else y
     elif hasattr(y, "columns"):
         # An array has no names of columns.
@@ -68,7 +68,7 @@ def aligned(X: DaskCollection, y: VectorLike, sample_weight: VectorLike | None) 
 
 
 def whole_rows(X: DaskCollection) -> DaskCollection:
-    """``X`` with all columns in one chunk."""
+    """Return ``X`` with all columns in one chunk."""
     if is_frame(X):
         return X
     if not isinstance(X, da.Array):
@@ -80,7 +80,7 @@ def whole_rows(X: DaskCollection) -> DaskCollection:
         raise InputError(f"`X` must have rows and columns, got a dask array of {X.ndim} dimension(s).")
     if X.numblocks[1] == 1:
         return X
-    # Not rechunk, which knows some sparse formats only.
+    # Not by rechunk, which knows some sparse formats only.
     layer = Layer("rows")
     for i, keys in enumerate(X.__dask_keys__()):
         layer.add((i, 0), side_by_side, keys)
@@ -89,14 +89,14 @@ def whole_rows(X: DaskCollection) -> DaskCollection:
 
 
 def side_by_side(chunks: list[Rows]) -> Rows:
-    """All columns of some rows."""
+    """Join the columns of some rows."""
     if sparse.issparse(chunks[0]):
         return sparse.hstack(chunks, format="csr")
     return np.concatenate(chunks, axis=1)
 
 
 def align(X: DaskCollection, vector: VectorLike, name: str) -> DaskCollection:
-    """A vector with one chunk per chunk of rows of ``X``, of the same lengths where known."""
+    """Return a vector in the row chunks of ``X``, of the same lengths where these are known."""
     lengths = known_lengths(X)
     if not is_dask_collection(vector):
         vector = da.from_array(np.asarray(vector), chunks=-1)
@@ -148,21 +148,21 @@ def _framed(index: Frame, values: NDArray[np.number], columns: list[int] | None)
 
 
 def known_lengths(collection: DaskCollection) -> tuple[int, ...] | None:
-    """Rows in each chunk, or None where Dask does not know them."""
+    """Return the number of rows in each chunk, or None if Dask does not know them."""
     if not isinstance(collection, da.Array) or any(math.isnan(n) for n in collection.chunks[0]):
         return None
     return collection.chunks[0]
 
 
 def delayed_parts(collections: Sequence[DaskCollection]) -> list[list[Delayed]]:
-    """The chunks of each collection along the rows; what arrays share is computed once."""
+    """Return the chunks of each collection along the rows; what arrays share is computed once."""
     arrays = [one for one in collections if isinstance(one, da.Array)]
     keys = [list(flatten(one.__dask_keys__())) for one in arrays]
     layer = Layer("chunk")
     if arrays:
         merged = HighLevelGraph.merge(*(one.__dask_graph__() for one in arrays))
         layer.tasks = dict(arrays[0].__dask_optimize__(merged, keys))
-    # Persisted chunks, which Dask leaves out.
+    # Dask leaves persisted chunks out.
     layer.tasks |= {future.key: future for future in futures_of(arrays)}
     delayed = iter([layer.delayed(some, []) for some in keys])
     return [next(delayed) if isinstance(one, da.Array) else one.to_delayed() for one in collections]
@@ -174,10 +174,10 @@ def gather_pairs(
     """Bring both ends of each pair into one block; the same rows, in as many blocks.
 
     :class:`~sdulearn.distributed.PairLogisticRegression` needs its rows that way. Unlabeled rows
-    and pairs that are together already stay where they are; every other end goes to the block that
-    its code says. Nothing is computed here, and no rows pass through the client. It moves up to all
-    rows of pairs between workers once for every power of 32 blocks, so keep what it gives
-    (``dask.persist``) if you fit more than once.
+    and pairs that are together already stay where they are; every other end goes to a block chosen by
+    its code. Nothing is computed here, and no rows pass through the client. It moves up to all rows of
+    pairs between workers once for every power of 32 blocks, so keep the result (``dask.persist``) if
+    you fit more than once.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def gather_pairs(
 
 
 def addressed(number: int, n_blocks: int, X: MatrixLike, y: VectorLike, *weight: VectorLike) -> Bundle:
-    """A block with the number of the block that each of its rows should go to."""
+    """Return a block with the target block of each of its rows."""
     check_lengths(X, y, *weight)
     size = np.abs(read_columns(y)[0]) if len(y) else np.empty(0, dtype=np.int64)
     _, place, count = np.unique(size, return_inverse=True, return_counts=True)
@@ -229,9 +229,9 @@ def addressed(number: int, n_blocks: int, X: MatrixLike, y: VectorLike, *weight:
 
 
 def shuffle(layer: Layer, bundles: list[Key], width: int = WIDTH) -> list[list[Key]]:
-    """For each block the keys of the pieces that make it up."""
-    # Written with ``base`` digits, the number of a row's block turns into that of the one it should be
-    # in, one digit a round: blocks x base pieces each, where a single round would take blocks squared.
+    """Return, for each block, the keys of the pieces that make it up."""
+    # Written in ``base``, the number of a row's block becomes that of its target one digit per round:
+    # each round takes blocks x base pieces, where a single one would take blocks squared.
     n_blocks = len(bundles)
     rounds = next(r for r in range(1, 65) if width**r >= n_blocks)
     base = next(b for b in range(1, n_blocks + 1) if b**rounds >= n_blocks)
@@ -250,25 +250,25 @@ def shuffle(layer: Layer, bundles: list[Key], width: int = WIDTH) -> list[list[K
 
 
 def split(bundle: Bundle, step: int, base: int) -> list[Bundle]:
-    """The rows of a bundle by one digit of the block that they should go to."""
+    """Split the rows of a bundle by one digit of their target block."""
     digits = bundle[-1] // step % base
     rows = [np.flatnonzero(digits == digit) for digit in range(base)]
     return [tuple(safe_indexing(column, some) for column in bundle) for some in rows]
 
 
 def one_bundle(pieces: list[Bundle]) -> Bundle:
-    """One bundle of several."""
+    """Join several bundles."""
     return tuple(joined_column(pieces, k) for k in range(len(pieces[0])))
 
 
 def joined_column(pieces: list[Bundle], k: int) -> Chunk:
-    """One column of the bundle of several."""
+    """Join one column of several bundles."""
     parts = [piece[k] for piece in pieces]
     return require("pandas", "dask").concat(parts) if hasattr(parts[0], "iloc") else joined(parts)
 
 
 def _collection(like: DaskCollection, k: int, pieces: list[list[Key]], moved: list[Delayed]) -> DaskCollection:
-    """Column ``k`` as a lazy collection of the kind of ``like``."""
+    """Return column ``k`` as a lazy collection of the kind of ``like``."""
     layer = Layer("gathered")
     is_array = isinstance(like, da.Array)
     zeros = (0,) * (like.ndim - 1)

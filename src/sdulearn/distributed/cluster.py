@@ -1,4 +1,4 @@
-"""Blocks that live on a Dask cluster: a sum is one task per part and a tree of additions.
+"""Blocks on a Dask cluster: a sum is one task per part and a tree of additions.
 
 Task graphs have one layer: with thousands of blocks, one ``delayed`` call per task costs more than the work.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from operator import getitem
 from typing import Any, TypeAlias
@@ -33,7 +33,8 @@ DaskCollection: TypeAlias = Any
 
 # Results that one task adds up: few enough for the memory of a worker, many enough for a flat tree.
 SPLIT_EVERY = 8
-# How often the scheduler is asked for its workers, and after how long without one a user hears of it, or an error.
+# How often the scheduler is asked for its workers, and after how long without one there is a warning,
+# or an error.
 ASK_SECONDS = 2.0
 WARN_SECONDS = 10.0
 PATIENCE_SECONDS = 300.0
@@ -60,7 +61,7 @@ class Layer:
         self.tasks: dict[Key, object] = {}
 
     def add(self, place: Key, *task: object) -> Key:
-        """Add a task and give its key."""
+        """Add a task and return its key."""
         key = (self.name, *place) if isinstance(place, tuple) else (self.name, place)
         self.tasks[key] = task
         return key
@@ -71,29 +72,29 @@ class Layer:
         return self.name, place
 
     def graph(self, needs: Sequence[DaskCollection]) -> HighLevelGraph:
-        """The tasks together with those that the collections in ``needs`` stand for."""
+        """Return the tasks together with those of the collections that they need."""
         return HighLevelGraph.from_collections(self.name, self.tasks, dependencies=list(needs))
 
     def delayed(self, keys: Sequence[Key], needs: Sequence[DaskCollection]) -> list[Delayed]:
-        """Delayed objects for some of the tasks."""
+        """Return delayed objects for some of the tasks."""
         graph = self.graph(needs)
         return [Delayed(key, graph, layer=self.name) for key in keys]
 
 
 class DaskBlocks(Blocks):
-    """Blocks behind dask ``Delayed`` objects, summed by the scheduler that is current now."""
+    """Blocks behind dask ``Delayed`` objects, summed by the current scheduler."""
 
     def __init__(self, parts: Sequence[Delayed], n_blocks: int | None = None, watch: Watch | None = None) -> None:
         self.parts = list(parts)
         self.watch = watch
         self._n_blocks = len(self.parts) if n_blocks is None else n_blocks
-        # The client that Dask would compute with now; None where it would compute in this process.
+        # The client that Dask would compute with; None if it would compute in this process.
         owner = getattr(get_scheduler(), "__self__", None)
         self.client = owner if isinstance(owner, Client) else None
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part], watch: Watch | None = None) -> DaskBlocks:
-        """Make blocks that the workers read themselves."""
+        """Return blocks that the workers read themselves."""
         layer = Layer("part")
         keys = [layer.add_value(i, part) for i, part in enumerate(parts)]
         return cls(layer.delayed(keys, []), count_blocks(parts), watch)
@@ -125,13 +126,13 @@ class DaskBlocks(Blocks):
             return DaskBlocks(self.client.persist(parts), self.n_blocks, self.watch)
 
     def _compute(self, call: Callable[..., Result]) -> Counted:
-        """One pass; what is asked of every part is sent once, and shared by all tasks."""
+        """Run one pass; the call is sent once and shared by all tasks."""
         layer = Layer("sum")
         shared = layer.add_value("call", call)
         leaves = [layer.add(i, sum_of_blocks, part.key, shared) for i, part in enumerate(self.parts)]
         root = add_tree(layer, leaves)
         if self.client is None:
-            # Dask runs parts side by side.
+            # Dask runs parts in parallel.
             with threadpool_limits(1, user_api="blas"):
                 return layer.delayed([root], self.parts)[0].compute()
         counts = []
@@ -143,19 +144,19 @@ class DaskBlocks(Blocks):
                 wait_for(self.client, futures[0], futures[1:], self.watch)
                 return futures[0].result()
             finally:
-                # A pass that failed must not go on working.
+                # A pass that failed must not go on.
                 for future in futures:
                     future.release()
 
 
 def wait_for(client: Client, total: Future, counts: Sequence[Future], watch: Watch | None) -> None:
-    """Wait as long as a total can be expected; call ``watch`` with numbers of rows."""
+    """Wait while a total can be expected; call ``watch`` with numbers of rows."""
     done = as_completed(counts, loop=client.loop, with_results=True)
     patience = Patience(client)
-    # Not its iterator, which waits forever where a scheduler is lost while a number is fetched.
+    # Not its iterator, which waits for ever if the scheduler is lost while a number is fetched.
     while client.status == "running" and total.status in ("pending", "finished"):
         for _, rows in done.next_batch(block=False):
-            # Else an error, which the total has too.
+            # An error comes with the total, too.
             if watch is not None and isinstance(rows, int):
                 watch(rows)
         if done.is_empty() and total.status == "finished":
@@ -165,7 +166,7 @@ def wait_for(client: Client, total: Future, counts: Sequence[Future], watch: Wat
 
 
 class Patience:
-    """Says that a cluster has no worker to do the work, and since when; gives up after a while."""
+    """Warns that a cluster has no running worker, and gives up after a while."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -174,12 +175,12 @@ class Patience:
         self.warned = False
 
     def check(self) -> None:
-        """Ask the scheduler for its workers, now and then."""
+        """Ask the scheduler for its workers, every two seconds."""
         now = time.monotonic()
         if now - self.asked < ASK_SECONDS:
             return
         states = worker_states(self.client)
-        # Time in which this process itself was stopped does not count.
+        # Time in which this process was stopped does not count.
         self.without = 0.0 if "running" in states else self.without + min(now - self.asked, 2 * ASK_SECONDS)
         self.asked = now
         if self.without >= PATIENCE_SECONDS:
@@ -196,7 +197,7 @@ class Patience:
 
 
 def worker_states(client: Client) -> list[str]:
-    """What the scheduler knows of each worker: running, paused, ..."""
+    """Return the status of each worker: running, paused, ..."""
     try:
         info = client.scheduler_info(n_workers=-1)
     except TypeError:
@@ -206,35 +207,31 @@ def worker_states(client: Client) -> list[str]:
 
 
 def read(part: Part | list[Block]) -> list[Block]:
-    """The blocks of a part."""
+    """Return the blocks of a part."""
     return list(part()) if callable(part) else part
 
 
 def sum_of_blocks(part: Part | list[Block], call: Callable[..., Result]) -> Counted:
-    """Rows of a part, and the sum over its blocks."""
+    """Return the number of rows of a part, and the sum over its blocks."""
+    try:
+        n_threads = get_worker().state.nthreads
+    except ValueError:
+        # Not a worker of a cluster.
+        n_threads = 1
     rows: list[int] = []
-    with blas_limit():
+    # BLAS threads within the threads of a worker are slow.
+    with threadpool_limits(1, user_api="blas") if n_threads > 1 else nullcontext():
         total = call(part if callable(part) else lambda: part, watch=rows.append)
     return sum(rows), total
 
 
-def blas_limit() -> AbstractContextManager[object]:
-    """One BLAS thread a task on a worker with several threads: threads within threads are slow."""
-    try:
-        several = get_worker().state.nthreads > 1
-    except ValueError:
-        # No worker of a cluster.
-        several = False
-    return threadpool_limits(1, user_api="blas") if several else nullcontext()
-
-
 def add_counted(results: Sequence[Counted]) -> Counted:
-    """Rows and results, added up in their order."""
+    """Add up numbers of rows and results, in their order."""
     return sum(rows for rows, _ in results), add_all(total for _, total in results)
 
 
 def add_tree(layer: Layer, keys: list[Key], width: int = SPLIT_EVERY) -> Key:
-    """The key of the sum of many, ``width`` at a time, in an order that no worker changes."""
+    """Add up many results, ``width`` at a time in a fixed order; return the key of the sum."""
     level = 0
     while len(keys) > 1:
         level += 1
@@ -245,7 +242,7 @@ def add_tree(layer: Layer, keys: list[Key], width: int = SPLIT_EVERY) -> Key:
 
 @contextmanager
 def clear_errors(client: Client) -> Iterator[None]:
-    """Failures of the cluster as errors of ours, instead of Dask's internals."""
+    """Raise failures of the cluster as errors of ours, instead of Dask's internals."""
     if client.status != "running":
         raise _scheduler_lost(client)
     try:
