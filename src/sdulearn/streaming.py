@@ -60,10 +60,11 @@ def parquet_blocks(
         The column of pair codes: +k similar, -k dissimilar, 0 unlabeled. Without it every row is
         unlabeled.
     columns : sequence of str, optional
-        The feature columns, all of numbers; by default all but ``codes``, ``points`` and ``weights``.
+        The feature columns, all of numbers; by default all but ``codes``, ``points`` and
+        ``weights``.
     points : str, optional
-        The column of point numbers, where answers share points: ``y`` of a portion then has two columns.
-        Without it every row is a point of its own.
+        The column of point numbers, where answers share points: ``y`` of a portion then has two
+        columns. Without it every row is a point of its own.
     weights : str, optional
         The column of row weights.
     n_jobs : int or None, default=None

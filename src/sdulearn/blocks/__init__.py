@@ -2,8 +2,8 @@
 
 A block is ``(X, y, weight)``: some rows (dense or CSR), their pair codes, and their weights or
 None. A *part* is a function without arguments that reads some blocks: a row group of a file, or
-arrays in memory. :class:`LocalBlocks` sums over parts in this process, ``sdulearn.distributed`` on a
-cluster.
+arrays in memory. :class:`LocalBlocks` sums over parts in this process, ``sdulearn.distributed`` on
+a cluster.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class Blocks:
     def sum(self, task: Callable[..., T | None], *arguments: object) -> T:
         """Add up ``task(X, y, weight, *arguments)`` of every block, with ``+``.
 
-        A task is a function of a module, so that it can be sent to a worker. Its result is small, and
-        None for a block without rows; the sum is None where all are.
+        A task is a function of a module, so that it can be sent to a worker. Its result is small,
+        and None for a block without rows; the sum is None where all are.
         """
         raise NotImplementedError
 
@@ -174,8 +174,8 @@ class HashedPairKFold(PairFolds):
     """K folds by hash: the same in any order of the rows and for any blocks.
 
     Both ends of a pair share its code and so their fold; equal unlabeled rows share theirs. Fold
-    sizes are equal only on average, which does not matter with thousands of pairs. ``cv=5`` means this
-    splitter where rows come in blocks; give it to the local estimator for the same folds.
+    sizes are equal only on average, which does not matter with thousands of pairs. ``cv=5`` means
+    this splitter where rows come in blocks; give it to the local estimator for the same folds.
 
     Parameters
     ----------
@@ -203,7 +203,8 @@ class HashedPairKFold(PairFolds):
             return fold_of_rows(rows, pairs.codes, self.n_splits)
         graph = AnswerGraph.from_y(pairs)
         unit_of_point = fold_units(graph, self.n_splits)
-        # A loose pair has the fold of its code, as in a block; a larger unit that of its first answer.
+        # A loose pair has the fold of its code, as in a block; a larger unit that of its first
+        # answer.
         key = np.full(int(unit_of_point.max(initial=-1)) + 1, np.iinfo(np.int64).max)
         end_units = unit_of_point[graph.row_point[pairs.ends]]
         in_unit = end_units >= 0
@@ -291,10 +292,10 @@ def _shifted(moments: Array, by: Array) -> Array:
 class PairStatistics:
     """Weight, mean and second moments of the similar, the dissimilar and the unlabeled rows.
 
-    Rows come by :meth:`update`, and statistics of other rows are added with ``+``, in any order; squared loss
-    needs nothing else. Sums are in float64 and about an origin near the rows, so float32 rows with a
-    large mean do no harm. A marginal risk needs only the source of a row, so the two ends of a pair
-    may come in different portions.
+    Rows come by :meth:`update`, and statistics of other rows are added with ``+``, in any order;
+    squared loss needs nothing else. Sums are in float64 and about an origin near the rows, so
+    float32 rows with a large mean do no harm. A marginal risk needs only the source of a row, so
+    the two ends of a pair may come in different portions.
 
     Attributes
     ----------

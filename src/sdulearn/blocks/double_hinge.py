@@ -12,16 +12,16 @@ use that.
    small problem of the uncertain rows plus that function. It bounds J from below and equals it
    where no summed row changes sides.
 3. One pass finds the rows that changed sides at the new w, and by how much J is larger for it: the
-   duality gap. They join the small problem until the gap is closed. A row's side is that at the first
-   w of step 2, so every block can work out from the few w so far which rows have been gathered, and
-   keeps no state.
+   duality gap. They join the small problem until the gap is closed. A row's side is that at the
+   first w of step 2, so every block can work out from the few w so far which rows have been
+   gathered, and keeps no state.
 
-Where too many different rows are near a kink to be gathered, step 1 goes on until the rounding is so
-narrow that its own duality gap is small enough. A row at distance x from its kink, ``|x| < delta``,
-has the rounded slope ``(x / delta + 1) / 4``, which leaves it a Fenchel-Young gap of ``|x| (1 - |x| /
-delta) / 4 <= delta / 16``. The gap of all rows is thus at most ``sum(a) delta / 16``, and relative to
-the objective, which is at least ``sum(a) flat / 2``, at most ``delta / (8 flat)``: a width of ``tol
-/ 2`` in units of flat certifies a sixteenth of ``tol``.
+Where too many different rows are near a kink to be gathered, step 1 goes on until the rounding is
+so narrow that its own duality gap is small enough. A row at distance x from its kink, ``|x| <
+delta``, has the rounded slope ``(x / delta + 1) / 4``, which leaves it a Fenchel-Young gap of ``|x|
+(1 - |x| / delta) / 4 <= delta / 16``. The gap of all rows is thus at most ``sum(a) delta / 16``,
+and relative to the objective, which is at least ``sum(a) flat / 2``, at most ``delta / (8 flat)``:
+a width of ``tol / 2`` in units of flat certifies a sixteenth of ``tol``.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ _FACTOR = 4
 # The narrowest rounding, in units of flat, about sqrt(eps) / 5: z is exact to eps, so a slope is
 # exact to eps / delta, and below this width that error exceeds what narrowing still gains.
 _NARROWEST = 3e-9
-# The first rounding if half the rows are near a kink: half of the flat part remains between the two.
+# The first rounding if half the rows are near a kink: half of the flat part remains between the
+# two.
 _WIDE = 0.5
 # After a correction the solution is assumed to be within a third of the step. Over 144 problems of
 # all kinds a half and a quarter took 5 and 8 per cent more passes.
 _LEFT = 1 / 3
-# The small problem takes some 30 iterations; if it takes more than these, it has too few rows and is
-# unbounded.
+# The small problem takes some 30 iterations; if it takes more than these, it has too few rows and
+# is unbounded.
 _SMALL_ITER = 100
 # A residual at which only rounding is left, and the rounds in which a solved problem may get there.
 _LAST_DIGITS = 1e-14
@@ -146,7 +147,7 @@ class _Search:
         return self.problem.n_rows * float(np.average(near, weights=self.problem.sample.a))
 
     def approach(self) -> bool:
-        """Step 1 by Newton's method, until few rows are uncertain; True if that solved the problem."""
+        """Step 1 by Newton's method, until few rows are uncertain; True if that solved it."""
         start = self.w
         wider = np.inf
         while self.n_left > 0:
@@ -172,7 +173,8 @@ class _Search:
 
     def solve_gathered(self) -> bool:
         """Steps 2 and 3; False if another attempt must start nearer or with more rows."""
-        # Wide enough for the rows that fix the intercept and the directions without penalty: about d.
+        # Wide enough for the rows that fix the intercept and the directions without penalty: about
+        # d.
         share = min(_FACTOR * len(self.w) / self.problem.n_rows, 1.0)
         delta = max(self.caution * self.spread, float(np.quantile(self._distance(), share)))
         # A block may hold a few times its share of the rows.
@@ -209,7 +211,7 @@ class _Search:
         return self.attempts == _ATTEMPTS
 
     def _small_problem(self, kept: list[Sums], slopes: Array, level: float) -> tuple[Problem, float]:
-        """Return the problem of the gathered rows plus a linear function of the rest; its constant."""
+        """Return the problem of the gathered rows, the rest linear, and its constant."""
         A, a, side = (joined([part for found in kept for part in found[name]]) for name in ("rows", "a", "side"))
         rest = slopes - A.T @ (a * side) / 2
         constant = level - self.flat / 2 * float(a[side == 0].sum())
@@ -241,7 +243,7 @@ class RoundedHinge:
         return ramp[0] - ramp[1]
 
     def even_hess(self, z: Array) -> Array:
-        """Constant near a kink; a row may be near both if the rounding is wider than the flat part."""
+        """Constant near a kink; a row may be near both if delta is larger than flat."""
         kinks = np.abs(np.stack([z, -z]) - self.flat) < self.delta
         return kinks.sum(axis=0) / (4 * self.delta)
 
@@ -262,10 +264,11 @@ def gap_sums(X: Rows, y: Codes, weight: Array | None, rule: RowRule, w: Array, e
 def kinked_rows(
     X: Rows, y: Codes, weight: Array | None, rule: RowRule, points: list[Array], delta: float, limit: int
 ) -> Sums:
-    """Return rows within delta of a kink at the first point or, later, that changed sides at the last.
+    """Return rows within delta of a kink at the only point, or that changed sides at the last one.
 
-    With them come ``slopes`` and ``level`` of the linear functions that rows are on their sides, the
-    ``gap`` of those that changed sides, and how many rows were returned before (``known``), as a check.
+    With them come ``slopes`` and ``level`` of the linear functions that rows are on their sides,
+    the ``gap`` of those that changed sides, and how many rows were returned before (``known``), as
+    a check.
     """
     found = Sums(rows=[], a=[], side=[], overflow=0, level=0.0, gap=0.0, known=0, given=0)
     found["slopes"] = np.zeros(len(points[0]))
@@ -297,7 +300,7 @@ def _count(found: Sums) -> int:
 
 
 def _add_changed(found: Sums, rule: RowRule, a: Array, z: Array, sides: Array, near: Mask) -> Mask:
-    """Return which rows changed sides at the last point only; add the gap of their linear functions."""
+    """Return which rows changed sides at the last point only; add up their gap."""
     first = sides[:, 0]
     before = near | (sides[:, 1:-1] != first[:, None]).any(axis=1)
     changed = ~before & (sides[:, -1] != first)
@@ -308,7 +311,7 @@ def _add_changed(found: Sums, rule: RowRule, a: Array, z: Array, sides: Array, n
 
 
 def _merge_equal(found: Sums) -> None:
-    """Merge equal rows into one of their total weight: a table of categories has few different ones."""
+    """Merge equal rows; a table of categories has few different ones."""
     rows = joined(found["rows"])
     side = joined(found["side"])
     keys = row_keys(rows) + (side + 1).astype(np.uint64)

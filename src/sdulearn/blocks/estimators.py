@@ -1,4 +1,4 @@
-"""The SDU estimators for rows that do not fit in memory: portions, Parquet files, Dask collections."""
+"""The SDU estimators for rows that do not fit in memory: portions, Parquet files, Dask."""
 
 from __future__ import annotations
 
@@ -132,7 +132,8 @@ class _BlockFit:
         left_out = None if fold is None else (self.n_splits or 0, fold)
         rule = RowRule(moments.origin, self.model.fit_intercept, a, self.loss, left_out)
         sampled = replace(rule, a=np.where(self.whole, 0.0, a))
-        # Whole sources come first. A piece is a buffer that the next one overwrites, so it is copied.
+        # Whole sources come first. A piece is a buffer that the next one overwrites, so it is
+        # copied.
         rules = (replace(rule, a=a - sampled.a), sampled)
         parts = [[(A.copy(), a) for block in self.sample for A, a in one.pieces(*block)] for one in rules]
         n_whole = sum(len(a) for _, a in parts[0])
@@ -222,7 +223,8 @@ def zero_one_sums(X: Rows, y: Codes, weight: Array | None, by_fold: Array) -> Su
     return sums
 
 
-# Rows, what is known of them (pair codes, and points where answers share them) and, if any, weights.
+# Rows, what is known of them (pair codes, and points where answers share them) and, if any,
+# weights.
 Portion: TypeAlias = tuple[Rows, Codes] | Block
 
 
@@ -354,7 +356,8 @@ class RowsElsewhere(LinearClassifier):
         if not (is_dask(X) or isinstance(X, Blocks)):
             return getattr(super(), method)(X)
         check_is_fitted(self)
-        # As it is now, even if it is fitted again or renamed later. The columns of a block have no names.
+        # As it is now, even if it is fitted again or renamed later. The columns of a block have no
+        # names.
         model = copy(self)
         model.__dict__.pop("feature_names_in_", None)
         if isinstance(X, Blocks):
@@ -393,14 +396,14 @@ class SDUClassifier(RowsElsewhere, linear.SDUClassifier):
     - dask arrays and dask frames with their ``y``;
     - rows in memory, as the local estimator does.
 
-    Predictions for blocks are iterators of arrays, one per block; for dask arrays lazy arrays; for dask
-    frames lazy Series and frames with the index of their rows.
+    Predictions for blocks are iterators of arrays, one per block; for dask arrays lazy arrays; for
+    dask frames lazy Series and frames with the index of their rows.
 
-    Squared loss takes one pass and keeps no rows. The other losses take several passes; on a cluster
-    they keep the rows in the workers' memory while they fit. A step brings back one sum of size d or
-    d^2; a sample at the start and, for double hinge, the rows at a kink at the end are 16 MB each, or
-    ten d x d matrices. Whether pairs are whole is checked over all rows, by a checksum: it finds half a
-    pair and a pair with two signs, not a code on four rows.
+    Squared loss takes one pass and keeps no rows. The other losses take several passes; on a
+    cluster they keep the rows in the workers' memory while they fit. A step brings back one sum of
+    size d or d^2; a sample at the start and, for double hinge, the rows at a kink at the end are 16
+    MB each, or ten d x d matrices. Whether pairs are whole is checked over all rows, by a checksum:
+    it finds half a pair and a pair with two signs, not a code on four rows.
 
     Examples
     --------
@@ -429,6 +432,6 @@ class SDUClassifierCV(RowsElsewhere, linear.SDUClassifierCV):
     Takes what :class:`sdulearn.streaming.SDUClassifier` takes. Parameters and attributes are the
     local estimator's, but ``cv`` is a number of folds, dealt by hash, or a
     :class:`sdulearn.blocks.HashedPairKFold`, with which the local estimator makes the same choice.
-    ``n_jobs`` plays no role. Squared loss takes two passes; other losses take several for each setting
-    and fold, so where that is long choose the settings in memory, on a draw of the rows.
+    ``n_jobs`` plays no role. Squared loss takes two passes; other losses take several for each
+    setting and fold, so where that is long choose the settings in memory, on a draw of the rows.
     """

@@ -21,8 +21,8 @@ from sdulearn.solvers.smooth import descend, follow_penalties
 from sdulearn.solvers.squared import MomentProblem
 from sdulearn.types import Array, Codes, Rows
 
-# Tolerance for a sample. Its solution differs from that of all rows by about the root of d / n, a per
-# cent or so, so further digits are of no use.
+# Tolerance for a sample. Its solution differs from that of all rows by about the root of d / n, a
+# per cent or so, so further digits are of no use.
 SAMPLE_TOL = 1e-4
 T = TypeVar("T")
 

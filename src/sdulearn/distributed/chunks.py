@@ -142,7 +142,7 @@ def _on_partition(X: Frame, model: LinearClassifier, method: str, columns: list[
 
 
 def _framed(index: Frame, values: NDArray[np.number], columns: list[int] | None) -> Frame:
-    """Return values as a Series or, one column per class, as a frame, under the index of their rows."""
+    """Return values as a Series or, one column per class, as a frame."""
     pandas = require("pandas", "dask")
     return pandas.Series(values, index) if columns is None else pandas.DataFrame(values, index, columns)
 
@@ -174,10 +174,10 @@ def gather_pairs(
     """Bring both ends of each pair into one block; the same rows, in as many blocks.
 
     :class:`~sdulearn.distributed.PairLogisticRegression` needs its rows that way. Unlabeled rows
-    and pairs that are together already stay where they are; every other end goes to a block chosen by
-    its code. Nothing is computed here, and no rows pass through the client. It moves up to all rows of
-    pairs between workers once for every power of 32 blocks, so keep the result (``dask.persist``) if
-    you fit more than once.
+    and pairs that are together already stay where they are; every other end goes to a block chosen
+    by its code. Nothing is computed here, and no rows pass through the client. It moves up to all
+    rows of pairs between workers once for every power of 32 blocks, so keep the result
+    (``dask.persist``) if you fit more than once.
 
     Parameters
     ----------
@@ -230,8 +230,8 @@ def addressed(number: int, n_blocks: int, X: MatrixLike, y: VectorLike, *weight:
 
 def shuffle(layer: Layer, bundles: list[Key], width: int = WIDTH) -> list[list[Key]]:
     """Return, for each block, the keys of the pieces that make it up."""
-    # Written in ``base``, the number of a row's block becomes that of its target one digit per round:
-    # each round takes blocks x base pieces, where a single one would take blocks squared.
+    # Written in ``base``, the number of a row's block becomes that of its target one digit per
+    # round: each round takes blocks x base pieces, where a single one would take blocks squared.
     n_blocks = len(bundles)
     rounds = next(r for r in range(1, 65) if width**r >= n_blocks)
     base = next(b for b in range(1, n_blocks + 1) if b**rounds >= n_blocks)

@@ -1,6 +1,7 @@
 """Blocks on a Dask cluster: a sum is one task per part and a tree of additions.
 
-Task graphs have one layer: with thousands of blocks, one ``delayed`` call per task costs more than the work.
+Task graphs have one layer: with thousands of blocks, one ``delayed`` call per task costs more than
+the work.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ DaskCollection: TypeAlias = Any
 
 # Results that one task adds up: few enough for the memory of a worker, many enough for a flat tree.
 SPLIT_EVERY = 8
-# How often the scheduler is asked for its workers, and after how long without one there is a warning,
-# or an error.
+# How often the scheduler is asked for its workers, and after how long without one there is a
+# warning, or an error.
 ASK_SECONDS = 2.0
 WARN_SECONDS = 10.0
 PATIENCE_SECONDS = 300.0
@@ -116,7 +117,7 @@ class DaskBlocks(Blocks):
         return total
 
     def persist(self) -> DaskBlocks:
-        """Read the blocks once and keep them in the workers' memory, as long as the result lives."""
+        """Read the blocks once; keep them in the workers' memory as long as the result lives."""
         layer = Layer("block")
         keys = [layer.add(i, read, part.key) for i, part in enumerate(self.parts)]
         parts = layer.delayed(keys, self.parts)

@@ -47,10 +47,10 @@ _ROUNDING = 1e-5
 _PATIENCE = 12
 # From this tolerance on, the solution is computed to the last digit.
 _EXACT = 1e-6
-# With more rows than this, only the share nearest to a kink is solved for. A share of a tenth, or of
-# two fifths, took twice as long over a grid of settings of 16,000 rows. Without a neighbour's solution
-# it starts from a rough one of every eighth row. A problem that takes more iterations than these is
-# unbounded without the other rows.
+# With more rows than this, only the share nearest to a kink is solved for. A share of a tenth, or
+# of two fifths, took twice as long over a grid of settings of 16,000 rows. Without a neighbour's
+# solution it starts from a rough one of every eighth row. A problem that takes more iterations than
+# these is unbounded without the other rows.
 _MANY = 4000
 _NEAR = 0.25
 _THINNING = 8
@@ -322,7 +322,7 @@ def _scaled_rows(problem: Problem, kinked: Mask, inverse: Array) -> tuple[Array,
 
 
 def _smallest_solution(K: Array, right: Array, k: int) -> Array:
-    """Solve the system; if equal rows make it singular, the smallest solution shares their slope."""
+    """Solve the system; if it is singular, the smallest solution lets equal rows share a slope."""
     L, failed = lapack.dpotrf(K[:k, :k], lower=1)
     if not failed and L.diagonal().min() > _INDEPENDENT:
         return np.asarray(np.linalg.solve(K, right), dtype=np.float64)

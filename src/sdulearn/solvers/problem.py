@@ -81,7 +81,7 @@ class Objective:
         return np.sqrt(self.squares * self.total)
 
     def relative(self, w: Array, residual: Array) -> float:
-        """Return the largest entry of a residual of stationarity, relative to its column's scale."""
+        """Return the largest entry of a residual, each relative to its column's scale."""
         scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
         return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
@@ -158,7 +158,8 @@ _FLOOR = 1e-8
 
 def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
     """Return second derivatives of ``even`` at z or, if careful, those of a parabola above it."""
-    # Where every row is far out, the former vanish and a Newton step may ascend; the latter descends.
+    # Where every row is far out, the former vanish and a Newton step may ascend; the latter
+    # descends.
     curvature = loss.even_hess(z)
     far = np.abs(z) > 1e-3
     secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
@@ -191,8 +192,8 @@ class Span(NamedTuple):
 class Design:
     """The design matrix of the solvers, and the way back to the user's columns.
 
-    Dense rows are centred, and a last column of ones is the intercept's. Where columns outnumber rows,
-    rows become coordinates in their own span, which contains the solution.
+    Dense rows are centred, and a last column of ones is the intercept's. Where columns outnumber
+    rows, rows become coordinates in their own span, which contains the solution.
     """
 
     A: Rows
@@ -223,14 +224,14 @@ class Design:
         return np.zeros(self.A.shape[1] - self.fit_intercept) if self.span else np.abs(self.shift)
 
     def problem(self, a: Array, m: Array, loss: TrainingLoss, alpha: float) -> Problem:
-        """Return the problem of even weights a, linear weights m and penalty ``alpha / 2 |w|^2``."""
+        """Return the problem of even weights a, linear weights m and penalty alpha."""
         ridge = ridge_of(alpha, self.A.shape[1], self.fit_intercept)
         active = a > 0
         A = self.A if active.all() else self.A[active]
         return Problem(A, a[active], self.A.T @ m, ridge, loss)
 
     def certified(self, a: Array, m: Array, loss: TrainingLoss, alpha: float, solution: Solution) -> Solution:
-        """Return a solution of :meth:`problem`, certified in the user's columns instead of a span."""
+        """Certify a solution of :meth:`problem` in the user's columns, not in their span."""
         if self.span is None:
             return solution
         rows = with_ones(self.span.rows) if self.fit_intercept else self.span.rows
