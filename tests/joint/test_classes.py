@@ -1,5 +1,7 @@
 """The likelihood of answers with K classes: enumeration, derivatives, invariance, starts."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -79,7 +81,7 @@ def random_problem(n_points=12, n_answers=16, error=0.1, labels=True, pull=True)
 @pytest.mark.parametrize(("n_answers", "error"), [(4, 0.1), (3, 0.0), (16, 0.1)])
 def test_many_problems_at_once_are_each_by_itself(n_answers, error):
     problem = random_problem(n_answers=n_answers, error=error, labels=error > 0)
-    objective = problem.objective(np.array([[0.1, 0.2, 0.4], [0.3, 0.1, 0.2]]))
+    objective = partial(problem.objective, pen=np.array([[0.1, 0.2, 0.4], [0.3, 0.1, 0.2]]))
     # The second contradicts its answers by far.
     W = np.random.default_rng(4).normal(size=(9, 3)) * [1, 30, 3]
     values, gradients = objective(W, [0, 1, 2])
@@ -94,7 +96,7 @@ def test_many_problems_at_once_are_each_by_itself(n_answers, error):
 def test_gradient_is_the_derivative_also_around_cycles(n_answers, exact):
     problem = random_problem(n_answers=n_answers)
     assert (problem.cycles is None) == (n_answers == 4)
-    objective = problem.objective(np.array([[0.1], [0.3]]), exact)
+    objective = partial(problem.objective, pen=np.array([[0.1], [0.3]]), exact=exact)
     w = np.random.default_rng(4).normal(size=9)
     _, gradient = objective(w[:, None], [0])
     numeric = approx_fprime(w, lambda w: objective(w[:, None], [0])[0][0], 1e-6)
@@ -110,7 +112,7 @@ def test_objective_is_the_mean_loss_the_penalty_and_the_pull():
     shares = problem.pull.shares
     expected = -terms(problem.likelihood, log_p)[0] / n + 2 * shares @ np.log(shares / mean)
     expected += (0.1 * W[0] @ W[0] + 0.3 * W[1] @ W[1]) / 2
-    value, _ = problem.objective(np.array([[0.1], [0.3]]))(W.reshape(-1, 1), [0])
+    value, _ = problem.objective(W.reshape(-1, 1), [0], np.array([[0.1], [0.3]]))
     assert value[0] == pytest.approx(expected, rel=1e-12)
 
 

@@ -1,5 +1,7 @@
 """The likelihood of two classes and the objective: enumeration, derivatives, information, folds, and its limits."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,7 +86,7 @@ def test_the_likelihood_is_the_sum_over_all_classes(rates, labels):
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
 def test_derivatives(rates, prior):
     problem = make_problem(rates, prior=prior)
-    objective = problem.objective(np.full((3, 2), 0.1), exact=True)
+    objective = partial(problem.objective, pen=np.full((3, 2), 0.1), exact=True)
     W = np.random.default_rng(4).normal(size=(4, 2))
     value, gradient = objective(W, [0, 1])
     for j, step in enumerate(1e-5 * np.eye(4)):
@@ -96,7 +98,7 @@ def test_derivatives(rates, prior):
     assert one[0] == pytest.approx(value[1], rel=1e-12)
     np.testing.assert_allclose(alone[:, 0], gradient[:, 1], atol=1e-12)
     # On the path the pull is one in float32.
-    near, slope = problem.objective(np.full((3, 2), 0.1))(W, [0, 1])
+    near, slope = problem.objective(W, [0, 1], np.full((3, 2), 0.1))
     np.testing.assert_allclose(near, value, rtol=2e-6)
     np.testing.assert_allclose(slope, gradient, atol=2e-6)
 
@@ -118,7 +120,7 @@ def test_the_hessian_of_pairs_and_sides_is_exact_and_with_messages_larger(kind, 
     rates = {"sides": 0.0, "messages": 0.1}
     problem = make_problem(rates[kind], prior=prior) if kind in rates else wrong_pairs(RATES[kind], prior)
     assert problem.exact_hessian == (kind != "messages")
-    objective = problem.objective(np.full((3, 1), 0.1), exact=True)
+    objective = partial(problem.objective, pen=np.full((3, 1), 0.1), exact=True)
     w = np.random.default_rng(5).normal(size=4)
     columns = []
     for step in 1e-5 * np.eye(4):
@@ -269,7 +271,7 @@ def test_the_pull_is_a_divergence_of_shares():
     np.testing.assert_allclose(second, 2 * pull.shares[:, None] / mean**2)
     two = PriorPull.of(0.7, 3.0, 1)
     for m in (0.2, 0.7):
-        value, first, second = (float(x) for x in two.of_two(np.array(2 * m - 1)))
+        value, first, second = (float(x) for x in two.derivatives(np.array(m)))
         assert value == pytest.approx(3 * (0.7 * np.log(0.7 / m) + 0.3 * np.log(0.3 / (1 - m))), abs=1e-12)
         assert first == pytest.approx(3 * (0.3 / (1 - m) - 0.7 / m), abs=1e-12)
         assert second == pytest.approx(3 * (0.3 / (1 - m) ** 2 + 0.7 / m**2))

@@ -81,11 +81,10 @@ class PointLoss:
 
 def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, Array]:
     """Gradient at unlabeled points, and a curvature that is exact for a shift of one class."""
+    _, first, second = divergence.derivatives(share @ p)
     if p.ndim == 1:
         rise = share * p * (1 - p)
-        _, first, second = divergence.derivatives(np.array([share @ (1 - p), share @ p]))
-        return (first[1] - first[0]) * rise, second.sum() * rise.sum() * rise
-    _, first, second = divergence.derivatives(share @ p)
+        return first * rise, second * rise.sum() * rise
     rise = share[:, None] * p * (1 - p)
     return share[:, None] * p * (first - (p @ first)[:, None]), second * rise.sum(axis=0) * rise
 

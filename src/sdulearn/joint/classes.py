@@ -51,7 +51,6 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
 from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum
-from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Below this chance of an edge's answers, one minus a sum loses digits.
@@ -277,21 +276,10 @@ class ClassProblem:
         factors = self.answer_model.factor_graph(self.graph, self.n_classes)
         return None if factors.on_tree.all() else factors
 
-    def objective(self, pen: Array, exact: bool = False, light: bool = False) -> Batch:
-        """Equation (4) with the penalties ``pen`` (r, B); see :meth:`value_and_gradient`."""
-
-        def evaluate(W: Array, columns: Indices) -> tuple[Array, Array]:
-            value, gradient = self.value_and_gradient(W, exact, light)
-            V = W.reshape(len(pen) + 1, -1, W.shape[1])[:-1]
-            penalised = pen[:, None, columns] * V
-            # The intercepts are last, and free.
-            gradient[: -self.n_classes] += penalised.reshape(-1, W.shape[1])
-            return value + np.einsum("ijk,ijk->k", penalised, V) / 2, gradient
-
-        return evaluate
-
-    def value_and_gradient(self, W: Array, exact: bool = False, light: bool = False) -> tuple[Array, Array]:
-        """Equation (4) without its penalty; exact round :attr:`cycles`, or light in float32."""
+    def objective(
+        self, W: Array, columns: Indices, pen: Array, exact: bool = False, light: bool = False
+    ) -> tuple[Array, Array]:
+        """Return equation (4) and its gradient; exact around :attr:`cycles`, or light in float32."""
         A, unit = self.data.light if light else (self.data.A, np.ones((1, 1)))
         V = (unit[:, :, None] * W.reshape(-1, self.n_classes, W.shape[1])).astype(A.dtype)
         n_known = len(self.data.known)
@@ -315,7 +303,12 @@ class ClassProblem:
             slope = share[:, None, None] * p * (first - _sum_classes(p * first)[:, None])
             value += divergence
             gradient += bordered_sum(A[n_known:], slope.reshape(len(slope), -1).astype(A.dtype))
-        return value, (unit * gradient).reshape(W.shape)
+        gradient = unit * gradient
+        # The intercepts are last, and free of the penalty.
+        coef = W.reshape(len(pen) + 1, -1, W.shape[1])[:-1]
+        penalised = pen[:, None, columns] * coef
+        gradient[:-1] += penalised.reshape(len(pen), -1)
+        return value + np.einsum("ijk,ijk->k", penalised, coef) / 2, gradient.reshape(W.shape)
 
     @cached_property
     def largest_alpha(self) -> float:

@@ -133,6 +133,11 @@ class TrainingData:
         self.unlabeled = self.A[len(known) :]
         # (n_unlabeled,), their weights, which sum to 1.
         self.share = share[rest] / share.sum()
+        # Points that show the sizes of the classes, the unlabeled ones if any, and their weights.
+        self.judged = (self.unlabeled, self.share)
+        if not len(rest):
+            weight = self.weight[self.graph.component]
+            self.judged = (self.known, weight / weight.sum())
 
     @cached_property
     def light(self) -> tuple[Array, Array]:
@@ -143,17 +148,11 @@ class TrainingData:
     @cached_property
     def light_unlabeled(self) -> tuple[Array, Array, Array]:
         """A sample of the unlabeled points in float32, their weights, which sum to 1, and units."""
-        light, unit = self.light
-        some = slice(len(self.known), None, 1 + len(self.share) // _MOST_LIGHT)
-        share = self.share[:: some.step]
-        return np.ascontiguousarray(light[some]), (share / share.sum()).astype(np.float32), unit
-
-    def judged(self) -> tuple[Array, Array]:
-        """Return the points that show the sizes of the classes, unlabeled ones if any, and their weights."""
-        if len(self.share):
-            return self.unlabeled, self.share
-        weight = self.weight[self.graph.component]
-        return self.known, weight / weight.sum()
+        step = 1 + len(self.share) // _MOST_LIGHT
+        share = self.share[::step]
+        unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
+        light = (self.unlabeled[::step] / unit[:-1, 0]).astype(np.float32)
+        return light, (share / share.sum()).astype(np.float32), unit
 
     def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
         """Return which known points (n_known, n_folds) the training rows of each split show."""
@@ -209,17 +208,17 @@ class PriorPull(NamedTuple):
         return cls(shares / shares.sum(), strength)
 
     def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
-        """Return the value (B,) and its first two derivatives in each share of ``mean`` (n_classes, B)."""
-        mean = np.clip(mean, 1e-9, 1 - 1e-9)
-        shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
-        value = np.sum(shares * np.log(shares / mean), axis=0)
-        return self.strength * value, -self.strength * shares / mean, self.strength * shares / mean**2
+        """Return the value (B,) and its first two derivatives in ``mean``.
 
-    def of_two(self, tanh_mean: Array) -> tuple[Array, Array, Array]:
-        """Return the same for two classes, as a function of P(y = +1) = (1 + mean of tanh(z / 2)) / 2."""
-        m = (1 + np.asarray(tanh_mean)) / 2
-        value, first, second = self.derivatives(np.stack([1 - m, m]))
-        return value, first[1] - first[0], second[0] + second[1]
+        ``mean`` is that of each class (n_classes, B); with two classes that of +1 alone (B,).
+        """
+        two = len(self.shares) == 2
+        mean = np.clip(np.stack([1 - mean, mean]) if two else mean, 1e-9, 1 - 1e-9)
+        shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
+        value = self.strength * np.sum(shares * np.log(shares / mean), axis=0)
+        first = -self.strength * shares / mean
+        second = self.strength * shares / mean**2
+        return (value, first[1] - first[0], second[0] + second[1]) if two else (value, first, second)
 
 
 def bordered_sum(A: Rows, G: Array) -> Array:
@@ -257,7 +256,7 @@ class Moments:
         """Return the top eigenvector of the whitened pair moment and, if ``init`` is "auto", others."""
         # E[s x x'^T] = mu mu^T with mu = E[y x], so it needs no prior.
         root = np.sqrt(self._shrunk)
-        moment = self._unit(self._top_moment(1 / root)[1] / root)
+        moment = self._top_moment(1 / root)[1] / root
         # The sign of an eigenvector is arbitrary; this choice does not depend on the order of the rows.
         moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
         b = 0.0 if self.prior is None else np.log(self.prior / (1 - self.prior))
@@ -269,7 +268,7 @@ class Moments:
             others = [-moment]
         elif self.prior is not None:
             # The SD solution, up to scale: sum omega (s - mean s) (x + x')
-            marginal = self._unit((self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk)
+            marginal = (self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk
             # The mean of similar pairs is closer to that of the larger class, which is +1 unless the prior
             # says otherwise.
             marginal *= np.copysign(1.0, self.prior - 0.5)
@@ -278,12 +277,10 @@ class Moments:
         if self.named is not None:
             # The direction of the labels.
             moment *= np.copysign(1.0, moment @ self.named)
-            others.insert(0, self._unit(self.named / self._shrunk))
-        return [np.append(w, b) for w in ([moment] if init == "moment" else [moment, *others])]
-
-    def _unit(self, w: Array) -> Array:
-        """Return ``w`` scaled to logits of variance one."""
-        return w / max(float(np.sqrt(np.sum(w**2 * self.variance))), 1e-12)
+            others.insert(0, self.named / self._shrunk)
+        starts = [moment] if init == "moment" else [moment, *others]
+        # Scaled to logits of variance one.
+        return [np.append(w / np.sqrt(max(float(w**2 @ self.variance), 1e-24)), b) for w in starts]
 
     def _top_moment(self, scale: Array) -> tuple[float, Array]:
         """Return the top eigenvalue and eigenvector of "joint", with its coordinates times ``scale``."""

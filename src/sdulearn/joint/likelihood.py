@@ -43,7 +43,6 @@ from sdulearn.joint.data import (
     labelled_components,
     loose_pairs,
 )
-from sdulearn.solvers.smooth import Batch
 from sdulearn.types import Array, Indices, Mask, Rows
 
 Columns = Indices | Sequence[int]
@@ -369,22 +368,18 @@ class Problem:
         """Return the share of unlabeled rows, else of all, on the positive side, and the sum of squared weights."""
         raise NotImplementedError
 
-    def objective(self, pen: Array, exact: bool = False) -> Batch:
-        """Return a function of ``W`` (r + 1, B): values and gradients with penalties ``pen`` (r, B)."""
-
-        def evaluate(W: Array, columns: Columns) -> tuple[Array, Array]:
-            sums = self.slopes(W, columns, exact)
-            penalised = pen[:, columns] * W[:-1]
-            value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
-            gradient = sums["slope"]
-            if self.pull is not None:
-                divergence, first, _ = self.pull.of_two(sums["mean"])
-                value += divergence
-                gradient = gradient + first / 4 * sums["mean_slope"]
-            gradient[:-1] += penalised
-            return value, gradient
-
-        return evaluate
+    def objective(self, W: Array, columns: Columns, pen: Array, exact: bool = False) -> tuple[Array, Array]:
+        """Return values (B,) and gradients at ``W`` (r + 1, B), whose penalties are ``columns`` of ``pen``."""
+        sums = self.slopes(W, columns, exact)
+        penalised = pen[:, columns] * W[:-1]
+        value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
+        gradient = sums["slope"]
+        if self.pull is not None:
+            divergence, first, _ = self.pull.derivatives((1 + sums["mean"]) / 2)
+            value += divergence
+            gradient = gradient + first / 4 * sums["mean_slope"]
+        gradient[:-1] += penalised
+        return value, gradient
 
     def hessian(self, w: Array, pen: Array) -> Array:
         """Return the Hessian with penalty ``pen`` (r,): exact, or an upper bound; see ``exact_hessian``."""
@@ -392,7 +387,7 @@ class Problem:
         H = np.array(curvatures["curvature"])
         if self.pull is not None:
             sums = self.slopes(w[:, None], [0], True)
-            _, first, second = self.pull.of_two(sums["mean"])
+            _, first, second = self.pull.derivatives((1 + sums["mean"]) / 2)
             slope = sums["mean_slope"][:, 0] / 4
             H += second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
         H[np.diag_indices(len(pen))] += pen

@@ -135,7 +135,7 @@ class PointProblem(Problem):
         return sums
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        A, share = self.data.judged()
+        A, share = self.data.judged
         return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
 
     def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
@@ -171,7 +171,7 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
         candidates = [path[-1], starts[0]] if path else starts
         count = len(candidates)
         pen = np.tile(axis_penalties(problem.axes.variance, row, covariance_powers), count)
-        evaluate = problem.objective(pen)
+        evaluate = partial(problem.objective, pen=pen)
         scale = rough_inverse_hessian(problem.axes.variance, pen)
         W, f = lbfgs_many(evaluate, np.hstack(candidates), scale, _PATH_TOL, _TRIAL_ITER)
         # Ties go to the earlier candidate: the warm start.
@@ -199,7 +199,8 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     first = fit_path(folds, middle, [covariance_power] * n_folds, columns)[0]
     pen = np.repeat(axis_penalties(variance, alphas, covariance_power), n_folds, axis=1)
     scale = rough_inverse_hessian(variance, pen)
-    W, _ = lbfgs_many(folds.objective(pen), np.tile(first, len(alphas)), scale, _PATH_TOL, _PATH_ITER)
+    evaluate = partial(folds.objective, pen=pen)
+    W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), scale, _PATH_TOL, _PATH_ITER)
     W = W.reshape(-1, len(alphas), n_folds)
     Z = np.tensordot(A, W[:-1], 1) + W[-1]
     scores = np.empty((n_folds, len(alphas)))
@@ -284,7 +285,7 @@ def polish(
 ) -> Fit:
     """Solve to ``tol`` from a solution of the path, certify it and name the classes."""
     pen = axis_penalties(problem.axes.variance, [alpha], covariance_power)
-    objective = problem.objective(pen, exact=True)
+    objective = partial(problem.objective, pen=pen, exact=True)
     scale = rough_inverse_hessian(problem.axes.variance, pen)
     # Without an exact Hessian Newton's method is slow: L-BFGS does it all.
     tol = _POLISH_TOL if problem.exact_hessian else parameters.tol
@@ -326,7 +327,7 @@ def solve_classes(
 ) -> list[Minimum]:
     """Return local minima from several starts, each with its alpha."""
     pen = problem.penalties(alphas)
-    evaluate = problem.objective(pen, light=True)
+    evaluate = partial(problem.objective, pen=pen, light=True)
     scale = rough_inverse_hessian(problem.data.axes.variance, pen, problem.n_classes)
     first = np.column_stack([W.ravel() for W in starts])
     solutions, values = lbfgs_many(evaluate, first, scale, tol, max_iter, memory=_CLASS_MEMORY)
@@ -523,18 +524,17 @@ def _polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Arra
     scale = rough_inverse_hessian(problem.data.axes.variance, pen, problem.n_classes)
     n_calls = 0
 
-    def evaluate(W: Array, columns: Indices) -> tuple[Array, Array]:
+    def evaluate(W: Array, columns: Indices, exact: bool = False) -> tuple[Array, Array]:
         nonlocal n_calls
         n_calls += 1
-        return objective(W, columns)
+        return problem.objective(W, columns, pen, exact)
 
-    objective = problem.objective(pen)
     solution, _ = lbfgs_many(evaluate, W.reshape(-1, 1), scale, tol, max_iter, memory=_CLASS_MEMORY)
     if problem.cycles is not None:
-        objective = problem.objective(pen, exact=True)
-        solution, _ = lbfgs_many(evaluate, solution, scale, max(tol, 1e-4), max_iter, memory=_CLASS_MEMORY)
+        exactly = partial(evaluate, exact=True)
+        solution, _ = lbfgs_many(exactly, solution, scale, max(tol, 1e-4), max_iter, memory=_CLASS_MEMORY)
         tol = max(tol, _PROPAGATED_TOL)
-    value, gradient = objective(solution, np.zeros(1, dtype=np.intp))
+    value, gradient = problem.objective(solution, np.zeros(1, dtype=np.intp), pen, problem.cycles is not None)
     W = solution.reshape(W.shape)
     W = W - W.mean(axis=1, keepdims=True)
     if not problem.has_named_classes:
@@ -547,7 +547,7 @@ def _polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Arra
 
 def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
     """Return the mean probability of each class over the unlabeled points, else over all."""
-    A, share = problem.data.judged()
+    A, share = problem.data.judged
     return share @ log_probabilities(A, W[:, :, None])[1][:, :, 0]
 
 
