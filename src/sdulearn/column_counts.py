@@ -1,7 +1,8 @@
 """Count what the rows of a column hold, and decide what it is: numbers, dates or categories.
 
-The counts of two stretches of rows add up, in any order, so that a table in memory and one that is read in parts give
-the same columns. In a text file every cell is text, and all texts of a column decide its kind.
+The counts of two stretches of rows add up, in any order, so that a table in memory and one that is
+read in parts give the same columns. In a text file every cell is text, and all texts of a column
+decide its kind.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from sdulearn.pairs import pair_checksum
 from sdulearn.spelling import CYCLES, DATES, DECIMALS, FALSE, FORMS, TRUE, Cycle, Form, Spelling
 from sdulearn.types import Array, ArrowColumn, ArrowType, Codes, Mask
 
-# How a column is read: by its type; as declared text, where digits are not numbers; as text of a text file, which may
-# spell anything; as categories, sentences or names of picture files, because the user says so.
+# How a column is read: by its type; as declared text, where digits are not numbers; as text of a
+# text file, which may spell anything; as categories, sentences or picture files, as the user says.
 Role: TypeAlias = Literal["typed", "string", "cell", "category", "text", "image"]
 
-# Different values of a column that are counted one by one, at most; nobody wants so many categories.
+# Most different values that are counted one by one; nobody wants so many categories.
 MANY_TEXTS = 10_000
 # Numbers are counted one by one only where the first rows hold few different ones.
 _FIRST = 2_000
@@ -36,15 +37,15 @@ _NEARLY_ALL = 0.9
 _FEW_PAIRS = 5
 # Gaps, in number and as a share, from which on they have a feature of their own.
 _GAPS = (10, 0.01)
-# Days over which dates must spread for their place in a cycle to be a feature. Dates over so long a time are mostly
-# dates of birth, whose weekday means nothing.
+# Days over which dates must spread for their place in a cycle to be a feature. Over a lifetime they
+# are mostly dates of birth, whose weekday means nothing.
 _SPREAD: dict[Cycle, float] = {"year": 366.0, "week": 14.0}
 _LIFETIME = 20 * 366.0
 _DROP = "Leave the column out with `drop`."
 
 
 class Moments(NamedTuple):
-    """Number, mean, sum of squares about the mean, and range of values; dates have those of their cycles too."""
+    """Number, mean, sum of squares about the mean (of dates with cycles) and range."""
 
     n: int = 0
     mean: Any = 0.0
@@ -66,7 +67,7 @@ class Moments(NamedTuple):
         return Moments(len(values), mean, squares, float(values.min()), float(values.max()))
 
     def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
-        """Join two sets of values without the cancellation of plain sums (Chan, Golub and LeVeque)."""
+        """Join two sets of values without cancellation (Chan, Golub and LeVeque)."""
         if not self.n or not other.n:
             return other if other.n else self
         n = self.n + other.n
@@ -99,8 +100,8 @@ class ColumnCounts:
     marks: Counter[str] = field(default_factory=Counter)  # texts that stand for a missing number
     n_both: int = 0  # texts that are numbers with a decimal point and with a decimal comma
     n_short: int = 0  # dates with two digits for the year
-    # first cell that is not of a form, by form; first "mark", "gap", "infinite" number, and "unclear"
-    # one such as 1,234, which may be more than a thousand
+    # first cell that is not of a form, by form; first "mark", "gap", "infinite" number, and
+    # "unclear" one such as 1,234, which may be more than a thousand
     first: Mapping[str, Cell] = field(default_factory=dict)
 
     def __add__(self, other: ColumnCounts) -> ColumnCounts:
@@ -153,7 +154,7 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
     if not n_fractions and not n_infinite and np.abs(present).max(initial=0) < 2**53:
         check = pair_checksum(present.astype(np.int64))
     are_few = kind != "date" and len(cells[:_FIRST].unique()) <= _FEW
-    # Fractions of a column of numbers are not counted; those of a column of texts may be categories.
+    # Fractions are counted only in a column of texts, which may hold categories.
     counted = are_few and (kind_of(cells.type) == "category" or not n_fractions)
     return ColumnCounts(
         len(floats),
@@ -169,7 +170,7 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
 
 
 def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Codes) -> ColumnCounts:
-    """Count texts that are plain numbers, also as if points stood between thousands, as in 1.234."""
+    """Count texts that are plain numbers, also with points between thousands: 1.234."""
     place = np.asarray(pc.fill_null(pc.find_substring(texts, "."), -1))
     is_pointed = place >= 0
     thousands = is_pointed & (np.asarray(pc.fill_null(pc.binary_length(texts), 0)) - place == len(".000"))
@@ -230,7 +231,7 @@ def _first_cells(rows: Codes, texts: ArrowColumn | None = None, **masks: Mask) -
 
 
 def _frequencies(counted: ArrowColumn) -> Counter[str] | None:
-    """Return how often each value occurs, as text, by Arrow's counts; None where there are too many."""
+    """Return how often each value occurs by Arrow's counts; None if there are too many."""
     different, times = counted.flatten()
     if len(different) > MANY_TEXTS:
         return None
@@ -292,7 +293,7 @@ def describe(
 def _recognised(
     column: str, dtype: ArrowType, found: ColumnCounts, role: Role, decimal: str | None, where: Where
 ) -> tuple[Kind, Spelling | None, ColumnCounts]:
-    """Return what a column holds, how its texts are spelled, and its counts; raise where that is not clear."""
+    """Return kind, spelling and counts of a column; raise where they are not clear."""
     kind = kind_of(dtype)
     if kind is None:
         raise Problem("neither numbers, dates nor texts in", noted(column, str(dtype)), _DROP)

@@ -1,8 +1,9 @@
 """Columns of a table and the features they become: decided in training, and kept with the model.
 
-A column of numbers or of true and false becomes one feature; a date one, and its place in the year and the week where
-that may help; a column of categories one feature per category; texts and pictures several components
-(:mod:`sdulearn.text_columns`, :mod:`sdulearn.io.images`). :mod:`sdulearn.io.survey` decides which.
+A column of numbers or of true and false becomes one feature; a date one, and its place in the year
+and the week where that may help; a column of categories one feature per category; texts and pictures
+several components (:mod:`sdulearn.text_columns`, :mod:`sdulearn.io.images`).
+:mod:`sdulearn.io.survey` decides which.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Columns:
         return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
 
     def encode(self, name: str, batch: ArrowTable, where: Where = in_row) -> tuple[Array, Counter[str]]:
-        """Return features of a batch, not scaled, and the number of values that are new since training, by column."""
+        """Return unscaled features of a batch, and how many values are new since training."""
         # Stored by column, as in Arrow, which is several times faster.
         features = np.zeros((self.width, batch.num_rows))
         unseen: Counter[str] = Counter()
@@ -170,7 +171,7 @@ class Columns:
         return X.T, n_unknown
 
     def _expand(self, column: Column, part: slice, block: Array, where: Where = in_row) -> int:
-        """Compute the other features of a column from its first, and fill gaps; return how many are new."""
+        """Compute further features of a column from its first; return how many gaps are new."""
         waves = 1 + 2 * len(column.cycles)
         if column.cycles:
             block[:waves] = with_cycles(block[0], column.cycles)
@@ -197,7 +198,7 @@ class Columns:
         return np.where(np.isnan(X), fills, X)
 
     def values(self, X: Array) -> Array:
-        """Return one number per column: NaN for a gap, the place of a category or -1, the row of a text."""
+        """Return one number per column: NaN in a gap, place of a category or -1, row of a text."""
         found = X[:, [part.start for _, part in self.parts]]
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.transformers:
@@ -222,7 +223,7 @@ class Columns:
         return self.scaled(found.T)
 
     def unseen_words(self, name: str, count: int) -> str:
-        """Describe cells that did not occur in training, or pictures that cannot be read; "" stands for rows."""
+        """Describe new cells or unreadable pictures of a column; "" stands for blank rows."""
         transformer = self.transformers.get(name)
         if not name:
             return f"{count:,} rows have no value in the columns that are read, and were left out"
@@ -273,7 +274,7 @@ def as_arrow(frame: Frame) -> ArrowTable:
 
 
 def kind_of(dtype: ArrowType) -> Kind | None:
-    """Return the kind of column that an Arrow type holds: number, boolean, date, category or None."""
+    """Return number, boolean, date or category for an Arrow type, or None."""
     types = pa.types
     if types.is_boolean(dtype):
         return "boolean"
@@ -346,7 +347,7 @@ def _refuse_missing(column: Column, gaps: Mask, where: Where) -> None:
 
 
 def numbers(values: ArrowColumn) -> NDArray[Any]:
-    """Return a column as numbers, dates and times as days; as floats, NaN in gaps, where some are missing."""
+    """Return a column as numbers, dates and times as days; as floats if it has gaps (NaN)."""
     types = pa.types
     if values.null_count == 0 and (types.is_floating(values.type) or types.is_integer(values.type)):
         return np.asarray(values)

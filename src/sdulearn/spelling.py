@@ -1,8 +1,8 @@
 """How the texts of a column spell numbers, dates and times.
 
-A form is named by how it looks: ``.`` and ``,`` are numbers with a decimal point or comma, ``y-m-d``, ``d.m.y``,
-``d/m/y`` and ``m/d/y`` are dates, with or without a time, and ``h:m`` is a time of day. Dates become days since
-1970, times parts of a day.
+A form is named by how it looks: ``.`` and ``,`` are numbers with a decimal point or comma; ``y-m-d``,
+``d.m.y``, ``d/m/y`` and ``m/d/y`` are dates, with or without a time; ``h:m`` is a time of day. Dates
+become days since 1970, times parts of a day.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CYCLES: dict[Cycle, float] = {"year": 365.2425, "week": 7.0}
 # Texts that stand for a missing number or date.
 MARKS = ("-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n/a", "na", "nan", "none", "null", "nil",
          "missing", "unknown", "k.a.", "#n/a", "?", "#div/0!", "#value!", "#ref!", "#name?", "#num!")  # fmt: skip
-# Thousands may be separated by a mark of their own or by the other decimal mark: 1,234 may be more than a thousand.
+# Thousands may be separated by these or by the other decimal mark, as in 1,234.
 _BETWEEN = " \u00a0\u202f'’"
 _GROUPS = r"[1-9]\d{{0,2}}(?:[{between}{mark}]\d{{3}})+"
 THOUSANDS = rf"^[+-]?{_GROUPS.format(between='.', mark=',')}$"
@@ -56,7 +56,7 @@ class Spelling:
 
     form: Form
     marks: tuple[str, ...] = ()  # texts that stand for a missing one, beside an empty cell
-    thousands: bool = False  # whether some have marks between thousands and no decimals, as in 1,234
+    thousands: bool = False  # whether some are like 1,234, with thousands and no decimals
 
 
 def trimmed(values: ArrowColumn) -> ArrowColumn:
@@ -91,7 +91,7 @@ def spelled(texts: ArrowColumn, form: Form) -> Array:
 
 
 def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
-    """Return the numbers, or days, of a column, NaN where one is missing; and which cells are neither.
+    """Return the numbers, or days, of a column, NaN in gaps; and which cells are neither.
 
     A spelling that did not occur in training is read where it is unambiguous.
     """
@@ -117,7 +117,7 @@ def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
 
 
 def _either(usual: Array, other: Array, thousands: bool) -> tuple[Array, Mask]:
-    """Return numbers with the usual decimal mark, or with the other where it must be that one; and unclear cells."""
+    """Return numbers with the usual decimal mark, or else the other; and unclear cells."""
     only = np.isnan(other) & ~np.isnan(usual)
     foreign = np.isnan(usual) & ~np.isnan(other)
     two = ~np.isnan(usual) & ~np.isnan(other) & (usual != other)
@@ -127,7 +127,7 @@ def _either(usual: Array, other: Array, thousands: bool) -> tuple[Array, Mask]:
 
 
 def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
-    """Read numbers that are all of one form, several times faster; return None where some are not."""
+    """Read numbers of one form, several times faster; None where some have another."""
     if form not in DECIMALS or (form == "," and pc.any(pc.match_substring(texts, ".")).as_py()):
         return None
     texts = texts if form == "." else pc.replace_substring(texts, ",", ".")
@@ -139,7 +139,7 @@ def plain_numbers(texts: ArrowColumn, form: Form = ".") -> ArrowColumn | None:
 
 
 def _days(texts: ArrowColumn, form: Form) -> Array:
-    """Return days since 1970 of dates, or times as parts of a day; NaN for others, such as 31.2.2021."""
+    """Return dates as days since 1970, times as parts of a day; NaN for 31.2.2021."""
     parts = pc.extract_regex(texts, _PATTERNS[form])
     names = [field.name for field in parts.type]
 

@@ -78,7 +78,7 @@ class TextFeatures:
         return [f"{column} {k} ({', '.join(words[top[:, k - 1]])})" for k in range(1, self.width + 1)]
 
     def transform(self, texts: Sequence[str | None]) -> tuple[Array, int]:
-        """Return features of texts, and how many have no known term; a missing text is an empty one."""
+        """Return features of texts, and how many have no known term; a gap is an empty text."""
         pieces = [np.empty((0, self.width))]
         n_unknown = 0
         for begin in range(0, len(texts), _AT_ONCE):

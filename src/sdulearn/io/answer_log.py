@@ -1,4 +1,4 @@
-"""The log of ``sdulearn ask``: JSON lines that are only appended, and on disk before an answer counts.
+"""The log of ``sdulearn ask``: appended JSON lines, on disk before an answer counts.
 
 docs/ask.md describes the keys of a line. ``session`` and ``number`` identify an answer; a line that
 changes or undoes it repeats them. Every start of the program is a session of its own, so that logs are
@@ -50,12 +50,12 @@ Piece = tuple[int, bytes, Record | None]
 class LogContents:
     """The state that all lines of a log lead to."""
 
-    # answers that were not undone, by session and number, in the order in which they were first given
+    # answers that were not undone, by session and number, in the order of their first lines
     answers: dict[Key, Answer[str]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)  # names of classes by row id
-    examples: dict[str, str] = field(default_factory=dict)  # labels of rows that were given as examples
+    examples: dict[str, str] = field(default_factory=dict)  # labels of rows given as examples
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
-    # privacy of each session's answers: None where they are not flipped, NaN where it cannot be read
+    # privacy of each session's answers: None if they are not flipped, NaN if unreadable
     epsilons: dict[str, float | None] = field(default_factory=dict)
     reading: TableReading | None = None  # how the table was read, in the last session that says so
     undone: set[Key] = field(default_factory=set)
@@ -96,7 +96,7 @@ class LogContents:
         self.epsilons[session] = _number(record, "epsilon")
 
     def drawn(self) -> Mask:
-        """Return which answers are about a random sample: rows up to the last random question of a seed."""
+        """Return which answers are about rows up to the last random question of their seed."""
         given = [(self.seeds.get(one.session), one) for one in self.answers.values()]
         last: dict[int | None, int] = {}
         for seed, one in given:
@@ -107,7 +107,7 @@ class LogContents:
         return np.less_equal(ranks, limits)
 
     def audits(self) -> dict[str, tuple[int, int]]:
-        """Return by annotator how many answers were asked again in an audit, and how many differ."""
+        """Return by annotator how many answers were audited, and how many of them differ."""
         sure = [one for one in self.answers.values() if one.sign]
         right = {one.asked: (one.sign, one.picked) for one in sure if one.kind == AUDIT}
         counts: dict[str, tuple[int, int]] = {}
@@ -228,7 +228,7 @@ def parse_log(data: bytes) -> LogContents:
 
 
 def _pieces(data: bytes) -> Iterator[Piece]:
-    """Split a log into lines, and a line into several where a writer was stopped before its newline."""
+    """Split a log into lines, and a line at the place where a writer was stopped."""
     for number, line in enumerate(data.split(b"\n"), 1):
         line = line.strip(b" \t\r\0\xef\xbb\xbf")
         if not line:
@@ -239,7 +239,7 @@ def _pieces(data: bytes) -> Iterator[Piece]:
 
 
 def _cut_off(pieces: list[Piece]) -> set[int]:
-    """Return where a writer was stopped: such a line lacks its end, and a session begins after it."""
+    """Return lines in which a writer was stopped: they lack an end, and a session follows."""
     first: dict[object, int] = {}
     for k, (_, _, record) in enumerate(pieces):
         if record is not None:
@@ -441,7 +441,7 @@ def _open(path: Path) -> int:
 
 
 def _lock(fd: int, path: Path) -> None:
-    """Lock the log against other writers; the system unlocks it when the process ends, however it ends."""
+    """Lock the log against other writers; the system unlocks it when the process ends."""
     try:
         if os.name == "nt":
             import msvcrt

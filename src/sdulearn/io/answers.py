@@ -1,8 +1,9 @@
 """Read answers from files and frames: which two rows were compared, and whether they are the same.
 
-They hold one row per answer, ``id_a,id_b,label[,weight][,annotator][,time][,seconds][,confidence]``,
-the log of ``sdulearn ask``, or what other tools write (:mod:`sdulearn.io.importers`). Usual names and
-spellings are recognised, and the result says how they were read: no guess is silent.
+A file has one row per answer, ``id_a,id_b,label`` and, if any, ``weight``, ``annotator``, ``time``,
+``seconds`` and ``confidence``; or it is the log of ``sdulearn ask``; or another tool wrote it
+(:mod:`sdulearn.io.importers`). Usual names and spellings are recognised, and the result says how they
+were read: no guess is silent.
 """
 
 from __future__ import annotations
@@ -162,7 +163,6 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     if not rows and bad:
         raise _nothing_readable(name, bad)
     texts = {role: np.array([row[role] for row in rows], dtype=object) for role in roles}
-    # From -1, surely dissimilar, to 1.
     degree = np.array([meaning[row["label"]] * row["confidence"] for row in rows])
     certainty = (1 + np.abs(degree)) / 2
     codes = np.sign([meaning[row["label"]] for row in rows]).astype(int).tolist()
@@ -235,7 +235,7 @@ def _number(text: str) -> float | None:
 
 
 def _seconds(texts: Iterable[str], column: str) -> Array:
-    """Return how long answers took, NaN where that is unknown; the column's name may say milliseconds."""
+    """Return how long answers took; the name of the column may say milliseconds."""
     numbers = np.array([_number(text.replace(",", ".")) for text in texts], dtype=np.float64)
     usable = np.isfinite(numbers) & (numbers >= 0)
     return np.where(usable, numbers, np.nan) / (1000 if re.search(r"ms\W*$", column.lower()) else 1)
@@ -244,7 +244,7 @@ def _seconds(texts: Iterable[str], column: str) -> Array:
 def _meanings(
     path: str, column: str, counts: Counter[str], words: Mapping[str, str], of_tool: Mapping[str, float]
 ) -> dict[str, float]:
-    """Return what each label means, from -1, surely dissimilar, to 1; refuse to guess where it is not clear."""
+    """Return what each label means, from -1 for dissimilar to 1; never guess."""
     by_user = {text: MEANINGS.get(name, _soft(name)) for text, name in words.items()}
     if bad := [text for text in words if by_user[text] is None]:
         meant = f"{bad[0]!r} was said to mean {words[bad[0]]!r}"
@@ -303,7 +303,7 @@ def _ask_about_scale(path: str, counts: Mapping[str, int]) -> str:
 
 
 def _soft(text: str) -> float | None:
-    """Return a probability of "same", or words such as "probably-same", as a number from -1 to 1."""
+    """Return a probability, or words such as "probably-same", on the scale from -1 to 1."""
     stated, _, word = text.partition("-")
     if stated in _STATED and word in _SPELLINGS:
         return (2 * _STATED[stated] - 1) * _SPELLINGS[word]

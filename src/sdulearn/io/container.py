@@ -53,7 +53,7 @@ def write(path: Location, header: Header, arrays: Arrays) -> None:
 
 
 def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
-    """Describe a fitted estimator by JSON and arrays: class, parameters and the attributes in ``FITTED``."""
+    """Return class, parameters and the attributes ``FITTED`` of an estimator, and its arrays."""
     fitted: Header = {}
     arrays: Arrays = {}
     for name in estimator.FITTED:
@@ -77,7 +77,7 @@ def describe_estimator(estimator: Estimator) -> tuple[Header, Arrays]:
 
 
 def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Estimator:
-    """Restore an estimator, which checks what the file holds; ``given`` are parameters that no file holds."""
+    """Restore an estimator, which checks itself; ``given`` are parameters that no file holds."""
     params = header["params"] | given
     if isinstance(params.get("error_rate"), list):
         # Rates by annotator are pairs in the file.
@@ -113,7 +113,7 @@ def _jsonable(name: str, value: object) -> object:
 
 
 def read(path: Location) -> tuple[Header, Arrays]:
-    """Return header and arrays of a file, or raise a ModelFileError that says what is wrong with it."""
+    """Return header and arrays of a file; raise a ModelFileError where it is damaged."""
     try:
         with Path(path).open("rb") as file:
             # Read on only if the first bytes are right: a link may lead to an endless device.

@@ -1,4 +1,4 @@
-"""What all files share: the format by the name, bytes and text, headers, and files that are written whole."""
+"""What all files share: formats by name, bytes and text, headers, and writing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 # Lines that decide what the delimiter and the header of a text file are.
 HEAD_LINES = 50
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
-# Begins like a formula, unlike -1 and +0.5; also after apostrophes, so that one more can be removed again.
+# Begins like a formula, unlike -1 and +0.5; also after apostrophes, of which one more is removed.
 _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
 FORMULA_START = r"^['=+\-@\t\r\n＝＋－＠]"
 
@@ -109,7 +109,7 @@ def read_bytes(path: Location) -> bytes:
 
 
 def decoded(path: Location, text: bytes, where: str = "") -> str:
-    """Decode text in UTF-8, with or without a byte order mark; ``where`` names the part of the file."""
+    """Decode UTF-8, with or without a byte order mark; ``where`` names the part of the file."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -126,9 +126,9 @@ def not_utf8(path: Location, where: str = "", at: str = "", wide: bool = False) 
 
 
 def find_header(rows: Sequence[Sequence[object]], is_first: bool) -> tuple[int, list[str]]:
-    """Return which of the first rows names the columns, and the names; titles may be above it unless ``is_first``.
+    """Return which of the first rows names the columns, and the names, made up as in pandas.
 
-    A column without a name is called as pandas calls it.
+    Titles and blank rows may be above it unless ``is_first``.
     """
     place = 0
     if not is_first:
@@ -144,7 +144,7 @@ def find_header(rows: Sequence[Sequence[object]], is_first: bool) -> tuple[int, 
 
 
 def text_head(lines: Sequence[str], name: str, skip_rows: int | None = None) -> tuple[str, int, int, list[str]]:
-    """Return the delimiter of a text file, the lines above its header and down to it, and the column names."""
+    """Return the delimiter, the numbers of lines above the header and down to it, and names."""
     lines = lines[:HEAD_LINES]
     named = None if skip_rows is not None else _SEPARATOR.fullmatch(lines[0].strip())
     above = 1 if named else skip_rows or 0
@@ -157,7 +157,7 @@ def text_head(lines: Sequence[str], name: str, skip_rows: int | None = None) -> 
 
 
 def _delimiter(lines: Sequence[str], name: str) -> str:
-    """Return what splits most of the first lines into the same number of cells, and into most cells."""
+    """Return what splits most lines into the same number of cells, and into most cells."""
     if name == "tsv":
         return "\t"
     score = {}
@@ -206,7 +206,7 @@ def _remove_folder(folder: Path) -> None:
 
 @contextmanager
 def written_whole(path: Location, folder: bool = False) -> Iterator[Path]:
-    """Yield a draft that becomes the file or folder at the end: it is written whole, or not at all."""
+    """Yield a draft that becomes the file or folder at the end: all of it, or nothing."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:

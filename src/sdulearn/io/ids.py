@@ -20,7 +20,7 @@ _ID_WORDS = re.compile(r"(?i)(^|[_\W])(id|ids|uid|uuid|guid|key|nr|no|num|number
 
 
 class IdHits(NamedTuple):
-    """How often each of the wanted ids is in a column, and on which row; ``+`` joins two stretches of rows."""
+    """How often each wanted id is in a column, and on which row; ``+`` joins stretches."""
 
     times: Codes
     rows: Codes  # -1 where it is on none
@@ -64,7 +64,7 @@ def looks_like_id(name: str) -> bool:
 
 
 def may_hold_ids(name: str, dtype: ArrowType) -> bool:
-    """Whether a column can hold ids: whole numbers, texts, or floats under a name that is usual for ids."""
+    """Whether a column can hold ids: whole numbers, texts, or floats under a usual name."""
     types = pa.types
     dtype = dtype.value_type if types.is_dictionary(dtype) else dtype
     if types.is_floating(dtype):
@@ -82,7 +82,7 @@ def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[
 def choose_id_column(
     table: str, ids: Sequence[str], hits: Mapping[str, IdHits], asked: Collection[str], n_rows: int
 ) -> str | None:
-    """Return the column with the ids of answers, preferably one of a usual name; None for row numbers."""
+    """Return the column with the ids of answers, a usual name first; None for row numbers."""
     mask = np.array([name in asked for name in ids], dtype=bool)
     times = {name: one.times[mask] for name, one in hits.items()}
     n_held = {name: int(np.count_nonzero(one)) for name, one in times.items()}

@@ -162,7 +162,7 @@ class ImageFeatures:
 
 
 def descriptors(where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> Array:
-    """Describe the pictures in cells; NaN where one cannot be read, or an error where ``refuse``."""
+    """Describe pictures; return NaN, or raise where ``refuse``, if one cannot be read."""
     require("PIL.Image", "images")
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         found = list(pool.map(partial(_of_cell, root), cells))

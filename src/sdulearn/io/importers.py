@@ -1,7 +1,7 @@
 """Read answers that other tools wrote: Label Studio, Argilla, Prodigy, crowds, clusterings.
 
-A tool's file is recognised by its content, not by its name. To add a tool, write its reader and enter
-it in ``FORMATS`` with a test that recognises its files and no plain table.
+A tool's file is recognised by its content, not by its name. To add a tool, write its reader and
+enter it in ``FORMATS`` with a test that recognises its files and no plain table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 
 def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:
-    """Convert the sheet of a tool to one row per answer; ``given`` are the roles that the user named."""
+    """Convert the sheet of a tool to one row per answer; the user named the roles ``given``."""
     plain = set(by_plain_name(sheet.header))
     linkers = [name for name, is_one in LINKERS.items() if is_one(sheet.document or {}, plain)]
     if linkers and "label" not in given:
@@ -57,7 +57,7 @@ def _annotated(
     columns: dict[str, str],
     sheet: Sheet,
 ) -> Sheet:
-    """Return one row per person and record; ``read`` gives the data of a record and the responses."""
+    """Return one row per person and record; ``read`` returns data and responses of a record."""
     responses: list[tuple[int, Record, Response]] = []
     n_unanswered = 0
     for number, record in sheet.records:
@@ -82,7 +82,7 @@ def _annotated(
 
 
 def _words(value: object) -> str:
-    """Join what was chosen; several choices make a label that is unknown, and so an unreadable row."""
+    """Join what was chosen; several choices make an unknown label, and so an unreadable row."""
     return " + ".join(map(as_text, value)) if isinstance(value, list) else as_text(value)
 
 
@@ -249,7 +249,7 @@ _MARKS = ("|", ",", ";", " vs ", " - ", "--", "__", "~", "/", ":")
 
 
 def _is_crowd(header: list[str]) -> bool:
-    """Whether there are columns task, worker (performer, before crowd-kit 1.1) and label, and none for a pair."""
+    """Whether columns are task, worker (once performer) and label, and none is for a pair."""
     names = set(by_plain_name(header))
     sets = (_TASKS, _LABELS, _WORKERS)
     return all(not names.isdisjoint(some) for some in sets) and pair_columns(header) is None

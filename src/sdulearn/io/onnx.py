@@ -1,9 +1,9 @@
 """Export a model as an ONNX graph: raw columns in; label, decision value and probability out.
 
-Inputs are ``numbers`` (double, one column per number, true/false column or date, in days since 1970;
-NaN where missing) and ``texts`` (string, one column per text column; empty where missing), in the
-order of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. All is computed
-in double precision. Trees are one ``TreeEnsemble`` node, added to the linear score.
+Inputs are ``numbers`` (double, one column per number, true/false column or date, in days since
+1970; NaN where missing) and ``texts`` (string, one column per text column; empty where missing), in
+the order of the model. A model of an svmlight file, or an estimator, has ``numbers`` alone. All is
+computed in double precision. Trees are one ``TreeEnsemble`` node, added to the linear score.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Graph:
         return name
 
     def decide(self, total: str, n_classes: int, has_probability: bool = True) -> None:
-        """Add decision, label and probability: by the sign for two classes, by a softmax for more."""
+        """Add decision, label and probability, by a softmax for more than two classes."""
         if n_classes > 2:
             decision = self.node("Identity", total, output="decision")
             self.node("Add", self.node("ArgMax", decision, axis=1, keepdims=0), 1, output="label")
@@ -125,7 +125,7 @@ class Graph:
             self.node("Sigmoid", decision, output="probability")
 
     def features(self, layout: Columns) -> str:
-        """Add the scaled features, by the same operations as in the model, so that splits are exact."""
+        """Add the scaled features, computed as in the model so that splits are exact."""
         numbers = [one for one in layout.parts if one[0].kind != "category"]
         parts, order = self.numbers(layout, numbers) if numbers else ([], [])
         texts = [one for one in layout.parts if one[0].kind == "category"]
@@ -136,7 +136,7 @@ class Graph:
         return self.node("Div", self.node("Sub", ordered, layout.mean[None, :]), layout.scale[None, :])
 
     def numbers(self, layout: Columns, columns: list[tuple[Column, slice]]) -> tuple[list[str], list[int]]:
-        """Add features of numbers, and return which they are; NaN is filled unless refused or kept."""
+        """Add features of numbers, and return which; NaN is filled unless refused or kept."""
         kept = [column.fill is None or layout.keep_gaps for column, _ in columns]
         fills = [np.nan if keep else float(column.fill or 0) for (column, _), keep in zip(columns, kept, strict=True)]
         gaps = self.node("IsNaN", NUMBERS)

@@ -67,7 +67,7 @@ class Sheet:
     only_ids: bool = False
 
     def of(self, format_name: str, records: list[NumberedRecord], **more: Any) -> Sheet:
-        """Return a sheet with one row per answer in a tool's format; ``more`` are other attributes."""
+        """Return a sheet of a tool, one row per answer; ``more`` are other attributes."""
         return Sheet(self.name, format_name, *_keyed(records), **more)
 
 
@@ -166,7 +166,7 @@ def _object(value: object) -> Record | str:
 
 
 def _keyed(records: list[NumberedRecord]) -> tuple[list[str], list[NumberedRecord]]:
-    """Return all keys in order of appearance, and records that have all of them, with None for missing ones."""
+    """Return all keys in order of appearance, and records with all of them, None if missing."""
     empty = dict.fromkeys(key for _, one in records if isinstance(one, dict) for key in one)
     return list(empty), [(k, one if isinstance(one, str) else {**empty, **one}) for k, one in records]
 
@@ -186,7 +186,7 @@ class Labels:
         return {self.header, *self.by_id} - {""}
 
     def of_rows(self, place: Mapping[str, int], why: Callable[..., str]) -> dict[int, str]:
-        """Return labels by row; ``place`` is the row of each id, ``why`` explains ids without one."""
+        """Return labels by row; ``place`` has the row of each id, ``why`` explains others."""
         if self.header and self.header in place:
             raise self.no_header()
         if unknown := [name for name in self.by_id if name not in place]:
@@ -237,7 +237,7 @@ def class_numbers(labels: Sequence[str], n_classes: int) -> tuple[Codes, tuple[s
 
 
 def class_names(found: list[str], n_classes: int) -> tuple[str, ...]:
-    """Name all classes: of two, 1, true and yes are +1; of more, those without a label have numbers."""
+    """Name all classes: of two, 1, true and yes are +1; of more, some are numbered."""
     if len(found) > n_classes:
         raise InputError(
             f"`labels` names {len(found)} classes ({', '.join(map(shortened, found[:5]))}), but there are to be "

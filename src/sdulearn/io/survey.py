@@ -41,10 +41,10 @@ class Wanted:
     features: Mapping[str, Role]  # columns to learn from, and how each is read
     id_columns: tuple[str, ...]  # columns that may hold the ids
     ids: tuple[str, ...] = ()  # ids whose rows are kept
-    asked: frozenset[str] = frozenset()  # ids of answers, where they decide which column holds the ids
+    asked: frozenset[str] = frozenset()  # ids of answers, if they decide the id column
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
-    n_drawn: int = 0  # number of rows to draw, those with the lowest marks; none is above the highest
-    highest: int = _EVERY
+    n_drawn: int = 0  # number of rows to draw: those with the lowest marks
+    highest: int = _EVERY  # no row above this mark is drawn
     shown: tuple[str, ...] = ()  # further columns to keep
 
 
@@ -164,7 +164,7 @@ def look_for(
     answer_ids: Collection[str] = (),
     label_ids: Collection[str] = (),
 ) -> Wanted:
-    """Decide what a pass looks for: all columns but those left out, and ids of answers and labels."""
+    """Decide what a pass looks for: columns that are not left out, and ids."""
     table.check_columns({"leave out": left_out, "read as categories": categories, "read as texts": text})
     table.check_columns({"take pictures from": images, "take ids from": [id_column or None]})
     named = ids.named_id_column(table.types, id_column)
@@ -189,7 +189,7 @@ def look_for(
 
 
 def decide(table: Table, found: Survey, missing: str, max_categories: int, image_root: Path) -> Columns:
-    """Decide how the table becomes features, or raise an error that names every column in the way."""
+    """Decide how the table becomes features, or name every column in the way."""
     roles = found.wanted.features
     id_column = _id_column(table, found)
     counts = {name: one for name, one in found.counts.items() if name != id_column and not _numbers_rows(name, one)}
@@ -247,7 +247,7 @@ def _fit_transformers(
     max_categories: int,
     image_root: Path,
 ) -> dict[str, tuple[TextFeatures | ImageFeatures, Array]]:
-    """Fit what turns columns of sentences and of pictures into features; return it with these of some rows."""
+    """Fit the transformers of sentences and pictures; return the features of some rows too."""
     # Which other rows are kept depends on how the table was read.
     rows = found.lowest(min(found.wanted.n_drawn or MOST_TEXTS, MOST_TEXTS))
     fitted: dict[str, tuple[TextFeatures | ImageFeatures, Array]] = {}
@@ -309,8 +309,9 @@ def _id_column(table: Table, found: Survey) -> str | None:
     chosen = ids.choose_id_column(table.name, wanted.ids, found.hits, wanted.asked, n_rows)
     if chosen is not None:
         return chosen
-    # A column with the ids in another spelling is the one that was meant: an error then says how they differ. Answers
-    # 1 and 2 about rows 001 and 002 must not be taken for row numbers, nor row numbers for ages.
+    # A column with the ids in another spelling is the one that was meant, and an error says how they
+    # differ. Answers 1 and 2 about rows 001 and 002 must not be taken for row numbers, nor row
+    # numbers for ages.
     numbers = all(ids.is_row_number(name, n_rows) for name in wanted.asked)
     share = 1.0 if numbers else 0.5
     for name in wanted.id_columns:

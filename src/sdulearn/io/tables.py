@@ -1,8 +1,8 @@
 """Tables: named columns that are read in batches, as often as needed, whatever the format.
 
-A folder of Parquet files is one table, and the vectors of another file may be further columns of it.
-In text files every column is text, and all rows decide what it holds (:mod:`sdulearn.column_counts`).
-JSON lines are checked before pyarrow reads them, because it crashes on some.
+A folder of Parquet files is one table, and the vectors of another file may be further columns of
+it. In text files every column is text, and all rows decide what it holds
+(:mod:`sdulearn.column_counts`). JSON lines are checked before pyarrow, which crashes on some.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ class Table:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
-        """Read some columns of all rows; ``width`` is the number of their features, by default one each."""
+        """Read columns of all rows; ``width`` is their number of features, by default one each."""
         for part in self.parts:
             yield from part(self.some(columns), batch_rows(width or len(columns)))
 
     def some(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns, or the first of the table where there are none: one is needed to count rows."""
+        """Return the columns, or any one where there are none: it is needed to count rows."""
         return list(columns) or list(self.types)[:1]
 
     def check_columns(self, purposes: Mapping[str, Collection[str | None]]) -> None:
@@ -227,7 +227,7 @@ def _text_rows(
 
 
 def _line(path: str, mark: str, head: int, row: int) -> str:
-    """Return the line on which a row of a text file ends, where ``head`` lines are above the first row."""
+    """Return the line on which a row ends, where ``head`` lines are above the first."""
     with open_bytes(path) as file:
         lines = islice(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), head, None)
         rows = csv.reader(lines, delimiter=mark or "\0", quoting=csv.QUOTE_MINIMAL if mark else csv.QUOTE_NONE)
@@ -265,7 +265,7 @@ def _clear_errors(path: Location) -> Iterator[None]:
 
 
 def parquet_files(path: Location) -> list[Path]:
-    """Return the file itself, or the Parquet files in a folder whose names do not begin with . or _."""
+    """Return a file, or the files in a folder but for names that begin with . or _."""
     folder = Path(path)
     if not folder.is_dir():
         return [folder]
@@ -336,7 +336,7 @@ def _json_types(path: str) -> dict[str, ArrowType]:
 
 
 def _checked_lines(path: Location, rows: int) -> Iterator[bytes]:
-    """Yield some lines at a time, blank ones left out, after a check that each is an object in UTF-8."""
+    """Yield some lines at a time without blank ones; each must be an object in UTF-8."""
     number = 0
     with open_bytes(path) as file:
         while lines := list(islice(file, rows)):
@@ -460,7 +460,7 @@ def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:
 
 
 def svmlight_rows(path: Location, columns: Columns) -> Iterator[tuple[int, sparse.csr_matrix]]:
-    """Read an svmlight file with the columns of a model, some thousand rows at a time; see :data:`Batches`."""
+    """Read an svmlight file as wide as the model, some thousand rows at a time."""
     begin = 0
     first = columns.first or 0
     with open_bytes(path) as file, refuse_damaged(path):

@@ -41,7 +41,7 @@ def plain(data: object) -> Any:
 
 
 def read(kind: Any, value: object) -> Any:
-    """Read a value of JSON as the type ``kind``; raise a TypeError or ValueError where it is not one."""
+    """Read a value of JSON as the type ``kind``, or raise a TypeError or ValueError."""
     origin = get_origin(kind) or kind
     arguments = get_args(kind)
     if kind is Any:
