@@ -41,10 +41,12 @@ _DTYPES = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 
 def write(path: Location, header: Header, arrays: Arrays) -> None:
     """Write header and arrays; the file appears whole or not at all."""
-    kinds = ["f8" if array.dtype.kind == "f" else "i8" for array in arrays.values()]
-    named = [(name, kind, array) for (name, array), kind in zip(arrays.items(), kinds, strict=True)]
-    blocks = [np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes() for _, kind, array in named]
-    specs = [{"name": name, "dtype": kind, "shape": array.shape} for name, kind, array in named]
+    blocks = []
+    specs = []
+    for name, array in arrays.items():
+        kind = "f8" if array.dtype.kind == "f" else "i8"
+        blocks.append(np.ascontiguousarray(array, dtype=_DTYPES[kind]).tobytes())
+        specs.append({"name": name, "dtype": kind, "shape": array.shape})
     written = {"format": FORMAT_VERSION, "sdulearn": __version__}
     text = json.dumps({**header, **written, "arrays": specs}, allow_nan=False).encode()
     body = b"".join([_PREFIX.pack(MAGIC, FORMAT_VERSION, len(text)), text, *blocks])
