@@ -402,7 +402,7 @@ def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
     """Return the two points of each question, the smaller first, and the question of each answer."""
     keys = ends.min(axis=1) * np.int64(n_points) + ends.max(axis=1)
     asked, question = np.unique(keys, return_inverse=True)
-    return np.column_stack(np.divmod(asked, max(n_points, 1))), question
+    return np.column_stack(np.divmod(asked, n_points)), question
 
 
 def different_groups(edges: Indices) -> list[int]:
