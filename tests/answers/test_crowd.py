@@ -31,10 +31,10 @@ def draw(sizes=(30, 18, 12), n_answers=900, n_people=30, seed=0, table=TABLE, ca
 
 @pytest.fixture(scope="module")
 def crowd():
-    """Three of 30 people are careless; person 99 has three answers, one of which others contradict."""
+    """Three of 30 people are careless; person 99 has three answers, two of which others contradict."""
     classes, graph, wrong = draw(careless=np.repeat([0.9, 0.0], [3, 27]))
     ends = np.concatenate([graph.ends, graph.ends[:3]])
-    same = np.concatenate([graph.same, graph.same[:3] * [-1, 1, 1]])
+    same = np.concatenate([graph.same, graph.same[:3] * [-1, -1, 1]])
     who = np.concatenate([graph.annotators, [99, 99, 99]])
     graph = AnswerGraph.from_answers(ends, same, annotators=who)
     return classes, graph, wrong, AnswerModel.estimate(graph, 3)
