@@ -2,7 +2,8 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.optimize import brentq
+from scipy.stats import beta, chi2
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.profile import classes_by_answers, log_likelihood, one_way, oriented, profile
@@ -139,6 +140,25 @@ def test_the_interval_is_that_of_clopper_and_pearson_on_known_sides():
     value, low, high = profile(AnswerGraph.from_answers([(0, k) for k in range(1, 8)], [1] * 7), 0.95)
     assert (value, high) == (1.0, 1.0)
     assert 0.5 < low < 0.75
+
+
+def test_the_interval_of_loose_pairs_is_that_of_as_many_points_as_their_likelihood_is_worth():
+    """Equation (4), with the ends of the likelihood ratio interval by root finding: 30 of 40 pairs are similar."""
+    pairs = np.arange(80).reshape(-1, 2)
+    value, low, high = profile(AnswerGraph.from_answers(pairs, np.arange(40) < 30), 0.95)
+
+    def log_likelihood_at(p):
+        return 30 * np.log(p**2 + (1 - p) ** 2) + 10 * np.log(2 * p * (1 - p))
+
+    limit = chi2.ppf(0.95, 1)
+    ends = [
+        brentq(lambda p: 2 * (log_likelihood_at(value) - log_likelihood_at(p)) - limit, *around)
+        for around in ((0.5 + 1e-6, value), (value, 1 - 1e-6))
+    ]
+    n = [limit / (2 * (value * np.log(value / p) + (1 - value) * np.log((1 - value) / (1 - p)))) for p in ends]
+    assert max(n) < 80
+    exact = beta.ppf(0.025, n[0] * value, n[0] * (1 - value) + 1), beta.ppf(0.975, n[1] * value + 1, n[1] * (1 - value))
+    assert (low, high) == pytest.approx(exact, abs=2e-5)
 
 
 def test_no_answers_say_more_of_points_than_their_classes_would():
