@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "what to do with missing values (default: %(default)s)"
     add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
     add = parser.add_argument_group("assumptions").add_argument
-    text = "accuracy of the best possible classifier (default: 1 - q / 3)"
+    text = "accuracy of the best possible classifier (default: it errs on a third of the smaller class)"
     add("--ceiling", type=float, metavar="A", help=text)
     number: dict[str, Any] = {"type": cli.positive, "metavar": "N"}
     add("--n-features", **number, default=10, help="features of generated points (default: %(default)s)")
