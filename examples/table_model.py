@@ -12,7 +12,7 @@ from sdulearn import fit_table, load_model
 model = fit_table("points.csv", "answers.csv", labels="few.csv")  # or pandas, polars or pyarrow frames
 accuracy = model.report.accuracy
 print(f"classes: {', '.join(model.classes)}")
-print(f"accuracy by the answers: {accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})")
+print(f"accuracy estimated from the answers: {accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})")
 for finding in model.report.findings:
     print(finding.severity, finding.code, finding.details)
 
