@@ -37,7 +37,7 @@ def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_di
     answers = tuple(one for one in state.answers if one.picked in (None, *state.founders) and len(one.choices) > 1)
     assert len(answers) > 60
     seeds = tuple((point,) for point in state.founders)
-    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), None, seeds)
+    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), seeds)
     p = np.exp(right.log_probabilities(right.known))
     theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
     assert np.abs(p - theirs).max() < 0.1

@@ -148,15 +148,6 @@ def test_numbers(open_session):
         assert session.numbers()["reached"] == reached
 
 
-def test_answers_that_contradict_others_are_to_be_looked_at_again(session):
-    session.asker.add(session.asker.answer_to(session.question("")[1], "same", "bob"))
-    assert session.numbers(wait=True)["review"] == []
-    first = answer(session, "same", "ann")
-    second = session.log.append(first._replace(said="none", annotator="bob"))
-    session.asker.add(session.asker.given[-1]._replace(said="none", number=2, annotator="bob"))
-    assert [one.key for one in session.numbers(wait=True)["review"]] == [first.key, second.key]
-
-
 def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     rows = [
         ("r0", "r1", "same", "ann"), ("r1", "r0", "same", "bob"), ("r0", "r2", "different", "ann"),
@@ -175,6 +166,8 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     ]  # fmt: skip
     assert found["couples"] == [{"first": "ann", "second": "bob", "n_both": 2, "n_agreed": 1}]
     assert found["people"][2]["error_rate"] is None
+    # What contradicts other answers is to be looked at again.
+    assert [one.number for one in session.numbers(wait=True)["review"]] == [2, 3]
 
 
 def test_private_answers_are_written_as_the_engine_stores_them(open_session, monkeypatch):

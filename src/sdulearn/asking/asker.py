@@ -555,6 +555,8 @@ class Asker:
         float or None
             0 if no answer contradicts another; None for an annotator whose answers cannot be compared.
         """
+        if self._flips.rate is not None:
+            return self._flips.rate
         return self._now.error if annotator is None else self._now.error_of(annotator)
 
     def leak(self) -> Leak:
@@ -600,8 +602,7 @@ class Asker:
             n_more = len(answers) - sizes[-1] - 1
             if self.design == "match" and not is_stage and n_more:
                 before = self._state(answers[: -1 - (n_more - 1) % _START_EVERY])
-        rate = self._flips.rate
-        return self._state_type(self._points, answers, self._limit, settings, rate, self._seeds, before)
+        return self._state_type(self._points, answers, self._limit, settings, self._seeds, before)
 
     def _stack(
         self, answers: Sequence[RowAnswer], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS

@@ -106,7 +106,6 @@ class State:
     answers: tuple[RowAnswer, ...]
     limit: int | None  # number of classes where it is known
     settings: Settings = FIRST
-    known_error: float | None = None  # error rate of the answers; None where it is estimated
     seeds: tuple[tuple[int, ...], ...] = ()  # points given as examples of the first classes
     before: State | None = None  # of fewer answers: a fit starts from its model
 
@@ -178,14 +177,12 @@ class State:
     @cached_property
     def error_rates(self) -> dict[int, float]:
         """Share of wrong answers of each annotator, by number; 0 without contradictions."""
-        if self.known_error is not None or not self._all_answers.contradictory.any():
-            return dict.fromkeys(self.pairs.annotators.tolist(), self.known_error or 0.0)
+        if not self._all_answers.contradictory.any():
+            return dict.fromkeys(self.pairs.annotators.tolist(), 0.0)
         return {who: max(rate, LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
 
     def error_of(self, annotator: str) -> float | None:
         """Error rate of an annotator, by name; None where the answers do not determine it."""
-        if self.known_error is not None:
-            return self.known_error
         number = annotator_numbers(self.answers).get(annotator, -1)
         rate = self._answer_model.by_annotator.get(number)
         return rate.value if rate is not None and rate.identified else None
@@ -193,8 +190,6 @@ class State:
     @cached_property
     def error(self) -> float:
         """Share of all answers that are wrong."""
-        if self.known_error is not None:
-            return self.known_error
         return sum(self.error_rates[who] for who in self._who.tolist()) / max(len(self._who), 1)
 
     @property
