@@ -191,6 +191,26 @@ def test_a_full_disk_leaves_no_half_line(path, monkeypatch):
     assert said(path) == [("a", "b", "same"), ("a", "d", "same")]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.rename(path.with_suffix(".old")),
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(path.read_bytes() + b"\n"),
+        lambda path: (path.rename(path.with_suffix(".old")), path.write_bytes(path.with_suffix(".old").read_bytes())),
+    ],
+    ids=["moved", "cut short", "longer", "another file"],
+)
+def test_nothing_is_written_to_a_log_that_another_program_changed(path, change):
+    with AnswerLog(path) as log:
+        add(log, "a", "b", "same")
+        log.check()
+        change(path)
+        with pytest.raises(FileError, match="nothing more is saved. Stop `sdulearn ask`, put the log back"):
+            add(log, "a", "c", "same")
+        assert len(log.contents.answers) == 1
+
+
 def test_an_answer_is_synced_before_it_counts(path, monkeypatch):
     """What is handed back was on the disk before, and so was the name of the log in its folder."""
     synced = []

@@ -404,19 +404,13 @@ class AnswerLog:
     def check(self) -> None:
         """Refuse to continue where another program changed the file: new answers might be lost."""
         own = os.fstat(self._fd)
-        if not self.path.exists():
-            what = "was moved or removed"
-        elif not os.path.samestat(own, self.path.stat()):
-            what = "was replaced by another file"
-        elif own.st_size != self._end:
-            cut = own.st_size < self._end
-            what = "was cut short" if cut else "was written to by another program"
-        else:
-            return
-        raise FileError(
-            f"{self.path} {what} while `sdulearn ask` had it open: nothing more is saved. Stop "
-            "`sdulearn ask`, put the log back where it was, and start the same command again."
-        )
+        is_there = self.path.exists() and os.path.samestat(own, self.path.stat())
+        if not is_there or own.st_size != self._end:
+            raise FileError(
+                f"{self.path} was moved or removed, or changed by another program, while `sdulearn ask` had it "
+                "open: nothing more is saved. Stop `sdulearn ask`, put the log back where it was, and start the "
+                "same command again."
+            )
 
     def close(self) -> None:
         """Close and unlock the log."""

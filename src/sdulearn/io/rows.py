@@ -113,7 +113,7 @@ def _records(header: list[str], rows: Iterable[tuple[int, Sequence[object]]]) ->
 
 def _frame(frame: Frame) -> tuple[list[str], list[NumberedRecord]]:
     """Return column names and rows of a frame, counted from 1."""
-    if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
+    if not hasattr(frame, "columns"):
         what = "A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and"
         raise InputError(f"{what} label; got {type(frame).__name__}.")
     names = list(getattr(frame, "column_names", None) or frame.columns)
