@@ -206,7 +206,7 @@ def test_nothing_is_written_to_a_log_that_another_program_changed(path, change):
         add(log, "a", "b", "same")
         log.check()
         change(path)
-        with pytest.raises(FileError, match="nothing more is saved. Stop `sdulearn ask`, put the log back"):
+        with pytest.raises(FileError, match=r"nothing more is saved\. Stop `sdulearn ask`, put the log back"):
             add(log, "a", "c", "same")
         assert len(log.contents.answers) == 1
 

@@ -176,7 +176,7 @@ def test_files_that_are_no_pair_files(tmp_path, text, name, message):
 
 @pytest.mark.parametrize("source", [[("a", "b", 1)], {"id_a": ["a"]}, 7])
 def test_what_is_neither_a_path_nor_a_frame(source):
-    with pytest.raises(ValueError, match=r"A path or a pandas, polars or pyarrow frame is needed.*; got (list|dict|int)"):
+    with pytest.raises(ValueError, match=r"A path or a pandas, .* frame is needed.*; got (list|dict|int)"):
         read_answers(source)
 
 
