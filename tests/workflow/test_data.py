@@ -13,6 +13,8 @@ from sdulearn.blocks import LocalBlocks
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io import tables
+from sdulearn.pairs import scramble
+from sdulearn.workflow import Engine, data
 from sdulearn.workflow.codes import code_sums
 from tests.reference import random_ends
 
@@ -116,12 +118,48 @@ def test_codes_of_a_column(folder, method, max_unlabeled):
 
 
 def test_a_table_is_read_in_one_pass_after_that_of_its_codes(folder, answers, monkeypatch):
-    passes = []
+    passes, rows = [], []
     whole = LocalBlocks.sum
     monkeypatch.setattr(LocalBlocks, "sum", lambda self, task, *more: passes.append(task) or whole(self, task, *more))
-    fit_table(folder, answers, drop=["code"], model="linear", engine="stream")
-    fit_table(folder, codes="code", model="linear", engine="stream")
+
+    def expect(total):
+        rows.append([total])
+        return rows[-1].append
+
+    engine = Engine("stream", progress=expect)
+    fit_table(folder, answers, drop=["code"], model="linear", engine=engine)
+    fit_table(folder, codes="code", model="linear", engine=engine)
     assert [task.__name__ for task in passes] == ["survey", "count_codes", "survey"]
+    for given in ({"answers": answers, "drop": ["code"]}, {"codes": "code"}):
+        fit_table(folder, **given, method="sd", missing="mean", engine=engine)
+    # Each pass tells how many rows to expect, then of each batch, then that it is over.
+    assert all((total, end) == (sum(parts), None) for total, *parts, end in rows)
+    assert rows[-3][0] == N
+    assert max(total for total, *_ in rows) == N + 400
+
+
+@pytest.mark.parametrize("n_drawn", [10, 50, 200, 1000, 2500])
+def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp_path, monkeypatch, n_drawn):
+    """Whether the number of rows is known beforehand or not."""
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(3000)], "x": np.arange(3000.0)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=700)
+    monkeypatch.setattr(data, "MAX_UNLABELED", 100)
+    expected = [f"r{k}" for k in np.argsort(scramble(np.arange(3000)), kind="stable")[:n_drawn]]
+    for name in ("t.csv", "t.parquet"):
+        columns, X, ids, cells, n_rows = data.draw_rows(tmp_path / name, Engine(), n_drawn, id_column="id")
+        assert (ids, n_rows) == (expected, 3000)
+        assert cells["id"].to_pylist() == ids
+        np.testing.assert_array_equal(X[:, 0], [int(one[1:]) for one in ids])
+        assert columns.feature_names == ["x"]
+    monkeypatch.undo()
+    # A small table is there whole, in its own order.
+    assert data.draw_rows(tmp_path / "t.csv", Engine(), 5000, id_column="id")[2] == table["id"].tolist()
+
+
+def test_a_sample_doubles_where_ten_rows_per_answer_are_too_few():
+    sizes = {n: data.sample_sizes(n) for n in (0, 2000, 2001, 8000)}
+    assert sizes == {0: [20_000], 2000: [20_000], 2001: [20_000, 40_000], 8000: [20_000, 40_000, 80_000]}
 
 
 def test_codes_of_a_csv_file_are_those_of_answers(frame, tmp_path):
@@ -240,8 +278,9 @@ def test_half_a_pair_is_found_beyond_the_draw(frame, tmp_path, monkeypatch):
 
 def test_files_that_an_engine_cannot_read(answers, tmp_path):
     (tmp_path / "t.svm").write_text("1 1:2\n")
-    with pytest.raises(InputError, match="an svmlight file has no named columns"):
-        fit_table(tmp_path / "t.svm", codes="code")
+    for given in ({"codes": "code"}, {"answers": answers, "id_column": "id"}, {"answers": answers, "drop": ["x"]}):
+        with pytest.raises(InputError, match="an svmlight file has no named columns"):
+            fit_table(tmp_path / "t.svm", **given)
     with pytest.raises(InputError, match=r"t.svm: `engine` is for tables with named columns. Leave"):
         fit_table(tmp_path / "t.svm", answers, engine="stream")
     (tmp_path / "empty").mkdir()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from sdulearn import estimate_prior, fit_table, load_model, stack_pairs
+from sdulearn import PriorEstimate, estimate_prior, fit_table, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
@@ -92,8 +92,30 @@ def test_bad_tables_and_answers(frames):
     odd = table.assign(raw=[b"x"] * len(table), x0=np.inf, note=[f"n{k}" for k in range(len(table))])
     with pytest.raises(InputError, match=r"3 problems.*'x0' \(row 1\).*'raw' \(binary.*`drop`.*'note' \(600\)"):
         fit_table(odd, answers)
-    with pytest.raises(InputError, match="0 similar and 0 dissimilar pairs to use"):
+    with pytest.raises(InputError, match=r"0 similar and 0 dissimilar pairs to use; .* Ask about more pairs\.$"):
         fit_table(table, answers.assign(label="unsure"))
+    for kind, risk in ((True, "su"), (False, "du")):
+        with pytest.raises(InputError, match=f"pairs to use; .* `method='{risk}'` with a known `prior` learns from it"):
+            fit_table(table, answers[answers["label"] == kind])
+
+
+def test_labels_name_the_classes_and_are_doubted_where_the_model_predicts_too_few(frames):
+    """By the column "member", which is the class; a third of the labels that are wrong is too many."""
+    table, answers = frames
+    right = dict(zip(table["id"][:60], np.where(table["member"][:60], "yes", "no"), strict=True))
+    other = {"yes": "no", "no": "yes"}
+    wrong = {name: other[label] if k < 24 else label for k, (name, label) in enumerate(right.items())}
+    codes = []
+    for labels, prior in ((right, 0.4), (right, 0.6), (wrong, 0.4)):
+        model = fit_table(table, answers, method="sd", prior=prior, labels=labels)
+        assert (model.classes, model.report.method) == (("no", "yes"), "sd")
+        codes.append({one.code for one in model.report.findings} & {"labels_disagree", "prior_of_other_class"})
+        predicted = model.predict(table)
+        assert np.mean((predicted == "yes") == table["member"]) > 0.9
+        assert model.report.n_labels_right == np.sum(predicted[:60] == list(labels.values())) > 30
+    share = np.mean(table["member"])
+    assert codes[:2] == ([set(), {"prior_of_other_class"}] if share < 0.5 else [{"prior_of_other_class"}, set()])
+    assert "labels_disagree" in codes[2]
 
 
 @pytest.mark.parametrize("design", ["40 points", "star"])
@@ -251,7 +273,7 @@ def test_without_random_questions_nothing_is_claimed(chosen, tmp_path, kind):
     model = fit_table(table, write_log(tmp_path / "log.jsonl", ends, [kind] * 160, y), model="linear")
     found = model.report.accuracy
     assert (found.low, found.high, found.n_answers) == (0.5, 1.0, 0)
-    assert (model.report.prior.low, model.report.prior.high, model.report.prior.identified) == (0, 1, False)
+    assert model.report.prior == PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
     (few,) = [finding for finding in model.report.findings if finding.code == "few_random"]
     assert (few.severity, few.details["n_random"]) == ("warning", 0)
     assert right_of(model, table, y) > 0.8

@@ -22,6 +22,7 @@ def test_a_local_cluster_is_for_this_machine_alone():
         for server in client.cluster.scheduler.http_server._sockets.values():
             assert server.getsockname()[0] == "127.0.0.1"
         assert engine.n_workers == len(client.nthreads())
+        assert set(client.nthreads().values()) == {1}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
@@ -62,7 +64,11 @@ def parts(waveform, tmp_path):
     frame = pd.DataFrame(rows, columns=layout.feature_names).assign(id=[f"r{k}" for k in range(len(rows))])
     (tmp_path / "in").mkdir()
     for name, piece in (("a", frame[:100]), ("b", frame[:0]), ("c", frame[100:])):
-        piece.to_parquet(tmp_path / "in" / f"{name}.parquet", row_group_size=40)
+        piece = pa.Table.from_pandas(piece, preserve_index=False)
+        if name == "c":
+            place = piece.column_names.index("id")
+            piece = piece.set_column(place, "id", piece["id"].cast(pa.large_string()))
+        pq.write_table(piece, tmp_path / "in" / f"{name}.parquet", row_group_size=40)
     pd.DataFrame({"id_a": ["r3", "r9"], "id_b": ["r150", "r3"], "label": [1, 0]}).to_csv(
         tmp_path / "a.csv", index=False
     )
@@ -85,6 +91,8 @@ def test_parts_are_written_in_the_order_of_the_rows(parts, monkeypatch, engine, 
     counts = write_predictions(model, folder / "in", folder / "out", engine=where, **given)
     files = sorted((folder / "out").iterdir())
     assert [len(pd.read_parquet(one)) for one in files] == [80, 20, 80, 20]
+    # Files of one table store ids in one way.
+    assert len({str(pq.read_schema(one).field("id").type) for one in files}) == 1
     found = pd.concat(map(pd.read_parquet, files))
     assert found["id"].tolist() == frame["id"].tolist()
     np.testing.assert_array_equal(found["probability"], np.concatenate([one.probability[:, 1] for one in whole]))

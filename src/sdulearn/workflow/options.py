@@ -228,13 +228,14 @@ def _client(scheduler: str | None) -> Iterator[Any]:
                 raise
         return
     try:
-        client = distributed.Client(scheduler, timeout=_PATIENCE)
+        # Not the default before it is connected: a failed client would remain the default.
+        client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
             f"No Dask scheduler answers at {scheduler} within {_PATIENCE} ({error}). Start one with: dask scheduler; "
             "then workers with: dask worker ADDRESS; or leave `scheduler` out for a local cluster."
         ) from None
-    with client:
+    with client, client.as_current():
         if not client.nthreads():
             raise InputError(f"The cluster at {scheduler} has no workers. Start some with: dask worker {scheduler}")
         yield client
