@@ -48,13 +48,10 @@ _PATIENCE = 12
 # From this tolerance on, the solution is computed to the last digit.
 _EXACT = 1e-6
 # With more rows than this, only the share nearest to a kink is solved for. A share of a tenth, or
-# of two fifths, took twice as long over a grid of settings of 16,000 rows. Without a neighbour's
-# solution it starts from a rough one of every eighth row. A problem that takes more iterations than
-# these is unbounded without the other rows.
+# of two fifths, took twice as long over a grid of settings of 16,000 rows. A problem that takes more
+# iterations than these is unbounded without the other rows.
 _MANY = 4000
 _NEAR = 0.25
-_THINNING = 8
-_ROUGH = 1e-3
 _SMALL_ITER = 100
 
 # An iterate is one array of shape (4, 2, n): height u, slack s, their multipliers h - lam and lam.
@@ -65,33 +62,20 @@ Direction = Callable[..., tuple[Array, Array]]
 
 def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Minimise to a tenth of ``tol`` (Mehrotra's predictor and corrector), then exactly."""
-    many = len(problem.a) > _MANY
+    # A cold start is the ridge regression whose curvature is the slope of a row outside the flat part.
     candidates = starts
-    if not starts and many:
-        candidates = [solve_interior_point(_thinned(problem), max(tol, _ROUGH), max_iter)]
-    elif not starts:
-        # The ridge regression with the slope of a row outside the flat part as its curvature.
+    if not starts:
         gram = weighted_gram(problem.A, problem.a / 2)
         candidates = [Solution(Cholesky(gram, problem.ridge).solve(problem.c), 0)]
     scaled = [replace(one, w=one.w * _best_multiple(problem, one.w), n_iter=0) for one in candidates]
-    for one in scaled if starts else ():
+    for one in scaled:
         # Where penalties are so small that the solution only grows as they fall, the slopes at one
         # certify the next.
         if one.dual is not None and problem.certified(one).optimality <= tol:
             return one
     w = min((one.w for one in scaled), key=lambda w: problem.objective_at(w, problem.A @ w))
-    near = _solve_near_kinks(problem, w, tol, max_iter) if many else None
-    return near or _solve_all(problem, w, _WARM if starts or many else _COLD, tol, max_iter)
-
-
-def _thinned(problem: Problem) -> Problem:
-    """Keep every eighth row to stand for all, and each row of great weight."""
-    heavy = problem.a > _THINNING * problem.a.mean()
-    few = np.flatnonzero(~heavy)[::_THINNING]
-    rows = np.concatenate([np.flatnonzero(heavy), few])
-    a = problem.a[rows]
-    a[-len(few) :] *= problem.a[~heavy].sum() / problem.a[few].sum()
-    return replace(problem, A=problem.A[rows], a=a)
+    near = _solve_near_kinks(problem, w, tol, max_iter) if len(problem.a) > _MANY else None
+    return near or _solve_all(problem, w, _WARM if starts else _COLD, tol, max_iter)
 
 
 def _solve_near_kinks(problem: Problem, w: Array, tol: float, max_iter: int) -> Solution | None:
