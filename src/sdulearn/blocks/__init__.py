@@ -199,8 +199,6 @@ class HashedPairKFold(PairFolds):
     def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
         rows = X if sparse.issparse(X) else np.asarray(X)
         pairs = read_pairs(y)
-        if pairs.points is None:
-            return fold_of_rows(rows, pairs.codes, self.n_splits)
         graph = AnswerGraph.from_y(pairs)
         unit_of_point = fold_units(graph, self.n_splits)
         # A loose pair has the fold of its code, as in a block; a larger unit that of its first
