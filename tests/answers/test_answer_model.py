@@ -107,10 +107,11 @@ def everybody_answers(n_wrong, n_questions, seed):
     return AnswerGraph.from_answers(ends, same, annotators=np.repeat(3 + np.arange(len(n_wrong)), n_questions))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_wrong", [(5, 5, 10, 20, 50), (0, 2, 4, 6, 8, 10) * 2])
-def test_where_everybody_answers_the_truth_is_known(n_wrong):
+def test_where_everybody_answers_the_truth_is_known(n_wrong, n_classes):
     """Each rate has about the interval of a binomial share: by profiles, and of more than ten people by counts."""
-    found = AnswerModel.estimate(everybody_answers(n_wrong, 100, 5))
+    found = AnswerModel.estimate(everybody_answers(n_wrong, 100, 5), n_classes)
     assert list(found.rates) == list(range(3, 3 + len(n_wrong)))
     np.testing.assert_allclose(list(found.rates.values()), np.array(n_wrong) / 100, atol=0.04)
     assert found.error_rate.value == pytest.approx(np.mean(n_wrong) / 100, abs=0.02)
