@@ -174,9 +174,6 @@ class FactorGraph:
         same = np.where(first == second, 1.0, np.einsum("ij,ij->i", beliefs[first], beliefs[second]))
         on_edge = self.edge >= 0
         same[on_edge] = agree[self.edge[on_edge]]
-        for one, other in ((first, second), (second, first)):
-            fixed = np.flatnonzero((one != other) & (self.label[one] >= 0))
-            same[fixed] = beliefs[other[fixed], self.label[one[fixed]]]
         crossed = self.swapped[self.graph.ends[:, 0]] != self.swapped[self.graph.ends[:, 1]]
         return np.where(crossed == (self.graph.same > 0), 1 - same, same)
 
@@ -357,13 +354,12 @@ def update(graph: AnswerGraph, log_p: Array, errors: Array) -> tuple[Array, Arra
     # Loose pairs: Bayes' rule, with sums over other classes that do not cancel.
     agree, differ = np.exp(log_factors(graph.same, errors, graph.weights))[..., None]
     posteriors = np.exp(log_p)
-    ends = posteriors[graph.ends]
-    others = ends @ (1 - np.eye(log_p.shape[1]))
-    # Evidence from the opposite end of the pair.
-    posteriors[graph.ends] *= (agree[:, None] * ends + differ[:, None] * others)[:, ::-1]
-    same, different = (
-        factor[:, 0] * np.sum(ends[:, 0] * one[:, 1], axis=1) for factor, one in ((agree, ends), (differ, others))
-    )
+    first, second = posteriors[graph.ends].swapaxes(0, 1)
+    others = 1 - np.eye(log_p.shape[1])
+    posteriors[graph.ends[:, 0]] *= agree * second + differ * (second @ others)
+    posteriors[graph.ends[:, 1]] *= agree * first + differ * (first @ others)
+    same = np.sum(agree * first * second, axis=1)
+    different = np.sum(differ * first * (second @ others), axis=1)
     right = np.where(graph.same > 0, same, different) / (same + different)
     return posteriors / posteriors.sum(axis=1, keepdims=True), right
 
