@@ -154,7 +154,7 @@ class Logistic:
 
     def even(self, z: Array) -> Array:
         """``log(2 cosh(z / 2))``."""
-        return np.abs(z) / 2 + np.log1p(np.exp(-np.abs(z)))
+        return log_cosh(z)
 
     def even_grad(self, z: Array) -> Array:
         """``tanh(z / 2) / 2``."""
@@ -184,6 +184,12 @@ class ZeroOne:
     def value(self, z: Array, t: float) -> Array:
         """``(1 - sign(t z)) / 2``."""
         return (1 - np.sign(t * z)) / 2
+
+
+def log_cosh(u: Array) -> Array:
+    """Return ``log 2 cosh(u / 2)``, without overflow."""
+    size = np.abs(u)
+    return size / 2 + np.log1p(np.exp(-size))
 
 
 TRAINING_LOSSES = cast(

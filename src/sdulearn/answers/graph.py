@@ -365,12 +365,6 @@ def find_core(ends: Indices, n_points: int) -> Indices:
         left = kept
 
 
-def log_cosh(u: Array) -> Array:
-    """Return ``log 2 cosh(u / 2)``, without overflow."""
-    size = np.abs(u)
-    return size / 2 + np.log1p(np.exp(-size))
-
-
 def sum_by(index: Indices, values: Array | Mask, size: int) -> Array:
     """Sum the entries, or rows, of ``values`` with equal index."""
     if values.ndim == 1:

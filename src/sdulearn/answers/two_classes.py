@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from sdulearn.answers.graph import log_cosh, sum_matrix
+from sdulearn.answers.graph import sum_matrix
 from sdulearn.answers.propagate import DAMPING
+from sdulearn.losses import log_cosh
 from sdulearn.types import Array
 
 if TYPE_CHECKING:

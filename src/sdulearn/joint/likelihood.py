@@ -32,7 +32,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, first_by, leave_out, log_cosh, subgraph, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, first_by, leave_out, subgraph, sum_matrix
 from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import (
@@ -43,6 +43,7 @@ from sdulearn.joint.data import (
     labelled_components,
     loose_pairs,
 )
+from sdulearn.losses import log_cosh
 from sdulearn.types import Array, Indices, Mask, Rows
 
 Columns = Indices | Sequence[int]
