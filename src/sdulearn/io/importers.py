@@ -173,7 +173,7 @@ def _values_of_person(response: object) -> list[Value]:
         return []
     person = response.get("user_id")
     status = response.get("status")
-    values = response.get("values") or ({_ALL: True} if status == _DISCARDED else {})
+    values = response.get("values") or dict.fromkeys([_ALL] if status == _DISCARDED else [])
     return [(person, question, value.get("value") if isinstance(value, dict) else value, status)
             for question, value in values.items()]  # fmt: skip
 
