@@ -35,6 +35,10 @@ def open_session(tmp_path):
     yield open_
     for session in opened:
         session.close()
+        # Whatever a test did: the engine has the answers of the log.
+        assert {one.key: one.said for one in session.asker.given} == {
+            key: one.said for key, one in session.log.contents.answers.items()
+        }
 
 
 @pytest.fixture
