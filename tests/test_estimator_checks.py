@@ -81,8 +81,6 @@ NEEDS_BOTH_KINDS = {"check_classifiers_one_label": ONE_LABEL}
 
 ESTIMATORS = {
     "squared": LabelledSDU(prior=0.7),
-    "double_hinge": LabelledSDU(loss="double_hinge", prior=0.7),
-    "logistic": LabelledSDU(loss="logistic", prior=0.7),
     "cv": LabelledSDUCV(prior=0.7, cv=2),
     "joint": LabelledPair(prior=0.7),
     "joint_cv": LabelledPairCV(prior=0.7, cv=2, alphas=2, covariance_powers=(1,), error_rate=0),

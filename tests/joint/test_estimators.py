@@ -98,11 +98,6 @@ def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
         assert model.prior_.high > other.prior_.high
 
 
-def test_deterministic(waveform):
-    fits = [PairLogisticRegressionCV().fit(*waveform) for _ in range(2)]
-    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
-
-
 def test_names_of_the_classes(waveform):
     rows, codes = waveform
     larger = PairLogisticRegression(0.05).fit(rows, codes)
@@ -164,7 +159,6 @@ def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
     assert np.isfinite(model.coef_).all()
 
 
-@pytest.mark.parametrize("make", [PairLogisticRegression, lambda **p: PairLogisticRegressionCV(cv=2, **p)])
 @pytest.mark.parametrize(
     ("kind", "prior", "message"),
     [
@@ -174,13 +168,13 @@ def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
         (-1, 0.7, r"All answers are dissimilar.*by `prior=0\.7` alone"),
     ],
 )
-def test_one_kind_of_answer_is_warned_of_by_class(waveform, make, kind, prior, message):
+def test_one_kind_of_answer_is_warned_of_by_class(waveform, kind, prior, message):
     rows, codes = waveform
     keep = kind * codes >= 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OrientationWarning)
         with pytest.warns(OneKindWarning, match=message):
-            make(prior=prior).fit(rows[keep], codes[keep])
+            PairLogisticRegression(prior=prior).fit(rows[keep], codes[keep])
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e12])

@@ -43,17 +43,24 @@ def random_ends(n_points, n, seed=0):
     return np.array([rng.choice(n_points, 2, replace=False) for _ in range(n)])
 
 
-def minimum(J, d):
-    return minimize(J, np.zeros(d + 1), method="BFGS", options={"gtol": 1e-10, "maxiter": 2000}).x
+@pytest.mark.parametrize("design", ["labels", "star"])
+def test_labels_alone_and_a_star_up_to_one_flip_are_logistic_regression(design):
+    """The likelihood of a star is P(classes) + P(classes flipped); the smaller term is nothing beside the larger."""
+    X, classes = draw(61)
+    ends = star(60) if design == "star" else np.empty((0, 2), dtype=int)
+    labels = classes if design == "labels" else None
+    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=labels, unlabeled=None)
+    model = PairLogisticRegression(0.05, covariance_power=0, prior_strength=0).fit(rows, y)
+    # 61 points and 60 answers: the mean is over answers.
+    n = 60 if design == "star" else 61
 
+    def J(v):
+        return np.logaddexp(0, -classes * (X @ v[:-1] + v[-1])).sum() / n + 0.025 * v[:-1] @ v[:-1]
 
-def test_labels_alone_are_logistic_regression():
-    X, classes = draw(60)
-    rows, y = stack_pairs(X, np.empty((0, 2), dtype=int), [], labels=classes)
-    model = PairLogisticRegression(0.05, covariance_power=0).fit(rows, y)
-    v = minimum(lambda v: np.logaddexp(0, -classes * (X @ v[:-1] + v[-1])).mean() + 0.025 * v[:-1] @ v[:-1], 3)
-    np.testing.assert_allclose(model.coef_[0], v[:-1], atol=1e-5)
-    np.testing.assert_allclose(model.intercept_, v[-1:], atol=1e-5)
+    v = minimize(J, np.zeros(4), method="BFGS", options={"gtol": 1e-10, "maxiter": 2000}).x
+    sign = 1 if design == "labels" else np.sign(model.coef_[0] @ v[:-1])
+    np.testing.assert_allclose(sign * model.coef_[0], v[:-1], atol=1e-5)
+    np.testing.assert_allclose(sign * model.intercept_, v[-1:], atol=1e-5)
 
 
 @pytest.mark.parametrize(("n_positive", "identified"), [(5, True), (15, False), (25, True)])
@@ -63,18 +70,6 @@ def test_the_share_of_labels_alone_has_the_interval_of_a_binomial_share(n_positi
     found = PairLogisticRegression(0.1).fit(rows, y).prior_
     assert (found.value, found.identified) == (pytest.approx(n_positive / 30), identified)
     assert (found.low, found.high) == pytest.approx(clopper_pearson(n_positive, 30 - n_positive, 0.95))
-
-
-def test_a_star_is_logistic_regression_up_to_one_flip():
-    """Its likelihood is P(classes) + P(classes flipped); the smaller term is nothing beside the larger."""
-    X, classes = draw(61)
-    rows, y = stack_pairs(X, star(60), answers(classes, star(60)), unlabeled=None)
-    model = PairLogisticRegression(0.05, covariance_power=0, prior_strength=0).fit(rows, y)
-    # 61 points and 60 answers: the mean is over answers.
-    v = minimum(lambda v: np.logaddexp(0, -classes * (X @ v[:-1] + v[-1])).sum() / 60 + 0.025 * v[:-1] @ v[:-1], 3)
-    sign = np.sign(model.coef_[0] @ v[:-1])
-    np.testing.assert_allclose(sign * model.coef_[0], v[:-1], atol=1e-5)
-    np.testing.assert_allclose(sign * model.intercept_, v[-1:], atol=1e-5)
 
 
 @pytest.mark.parametrize("make", BOTH)
@@ -101,16 +96,15 @@ def test_labels_name_the_classes(make):
     assert model.prior_.value < 0.5
 
 
-@pytest.mark.parametrize("make", BOTH)
-def test_contradictions_are_refused_without_errors_and_never_with_them(make):
+def test_contradictions_are_refused_without_errors_and_never_with_them():
     X, classes = draw(60, shift=1.5)
     ends = random_ends(40, 120)
     same = answers(classes, ends)
     same[::10] = ~same[::10]
     rows, y = stack_pairs(X, ends, same)
     with pytest.raises(InputError, match="error_rate='auto'"):
-        make(error_rate=0).fit(rows, y)
-    model = make().fit(rows, y)
+        PairLogisticRegression(error_rate=0).fit(rows, y)
+    model = PairLogisticRegression().fit(rows, y)
     rate = model.answer_model_.error_rate
     assert rate.value == pytest.approx(0.1, abs=0.07)
     assert max((model.predict(X) == classes).mean(), (model.predict(X) == -classes).mean()) > 0.8
@@ -179,7 +173,7 @@ def weighted_answers(n_classes=2):
 GRAPHS = {
     "given rate": PairLogisticRegression(error_rate=0.1),
     "estimated rates": PairLogisticRegression(),
-    "chosen penalty": PairLogisticRegressionCV(3, covariance_powers=[1]),
+    "chosen penalty": PairLogisticRegressionCV(3, covariance_powers=[1], error_rate=0.1),
     "three classes": PairLogisticRegression(n_classes=3, error_rate=0.1),
     "three classes, estimated rates": PairLogisticRegressionCV(2, n_classes=3, cv=2),
 }

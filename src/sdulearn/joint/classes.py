@@ -168,15 +168,16 @@ class SoftmaxLikelihood:
     def _rare_edge_terms(self, log_q: Array, edge: Indices, column: Indices) -> tuple[Array, Array]:
         """The same in logarithms, where answers contradict the model and all else is inexact."""
         first, second = (log_q[end, :, column] for end in self.edges[edge].T)
-        agree = self.agree[edge, None]
-        differ = self.differ[edge, None]
-        _, log_chance = edge_beliefs(first, second, agree[:, 0], differ[:, 0])
-        log_chance = np.maximum(log_chance, -700.0)[:, None]
-        posteriors = [
-            np.exp(one + np.logaddexp(agree + other, differ + log_sum_of_others(other)) - log_chance)
-            for one, other in ((first, second), (second, first))
-        ]
-        return log_chance[:, 0], np.concatenate(posteriors) - np.exp(np.concatenate([first, second]))
+        agree = self.agree[edge]
+        differ = self.differ[edge]
+        _, log_chance = edge_beliefs(first, second, agree, differ)
+        log_chance = np.maximum(log_chance, -700.0)
+        posteriors = []
+        for one, other in ((first, second), (second, first)):
+            agrees = agree[:, None] + other
+            differs = differ[:, None] + log_sum_of_others(other)
+            posteriors.append(np.exp(one + np.logaddexp(agrees, differs) - log_chance[:, None]))
+        return log_chance, np.concatenate(posteriors) - np.exp(np.concatenate([first, second]))
 
 
 def _by_type(matrix: csr_matrix) -> dict[np.dtype, csr_matrix]:
