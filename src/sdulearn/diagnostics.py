@@ -124,13 +124,12 @@ def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[
         return []
     share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
     p_value = binomtest(n_similar, n, share, alternative=side).pvalue
-    return _ratio_finding(p_value, {"n_similar": n_similar, "n_dissimilar": n_dissimilar}, prior)
+    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
+    return _ratio_finding(counts, prior) if p_value < LEVEL else []
 
 
-def _ratio_finding(p_value: float, counts: Mapping[str, float], prior: float | None) -> list[Finding]:
+def _ratio_finding(counts: Mapping[str, float], prior: float | None) -> list[Finding]:
     """Report a ratio of answers that random pairs rarely have."""
-    if p_value >= LEVEL:
-        return []
     if prior is None:
         return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
     details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
@@ -164,7 +163,8 @@ def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask |
     low, high = ((1 + np.sum(tail)) / (1 + _DRAWS) for tail in (simulated <= observed, simulated >= observed))
     n_points = int(m.sum())
     counts = {"n_answers": graph.n_answers, "n_points": n_points, "share": (1 + observed / n_points) / 2}
-    return _ratio_finding(low if prior is None else 2 * min(low, high), counts, prior)
+    p_value = low if prior is None else 2 * min(low, high)
+    return _ratio_finding(counts, prior) if p_value < LEVEL else []
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:

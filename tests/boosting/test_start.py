@@ -27,9 +27,9 @@ def test_a_fold_is_named_as_the_model_of_all_answers(change):
 
 
 def test_no_start_is_certain():
-    found = plain_score(np.ones(1)).of_columns(np.array([[-50.0], [1.0], [50.0]]))
+    found = plain_score(np.ones(1)).decide(np.array([[-50.0], [1.0], [50.0]]))
     np.testing.assert_array_equal(found, [-MOST_LOGIT, 1, MOST_LOGIT])
-    found = plain_score(np.array([[0.0, 30.0, 28.0]])).of_columns(np.ones((1, 1)))
+    found = plain_score(np.array([[0.0, 30.0, 28.0]])).decide(np.ones((1, 1)))
     np.testing.assert_array_equal(found, [[30 - MOST_LOGIT, 30, 28]])
 
 
@@ -52,8 +52,10 @@ def test_the_design_standardises_fills_and_keeps_constants_out():
     np.testing.assert_allclose(
         design.standardised(np.array([[2.0, 5.0, np.nan]]))[0, 2:], -design.mean[2:] * design.scale[2:]
     )
-    # Columns go back to the features they come from.
-    np.testing.assert_array_equal(design.by_feature(np.array([[1.0, 2.0, 3.0, 4.0]])), [[1, 2, 7]])
+    # Contributions of columns are those of the features they come from.
+    by_column = (A - A.mean(axis=0)) * [1, 2, 3, 5]
+    found = LinearScore(design, np.array([1.0, 2.0, 3.0, 5.0]), np.zeros(())).contributions(X)[:, :, 0]
+    np.testing.assert_allclose(found, np.column_stack([by_column[:, :2], by_column[:, 2:].sum(axis=1)]))
 
 
 def test_the_kernel_map_reproduces_the_kernel():

@@ -29,7 +29,7 @@ from sdulearn.answers.graph import leave_out
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, in_order
 from sdulearn.boosting.model_text import Booster, read_trees, trees_text, write_trees
 from sdulearn.boosting.objective import PointLoss, make_pull
-from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories, is_frame
+from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories
 from sdulearn.boosting.start import LinearScore, ModelScore, ScoreFit, constant_start, fit_linear, fit_other
 from sdulearn.errors import InputError, require
 from sdulearn.io.container import Header
@@ -39,6 +39,15 @@ from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import Interval, StrOptions, fit_context, safe_indexing
 from sdulearn.types import Array, Count, Estimator, Indices, MatrixLike, RandomState, Rows
 
+_LIGHTGBM = {
+    "objective": "none",
+    # Held-out and unlabeled points count as rows but have (nearly) no curvature.
+    "min_data_in_leaf": 1,
+    "feature_pre_filter": False,
+    "deterministic": True,
+    "force_col_wise": True,
+    "verbosity": -1,
+}
 _ROWS_PER_THREAD = 10_000
 # Rows over which contributions of columns are averaged.
 _ROWS = 200
@@ -141,7 +150,7 @@ class ScoreClassifier(OrderedClassifier):
         """Encode rows as a float matrix with NaN in the gaps."""
         checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         checks["ensure_min_samples"] = 2 if reset else 1
-        if not is_frame(X) and not self.categories_:
+        if not hasattr(X, "columns") and not self.categories_:
             rows = validate_data(self, X, reset=reset, **checks)
             # LightGBM does not support scipy's sparse arrays yet.
             return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
@@ -197,7 +206,16 @@ class ScoreClassifier(OrderedClassifier):
             PointLoss(leave_out(rows.graph, rows.fold == k), self.n_classes, start.answer_model)
             for k in range(len(start.by_fold))
         ]
-        parameters = self._tree_parameters(rows.graph.n_points, seed)
+        parameters = {
+            **_LIGHTGBM,
+            "num_class": self.n_classes if self.n_classes > 2 else 1,
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.max_leaf_nodes,
+            "lambda_l2": self.l2_regularization,
+            "min_sum_hessian_in_leaf": self.min_hessian,
+            "num_threads": self._threads(rows.graph.n_points),
+            "seed": seed,
+        }
         data = lightgbm.Dataset(rows.points, categorical_feature=sorted(self.categories_), params=parameters)
         boosters = [lightgbm.Booster(parameters, data) for _ in losses]
         now = replace(start, by_fold=start.by_fold.copy(), boosters=boosters)
@@ -218,25 +236,6 @@ class ScoreClassifier(OrderedClassifier):
             elif round_ - best >= self.n_iter_no_change:
                 break
         return replace(now, by_fold=at_best, curve=curve)
-
-    def _tree_parameters(self, n_points: int, seed: int) -> dict[str, object]:
-        """Parameters of LightGBM."""
-        return {
-            "objective": "none",
-            "num_class": self.n_classes if self.n_classes > 2 else 1,
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.max_leaf_nodes,
-            "lambda_l2": self.l2_regularization,
-            "min_sum_hessian_in_leaf": self.min_hessian,
-            # Held-out and unlabeled points count as rows but have (nearly) no curvature.
-            "min_data_in_leaf": 1,
-            "feature_pre_filter": False,
-            "deterministic": True,
-            "force_col_wise": True,
-            "num_threads": self._threads(n_points),
-            "seed": seed,
-            "verbosity": -1,
-        }
 
     def _accept(self, rows: TrainingRows, fit: ScoreFit) -> Self:
         """Take over a fit, with boosters up to the best round: none where no tree helps."""

@@ -33,8 +33,6 @@ Categories = dict[int, list[Value]]
 _CATEGORY_TYPES = ("category", "Categorical", "Enum", "str", "String", "object", "large_string")
 # Unlabeled rows only give the mean prediction: so many give it to within 1%.
 _MOST_UNLABELED = 2_500
-# The start need not be the best linear model of all answers: the trees improve on it.
-_MOST_START_ANSWERS = 20_000
 
 
 class TrainingRows:
@@ -82,14 +80,6 @@ class TrainingRows:
         """Whether all classes have labels, and there are as many labels as answers."""
         labels = self.graph.labels[self.graph.labels > 0]
         return len(np.unique(labels)) == n_classes and len(labels) >= self.graph.n_answers
-
-    def start_rows(self, seed: int) -> Indices:
-        """Rows that the start is fitted to: all, or those of a random sample of very many answers."""
-        if self.graph.n_answers <= _MOST_START_ANSWERS:
-            return np.arange(len(self.y))
-        pairs = read_pairs(self.y)
-        some = np.random.default_rng(seed).choice(len(pairs.ends), _MOST_START_ANSWERS, replace=False)
-        return np.sort(np.concatenate([pairs.ends[some].ravel(), pairs.unlabeled]))
 
 
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
@@ -149,7 +139,7 @@ def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categ
     if categorical is None or sparse.issparse(X):
         return {}
     if isinstance(categorical, str):
-        types = [str(X[name].dtype) for name in X.columns] if is_frame(X) else []
+        types = [str(X[name].dtype) for name in getattr(X, "columns", ())]
         places = [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
     else:
         places = _places(X, np.atleast_1d(np.asarray(categorical, dtype=object)).tolist())
@@ -191,14 +181,9 @@ def checked_categories(found: dict[str, list[Value]], n_features: int) -> Catego
     return categories
 
 
-def is_frame(X: MatrixLike) -> bool:
-    """Whether rows have named columns."""
-    return hasattr(X, "columns") and hasattr(X, "__getitem__")
-
-
 def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
     """Numbers of columns from their names or numbers."""
-    names = [str(name) for name in X.columns] if is_frame(X) else []
+    names = [str(name) for name in getattr(X, "columns", ())]
     places = [names.index(item) if item in names else item for item in given]
     width = len(names) or np.shape(X)[1]
     if wrong := [item for item in places if not (isinstance(item, int) and 0 <= item < width)]:
@@ -210,7 +195,7 @@ def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
 
 def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
     """Return a column as an array, with None for missing values that are not numbers."""
-    if not is_frame(X):
+    if not hasattr(X, "columns"):
         column = X[:, place] if isinstance(X, np.ndarray) else [row[place] for row in X]
         return np.asarray(column, dtype=object)
     column = X[X.columns[place]]

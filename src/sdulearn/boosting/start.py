@@ -27,7 +27,7 @@ from sdulearn.errors import InputError
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics.cross_validation import fitted
-from sdulearn.pairs import rows_of
+from sdulearn.pairs import read_pairs, rows_of
 from sdulearn.progress import steps
 from sdulearn.types import Array, Estimator, Indices, Rows
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 # Categories with more values get no one-hot columns, which would outweigh all others; the trees still see them.
 _MOST_VALUES = 50
 _KERNEL_POINTS = 150
+# The start need not be the best linear model of all answers: the trees improve on it.
+_MOST_ANSWERS = 20_000
 MOST_LOGIT = 8.0
 # Parameters that the linear start shares with the trees.
 _SHARED = ("n_classes", "prior", "prior_strength", "orientation", "error_rate", "answer_table")
@@ -122,16 +124,6 @@ class Features:
         A = self.standardised(X)
         return A if self.kernel is None else self.kernel.transform(A)
 
-    def by_feature(self, changes: Array) -> Array:
-        """Sum changes by column (the second axis) over the columns of each feature."""
-        if not self.n_values.any():
-            return changes
-        numbers, few = _kinds(self.n_values)
-        origin = np.concatenate([numbers, np.repeat(few, self.n_values[few])])
-        total = np.zeros((len(changes), len(self.n_values), *changes.shape[2:]))
-        np.add.at(total.swapaxes(0, 1), origin, changes.swapaxes(0, 1))
-        return total
-
 
 def _kinds(n_values: Indices) -> tuple[Indices, Indices]:
     """Columns of numbers, and columns of categories with few values."""
@@ -195,15 +187,11 @@ class LinearScore:
 
     def decide(self, X: Rows) -> Array:
         """Return the score of each row."""
-        return self.of_columns(self.features.transform(X))
+        return bounded(np.asarray(self.features.transform(X) @ self.coef + self.intercept))
 
-    def of_columns(self, A: Rows) -> Array:
-        """Return the score of each row from the columns that the linear model sees."""
-        return bounded(np.asarray(A @ self.coef + self.intercept))
-
-    def named_like(self, A: Rows, reference: Array) -> LinearScore:
-        """Name the classes as reference scores of the same columns do."""
-        order = order_like(self.of_columns(A), reference)
+    def named_like(self, X: Rows, reference: Array) -> LinearScore:
+        """Name the classes as reference scores of the same rows do."""
+        order = order_like(self.decide(X), reference)
         if reference.ndim == 1:
             return self if order[0] == 0 else replace(self, coef=-self.coef, intercept=-self.intercept)
         return replace(self, coef=self.coef[:, order], intercept=self.intercept[order])
@@ -214,10 +202,18 @@ class LinearScore:
         by_class = self.coef if self.coef.ndim > 1 else self.coef[:, None]
         kernel = self.features.kernel
         if kernel is None:
-            changes = (A - A.mean(axis=0))[:, :, None] * by_class
+            by_column = (A - A.mean(axis=0))[:, :, None] * by_class
         else:
-            changes = column_changes(lambda B: kernel.transform(B) @ by_class, A, np.zeros(A.shape[1]))
-        return self.features.by_feature(changes)
+            by_column = column_changes(lambda B: kernel.transform(B) @ by_class, A, np.zeros(A.shape[1]))
+        n_values = self.features.n_values
+        if not n_values.any():
+            return by_column
+        # Sum over the one-hot columns of each category.
+        numbers, few = _kinds(n_values)
+        origin = np.concatenate([numbers, np.repeat(few, n_values[few])])
+        by_feature = np.zeros((len(n_values), len(A), by_class.shape[1]))
+        np.add.at(by_feature, origin, by_column.swapaxes(0, 1))
+        return by_feature.swapaxes(0, 1)
 
 
 @dataclass(frozen=True)
@@ -302,7 +298,11 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
     features = Features.of(rows.X, rows.n_values)
     if with_kernel:
         features = features.with_kernel(rows.points, seed)
-    some = rows.start_rows(seed)
+    some = np.arange(len(rows.y))
+    if rows.graph.n_answers > _MOST_ANSWERS:
+        pairs = read_pairs(rows.y)
+        answers = np.random.default_rng(seed).choice(len(pairs.ends), _MOST_ANSWERS, replace=False)
+        some = np.sort(np.concatenate([pairs.ends[answers].ravel(), pairs.unlabeled]))
     A = features.transform(rows.X)
     options = {name: getattr(parameters, name) for name in _SHARED}
     model = PairLogisticRegressionCV(cv=rows.splitter, **options)
@@ -312,15 +312,15 @@ def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_
     if model.fold_models_ and len(some) == len(rows.y):
         folds = [LinearScore.of(features, fold) for _, fold in model.fold_models_]
     else:
-        reference = score.of_columns(A)
+        reference = score.decide(rows.X)
         options["error_rate"] = model.answer_model_
         single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
         scale = 1 / getattr(model, "temperature_", 1.0)
         for train in steps(rows.trains, "folds"):
             kept = np.intersect1d(train, some)
             fold = fitted(single, A[kept], rows.y[kept], rows_of(rows.weight, kept))
-            folds.append(LinearScore.of(features, fold, scale).named_like(A, reference))
-    scores = np.array([fold.of_columns(A)[rows.first_row] for fold in folds])
+            folds.append(LinearScore.of(features, fold, scale).named_like(rows.X, reference))
+    scores = np.array([fold.decide(rows.points) for fold in folds])
     return ScoreFit(score, model.prior_, model.answer_model_, _pull(model, rows), folds, scores, model)
 
 
