@@ -168,6 +168,12 @@ def test_three_classes_are_judged_by_models_that_have_not_seen_the_points(three_
     # Folds share training data.
     assert found.agreement.n == pytest.approx(plain.agreement.n / fold_spread(3))
     assert found.agreement.low < plain.agreement.low < found.agreement.value
+    # Answers about a random point count, each with two points of its own; the others do not.
+    random = y[:, 1] % 3 == 0
+    some = cross_val_agreement(model, rows, y, cv=3, random_points=random)
+    n_asked = len(np.unique(y[random & (y[:, 0] != 0), 0]))
+    assert 0 < 150 - n_asked < n_asked
+    assert some.agreement.n == pytest.approx(n_asked / fold_spread(3, np.mean(random[y[:, 0] != 0])))
     table = np.array([[np.sum((predicted == a) & (truth[y[:, 1]] == b)) for a in (1, 2, 3)] for b in range(3)])
     right = table[linear_sum_assignment(-table)].sum() / table.sum()
     with pytest.raises(ValueError, match=r"the model has 3, .*cross_val_agreement\(estimator, X, y\)"):

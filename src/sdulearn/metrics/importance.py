@@ -20,9 +20,6 @@ from sdulearn.progress import steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState
 
-# Rows that are predicted at once.
-_MOST_ROWS = 5_000
-
 
 @dataclass(frozen=True, eq=False)
 class PairImportance:
@@ -112,22 +109,15 @@ def pair_importance(
     losses = np.empty((X.shape[1], n_repeats))
     # Lost agreement with each answer.
     lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
-    # All shuffles of a column are predicted at once; those of several columns too, if X is an array.
     copies = safe_indexing(X, np.tile(np.arange(len(pairs)), n_repeats))
-    size = max(1, _MOST_ROWS // copies.shape[0]) if isinstance(copies, np.ndarray) else 1
-    for first in steps(range(0, len(losses), size), "shuffled columns"):
-        columns = range(first, min(first + size, len(losses)))
-        rows = []
-        for column in columns:
-            orders = [rng.permutation(graph.n_points) for _ in range(n_repeats)]
-            donors = np.concatenate([first_row[order][graph.row_point] for order in orders])
-            rows.append(shuffled(copies, column, donors))
-        decisions = np.asarray(estimator.decision_function(np.concatenate(rows) if len(rows) > 1 else rows[0]))
-        for j, decision in enumerate(np.split(decisions, n_repeats * len(columns))):
-            place = (columns[j // n_repeats], j % n_repeats)
+    for column in steps(range(len(losses)), "shuffled columns"):
+        orders = [rng.permutation(graph.n_points) for _ in range(n_repeats)]
+        donors = np.concatenate([first_row[order][graph.row_point] for order in orders])
+        decisions = np.asarray(estimator.decision_function(shuffled(copies, column, donors)))
+        for repeat, decision in enumerate(np.split(decisions, n_repeats)):
             score, still = _judge(decision, pairs, scoring, graph, model)
-            losses[place] = whole - score
-            lost[place] = agrees - still
+            losses[column, repeat] = whole - score
+            lost[column, repeat] = agrees - still
     error = _error(losses, lost, int(np.count_nonzero(graph.degree)))
     return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 
