@@ -119,22 +119,6 @@ def test_the_report_as_json(fitted, files, tmp_path, capsys):
     assert facts["headline"]["text"] in model.summary().split("\n")
 
 
-def test_only_similar_answers(refused, options, files, tmp_path):
-    """What SU is for: similar pairs, unlabeled rows and a known prior."""
-    pairs = pd.read_csv(files / "pairs.csv")
-    pairs[pairs.label == "similar"].to_csv(tmp_path / "p.csv", index=False)
-    told = refused(*options(pairs=tmp_path / "p.csv"))
-    assert "0 dissimilar pairs to use" in told
-    assert "--method su with a known --prior" in told
-    assert "Give --prior" in refused(*options(pairs=tmp_path / "p.csv", method="su"))
-
-
-def test_labels_that_disagree_with_the_model(fitted, files, tmp_path, capsys):
-    pd.read_csv(files / "few.csv").assign(label=["cat", "dog"] * 10).to_csv(tmp_path / "few.csv", index=False)
-    fitted(labels=tmp_path / "few.csv")
-    assert "the labels and the answers are about different" in capsys.readouterr().out
-
-
 LONG = "y" * 9_999
 ANSWERS = "id_a,id_b,label\na,b,1\nc,d,0\n"
 NAMES = ",".join(f"x{k}" for k in range(5_000)) + "\n1" + 4_999 * ",1"

@@ -33,20 +33,6 @@ def frame(waveform):
     return frame.assign(id=[f'r "{k}", é' for k in range(len(frame))])
 
 
-def test_json_lines_whose_first_rows_lack_the_id_are_named_by_it(call, model, frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 17)
-    records = frame.to_dict("records")
-    for record in records[:20]:
-        del record["id"]
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, records)))
-    for more in ((), ("--id", "id")):
-        call("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv", *more)
-        ids = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["id"]
-        assert ids.tolist() == [""] * 20 + frame["id"].tolist()[20:]
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv", "--id", "")
-    assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == list(range(len(frame)))
-
-
 def test_the_screen_gets_nothing_but_the_table_and_no_row_steers_it(call, model, frame, tmp_path, capsys):
     frame.assign(id="\x1b[2J")[:3].to_csv(tmp_path / "t.csv", index=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
@@ -193,17 +179,16 @@ def test_zipped_as_json_and_never_over_an_input(call, refused, model, frame, wav
 
 
 def test_rows_with_answers_are_predicted_by_these_too(call, refused, model, frame, tmp_path, capsys):
-    frame = frame.assign(id=[f"r{k}" for k in range(len(frame))])
-    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.assign(id=[f"r{k}" for k in range(len(frame))]).to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "a.csv").write_text("id_a,id_b,label\nr0,r150,same\nr1,r150,different\nr2,r3,unsure\n")
-    both = ("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
-    call(*both, "-o", tmp_path / "plain.csv")
+    predict = ("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
+    both = (*predict, "--answers", tmp_path / "a.csv")
+    call(*predict, "-o", tmp_path / "plain.csv")
     assert "by features and answers" not in capsys.readouterr().out
     for name in ("out.csv", "out.parquet"):
-        call(*both, "--answers", tmp_path / "a.csv", "-o", tmp_path / name)
+        call(*both, "-o", tmp_path / name)
         assert capsys.readouterr().out.endswith("; 3 rows by features and answers\n")
-    found = pd.read_csv(tmp_path / "out.csv")
-    plain = pd.read_csv(tmp_path / "plain.csv")
+    found, plain = (pd.read_csv(tmp_path / name) for name in ("out.csv", "plain.csv"))
     pd.testing.assert_frame_equal(found, pd.read_parquet(tmp_path / "out.parquet"), check_dtype=False)
     assert found["n_answers"].tolist() == [1, 1, *[0] * 148, 2, *[0] * (len(frame) - 151)]
     rest = found["n_answers"] == 0
@@ -212,12 +197,9 @@ def test_rows_with_answers_are_predicted_by_these_too(call, refused, model, fram
     p, q, r = plain["probability"][[0, 1, 150]]
     first = p * r * (1 - q)
     assert found["probability"][0] == pytest.approx(first / (first + (1 - p) * (1 - r) * q))
-    assert found["label"][0] == found["label"][150] != found["label"][1]
-    call(*both, "--answers", tmp_path / "a.csv", "-o", tmp_path / "out.csv", "--json")
-    assert json.loads(capsys.readouterr().out)["n_asked"] == 3
-    assert "would overwrite it" in refused(*both, "--answers", tmp_path / "a.csv", "-o", tmp_path / "a.csv")
+    assert "would overwrite it" in refused(*both, "-o", tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("id_a,id_b,label\nr0,r1,same\nr0,r1,different\nr0,nobody,same\n")
-    told = refused(*both, "--answers", tmp_path / "a.csv")
+    told = refused(*both)
     assert re.search(r"1 pairs with an id not in the table \(lines 4\).*--skip-bad leaves them out.*with --id", told)
-    told = refused(*both, "--answers", tmp_path / "a.csv", "--skip-bad")
+    told = refused(*both, "--skip-bad")
     assert re.search(r"contradict each other.*\(sdulearn check lists.*for example --error-rate 0.05", told)

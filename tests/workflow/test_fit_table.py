@@ -1,6 +1,7 @@
 """fit_table on frames of every kind."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from sklearn.datasets import load_breast_cancer
 from sdulearn import PriorEstimate, estimate_prior, fit_table, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, OrientationWarning
+from sdulearn.workflow.judge import choose
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 
@@ -65,6 +67,9 @@ def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, model,
     assert not np.allclose(model.estimator.coef_, one.estimator.coef_, rtol=1e-3)
 
 
+THREE = {"r0": "a", "r1": "b", "r2": "c"}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -76,6 +81,17 @@ def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, model,
         ({"engine": "x"}, "`engine` must be one of"),
         ({"labels": {"zzz": "a"}}, "no row with the id 'zzz'"),
         ({"categories": ["zzz"]}, "no column 'zzz' to read as categories"),
+        ({"drop": "x0"}, r"`drop` is a list of columns: give \['x0'\]"),
+        ({"points": "x0"}, "`points` goes with `codes`"),
+        ({"classes": 1}, "`classes` must be a whole number from 2 on or 'auto', got 1"),
+        ({"classes": 2.5}, "`classes` must be a whole number"),
+        ({"classes": 3, "method": "sd"}, r"`classes=3` needs the joint likelihood: give `method='joint'`, not 'sd'"),
+        ({"classes": "auto", "prior": 0.7}, r"`prior` is the share of class \+1 of two; with `classes='auto'`"),
+        ({"labels": THREE, "method": "sd"}, "3 classes, as `labels` names them, needs"),
+        ({"labels": THREE, "prior": 0.7}, "3 classes, as `labels` names them, leave it out"),
+        ({"labels": THREE, "classes": 2}, r"names 3 classes \(a, b, c\), but .* to be 2"),
+        ({"model": "x"}, "`model` must be one of auto, linear, boosted"),
+        ({"model": "boosted", "method": "sd"}, "`model='boosted'` needs the joint likelihood"),
     ],
 )
 def test_bad_choices(frames, change, message):
@@ -96,7 +112,24 @@ def test_bad_tables_and_answers(frames):
         fit_table(table, answers.assign(label="unsure"))
     for kind, risk in ((True, "su"), (False, "du")):
         with pytest.raises(InputError, match=f"pairs to use; .* `method='{risk}'` with a known `prior` learns from it"):
-            fit_table(table, answers[answers["label"] == kind])
+            fit_table(table, answers[answers["label"] == kind][:2])
+
+
+@pytest.mark.parametrize("labels", [None, {"r0": "no"}])
+def test_warnings_of_a_fit_are_findings(frames, monkeypatch, labels):
+    """Each once; that of uncertain names only where nothing names the classes."""
+
+    def warn(*given):
+        for _ in range(2):
+            warnings.warn("look out", UserWarning, stacklevel=1)
+            warnings.warn("which is +1?", OrientationWarning, stacklevel=1)
+        return choose(*given)
+
+    monkeypatch.setattr("sdulearn.workflow.fit.choose", warn)
+    found = fit_table(*frames, method="sddu", prior=0.7, labels=labels).report.findings
+    shown = [(one.code, one.details) for one in found if one.code in ("fit_warning", "names_uncertain")]
+    noted = ("fit_warning", {"category": "UserWarning", "message": "look out"})
+    assert shown == ([noted, ("names_uncertain", {})] if labels is None else [noted])
 
 
 def test_labels_name_the_classes_and_are_doubted_where_the_model_predicts_too_few(frames):
@@ -183,7 +216,6 @@ def test_more_answers_that_share_points_than_are_drawn(tmp_path, monkeypatch):
     [
         ({"points": "nowhere"}, "no column 'nowhere' to take points from"),
         ({"points": "x1"}, "column 'x1' .* does not say which point each row shows"),
-        ({"codes": None, "answers": pd.DataFrame()}, "`points` goes with `codes`"),
     ],
 )
 def test_columns_of_points_that_are_none(change, message):

@@ -87,25 +87,6 @@ def test_labels_name_more_than_two_classes_whose_number_is_found(blobs):
     assert report.agreement.accuracy.low < 0.95 <= report.agreement.accuracy.high
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"classes": 1}, "`classes` must be a whole number from 2 on or 'auto', got 1"),
-        ({"classes": 2.5}, "`classes` must be a whole number"),
-        ({"classes": 3, "method": "sd"}, r"`classes=3` needs the joint likelihood: give `method='joint'`, not 'sd'"),
-        ({"classes": "auto", "prior": 0.7}, r"`prior` is the share of class \+1 of two; with `classes='auto'`"),
-        ({"labels": {"r0": "a", "r1": "b", "r2": "c"}, "method": "sd"}, "3 classes, as `labels` names them, needs"),
-        ({"labels": {"r0": "a", "r1": "b", "r2": "c"}, "classes": 2}, r"names 3 classes \(a, b, c\), but .* to be 2"),
-        ({"model": "x"}, "`model` must be one of auto, linear, boosted"),
-        ({"model": "boosted", "method": "sd"}, "`model='boosted'` needs the joint likelihood"),
-    ],
-)
-def test_choices_that_do_not_go_together(blobs, change, message):
-    table, answers, _ = blobs
-    with pytest.raises(InputError, match=message):
-        fit_table(table, answers, **change)
-
-
 def test_two_annotators_who_disagree(answers_about):
     """Bob is wrong in three of ten answers, Ann never; his are the doubtful ones, and they are wrong indeed."""
     X, y = make_waveform(400, random_state=3)

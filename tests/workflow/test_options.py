@@ -57,9 +57,9 @@ def test_a_wide_table_has_few_unlabeled_rows():
 
 def test_two_classes_are_for_every_method_and_a_prior_lies_inside():
     assert FitOptions(classes=2, method="sd", prior=0.999).prior == 0.999
-    for change in ({"prior": 0}, {"prior": 1}, {"classes": 1}, {"classes": 3, "method": "su"}):
-        with pytest.raises(InputError):
-            FitOptions(**change)
+    for prior in (0, 1):
+        with pytest.raises(InputError, match="`prior` must lie between 0 and 1"):
+            FitOptions(prior=prior)
 
 
 @pytest.mark.parametrize(
