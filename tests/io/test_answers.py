@@ -242,4 +242,7 @@ def test_a_scale_is_shown_whole_and_never_begins_with_similar(tmp_path):
     roles = {"label": "verschieden"}
     with pytest.raises(ValueError, match="whether two are different"):
         read_answers(asked, columns=roles)
-    assert read_answers(asked, columns=roles, words={"ja": "dissimilar"}).answers.tolist() == [-1]
+    for word in ("ja", "Ja"):
+        assert read_answers(asked, columns=roles, words={word: "dissimilar"}).answers.tolist() == [-1]
+    with pytest.raises(ValueError, match=r"By `words`, 3 means two things\. Give limits that do not overlap"):
+        read_answers(frame, words={">2": "similar", "<=3": "dissimilar"})

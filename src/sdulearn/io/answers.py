@@ -245,12 +245,8 @@ def _meanings(
     path: str, column: str, counts: Counter[str], words: Mapping[str, str], of_tool: Mapping[str, float]
 ) -> dict[str, float]:
     """Return what each label means, from -1 for dissimilar to 1; never guess."""
-    by_user = {text: MEANINGS.get(name, _soft(name)) for text, name in words.items()}
-    if bad := [text for text in words if by_user[text] is None]:
-        meant = f"{bad[0]!r} was said to mean {words[bad[0]]!r}"
-        raise InputError(f"A label means similar, dissimilar, unsure or a probability of similar; {meant}.")
-    plain = {_label_text(text): value for text, value in by_user.items() if not _THRESHOLD.fullmatch(text)}
-    given = {**of_tool, **_steps(counts, by_user), **plain}
+    by_user = _by_user(counts, words)
+    given = {**of_tool, **by_user}
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
@@ -263,7 +259,7 @@ def _meanings(
         raise InputError(_ask_about_scale(path, {text: counts[text] for text in steps}))
     known = {**{text: _soft(text) for text in counts}, **_SPELLINGS, **numbers, **given}
     meaning = {text: value for text in counts if (value := known[text]) is not None}
-    unclear = _PLAIN_WORDS & (meaning.keys() - words.keys())
+    unclear = _PLAIN_WORDS & (meaning.keys() - by_user.keys())
     if unclear and _ASKS_DIFFERENT.search(_label_text(column)):
         raise InputError(
             f"{path}: column {quoted(column)} seems to ask whether two are different. Say what "
@@ -273,17 +269,24 @@ def _meanings(
     return meaning
 
 
-def _steps(labels: Iterable[str], by_user: Mapping[str, Any]) -> dict[str, float]:
-    """Return what numbers mean by thresholds such as >=4."""
-    found: dict[str, float] = {}
+def _by_user(labels: Iterable[str], words: Mapping[str, str]) -> dict[str, float]:
+    """Return what labels mean by the user's words, some of which are thresholds such as >=4."""
+    plain: dict[str, float] = {}
+    steps: dict[str, float] = {}
     numbers = {label: number for label in labels if (number := _number(label)) is not None}
-    for text, value in by_user.items():
+    for text, name in words.items():
+        value = MEANINGS.get(name, _soft(name))
+        if value is None:
+            what = "A label means similar, dissimilar, unsure or a probability of similar"
+            raise InputError(f"{what}; {text!r} was said to mean {name!r}.")
         if limit := _THRESHOLD.fullmatch(text):
             within = [label for label, one in numbers.items() if _COMPARE[limit[1]](one, float(limit[2]))]
-            if both := [label for label in within if found.get(label, value) != value]:
+            if both := [label for label in within if steps.get(label, value) != value]:
                 raise InputError(f"By `words`, {both[0]} means two things. Give limits that do not overlap.")
-            found |= dict.fromkeys(within, value)
-    return found
+            steps |= dict.fromkeys(within, value)
+        else:
+            plain[_label_text(text)] = value
+    return {**steps, **plain}
 
 
 def _ask_about_scale(path: str, counts: Mapping[str, int]) -> str:
