@@ -125,8 +125,8 @@ class QuestionCell:
 
     def _estimate(self) -> None:
         try:
-            found = self.asker.accuracy()
-            words = f"{found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
+            accuracy = self.asker.accuracy()
+            words = f"{accuracy.value:.1%} ({accuracy.low:.0%} to {accuracy.high:.0%})"
         except UndeterminedError as error:
             words = f"unknown, random questions still missing: {error.missing}" if error.missing else "unknown"
         n = self.asker.n_answers

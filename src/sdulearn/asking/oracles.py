@@ -128,10 +128,10 @@ class Judge:
         if not line:
             raise self._wrong(f"ended (exit code {self._process.wait()}) before it had replied")
         try:
-            found: Reply = read(Reply, json.loads(line))
+            reply: Reply = read(Reply, json.loads(line))
         except (TypeError, ValueError, RecursionError) as error:
             raise self._wrong(f"replied {shortened(line.strip())!r}, which is not a reply ({error})") from None
-        return found
+        return reply
 
     def _wrong(self, what: str) -> InputError:
         return InputError(

@@ -122,15 +122,15 @@ def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
     add("--seeds", type=Path, metavar="LABELS", help=text)
     text = "names to choose from for a new class (match)"
     add("--class-names", type=names, default=(), metavar="A,B,...", help=text)
-    add("--per-person", type=positive, metavar="N", help="thank a person after so many answers")
+    add("--per-person", type=positive, metavar="N", help="thank a person after this many answers")
     text = (
-        "share of each person's questions that somebody else answers, too: who disagrees tells how often people "
+        "share of each person's questions that somebody else answers, too: disagreement tells how often people "
         "are wrong"
     )
     add("--overlap", type=share, default=0.0, metavar="SHARE", help=text)
     text = "until the interval of the accuracy is that wide, such as 0.05"
     add("--until", type=share, metavar="WIDTH", help=text)
-    add("--seed", type=int, help="seed of a new log; an old one goes on with its own")
+    add("--seed", type=int, help="seed of a new log; an old one keeps its own")
     add("--oracle", metavar="COLUMN", help="answer by itself, from a column of labels; no page")
     add("--questions", type=positive, default=200, help="how many, with --oracle (%(default)s)")
 
@@ -175,8 +175,8 @@ def run(arguments: argparse.Namespace) -> int:
                 session.close()
             say(f"{log_path}: {session.n_answers:,} answers")
             if log.contents.audits():
-                found = check_source(log_answers(str(log_path), log.contents))
-                say("\n".join(sentence(fact) for fact in found if fact.code == "audit"))
+                facts = check_source(log_answers(str(log_path), log.contents))
+                say("\n".join(sentence(fact) for fact in facts if fact.code == "audit"))
             if privacy := str(session.asker.leak()):
                 say(privacy)
     return 0
@@ -287,9 +287,9 @@ def _session(
 
 def _add_seeds(path: Path, ids: Sequence[str], log: AnswerLog) -> None:
     """Write examples of classes to the log."""
-    found = read_labels(path)
-    found.of_rows({name: row for row, name in enumerate(ids)}, partial(unknown_ids, known=ids, id_column=""))
-    for row_id, label in found.by_id.items():
+    labels = read_labels(path)
+    labels.of_rows({name: row for row, name in enumerate(ids)}, partial(unknown_ids, known=ids, id_column=""))
+    for row_id, label in labels.by_id.items():
         if log.contents.examples.get(row_id) != label:
             log.label(row_id, label, seed=True)
 
@@ -318,7 +318,7 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
                 "Everybody who can reach this machine and has this address can see the rows and answer. The connection "
                 "is not encrypted: use it in a network that you trust."
             )
-        say("Stop with Ctrl-C; the same command goes on where you stopped.")
+        say("Stop with Ctrl-C; the same command continues where you stopped.")
         if not arguments.no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
@@ -402,23 +402,23 @@ def _classes_found(model: TableModel) -> list[dict[str, Any]]:
     shares: Sequence[float] = report.class_shares
     if not shares and report.prior is not None:
         shares = (1 - report.prior.value, report.prior.value)
-    found = []
+    classes = []
     for k, name in enumerate(model.classes):
         order = np.argsort(-asked["probabilities"][:, k], kind="stable")
         ids = [asked["id"][row] for row in order[:_EXAMPLES_SHOWN] if asked["class"][row] == name]
-        found.append({"name": name, "share": shares[k] if shares else None, "ids": ids})
-    return found
+        classes.append({"name": name, "share": shares[k] if shares else None, "ids": ids})
+    return classes
 
 
 def _as_options(values: Mapping[str, Any]) -> list[object]:
     """Return parameters as options of ``sdulearn fit``."""
-    found: list[object] = []
+    options: list[object] = []
     for name, value in values.items():
         if value is True:
-            found.append(OPTIONS[name])
+            options.append(OPTIONS[name])
         elif value is not None and value is not False and value != ():
-            found += [OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
-    return found
+            options += [OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
+    return options
 
 
 def _ask_in_console(session: Session, things: Things, annotator: str) -> None:

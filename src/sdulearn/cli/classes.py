@@ -1,8 +1,9 @@
 """Classes of the ids in a file of answers, by the answers alone: no table is needed.
 
-Says how many classes there are, how large, how sure, and what share of the answers is wrong; -o writes one row for
-each id. Classes have no names: 1 is the largest. Where no answers connect two parts of the ids, class 1 of one is
-not class 1 of the other, and is called "1 of part 2". An id whose answers do not tell has no class.
+Prints how many classes there are, how large and how certain they are, and what share of the answers is wrong; -o
+writes one row for each id. Classes have no names: 1 is the largest. If no answers connect two parts of the ids,
+class 1 of one is not class 1 of the other, and is called "1 of part 2". An id that the answers do not determine has
+no class.
 """
 
 from __future__ import annotations
@@ -45,26 +46,26 @@ def run(arguments: argparse.Namespace) -> int:
         cells = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
         cli.write_csv(output, [columns, *cells])
     n_classes = sum(name.startswith("probability") for name in columns)
-    found = [*facts_of_answers(answers), *_facts(columns), *check_crowd(answers, model, n_classes)]
+    facts = [*facts_of_answers(answers), *_facts(columns), *check_crowd(answers, model, n_classes)]
     if arguments.json:
-        cli.print_json({"file": output, "facts": as_data(found)})
+        cli.print_json({"file": output, "facts": as_data(facts)})
     else:
-        cli.say("\n".join(map(cli.in_options, lines(found, ITEMS_SHOWN))))
+        cli.say("\n".join(map(cli.in_options, lines(facts, ITEMS_SHOWN))))
         if output is not None:
             cli.say(f"wrote {output}")
     return 0
 
 
 def _facts(columns: dict[str, Array]) -> list[Finding]:
-    """What was found, and what the answers leave open."""
+    """Facts about the classes, and about ids that are not connected with them."""
     probability = [column for name, column in columns.items() if name.startswith("probability")]
     first = columns["part"] == 1
     given = first & (columns["class"] != "")
     sizes = {str(k): int(np.sum(columns["class"] == str(k))) for k in range(1, len(probability) + 1)}
     details = {"n_ids": int(first.sum()), "n_classes": len(probability), "sizes": sizes}
     details |= {"n_open": int((first & ~given).sum()), "probability": float(np.max(probability, axis=0)[given].mean())}
-    found = [Finding("classes_found", "result", details)]
+    facts = [Finding("classes_found", "result", details)]
     if not first.all():
         counts = {"n_ids": int((~first).sum()), "n_parts": int(columns["part"].max()) - 1}
-        found.append(Finding("unconnected_parts", "warning", counts))
-    return found
+        facts.append(Finding("unconnected_parts", "warning", counts))
+    return facts

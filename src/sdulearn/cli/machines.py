@@ -31,16 +31,16 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
     add("--batch-size", type=positive, default=1, metavar="N", help="questions at a time (%(default)s)")
     text = "longest wait for a reply (%(default)s)"
     add("--timeout", type=positive, default=120, metavar="SECONDS", help=text)
-    text = "ask a person so many of the answered questions again, drawn at random: how often is the machine wrong?"
+    text = "ask a person this many answered questions again, drawn at random: how often is the machine wrong?"
     add("--audit", type=positive, metavar="N", help=text)
 
 
 def _budget(text: str) -> tuple[str, float]:
     """Return unit and amount: answers without a unit, a time, or a currency."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|[a-zA-Z]{3})?", text)
-    if found is None or not float(found[1]):
+    amount = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|[a-zA-Z]{3})?", text)
+    if amount is None or not float(amount[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount such as 500 (answers), 90s, 30m, 2h or 5usd")
-    return found[2] or "", float(found[1])
+    return amount[2] or "", float(amount[1])
 
 
 def ask_machine(

@@ -148,8 +148,8 @@ class Page:
 
     def numbers(self, given: Json) -> Json:
         """Return counts, classes, accuracy, answers to look at again, and advice."""
-        found = self.session.numbers()
-        return plain({**found, "review": self._logged(found["review"], given)})
+        numbers = self.session.numbers()
+        return plain({**numbers, "review": self._logged(numbers["review"], given)})
 
     def people(self, given: Json) -> Json:
         """Return agreement and error rates."""
@@ -166,8 +166,8 @@ class Page:
 
     def finish(self, given: Json) -> Json:
         """Name the classes, then fit."""
-        found = _field(given, "labels", dict[str, str])
-        names = {row_id: name for row_id, label in found.items() if (name := label.strip())}
+        labels = _field(given, "labels", dict[str, str])
+        names = {row_id: name for row_id, label in labels.items() if (name := label.strip())}
         self._refuse_shared_names(names)
         self.session.label(names, _name(given))
         if self.fit is None:

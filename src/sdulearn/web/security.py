@@ -92,10 +92,10 @@ def _refuse_change(headers: dict[str, str]) -> tuple[int, str] | None:
 
 def allowed_host(header: str, bound: str) -> bool:
     """Whether the Host of a request is ours: another page may let its name point here."""
-    found = _HOST.fullmatch(header.lower())
-    if found is None:
+    match = _HOST.fullmatch(header.lower())
+    if match is None:
         return False
-    name = found["name"].strip("[]")
+    name = match["name"].strip("[]")
     if is_loopback(bound):
         return name in LOOPBACK
     return name in (*LOOPBACK, bound.lower(), socket.gethostname().lower()) or is_address(name)
@@ -103,12 +103,12 @@ def allowed_host(header: str, bound: str) -> bool:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """Return the headers; a name with two different values has neither of them."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name = raw_name.decode("latin-1").lower()
         value = raw_value.decode("latin-1")
-        found[name] = value if found.get(name, value) == value else "\0"
-    return found
+        headers[name] = value if headers.get(name, value) == value else "\0"
+    return headers
 
 
 async def whole_body(request: Request) -> bytes:

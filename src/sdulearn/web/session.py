@@ -363,10 +363,11 @@ class Session:
     def _accuracy(self) -> tuple[dict[str, float] | None, int]:
         """Return the accuracy, or None and how many random questions are missing."""
         try:
-            found = self.asker.accuracy()
+            accuracy = self.asker.accuracy()
         except UndeterminedError as error:
             return None, error.missing
-        return {"value": found.value, "low": found.low, "high": found.high, "n_random": found.n_answers}, 0
+        numbers = {name: getattr(accuracy, name) for name in ("value", "low", "high")}
+        return {**numbers, "n_random": accuracy.n_answers}, 0
 
     def _person(self, annotator: str) -> _Person:
         _check_name(annotator, "name")

@@ -98,14 +98,16 @@ class Things:
 
     def data(self, row: int) -> dict[str, object]:
         """Return a row as data, for a program."""
-        found: dict[str, object] = {"id": self.ids[row]}
+        data: dict[str, object] = {"id": self.ids[row]}
         if self.text is not None:
-            found["text"] = self._value(self.text, row)
+            data["text"] = self._value(self.text, row)
         if files := self._files(row):
-            found["images"] = [name if is_link(name) else str((self.root / name).absolute()) for name in files]
+            data["images"] = [name if is_link(name) else str((self.root / name).absolute()) for name in files]
         if self.audio is not None:
-            found["audio"] = str((self.root / self._value(self.audio, row)).absolute())
-        return found | ({"fields": {name: self._value(name, row) for name in self.columns}} if self.columns else {})
+            data["audio"] = str((self.root / self._value(self.audio, row)).absolute())
+        if self.columns:
+            data["fields"] = {name: self._value(name, row) for name in self.columns}
+        return data
 
     def _check(self, row: int) -> None:
         if not 0 <= row < len(self.ids):
