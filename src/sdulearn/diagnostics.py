@@ -32,7 +32,8 @@ Details = Mapping[str, Any]
 
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
-# The mean of a feature is judged where so many rows differ from its usual value: it is far from normal otherwise.
+# The mean of a feature is judged where so many rows differ from its usual value: it is far from
+# normal otherwise.
 _ENOUGH_OFF_MODE = 10
 # Simulations of the classes of connected points.
 _DRAWS = 1999
@@ -45,12 +46,13 @@ _MANY_CLASSES = 50
 # "Similar" answers about entities make more groups than this, with a median size of at most this.
 _ENTITY_GROUPS = 100
 _ENTITY_SIZE = 3
-# The same answers in random order put at least this share of the grouped points into groups twice as large, and at
-# least so many times as many as the answers as given.
+# The same answers in random order put at least this share of the grouped points into groups twice
+# as large, and at least so many times as many as the answers as given.
 _ENTITY_SHARE = 0.2
 _ENTITY_TIMES = 5
 _ENTITY_DRAWS = 5
-# A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
+# A person is doubtful whose median answer is faster than this share of everybody's, or careless
+# more often than this.
 _FAST = 1 / 3
 _CARELESS = 0.5
 
@@ -64,7 +66,8 @@ class Finding:
     code : str
         What was found, such as ``"too_few_similar"``.
     severity : {"result", "info", "warning", "error"}
-        "result": a part of the result; "info": nothing is wrong; "warning": a result may be; "error": a result is.
+        "result": a part of the result; "info": nothing is wrong; "warning": a result may be;
+        "error": a result is.
     details : mapping
         The numbers and names that belong to it.
     """
@@ -93,8 +96,9 @@ def check_assumptions(
     Returns
     -------
     list of Finding
-        Empty where nothing is wrong. Each test raises a false alarm in one of a hundred clean data sets. Answers that
-        share points, and hubs, points in many answers, are reported with severity "info".
+        Empty where nothing is wrong. Each test raises a false alarm in one of a hundred clean data
+        sets. Answers that share points, and hubs, points in many answers, are reported with
+        severity "info".
 
     Examples
     --------
@@ -143,7 +147,8 @@ def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask |
 
         R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
 
-    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 where none is given.
+    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 where
+    none is given.
     """
     if counted is None and graph.degree.max(initial=0) <= 1:
         n_similar = int(np.sum(graph.same > 0))
@@ -317,7 +322,8 @@ def check_entities(answers: Answers) -> list[Finding]:
 
 def _entity_groups(answers: Answers) -> dict[str, float]:
     """Number and sizes of the groups of similar points, if these groups are entities; else empty."""
-    # Few answers a point make small groups whatever they are about: then they do so in random order, too.
+    # Few answers a point make small groups whatever they are about: then they do so in random
+    # order, too.
     if answers.n_similar <= _ENTITY_GROUPS:
         return {}
     graph, _ = known_answers(answers)

@@ -1,9 +1,10 @@
 """PairBoostingClassifier, and PairModelCV, which chooses between linear, kernel and tree models by held-out answers.
 
-All models here are a linear score plus the mean of some boosters, one for each fold. A round adds one tree to each of
-them. After every round each point has a score by the booster that saw no answer about it, and the likelihood of *all*
-answers at these scores is the held-out likelihood: components that are too large for a fold need no other treatment.
-The model is the mean of the boosters at the best round, so no further fit is needed.
+All models here are a linear score plus the mean of some boosters, one for each fold. A round adds
+one tree to each of them. After every round each point has a score by the booster that saw no answer
+about it, and the likelihood of *all* answers at these scores is the held-out likelihood: components
+that are too large for a fold need no other treatment. The model is the mean of the boosters at the
+best round, so no further fit is needed.
 """
 
 from __future__ import annotations
@@ -51,20 +52,22 @@ _LIGHTGBM = {
 _ROWS_PER_THREAD = 10_000
 # Rows over which contributions of columns are averaged.
 _ROWS = 200
-# A start is useful if it raises the mean log likelihood of an answer by more than this above one probability for all
-# points, the best of these logits.
+# A start is useful if it raises the mean log likelihood of an answer by more than this above one
+# probability for all points, the best of these logits.
 _LEAST_GAIN = 0.01
 _CONSTANTS = np.linspace(0, 4, 17)
 MODELS = ("linear", "nystroem", "boosted")
-# A standard error needs so many components, and a component in no answer has a log likelihood of 0 up to rounding.
+# A standard error needs so many components, and a component in no answer has a log likelihood of 0
+# up to rounding.
 _FEWEST_COMPONENTS = 10
 _ROUNDING = 1e-12
-# A later candidate must be better by so many standard errors: a tie keeps the first. A whole one would cost more than
-# it saves: half a point of accuracy over the ten sets of the benchmark, at 200 answers.
+# A later candidate must be better by so many standard errors: a tie keeps the first. A whole one
+# would cost more than it saves: half a point of accuracy over the ten sets of the benchmark, at 200
+# answers.
 _TIE = 0.25
-# And by so much in the log likelihood of all answers together: the rounds of trees were chosen by the same held-out
-# answers, so they are never worse than their start there. It alone counts where answers are connected, and there is no
-# standard error.
+# And by so much in the log likelihood of all answers together: the rounds of trees were chosen by
+# the same held-out answers, so they are never worse than their start there. It alone counts where
+# answers are connected, and there is no standard error.
 _TIE_IN_ALL = 1.0
 
 
@@ -321,12 +324,14 @@ def with_parameters_of(parent: type) -> Callable[[Callable[..., None]], Callable
 class PairBoostingClassifier(ScoreClassifier):
     """Boosted trees from same/different answers: LightGBM on the likelihood of the answers.
 
-    The gradient of the likelihood in the score of a point is its probability less its posterior given the answers.
-    Trees start from the linear score of :class:`~sdulearn.PairLogisticRegressionCV`, one booster for each fold of the
-    *points*, and stop at the round with the highest likelihood of the held-out answers; the model is their mean.
+    The gradient of the likelihood in the score of a point is its probability less its posterior
+    given the answers. Trees start from the linear score of
+    :class:`~sdulearn.PairLogisticRegressionCV`, one booster for each fold of the *points*, and stop
+    at the round with the highest likelihood of the held-out answers; the model is their mean.
     Unlabeled rows pull the mean prediction to the prior.
 
-    Needs LightGBM: ``pip install 'sdulearn[boosting]'``. Columns need no scaling; NaN is a missing value.
+    Needs LightGBM: ``pip install 'sdulearn[boosting]'``. Columns need no scaling; NaN is a missing
+    value.
 
     Parameters
     ----------
@@ -345,7 +350,8 @@ class PairBoostingClassifier(ScoreClassifier):
     n_classes, prior, prior_strength, orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Numbers or names of categorical columns, or those whose type in a frame is a category or a text.
+        Numbers or names of categorical columns, or those whose type in a frame is a category or a
+        text.
     cv : int, default=5
         Folds over points.
     n_jobs : int or None, default=None
@@ -362,8 +368,8 @@ class PairBoostingClassifier(ScoreClassifier):
     n_iter_ : int
         Rounds tried.
     held_out_log_likelihood_ : array of shape (n_rounds_tried + 1,)
-        Mean log-likelihood of a held-out answer after each round; the first is the linear start's. The best of
-        many rounds is slightly optimistic.
+        Mean log-likelihood of a held-out answer after each round; the first is the linear start's.
+        The best of many rounds is slightly optimistic.
     feature_importances_ : array of shape (n_features,)
         Mean absolute contribution of each column to the score (start and trees together), of sum 1.
     start_ : LinearScore
@@ -371,8 +377,8 @@ class PairBoostingClassifier(ScoreClassifier):
     answer_model_ : AnswerModel
         How often answers are wrong, given or estimated.
     fold_models_ : list of (rows, model)
-        The rows of each fold's points, and the model, with ``decision_function`` and ``predict``, that saw no answer
-        about them. Not kept in files.
+        The rows of each fold's points, and the model, with ``decision_function`` and ``predict``,
+        that saw no answer about them. Not kept in files.
     classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairLogisticRegression`.
 
@@ -416,16 +422,17 @@ class PairBoostingClassifier(ScoreClassifier):
 class PairModelCV(ScoreClassifier):
     """Choose between a linear model, a linear model on a kernel map, and boosted trees by held-out answers.
 
-    Every candidate gives each point a score by a model that saw no answer about it, on the same folds over points. The
-    first candidate is kept whose log likelihood of all answers at these scores is the highest, or lower by less than a
-    quarter of a standard error or by less than 1. The scores are slightly optimistic, for all candidates alike.
+    Every candidate gives each point a score by a model that saw no answer about it, on the same
+    folds over points. The first candidate is kept whose log likelihood of all answers at these
+    scores is the highest, or lower by less than a quarter of a standard error or by less than 1.
+    The scores are slightly optimistic, for all candidates alike.
 
     Parameters
     ----------
     models : sequence of {"linear", "nystroem", "boosted"} or estimators, default=all three
-        The candidates. "nystroem" is a linear model on Nystroem's map of an RBF kernel, "boosted" needs LightGBM
-        (``pip install 'sdulearn[boosting]'``). An estimator with as many classes, such as
-        :class:`~sdulearn.PairNetworkClassifier`, is fitted as it is.
+        The candidates. "nystroem" is a linear model on Nystroem's map of an RBF kernel, "boosted"
+        needs LightGBM (``pip install 'sdulearn[boosting]'``). An estimator with as many classes,
+        such as :class:`~sdulearn.PairNetworkClassifier`, is fitted as it is.
     learning_rate, max_iter, max_leaf_nodes, l2_regularization, min_hessian, n_iter_no_change
         Of the trees, as in :class:`~sdulearn.PairBoostingClassifier`.
     n_classes, prior, prior_strength, orientation, error_rate, answer_table
@@ -438,18 +445,21 @@ class PairModelCV(ScoreClassifier):
     model_ : str
         The choice.
     cv_results_ : dict
-        ``model``, the candidates; ``mean_test_score``, the mean log-likelihood of a held-out answer by each;
-        ``gap_to_best`` and ``gap_error``, the distance to the best one and its standard error over components of the
-        answers (NaN where there are fewer than ten, or more than two classes); ``rank_test_score``.
+        ``model``, the candidates; ``mean_test_score``, the mean log-likelihood of a held-out answer
+        by each; ``gap_to_best`` and ``gap_error``, the distance to the best one and its standard
+        error over components of the answers (NaN where there are fewer than ten, or more than two
+        classes); ``rank_test_score``.
     best_estimator_ : estimator
-        Where the linear model was chosen and all columns are numbers, a PairLogisticRegressionCV with coefficients of
-        the columns of X, without support for missing values; an estimator among ``models`` that was chosen; else this
-        one itself.
+        Where the linear model was chosen and all columns are numbers, a PairLogisticRegressionCV
+        with coefficients of the columns of X, without support for missing values; an estimator
+        among ``models`` that was chosen; else this one itself.
     held_out_decisions_ : array of shape (n_rows,) or (n_rows, K)
-        The score of each row by a model that saw no answer about its point; a point that is in too many answers to be
-        held out has the mean of the folds. Not kept in files.
-    boosters_, n_rounds_, n_iter_, start_, feature_importances_, fold_models_, classes_, prior_, answer_model_
-        As in :class:`~sdulearn.PairBoostingClassifier`; ``n_features_in_`` and ``feature_names_in_`` too.
+        The score of each row by a model that saw no answer about its point; a point that is in too
+        many answers to be held out has the mean of the folds. Not kept in files.
+    boosters_, n_rounds_, n_iter_, start_, feature_importances_, fold_models_, answer_model_
+        As in :class:`~sdulearn.PairBoostingClassifier`.
+    classes_, prior_, n_features_in_, feature_names_in_
+        As there.
 
     See Also
     --------

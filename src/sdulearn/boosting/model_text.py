@@ -1,8 +1,8 @@
 """LightGBM's text of a booster: read into numbers, checked, and written again.
 
-Untrusted bytes never reach LightGBM: its reader trusts sizes and indices. What it gets of a model file is a text that
-:func:`write_trees` makes of checked trees. Numbers have 17 digits in it, so a loaded model is the fitted one to the
-last bit.
+Untrusted bytes never reach LightGBM: its reader trusts sizes and indices. What it gets of a model
+file is a text that :func:`write_trees` makes of checked trees. Numbers have 17 digits in it, so a
+loaded model is the fitted one to the last bit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Tree:
     feature: Indices  # (n - 1,), column that a node looks at, and its children
     left: Indices
     right: Indices
-    # (n - 1,), rows at or below go left; of a categorical node, which of the sets of categories goes left
+    # (n - 1,), rows at or below go left; of a categorical node, which of the sets of categories
+    # goes left
     threshold: Array
     decision: Indices  # (n - 1,), bits: categorical, missing values go left, two bits how values are missing
     leaf: Array  # (n,), values

@@ -1,13 +1,13 @@
 """The objective of boosting: the likelihood of answers as a function of the score of every point.
 
-With p_i the class probabilities of point i (logistic of a score, or softmax of K scores) and r_i its
-posterior given all answers and labels,
+With p_i the class probabilities of point i (logistic of a score, or softmax of K scores) and r_i
+its posterior given all answers and labels,
 
     d(-log P(answers)) / d score_i = p_i - r_i                                              (1)
 
-for any model of the scores. The likelihoods are those of the linear models, :mod:`sdulearn.joint`. The curvature used
-is p (1 - p), that of the node probability: an upper bound of that of (1), whose Hessian is a difference and may have
-either sign.
+for any model of the scores. The likelihoods are those of the linear models, :mod:`sdulearn.joint`.
+The curvature used is p (1 - p), that of the node probability: an upper bound of that of (1), whose
+Hessian is a difference and may have either sign.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from sdulearn.types import Array, Indices, Mask
 
 # LightGBM divides by sums of curvatures, so that a certain point needs one too.
 _LEAST_CURVATURE = 1e-9
-# Unlabeled points, their weights of sum 1, and the divergence of their mean prediction from the prior.
+# Unlabeled points, their weights of sum 1, and the divergence of their mean prediction from the
+# prior.
 Pull = tuple[Indices, Array, PriorPull]
 
 
@@ -144,18 +145,20 @@ def pair_objective(
     y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
         What is known of each row: answer, point, annotator, label.
     n_classes : int, default=2
-        Number of classes. With two the booster has one score for each row, else one for each row and class.
+        Number of classes. With two the booster has one score for each row, else one for each row
+        and class.
     error_rate, prior, prior_strength
-        As in :class:`~sdulearn.PairLogisticRegression`, but none is estimated: without a prior there is no pull.
+        As in :class:`~sdulearn.PairLogisticRegression`, but none is estimated: without a prior
+        there is no pull.
     sample_weight : array-like of shape (n_rows,), optional
-        A weight per row; both ends of a pair carry one weight. They are divided by the mean weight of an answer, and
-        rows of weight 0 have no gradient.
+        A weight per row; both ends of a pair carry one weight. They are divided by the mean weight
+        of an answer, and rows of weight 0 have no gradient.
 
     Returns
     -------
     callable
-        ``objective(scores, data) -> (gradient, curvature)``, a custom objective for LightGBM and XGBoost. ``data``
-        is ignored: the rows are those of ``y``, in their order.
+        ``objective(scores, data) -> (gradient, curvature)``, a custom objective for LightGBM and
+        XGBoost. ``data`` is ignored: the rows are those of ``y``, in their order.
 
     See Also
     --------

@@ -1,12 +1,13 @@
 """The rows of a fit: encoded for trees, numbered by point, split into folds, with the labels that answers imply.
 
-A column is numbers, NaN where a value is missing, or whole numbers for categories. scikit-learn's OrdinalEncoder
-refuses a column of numbers and texts.
+A column is numbers, NaN where a value is missing, or whole numbers for categories. scikit-learn's
+OrdinalEncoder refuses a column of numbers and texts.
 
-K groups of points that all differ from each other are the K classes, up to their names. Questions that compare a new
-point with an example of each class make such groups. The likelihood does not depend on the names of the classes, so
-giving the groups the names 1 to K loses nothing. The sum over all assignments of groups to classes, with a local
-maximum for most of them, becomes the likelihood of labels.
+K groups of points that all differ from each other are the K classes, up to their names. Questions
+that compare a new point with an example of each class make such groups. The likelihood does not
+depend on the names of the classes, so giving the groups the names 1 to K loses nothing. The sum
+over all assignments of groups to classes, with a local maximum for most of them, becomes the
+likelihood of labels.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class TrainingRows:
                 "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
                 "Add answers, or use PairLogisticRegression."
             )
-        # The rows that are used, as numbers of the rows given, and their points. Implied labels drop some of them.
+        # The rows that are used, as numbers of the rows given, and their points. Implied labels
+        # drop some of them.
         self.all_rows = rows
         self.all_points = AnswerGraph.from_y(pairs).row_point
         if parameters.n_classes > 2:
@@ -69,7 +71,8 @@ class TrainingRows:
         self.first_row = np.unique(self.graph.row_point, return_index=True)[1]
         self.points = self.X[self.first_row]
         self.splitter = PairKFold(n_folds, random_state=seed)
-        # The fold of each point, -1 for hubs; and for each fold the rows that touch none of its points.
+        # The fold of each point, -1 for hubs; and for each fold the rows that touch none of its
+        # points.
         self.fold = np.full(self.graph.n_points, NO_FOLD)
         self.trains = []
         for k, (train, held_out) in enumerate(fold_parts(self.splitter, None, pairs)):

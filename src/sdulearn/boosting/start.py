@@ -1,9 +1,10 @@
 """The linear score that boosting starts from, of the rows or of a kernel map of them.
 
-From a score of 0 answers have no gradient (mirrored models fit them equally well), so the trees are added to a linear
-model under the same likelihood. Missing values count as the column's mean, categories as one-hot columns. All of it is
-a few arrays, which model files and ONNX hold; scikit-learn's SimpleImputer, OneHotEncoder and Nystroem, which draws
-other points and bounds eigenvalues in another way, would have to be taken apart for that.
+From a score of 0 answers have no gradient (mirrored models fit them equally well), so the trees are
+added to a linear model under the same likelihood. Missing values count as the column's mean,
+categories as one-hot columns. All of it is a few arrays, which model files and ONNX hold;
+scikit-learn's SimpleImputer, OneHotEncoder and Nystroem, which draws other points and bounds
+eigenvalues in another way, would have to be taken apart for that.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from sdulearn.boosting.estimators import ScoreClassifier
     from sdulearn.prior import PriorEstimate
 
-# Categories with more values get no one-hot columns, which would outweigh all others; the trees still see them.
+# Categories with more values get no one-hot columns, which would outweigh all others; the trees
+# still see them.
 _MOST_VALUES = 50
 _KERNEL_POINTS = 150
 # The start need not be the best linear model of all answers: the trees improve on it.
@@ -103,8 +105,8 @@ class Features:
         size = min(_KERNEL_POINTS, A.shape[0])
         points = _dense(A[np.random.default_rng(seed).choice(A.shape[0], size, replace=False)])
         values, vectors = np.linalg.eigh(_rbf(points, points))
-        # The symmetric root: in the axes of the eigenvectors a standardised column of noise would weigh as much as
-        # the first one.
+        # The symmetric root: in the axes of the eigenvectors a standardised column of noise would
+        # weigh as much as the first one.
         root = (vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
         kernel = Kernel(points, root, np.zeros(size), np.ones(size))
         mapped = kernel.transform(A)
@@ -254,8 +256,8 @@ def order_like(scores: Array, reference: Array) -> Indices:
 
 def bounded(scores: Array) -> Array:
     """Bound scores: no class is less likely than ``exp(-8)`` times the likeliest."""
-    # Far from other rows a model is certain, and sometimes wrong: then one row would outweigh all others in
-    # the held-out likelihood, and no tree could correct it.
+    # Far from other rows a model is certain, and sometimes wrong: then one row would outweigh all
+    # others in the held-out likelihood, and no tree could correct it.
     if scores.ndim == 1:
         return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
     return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
@@ -353,7 +355,8 @@ def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | ArrayL
     if model.prior is not None:
         return float(model.prior) if model.n_classes == 2 else np.asarray(model.prior)
     estimate = model.prior_
-    # An estimate pulls nothing beside labels, which are of chosen points, or answers that may be wrong.
+    # An estimate pulls nothing beside labels, which are of chosen points, or answers that may be
+    # wrong.
     if estimate is None or rows.graph.labels.any() or not model.answer_model_.certain:
         return None
     return estimate.pull

@@ -5,9 +5,9 @@ predictions (all -1 or +1) and s = y y' the answer,
 
     E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
 
-So the share of answers that the predictions agree with gives the accuracy in the way that the share of similar pairs
-gives the prior, with the same exact interval. Answers that share points, or are wrong at a rate, have the likelihood
-of components instead (:mod:`sdulearn.answers.profile`).
+So the share of answers that the predictions agree with gives the accuracy in the way that the share
+of similar pairs gives the prior, with the same exact interval. Answers that share points, or are
+wrong at a rate, have the likelihood of components instead (:mod:`sdulearn.answers.profile`).
 """
 
 from __future__ import annotations
@@ -93,16 +93,17 @@ def pair_accuracy(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row; an UndeterminedError where there are neither answers nor labels.
     error_rate : float or mapping, optional
-        Probability that an answer is wrong, one for all or one for each annotator. By default answers
-        are right; where they contradict each other, wrong at an unknown rate with a mean of 5%.
+        Probability that an answer is wrong, one for all or one for each annotator. By default
+        answers are right; where they contradict each other, wrong at an unknown rate with a mean of
+        5%.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
-        P(y = +1), where similar and dissimilar pairs do *not* have the ratio of random pairs: each kind then counts
-        with the share that the prior implies.
+        P(y = +1), where similar and dissimilar pairs do *not* have the ratio of random pairs: each
+        kind then counts with the share that the prior implies.
     random_points : array-like of bool, shape (n_rows,), optional
-        Which rows show a point that was drawn at random, by default all. Points that a design chose connect the
-        random ones, and do not count.
+        Which rows show a point that was drawn at random, by default all. Points that a design chose
+        connect the random ones, and do not count.
     confidence : float, default=0.95
         Level of the interval.
     spread : float, default=1.0

@@ -1,8 +1,9 @@
 """Agreement of predicted classes with answers, for any number of classes.
 
-Predicted classes agree with an answer or not, whatever the classes are called. The share of *right* predictions
-needs names, from labels or from groups of points that are large enough to be one class each: with ten classes, even
-predictions at random agree with 82% of the answers to random questions.
+Predicted classes agree with an answer or not, whatever the classes are called. The share of *right*
+predictions needs names, from labels or from groups of points that are large enough to be one class
+each: with ten classes, even predictions at random agree with 82% of the answers to random
+questions.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from sdulearn.pairs import Pairs, rows_of
 from sdulearn.prior import clopper_pearson, effective_number, no_answers, random_answers, rows_to_judge, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
-# A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
+# A group with fewer points is not matched with a class: the best of all matchings would be too
+# optimistic.
 _FEWEST_POINTS = 10
 Basis: TypeAlias = Literal["labels", "groups", "random questions", "crowd"]
 
@@ -55,8 +57,8 @@ class AnswerCounts:
     classes : tuple of int
         The K predicted classes that occur.
     same, different : tuple of K tuples of K floats
-        Weight of the answers of each kind about a point of one class and one of the other, in units of the mean
-        answer. The tables are symmetric: an answer off the diagonal is in two places.
+        Weight of the answers of each kind about a point of one class and one of the other, in units
+        of the mean answer. The tables are symmetric: an answer off the diagonal is in two places.
     """
 
     classes: tuple[int, ...]
@@ -81,14 +83,15 @@ class ClassAgreement:
     accuracy : Share or None
         Share of right predictions, where labels or answers identify it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
-        "labels": predictions of labelled points. "groups": of points in groups of ten or more that answers connect
-        and call different, as many as predicted classes, by the best matching, which is optimistic by less than one
-        in ten points of a group. "random questions": of points drawn at random, by the classes that labels or such
-        groups give them. "crowd": of all points in answers, by the classes that contradictory answers of many
-        people give them (:class:`~sdulearn.answers.AnswerModel`).
+        "labels": predictions of labelled points. "groups": of points in groups of ten or more that
+        answers connect and call different, as many as predicted classes, by the best matching,
+        which is optimistic by less than one in ten points of a group. "random questions": of points
+        drawn at random, by the classes that labels or such groups give them. "crowd": of all points
+        in answers, by the classes that contradictory answers of many people give them
+        (:class:`~sdulearn.answers.AnswerModel`).
     confidence : float
-        Level of the intervals. Those of agreements are for further questions about new points and the same hubs
-        (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
+        Level of the intervals. Those of agreements are for further questions about new points and
+        the same hubs (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`).
     counts : AnswerCounts or None
         The answers by the predicted classes of their points; None in reports of earlier versions.
     """
@@ -120,7 +123,8 @@ def class_agreement(
         Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row, and not known to the model; an UndeterminedError without answers and labels.
+        What is known of each row, and not known to the model; an UndeterminedError without answers
+        and labels.
     error_rate, sample_weight, random_points, confidence, spread
         As in :func:`pair_accuracy`; the first and the last for the accuracy by ``random_points``.
 
@@ -192,8 +196,8 @@ def design_effect(deviations: Array, ends: Indices) -> float:
     if not squares > 0:
         # Count one term for each two points.
         return max(1.0, float(drawn.sum()) / max(len(degree), 1))
-    # Terms that share a point are correlated. The sum of their products is that of the squared sums by point, less the
-    # squares of the terms themselves.
+    # Terms that share a point are correlated. The sum of their products is that of the squared sums
+    # by point, less the squares of the terms themselves.
     by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
     alone = float(deviations**2 @ drawn.sum(axis=1))
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)

@@ -1,11 +1,13 @@
 """Cross-validation over points: the accuracy of an estimator, and its agreement with answers.
 
-Decisions of one fold share their model, so the estimate varies more than that of independent decisions. Nadeau and
-Bengio (Machine Learning 52, 2003) give a bound: with K folds the variance is at most
+Decisions of one fold share their model, so the estimate varies more than that of independent
+decisions. Nadeau and Bengio (Machine Learning 52, 2003) give a bound: with K folds the variance is
+at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
-With all of it, 95% intervals covered the truth in 98% of development draws; half of its excess is taken here.
+With all of it, 95% intervals covered the truth in 98% of development draws; half of its excess is
+taken here.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ def cross_val_accuracy(
 ) -> AccuracyEstimate:
     """Accuracy of an estimator by cross-validation on the answers it learns from.
 
-    Every point gets the decision of a model that saw no answer about it. The interval is widened, as the models of
-    the folds share most of their training data.
+    Every point gets the decision of a model that saw no answer about it. The interval is widened,
+    as the models of the folds share most of their training data.
 
     Parameters
     ----------
@@ -354,8 +356,9 @@ def held_out(
     estimator, X, y
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
-        Predictions of a model of all rows: decision values of two classes, or classes as integers. They name the
-        classes of each fold. A hub, which cannot be held out, keeps the value that it has here.
+        Predictions of a model of all rows: decision values of two classes, or classes as integers.
+        They name the classes of each fold. A hub, which cannot be held out, keeps the value that it
+        has here.
     sample_weight, cv
         As in :func:`cross_val_accuracy`.
 

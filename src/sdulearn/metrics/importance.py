@@ -34,7 +34,8 @@ class PairImportance:
     accuracy : float
         Accuracy, or agreement, without shuffling.
     error : array of shape (n_features,)
-        Standard error of the mean over answers and shuffles, for this fitted classifier; approximate.
+        Standard error of the mean over answers and shuffles, for this fitted classifier;
+        approximate.
     """
 
     mean: Array
@@ -102,7 +103,8 @@ def pair_importance(
     graph = AnswerGraph.from_y(pairs)
     first_row = np.unique(graph.row_point, return_index=True)[1]
     decision = np.asarray(estimator.decision_function(X))
-    # Answers that contradict each other are wrong at the rate that they imply, the same for all shuffles.
+    # Answers that contradict each other are wrong at the rate that they imply, the same for all
+    # shuffles.
     contradicted = decision.ndim == 1 and pairs.shares_points and graph.contradictory.any()
     model = AnswerModel.estimate(graph) if contradicted else None
     whole, agrees = _judge(decision, pairs, scoring, graph, model)

@@ -29,7 +29,8 @@ def pair_risk(
 ) -> float:
     """Unbiased estimate of the classification risk from pairs: no class label is needed.
 
-    It is not clipped: on few pairs it may be negative or exceed 1, which keeps the ranking of models right.
+    It is not clipped: on few pairs it may be negative or exceed 1, which keeps the ranking of
+    models right.
 
     Parameters
     ----------
@@ -94,10 +95,11 @@ class Calibration:
     Attributes
     ----------
     predicted, observed, count : arrays of shape (n_bins,)
-        Mean predicted probability, share of events and number of predictions of each bin that is not empty.
+        Mean predicted probability, share of events and number of predictions of each bin that is
+        not empty.
     error : float
-        Expected calibration error: the mean distance of the two, weighted by the counts. Chance alone makes it
-        positive.
+        Expected calibration error: the mean distance of the two, weighted by the counts. Chance
+        alone makes it positive.
     """
 
     predicted: Array
@@ -148,7 +150,8 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
 def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) -> Calibration:
     """Reliability of the probability of "same" that a classifier gives to answers it has not seen.
 
-    If class probabilities are calibrated, so are those of "same" for random pairs. The reverse need not hold.
+    If class probabilities are calibrated, so are those of "same" for random pairs. The reverse need
+    not hold.
 
     Parameters
     ----------

@@ -18,8 +18,9 @@ from sdulearn.types import Indices
 class PairBatchSampler:
     """Batches of row numbers for a DataLoader that keep all answers about a point together.
 
-    Give it as ``batch_sampler``. Every answer and every label is in one batch of a pass; rows in no answer only if
-    ``unlabeled`` asks for them. A component with more rows than a batch is cut into its answers, with a warning.
+    Give it as ``batch_sampler``. Every answer and every label is in one batch of a pass; rows in no
+    answer only if ``unlabeled`` asks for them. A component with more rows than a batch is cut into
+    its answers, with a warning.
 
     Parameters
     ----------
@@ -28,7 +29,8 @@ class PairBatchSampler:
     batch_size : int
         The most rows of answers and labels in a batch, at least 2.
     unlabeled : int, default=0
-        Number of rows without answers and labels in each batch, after the others and beyond ``batch_size``.
+        Number of rows without answers and labels in each batch, after the others and beyond
+        ``batch_size``.
     random_state : int, default=0
         Seed of the order, which differs from pass to pass.
 
@@ -121,8 +123,8 @@ def distort_images(
     generator : torch.Generator, optional
         Source of random numbers, on the same device.
     rotation, shift, scale, shear : float
-        Largest rotation (degrees), shift (share of the size), scaling (share of the size, of each side independently)
-        and shear (sideways, share of the height).
+        Largest rotation (degrees), shift (share of the size), scaling (share of the size, of each
+        side independently) and shear (sideways, share of the height).
     erase : float, default=0.4
         Longest side of the patch that is set to 0, as a share of the image's.
     noise : float, default=0.1

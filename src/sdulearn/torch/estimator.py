@@ -42,26 +42,28 @@ _NOISE = 0.3
 class PairNetworkClassifier(OrderedClassifier):
     """A neural network from same/different answers and unlabeled rows.
 
-    It minimises :func:`~sdulearn.torch.pair_nll` of the answers plus :func:`~sdulearn.torch.unlabeled_loss` of all
-    rows, by Adam. Several starts are trained side by side, and the one by which all answers, a tenth of them held out,
-    are likeliest continues alone. Use it for images and other raw signals. Trees
-    (:class:`~sdulearn.PairBoostingClassifier`) suit tables better, and :class:`~sdulearn.PairLogisticRegressionCV`
-    embeddings.
+    It minimises :func:`~sdulearn.torch.pair_nll` of the answers plus
+    :func:`~sdulearn.torch.unlabeled_loss` of all rows, by Adam. Several starts are trained side by
+    side, and the one by which all answers, a tenth of them held out, are likeliest continues alone.
+    Use it for images and other raw signals. Trees (:class:`~sdulearn.PairBoostingClassifier`) suit
+    tables better, and :class:`~sdulearn.PairLogisticRegressionCV` embeddings.
 
-    Needs PyTorch: ``pip install 'sdulearn[torch]'``. Scale the columns to a standard deviation near 1.
+    Needs PyTorch: ``pip install 'sdulearn[torch]'``. Scale the columns to a standard deviation near
+    1.
 
     Parameters
     ----------
     module : torch.nn.Module, callable or None, default=None
-        The network: rows to K logits, with two classes one or two. The first start has its weights, further ones are
-        initialised again; a function without arguments makes the network of each start. None is a multilayer
-        perceptron.
+        The network: rows to K logits, with two classes one or two. The first start has its weights,
+        further ones are initialised again; a function without arguments makes the network of each
+        start. None is a multilayer perceptron.
     n_classes : int, default=2
         Number of classes.
     hidden_layer_sizes : sequence of int, default=(512, 512)
         Hidden layers of the perceptron, with ReLU activations.
     image_shape : sequence of int or None, default=None
-        Shape of rows that are images: (height, width) or (channels, height, width). The network then gets images.
+        Shape of rows that are images: (height, width) or (channels, height, width). The network
+        then gets images.
     distortion : callable or None, default=None
         ``distortion(rows, generator)`` changes rows at random but keeps their classes. None is
         :func:`~sdulearn.torch.distort_images` for images and a little noise for other rows.
@@ -70,28 +72,30 @@ class PairNetworkClassifier(OrderedClassifier):
     temperature : float, default=0.5
         As in :func:`~sdulearn.torch.unlabeled_loss`.
     prior : float, sequence of K floats or None, default=None
-        P(y = +1), or the shares of K classes, for the second of these terms. None takes equal shares with K > 2
-        classes, and with two the prior that the answers imply.
+        P(y = +1), or the shares of K classes, for the second of these terms. None takes equal
+        shares with K > 2 classes, and with two the prior that the answers imply.
     orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
     n_starts : int, default=4
         Number of starts.
     linear_start : bool, default=False
-        Pull the first start to a fit of :class:`~sdulearn.PairLogisticRegressionCV` in the first tenth of the steps.
-        It can find classes that random starts miss, where answers are few and single columns are good features.
+        Pull the first start to a fit of :class:`~sdulearn.PairLogisticRegressionCV` in the first
+        tenth of the steps. It can find classes that random starts miss, where answers are few and
+        single columns are good features.
     max_iter : int, default=8000
-        Steps of Adam, whose rate falls to 0 along a cosine. After two fifths of them the best start continues alone,
-        with the held-out answers too, unless ``n_iter_no_change`` is given.
+        Steps of Adam, whose rate falls to 0 along a cosine. After two fifths of them the best start
+        continues alone, with the held-out answers too, unless ``n_iter_no_change`` is given.
     batch_size : int, default=512
-        Rows of answers in a step, and as many unlabeled ones. A component with more points is cut into its answers.
+        Rows of answers in a step, and as many unlabeled ones. A component with more points is cut
+        into its answers.
     learning_rate : float, default=1e-3
         Rate of the first step.
     validation_fraction : float, default=0.1
         Share of the points whose answers are held out until the start is chosen.
     n_iter_no_change : int or None, default=None
-        Number of checks, of 20 in ``max_iter`` steps, without improvement of the held-out likelihood of any start
-        that ends the training; each start then has the weights of its best check. None takes all steps and the last
-        weights.
+        Number of checks, of 20 in ``max_iter`` steps, without improvement of the held-out
+        likelihood of any start that ends the training; each start then has the weights of its best
+        check. None takes all steps and the last weights.
     device : str, default="auto"
         Where to train; "auto" is "cuda" where there is one, else "cpu".
     progress : callable or None, default=None

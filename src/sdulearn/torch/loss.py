@@ -4,14 +4,16 @@ With p_i = softmax of the logits of point i, an answer about i and j has
 
     P(same) = (1 - e) s + e (1 - s),  s = sum_k p_i(k) p_j(k),  e = its error rate                      (1)
 
-computed in logarithms, 1 - s too: ``log sum_k p_i(k) (1 - p_j(k))``, where 1 - p_j of the likeliest class is the sum
-of the others. Labels, and the answers of a crowd about a point, are evidence of one point:
+computed in logarithms, 1 - s too: ``log sum_k p_i(k) (1 - p_j(k))``, where 1 - p_j of the likeliest
+class is the sum of the others. Labels, and the answers of a crowd about a point, are evidence of
+one point:
 
     P(evidence) = sum_k p_i(k) exp(evidence_i(k))                                                       (2)
 
-Loose pairs, single points and trees of answers are computed on the device of the logits, trees by one sweep of messages
-from the leaves to the roots. Components with cycles go through :mod:`sdulearn.answers.propagate` on the CPU: the
-gradient of log P in log p_i(k) is the posterior of class k (Fisher's identity), so no message is differentiated.
+Loose pairs, single points and trees of answers are computed on the device of the logits, trees by
+one sweep of messages from the leaves to the roots. Components with cycles go through
+:mod:`sdulearn.answers.propagate` on the CPU: the gradient of log P in log p_i(k) is the posterior
+of class k (Fisher's identity), so no message is differentiated.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ def pair_nll(
 ) -> Tensor:
     """Mean negative log-likelihood of the answers and labels of a batch: a loss for any network.
 
-    Loose pairs, labels and components without cycles are computed on the device of the logits, those with cycles on
-    the CPU. Logits of half precision are converted to float32.
+    Loose pairs, labels and components without cycles are computed on the device of the logits,
+    those with cycles on the CPU. Logits of half precision are converted to float32.
 
     Parameters
     ----------
@@ -60,11 +62,13 @@ def pair_nll(
         One row for each row of ``y``. One logit is the log odds of class +1 against class -1.
     y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
         What is known of each row: answer, point, annotator, label. The batch must hold both rows of
-        an answer and should hold whole components (:class:`PairBatchSampler`). A tensor should be on the CPU.
+        an answer and should hold whole components (:class:`PairBatchSampler`). A tensor should be
+        on the CPU.
     error_rate : float, mapping or AnswerModel, default=0.0
         Probability that an answer is wrong: one for all, or one for each annotator.
     answer_table : array-like of shape (K, K), optional
-        Probability of the answer "same" by the classes of the two points, before the error rate. Loose pairs only.
+        Probability of the answer "same" by the classes of the two points, before the error rate.
+        Loose pairs only.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row; both ends of a pair carry one weight. Only their ratios matter.
 
@@ -116,8 +120,9 @@ def unlabeled_loss(
 ) -> Tensor:
     """Loss of rows without answers: a distortion should keep the class of a row, and all classes should be used.
 
-    ``agreement KL(sharpened prediction of a row || prediction of its distortion) + use KL(mean prediction || shares)``,
-    the first a mean over rows and without a gradient in the sharpened prediction.
+    ``agreement KL(sharpened prediction of a row || prediction of its distortion) + use KL(mean
+    prediction || shares)``, the first a mean over rows and without a gradient in the sharpened
+    prediction.
 
     Parameters
     ----------

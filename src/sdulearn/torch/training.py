@@ -18,11 +18,11 @@ from sdulearn.types import Array, Estimator, Indices
 
 # Rows of one forward pass without a gradient.
 ROWS = 8192
-# Share of all steps in which the weight of agreement rises from 0: at the start, before the network has learned from
-# the answers, agreement makes all predictions equal.
+# Share of all steps in which the weight of agreement rises from 0: at the start, before the network
+# has learned from the answers, agreement makes all predictions equal.
 RAMP = 0.4
-# Between these shares of the steps the weight of the use of all classes falls to 0, unless their shares are given:
-# the classes are found by then, and may have different sizes.
+# Between these shares of the steps the weight of the use of all classes falls to 0, unless their
+# shares are given: the classes are found by then, and may have different sizes.
 FADE = (0.3, 0.6)
 # Share of the steps after which the best start continues alone, with the held-out answers too.
 CHOICE = 0.4
@@ -42,7 +42,8 @@ class Starts:
         self.base = deepcopy(modules[0]).to(device)
         self.parameters, self.buffers = torch.func.stack_module_state([one.to(device) for one in modules])
         self.size = len(modules)
-        # Networks with buffers, such as batch normalisation, which vmap does not support, run one after the other.
+        # Networks with buffers, such as batch normalisation, which vmap does not support, run one
+        # after the other.
         self.stacked = self.size > 1 and not self.buffers
 
     @property
@@ -179,7 +180,8 @@ class Training:
         self.guide = None if guide is None else torch.as_tensor(guide, dtype=rows.dtype, device=rows.device)
         self.guided = torch.eye(starts.size, device=rows.device)[0]
         on_gpu = rows.device.type == "cuda"
-        # On a GPU everything that changes from step to step is computed there, so that a step can be recorded.
+        # On a GPU everything that changes from step to step is computed there, so that a step can
+        # be recorded.
         self.step = torch.full((), float(first), device=rows.device)
         self.rate = torch.tensor(parameters.learning_rate, device=rows.device) if on_gpu else parameters.learning_rate
         weights = list(starts.parameters.values())
