@@ -1,6 +1,7 @@
 """Example data: waveforms, pairs drawn from labelled points, and populations to simulate.
 
-:mod:`sdulearn.planning` draws from a population: generated points, or the user's rows with simulated classes.
+:mod:`sdulearn.planning` draws from a population: generated points, or the user's rows with
+simulated classes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FEWEST_ROWS = 1000
 _MOST_CELLS = 2_000_000
 _MOST_AXES = 100
 
-# Points, random pairs, their answers, unlabeled points, and accuracy as a function of coefficients and intercept.
+# Points, random pairs, their answers, unlabeled points, accuracy by coefficients and intercept.
 Draw: TypeAlias = tuple[Array, Indices, Mask, Indices, Callable[[Array, float], float]]
 
 
@@ -179,7 +180,7 @@ def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:
 def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) -> tuple[Array, Codes]:
     """Generate noisy mixtures of two of three triangular waves, in 21 features.
 
-    Mixtures of the two outer waves, which have two peaks, are one class; all others are the other class.
+    Mixtures of the two outer waves, which have two peaks, are one class; all others are the other.
 
     Parameters
     ----------
@@ -306,7 +307,7 @@ def _some_rows(X: MatrixLike) -> Array:
 
 
 def _logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
-    """Return ``k t + b`` with mean probability ``prior`` and accuracy ``ceiling`` of Bayes' rule."""
+    """Return ``k t + b`` with mean probability ``prior`` and Bayes accuracy ``ceiling``."""
     t = (t - t.mean()) / (t.std() or 1.0)
 
     def scores(log_k: float) -> Array:
@@ -320,7 +321,8 @@ def _logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
     bottom, top = np.log([1e-3, 1e3])
     if gap(top) < 0:
         raise InputError(
-            f"The rows of `X` take too few different values for `ceiling={ceiling:g}` at this prior: "
-            f"{gap(top) + ceiling:.1%} is the most. Give a lower `ceiling`, or features that vary."
+            f"The rows of `X` take too few different values for `ceiling={ceiling:g}` at this "
+            f"prior: {gap(top) + ceiling:.1%} is the most. Give a lower `ceiling`, or features that"
+            " vary."
         )
     return scores(bottom if gap(bottom) >= 0 else brentq(gap, bottom, top, xtol=1e-4))

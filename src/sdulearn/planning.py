@@ -174,7 +174,8 @@ def simulate_plan(
     sizes : sequence of int, default=(25, 50, 100, 200, 400, 800, 1600)
         Numbers of pairs.
     ceiling : float, optional
-        Accuracy of the best possible classifier; by default it errs on a third of the smaller class.
+        Accuracy of the best possible classifier; by default it errs on a third of the smaller
+        class.
     n_features : int, default=10
         Features of the generated points (unused with ``X``).
     n_unlabeled : int, default=500
@@ -250,9 +251,9 @@ def _check_target(target_accuracy: float, prior: float, ceiling: float) -> None:
         )
     if target_accuracy >= ceiling:
         raise InputError(
-            f"`target_accuracy={target_accuracy:g}` is out of reach: the simulation assumes that the "
-            f"best possible classifier is right {ceiling:.1%} of the time. If your classes are better "
-            "separated, raise `ceiling`."
+            f"`target_accuracy={target_accuracy:g}` is out of reach: the simulation assumes that "
+            f"the best possible classifier is right {ceiling:.1%} of the time. If your classes are "
+            "better separated, raise `ceiling`."
         )
 
 
@@ -262,7 +263,8 @@ def _check(methods: Sequence[str], prior: float, ceiling: float, sizes: Sequence
     if not prior + 1e-3 <= ceiling <= 0.999:
         raise InputError(
             "`ceiling`, the accuracy of the best possible classifier, must lie between "
-            f"{prior + 1e-3:.3f} (a little more than always predicting the larger class) and 0.999, got {ceiling!r}."
+            f"{prior + 1e-3:.3f} (a little more than always predicting the larger class) and 0.999, "
+            f"got {ceiling!r}."
         )
     unknown = [method for method in methods if method not in METHODS]
     if unknown or not methods:
@@ -319,7 +321,7 @@ def _accuracy(draw: Draw, n_pairs: int, method: str) -> float:
 
 
 def _estimator(method: str, n_similar: int, n_dissimilar: int) -> Estimator | None:
-    """Return the estimator, with fewer folds if one kind of pair is rare; None if it cannot be fitted."""
+    """Return the estimator, in fewer folds if one kind of pair is rare; None if it has no fit."""
     kinds = [n for n in (n_similar, n_dissimilar) if n > 0]
     folds = min(_FOLDS, *kinds)
     if folds < 2:
@@ -342,7 +344,7 @@ def _curve(method: str, accuracy: Array, prior: float) -> Curve:
 
 
 def _crossing(sizes: Sequence[int], accuracy: Array, target: float) -> float:
-    """Return the number of pairs at which the monotone curve reaches the target, by log-linear interpolation."""
+    """Return where the monotone curve reaches the target, interpolated in the log of the number."""
     rising = isotonic_regression(accuracy)
     above = np.flatnonzero(rising >= target)
     if not above.size:

@@ -1,4 +1,4 @@
-"""Progress bars of long work (by tqdm): shown after five seconds, on a terminal or in a notebook."""
+"""Progress bars (by tqdm) of work over five seconds, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Work(threading.local):
             return
         outermost, *inner = self.levels
         if self.bar is None:
-            # With a delay it is not drawn before its numbers are right; its rate is that of all steps so far.
+            # With a delay it is not drawn before its numbers are right. The rate is over all steps.
             shown = {"desc": outermost["title"], "total": outermost["total"], "delay": 1e-9}
             self.bar = new_bar(**shown, miniters=0, mininterval=_REFRESHED, smoothing=0)
             self.bar.start_t = self.bar.last_print_t = time.time() - (now - outermost["began"])
@@ -55,7 +55,7 @@ _work = _Work()
 
 
 def long_work(function: Callable[P, T]) -> Callable[P, T]:
-    """Let the :func:`steps` within a function show a bar; only the outermost such function has one."""
+    """Let the :func:`steps` in a function show a bar; the outermost such function has it."""
 
     @wraps(function)
     def watched(*given: P.args, **named: P.kwargs) -> T:
@@ -136,7 +136,7 @@ class RowProgress:
 
 
 def new_bar(**options: Any) -> Any:
-    """Return a tqdm bar, which is shown only on a terminal or in a notebook, and removed at the end."""
+    """Return a tqdm bar for a terminal or a notebook, which is removed at the end."""
     with warnings.catch_warnings():
         # Notebooks without ipywidgets have bars of text.
         warnings.simplefilter("ignore")

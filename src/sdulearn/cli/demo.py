@@ -1,7 +1,7 @@
 """Compare all risks and losses on pairs drawn from two data sets that need no download.
 
-Fits SU, DU, SD, SDSU, SDDU and SUDU with each loss, and the joint estimator, with settings chosen by cross-validation
-on the pairs alone. k-means and a classifier of true labels stand beside them.
+Fits SU, DU, SD, SDSU, SDDU and SUDU with each loss, and the joint estimator, with settings chosen by
+cross-validation on the pairs alone, and k-means and a classifier of true labels for comparison.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @threadpool_limits.wrap(limits=1)
 def accuracies(name: str, n_pairs: int, seed: int) -> dict[str, float]:
-    """Return the accuracy of each method on one draw; methods not in the picture run at the largest size only."""
+    """Return the accuracy of each method on one draw; those not plotted at the largest size only."""
     X, y = SETS[name]
     y = np.where(y > 0, 1, -1)
     points = np.column_stack([scale(X), y])

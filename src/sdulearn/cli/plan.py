@@ -1,8 +1,9 @@
 """How many random pairs to ask about: expected accuracy and interval of the prior.
 
-An estimate by simulation, on generated points or on your own unlabeled rows with simulated classes: pairs are drawn,
-linear models are fitted as by 'sdulearn fit', and their accuracy is computed. It depends on --ceiling, the accuracy of
-the best possible classifier, which nobody knows beforehand: try two values.
+An estimate by simulation, on generated points or on your own unlabeled rows with simulated classes:
+pairs are drawn, linear models are fitted as by 'sdulearn fit', and their accuracy is computed. It
+depends on --ceiling, the accuracy of the best possible classifier, which nobody knows beforehand:
+try two values.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from sdulearn.types import MatrixLike
 _WIDEST = 110
 _ACCURACY = ("accuracy", "error", "unfitted")
 _THEORY = ("no_value_probability", "order_bound", "order_probability", "recommended_gamma")
-_COLUMNS = """Columns: accuracy in % with its standard error; 95% interval of the prior at the expected counts; "no
-prior": probability that similar pairs are not the majority, so that the counts imply no prior; "DU, SD < SU": the
-paper's lower bound on the probability that DU and SD have smaller error bounds than SU (and the probability itself);
-"gamma": the mixture weight that minimises the noise of SDDU's linear term."""
+_COLUMNS = """Columns: accuracy in % with its standard error; 95% interval of the prior at the expected
+counts; "no prior": probability that similar pairs are not the majority, so that the counts imply no
+prior; "DU, SD < SU": the paper's lower bound on the probability that DU and SD have smaller error
+bounds than SU (and the probability itself); "gamma": the mixture weight that minimises the noise of
+SDDU's linear term."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,8 +144,8 @@ def describe(plan: Plan) -> str:
     else:
         cut = f" (reduced to {plan.n_axes} principal directions: optimistic)" if plan.n_axes < plan.n_features else ""
         points = (
-            f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with simulated classes: a logistic model "
-            "along a random direction, a new one in each draw"
+            f"your {plan.n_rows} rows of {plan.n_features} features{cut}, with simulated classes: a"
+            " logistic model along a random direction, a new one in each draw"
         )
         # Two rows per answer, drawn with replacement.
         different = plan.n_rows * (1 - (1 - 1 / plan.n_rows) ** (2 * plan.sizes[-1]))
@@ -151,11 +153,12 @@ def describe(plan: Plan) -> str:
     half = plan.prior == 0.5
     names = "A few labelled points name the classes" if half else "The larger class is taken as the positive one"
     return (
-        f"Estimated by simulation in {plan.n_repeats} draws from {points}. {plan.prior:.0%} of the points are in the "
-        f"larger class, the best possible classifier is right {plan.ceiling:.1%} of the time, and there are "
-        f"{plan.n_unlabeled} unlabeled rows. Pairs are random ({asked}), every answer is right, and the prior is "
-        f"estimated from the counts. {names}. The range covers the noise of the simulation, not wrong assumptions: "
-        "less separable classes or more features need more pairs."
+        f"Estimated by simulation in {plan.n_repeats} draws from {points}. {plan.prior:.0%} of the "
+        f"points are in the larger class, the best possible classifier is right {plan.ceiling:.1%} "
+        f"of the time, and there are {plan.n_unlabeled} unlabeled rows. Pairs are random ({asked}),"
+        f" every answer is right, and the prior is estimated from the counts. {names}. The range "
+        "covers the noise of the simulation, not wrong assumptions: less separable classes or more"
+        " features need more pairs."
     )
 
 
@@ -182,14 +185,14 @@ def advice(plan: Plan) -> str:
     last = plan.rows[-1]
     if first.recommended_gamma is None:
         return (
-            "Which mixture: none. At prior 1/2 the paper's risks are undefined, so this plan is for the joint method. "
-            "Label a few points to find out which class is which."
+            "Which mixture: none. At prior 1/2 the paper's risks are undefined, so this plan is "
+            "for the joint method. Label a few points to find out which class is which."
         )
     return (
-        "Which mixture: the paper recommends SDDU, as DU and SD tend to have smaller error bounds than SU, with gamma "
-        f"chosen by cross-validation. By counts and prior alone, gamma would be {first.recommended_gamma:.2f} at "
-        f"{first.n_pairs} pairs and {last.recommended_gamma:.2f} at {last.n_pairs}. Prefer the joint method where it "
-        "needs fewer pairs."
+        "Which mixture: the paper recommends SDDU, as DU and SD tend to have smaller error bounds "
+        "than SU, with gamma chosen by cross-validation. By counts and prior alone, gamma would be"
+        f" {first.recommended_gamma:.2f} at {first.n_pairs} pairs and {last.recommended_gamma:.2f} "
+        f"at {last.n_pairs}. Prefer the joint method where it needs fewer pairs."
     )
 
 

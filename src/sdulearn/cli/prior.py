@@ -1,8 +1,9 @@
 """The share of the larger class, estimated from same/different answers, with its interval.
 
-Give two counts (sdulearn prior 58 42) or a file of answers (sdulearn prior pairs.csv). The pairs must have been drawn
-at random: the share of similar ones among random pairs is p^2 + (1 - p)^2. Answers in a file may share points; the
-estimate allows for it. Of a log of sdulearn ask only the random questions count, not the chosen ones.
+Give two counts (sdulearn prior 58 42) or a file of answers (sdulearn prior pairs.csv). The pairs
+must have been drawn at random: the share of similar ones among random pairs is p^2 + (1 - p)^2.
+Answers in a file may share points; the estimate allows for it. Of a log of sdulearn ask only the
+random questions count, not the chosen ones.
 """
 
 from __future__ import annotations
@@ -90,17 +91,18 @@ def read_counts(source: Sequence[str]) -> tuple[float, float] | None:
     if len(source) == 1 and (not numbers or Path(source[0]).exists()):
         return None
     raise InputError(
-        "Give two numbers, of similar and dissimilar pairs (sdulearn prior 58 42), or one file of answers "
-        f"(sdulearn prior pairs.csv); got {' '.join(source)!r}."
+        "Give two numbers, of similar and dissimilar pairs (sdulearn prior 58 42), or one file of "
+        f"answers (sdulearn prior pairs.csv); got {' '.join(source)!r}."
     )
 
 
 def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
-    """Return y with two rows per answer, their weights, and which rows are random points (None: all)."""
+    """Return y with two rows per answer, their weights, and which rows are random points."""
     if answers.epsilon is not None:
         raise InputError(
             f"{answers.name}: the answers were flipped at random before they were stored (epsilon "
-            f"{answers.epsilon:g}), so their counts imply no prior. Use `sdulearn fit`, which allows for the flips."
+            f"{answers.epsilon:g}), so their counts imply no prior. Use `sdulearn fit`, which "
+            "allows for the flips."
         )
     graph, used = known_answers(answers)
     if not len(used):
@@ -108,8 +110,8 @@ def rows_of_answers(answers: Answers) -> tuple[Codes, Array, Mask | None]:
     marked = random_ends(answers, graph.ends, used)
     if marked is not None and not marked.any():
         raise UndeterminedError(
-            f"{answers.name} holds no random question, and chosen rows do not represent the others. Ask about random "
-            "rows, as every fourth question of sdulearn ask does."
+            f"{answers.name} holds no random question, and chosen rows do not represent the others."
+            " Ask about random rows, as every fourth question of sdulearn ask does."
         )
     return graph.y, np.repeat(graph.weights, 2), None if marked is None else marked.ravel()
 
@@ -124,7 +126,7 @@ def describe(estimate: PriorEstimate, about: str = "pairs") -> str:
 
 
 def meaning(estimate: PriorEstimate, tested: list[str] | None = None) -> list[str]:
-    """Explain what the estimate means for the choice of a method, given the test of connected answers."""
+    """Explain what the estimate, and the test of connected answers, mean for the method."""
     if not estimate.has_value:
         if tested is not None:
             return [_EVEN, *tested, _UNKNOWN]
@@ -143,27 +145,27 @@ _EVEN = "The answers put about as many points in one class as in the other: neit
 _TOO_FEW_SIMILAR = "There are no more similar than dissimilar pairs; with any prior but 1/2 there should be. "
 _CHANCE = "With few pairs this happens by chance; it does not indicate a mistake."
 _NO_CHANCE = (
-    "Chance does not explain it (probability at most {:.1g}): the pairs were not drawn at random, or there are more "
-    "than two classes, so their counts imply no prior."
+    "Chance does not explain it (probability at most {:.1g}): the pairs were not drawn at random, "
+    "or there are more than two classes, so their counts imply no prior."
 )
 _UNKNOWN = (
-    "Use the joint method (PairLogisticRegression), which needs no prior, and label a few points to name the classes: "
-    "orient(X, y_true). Or ask about more random pairs; see 'sdulearn plan'."
+    "Use the joint method (PairLogisticRegression), which needs no prior, and label a few points "
+    "to name the classes: orient(X, y_true). Or ask about more random pairs; see 'sdulearn plan'."
 )
 _ONE_CLASS = (
-    "There is no dissimilar pair: one class is rare, and the interval shows how rare it may be. A model cannot learn a "
-    "class that is in no pair. Ask about more random pairs."
+    "There is no dissimilar pair: one class is rare, and the interval shows how rare it may be. A "
+    "model cannot learn a class that is in no pair. Ask about more random pairs."
 )
 _INCLUDES_HALF = (
-    "The interval includes 1/2: neither class is shown to be larger. The marginal risks (su, du, sd and mixtures) "
-    "divide by p - q, at most {:.2f} here: their result may be far off."
+    "The interval includes 1/2: neither class is shown to be larger. The marginal risks (su, du, "
+    "sd and mixtures) divide by p - q, at most {:.2f} here: their result may be far off."
 )
 _EITHER = (
-    "The interval excludes 1/2, so either method works: the joint one (PairLogisticRegression), or a marginal risk "
-    "such as sddu (SDUClassifier). A marginal risk divides by p - q and so multiplies the noise of the data by {:.1f}; "
-    "within the interval, {:.1f} to {:.1f}."
+    "The interval excludes 1/2, so either method works: the joint one (PairLogisticRegression), or"
+    " a marginal risk such as sddu (SDUClassifier). A marginal risk divides by p - q and so "
+    "multiplies the noise of the data by {:.1f}; within the interval, {:.1f} to {:.1f}."
 )
 _NAMES = (
-    "Counts do not show which class is which: the larger one is taken as the {} one. If that may be wrong, label a few "
-    "points and call orient(X, y_true) on the fitted model."
+    "Counts do not show which class is which: the larger one is taken as the {} one. If that may "
+    "be wrong, label a few points and call orient(X, y_true) on the fitted model."
 )

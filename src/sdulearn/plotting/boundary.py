@@ -42,7 +42,8 @@ class PairBoundaryDisplay(Display):
         Names of the features.
     %(axes)s
     surface_, boundaries_, lines_ : matplotlib objects
-        The coloured response or classes, the boundaries, and a Line2D of all similar and one of all dissimilar pairs.
+        The coloured response or classes, the boundaries, and two lines: all similar and all
+        dissimilar pairs.
 
     Examples
     --------
@@ -160,7 +161,7 @@ def _like(X: MatrixLike, grid: Array) -> MatrixLike:
 
 
 def _respond(estimator: Estimator, X: MatrixLike) -> tuple[Array, float]:
-    """Return probabilities, or decision values if there are none, and their value on the boundary."""
+    """Return probabilities, or else decision values, and their value on the boundary."""
     if hasattr(estimator, "predict_proba"):
         P = np.asarray(estimator.predict_proba(X))
         return (P[:, 1], 0.5) if P.shape[1] == 2 else (P, 0.0)

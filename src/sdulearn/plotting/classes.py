@@ -1,4 +1,4 @@
-"""Displays of predicted classes and of people: agreement with the answers, shares, calibration, error rates."""
+"""Displays of predicted classes and of annotators: agreement, shares, calibration, error rates."""
 
 from __future__ import annotations
 
@@ -161,7 +161,8 @@ class AnnotatorDisplay(Display):
         model : AnswerModel
             Such as ``answer_model_`` of a fitted estimator.
         names : sequence of str, optional
-            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; numbers by default.
+            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; their numbers
+            by default.
         most : int, default=40
             Draw at most this many annotators, those with the highest rates.
         %(ax_and_display)s

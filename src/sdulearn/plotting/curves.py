@@ -96,8 +96,8 @@ class PairLearningCurveDisplay(Display):
             It is cloned for every fit.
         %(X_and_y)s
         n_pairs : sequence of int, optional
-            Numbers of training pairs; by default up to five. The smallest has five pairs of the rarer kind, which
-            estimators that choose settings need.
+            Numbers of training pairs; by default up to five. The smallest has five pairs of the
+            rarer kind, which estimators that choose settings need.
         test : tuple of (X_test, y_test), optional
             Labelled test points; for more than two classes ``y`` must have labels, too. Without
             ``test``, points are held out by :class:`~sdulearn.PairKFold`.
@@ -149,9 +149,9 @@ def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
         return
     raise InputError(
         f"The model numbers its {len(model.classes_)} classes by size, so they cannot be compared "
-        "with the labels in `test`. Give labels of some points in `y` (stack_pairs(..., labels=...)), "
-        "a `scoring` that matches the classes, or no `test`: then the score is the agreement with "
-        "held-out answers."
+        "with the labels in `test`. Give labels of some points in `y` (stack_pairs(..., "
+        "labels=...)), a `scoring` that matches the classes, or no `test`: then the score is the "
+        "agreement with held-out answers."
     )
 
 
@@ -170,7 +170,7 @@ def _sizes(n_pairs: Sequence[int] | None, kinds: Sequence[Mask]) -> Indices:
 
 
 def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[Indices]:
-    """Return, for each size, the rows of random pairs in the ratio of all pairs, and all unlabeled rows."""
+    """Return the rows of random pairs, in the ratio of all, and all unlabeled rows by size."""
     pairs = read_pairs(codes)
     kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (pairs.similar, ~pairs.similar)]
     rows = []
@@ -257,8 +257,9 @@ class PriorIntervalDisplay(Display):
             raise InputError("`y` marks no pairs, so there is no prior to draw. Mark similar pairs +k, others -k.")
         if pairs.labels is not None and pairs.labels.max(initial=0) > 1:
             raise InputError(
-                f"`y[:, 3]` has the label {pairs.labels.max()}: the shares of more than two classes do not follow from "
-                "counts. Draw those of a fitted model: ClassProbabilityDisplay.from_estimator."
+                f"`y[:, 3]` has the label {pairs.labels.max()}: the shares of more than two classes"
+                " do not follow from counts. Draw those of a fitted model: "
+                "ClassProbabilityDisplay.from_estimator."
             )
         table = np.asarray(pairs)
         sizes = np.unique(np.linspace(1, n, min(n, _MOST_ESTIMATES)).astype(int)).tolist()
@@ -420,8 +421,8 @@ class RiskGridDisplay(Display):
             estimator = estimator.steps[-1][1]
         if not hasattr(estimator, "cv_results_"):
             raise InputError(
-                f"`estimator` ({type(estimator).__name__}) has no cv_results_. Fit SDUClassifierCV, "
-                "PairLogisticRegressionCV or GridSearchCV first, and pass that."
+                f"`estimator` ({type(estimator).__name__}) has no cv_results_. Fit SDUClassifierCV,"
+                " PairLogisticRegressionCV or GridSearchCV first, and pass that."
             )
         is_likelihood = getattr(estimator, "scoring", None) in ("log-likelihood", pair_log_likelihood)
         results = estimator.cv_results_

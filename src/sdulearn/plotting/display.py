@@ -28,8 +28,8 @@ y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
     What is known of each row.""",
     "cv": """\
 cv : int, splitter or None, default=5
-    Folds over points: copies of the estimator predict points that they were not fitted on. Give None if the
-    estimator has not seen these answers.""",
+    Folds over points: copies of the estimator predict points that they were not fitted on. Give
+    None if the estimator has not seen these answers.""",
     "n_bins": """\
 n_bins : int, default=10
     Bins of equal width from 0 to 1.""",
@@ -108,6 +108,6 @@ def require_probabilities(estimator: Estimator) -> None:
     """Raise an InputError for an estimator without ``predict_proba``."""
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
-            f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with probabilities, such as "
-            "PairLogisticRegression."
+            f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with "
+            "probabilities, such as PairLogisticRegression."
         )
