@@ -1,6 +1,7 @@
 """Answers that come with a certainty."""
 
 import numpy as np
+from scipy.special import expit, logit
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
@@ -48,3 +49,21 @@ def test_nobody_is_corrected_whom_no_answer_checks():
     graph = AnswerGraph.from_answers(ends, np.arange(20) % 3 > 0, annotators=part)
     rates = calibrated_rates(graph, person, stated, 3)
     np.testing.assert_allclose([rates[k] for k in range(1, 9)], 1 - stated)
+
+
+def test_labels_calibrate_by_the_posterior_of_equation_5():
+    """Eight answers of one person, all checked by labels: most of the sure ones are wrong, the unsure ones right."""
+    certainty = np.repeat([0.95, 0.55], 4)
+    right = np.array([True, False, False, False, True, True, True, True])
+    part, person, stated = split_by_certainty(np.ones(8, dtype=int), certainty)
+    # All pairs of points truly differ.
+    graph = AnswerGraph.from_answers(np.arange(16).reshape(-1, 2), ~right, annotators=part, labels=[1, -1] * 8)
+    alpha, beta = np.meshgrid(np.linspace(-3, 3, 301), np.linspace(0, 2, 301))
+    density = np.exp(-(alpha**2) / 2 - (beta - 1) ** 2 / (2 / 4))
+    for c, hit in zip(certainty, right, strict=True):
+        chance = expit(alpha + beta * logit(c))
+        density *= chance if hit else 1 - chance
+    mean = [np.average(parameter, weights=density) for parameter in (alpha, beta)]
+    expected = np.minimum(expit(-mean[0] - mean[1] * logit(stated)), 0.5)
+    found = calibrated_rates(graph, person, stated, 2)
+    np.testing.assert_allclose(list(found.values()), expected, atol=0.02)
