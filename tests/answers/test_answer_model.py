@@ -281,14 +281,14 @@ def test_an_interval_of_loose_pairs_is_the_profile_of_their_likelihood():
 @pytest.mark.parametrize(
     ("ends", "same", "labels", "involved"),
     [
-        ([[0, 1], [1, 2], [0, 2]], [True, True, False], None, [True, True]),
-        ([[0, 1], [1, 2], [0, 2]], [False, False, False], None, [False, False]),
-        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 2, 0, 0, 3, 1], [True, False]),
-        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 0, 0, 0, 3, 3], [True, False]),
+        ([[0, 1], [1, 2], [0, 2]], [True, True, False], None, [True, True, True]),
+        ([[0, 1], [1, 2], [0, 2]], [False, False, False], None, [False, False, False]),
+        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 2, 0, 0, 3, 1, 0], [True, False, False]),
+        ([[0, 1], [2, 3], [4, 5]], [True, True, False], [1, 0, 0, 0, 3, 3, 0], [False, False, True]),
     ],
 )
 def test_who_contradicts(ends, same, labels, involved):
-    graph = AnswerGraph.from_answers(ends, same, annotators=[1, 2, 1], labels=labels, n_points=6)
+    graph = AnswerGraph.from_answers(ends, same, annotators=[1, 2, 3], labels=labels, n_points=7)
     annotator = graph.annotators - 1
     found = annotators_in_contradictions(graph, annotator, np.ones(3, dtype=bool))
     assert found.tolist() == involved
