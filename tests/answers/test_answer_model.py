@@ -163,6 +163,15 @@ def test_rates_are_drawn_to_those_of_the_others():
     np.testing.assert_allclose(shrink(wrong, counts, chances / chances.sum()), chances / chances.sum() @ by_strength)
 
 
+@pytest.mark.parametrize(("wrong", "low", "high"), [(0, None, 0.0915), (4, 0.0669, 0.4053)])
+def test_an_interval_is_the_wider_of_likelihood_ratio_and_posterior(wrong, low, high):
+    """Of 20 answers; the ends of the likelihood ratio are given, the posterior has the prior 1 / sqrt(e)."""
+    grid = np.linspace(1e-4, 0.5, 80)
+    found = profile_ends(grid, wrong * np.log(grid) + (20 - wrong) * np.log1p(-grid))
+    posterior = beta.ppf([0.025, 0.975], wrong + 0.5, 21 - wrong)
+    assert found == pytest.approx((min(posterior[0], low or 1), max(posterior[1], high)), abs=2e-3)
+
+
 def test_where_both_truths_are_equally_frequent_two_people_cannot_be_told_apart():
     """All of the errors may be the first's, or all the other's."""
     rng = np.random.default_rng(3)
