@@ -1,16 +1,12 @@
 """Dask arrays and frames become the blocks that they should, with both ends of each pair in one block."""
 
-from collections import Counter
-
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
-from hypothesis import given as for_any
-from hypothesis import settings
-from hypothesis import strategies as st
 from scipy import sparse
 
 from sdulearn.blocks import Sums
@@ -110,57 +106,29 @@ def test_lengths_that_only_the_workers_see(name):
         dask_blocks(table[["a", "b", "c"]], **vectors).sum(as_lists)
 
 
-def rows_and_codes(n_pairs, n_unlabeled, seed):
-    """Rows that tell themselves apart, in random order, with their codes and weights."""
-    rng = np.random.default_rng(seed)
-    signs = rng.choice([-1, 1], n_pairs)
-    numbers = rng.choice(10**9, n_pairs, replace=False) + 1
-    codes = rng.permutation(np.concatenate([np.repeat(signs * numbers, 2), np.zeros(n_unlabeled, dtype=np.int64)]))
-    return np.column_stack([np.arange(len(codes)) + 1.0, rng.normal(size=len(codes))]), codes, rng.random(len(codes))
-
-
-def blocks_of(collection):
-    if isinstance(collection, da.Array):
-        return [part.compute() for part in collection.to_delayed().ravel()]
-    return [part.compute() for part in collection.to_delayed()]
-
-
-def check(X, y, gathered):
-    """The same rows with the same codes; no code in two blocks; unlabeled rows still in theirs."""
-    dense = [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in blocks_of(gathered[0])]
-    codes = [np.asarray(part) for part in blocks_of(gathered[1])]
-    assert [len(part) for part in dense] == [len(part) for part in codes]
-    found = Counter((*row, code) for rows, part in zip(dense, codes, strict=True) for row, code in zip(rows, part))  # noqa: B905
-    assert found == Counter((*row, code) for row, code in zip(X.tolist(), y.tolist(), strict=True))
-    homes = Counter(code for part in codes for code in np.unique(part[part != 0]))
-    assert set(homes.values()) <= {1}
-    return dense, codes
-
-
-@settings(deadline=None, max_examples=5)
-@for_any(st.integers(0, 30), st.integers(1, 20), st.integers(0, 2**32), st.data())
-def test_random_chunkings(n_pairs, n_unlabeled, seed, data):
-    X, y, _ = rows_and_codes(n_pairs, n_unlabeled, seed)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(y)), max_size=12)))
-    lengths = tuple(np.diff([0, *cuts, len(y)]).tolist())
-    gathered = gather_pairs(da.from_array(X, chunks=(lengths, (1, 1))), da.from_array(y, chunks=5))
-    dense, codes = check(X, y, gathered)
-    home = np.repeat(np.arange(len(lengths)), lengths)
-    for number, (rows, part) in enumerate(zip(dense, codes, strict=True)):
-        assert (home[rows[part == 0, 0].astype(int) - 1] == number).all()
-
-
-@pytest.mark.parametrize(("width", "n_blocks"), [(32, 1), (3, 9), (2, 9)])
-def test_rounds(monkeypatch, width, n_blocks):
-    X, y, weight = rows_and_codes(60, 30, n_blocks)
+@pytest.mark.parametrize(("width", "n_blocks"), [(32, 1), (32, 5), (3, 9), (2, 9)])
+def test_both_ends_of_a_pair_come_together_and_all_else_stays(monkeypatch, width, n_blocks):
+    """Up to ``width`` blocks in one round, more of them in several; chunks may be empty."""
+    rng = np.random.default_rng(n_blocks)
+    codes = np.repeat(rng.choice([-1, 1], 60) * (rng.choice(10**9, 60, replace=False) + 1), 2)
+    y = rng.permutation(np.concatenate([codes, np.zeros(30, dtype=np.int64)]))
+    X = np.column_stack([np.arange(len(y)), rng.normal(size=len(y))])
+    weight = rng.random(len(y))
+    cuts = np.sort(np.r_[0, rng.integers(0, len(y), max(n_blocks - 2, 0)), [len(y)] * min(n_blocks, 2)])
+    lengths = tuple(np.diff(cuts).tolist())
     shuffle = module.shuffle
     monkeypatch.setattr(module, "shuffle", lambda layer, bundles: shuffle(layer, bundles, width))
-    edges = np.linspace(0, len(y), n_blocks + 1).astype(int)
-    rows = da.from_array(X, chunks=(tuple(np.diff(edges).tolist()), 2))
-    gathered = gather_pairs(rows, y, weight)
-    check(X, y, gathered)
-    order = gathered[0].compute()[:, 0].astype(int) - 1
-    np.testing.assert_array_equal(gathered[2].compute(), weight[order])
+    gathered = gather_pairs(da.from_array(X, chunks=(lengths, (1, 1))), da.from_array(y, chunks=5), weight)
+    dense, known, weights = dask.compute([list(np.ravel(one.to_delayed())) for one in gathered])[0]
+    numbers = [part[:, 0].astype(int) for part in dense]
+    assert len(dense) == n_blocks
+    assert sorted(np.concatenate(numbers)) == list(range(len(y)))
+    home = np.repeat(np.arange(n_blocks), lengths)
+    for k, (rows, some, its_weight) in enumerate(zip(numbers, known, weights, strict=True)):
+        np.testing.assert_array_equal(some, y[rows])
+        np.testing.assert_array_equal(its_weight, weight[rows])
+        assert (home[rows[some == 0]] == k).all()
+        assert (np.unique(some[some != 0], return_counts=True)[1] == 2).all()
 
 
 def test_rounds_keep_the_number_of_tasks_down():
