@@ -417,9 +417,9 @@ def moment_problem(
     return MomentProblem(second, c, ridge_of(alpha, len(c), fit_intercept), float(a @ weight), origin, loss)
 
 
-def check_width(found: int, expected: int) -> None:
+def check_width(n_columns: int, expected: int) -> None:
     """Refuse rows with another number of columns than those before."""
-    if found != expected:
+    if n_columns != expected:
         raise InputError(
-            f"`X` has {found} features, but the rows before it had {expected}. Give every portion the same columns."
+            f"`X` has {n_columns} features, but the rows before it had {expected}. Give every portion the same columns."
         )

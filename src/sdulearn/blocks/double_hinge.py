@@ -180,30 +180,30 @@ class _Search:
         # A block may hold a few times its share of the rows.
         limit = int(np.ceil(_FACTOR * self.budget / self.problem.blocks.n_blocks))
         points = [self.w]
-        found = self._sum(kinked_rows, points, delta, limit)
-        if found["overflow"]:
+        sums = self._sum(kinked_rows, points, delta, limit)
+        if sums["overflow"]:
             self.budget //= _FACTOR
             return False
-        linear = (found["slopes"], found["level"])
+        linear = (sums["slopes"], sums["level"])
         kept: list[Sums] = []
-        while found["rows"] and not found["overflow"] and self.n_left > 0:
-            kept.append(found)
+        while sums["rows"] and not sums["overflow"] and self.n_left > 0:
+            kept.append(sums)
             small, constant = self._small_problem(kept, *linear)
             # With too few rows the small problem may be unbounded; the next pass shows it.
             with np.errstate(all="ignore"):
                 local = solve(small, "interior_point", self.tol, _SMALL_ITER, [Solution(self.w, 0)])
             points = [*points, local.w]
-            found = self._sum(kinked_rows, points, delta, limit)
-            if found["known"] != sum(one["given"] for one in kept):
+            sums = self._sum(kinked_rows, points, delta, limit)
+            if sums["known"] != sum(one["given"] for one in kept):
                 break
             # Rows outside have the slopes of their sides, so the residual is that of the small
             # problem.
             residual, gap = small.kkt_at(local, small.A @ local.w)
-            J = local.objective + constant + found["gap"]
-            self._certify(local.w, J, residual, gap + found["gap"])
+            J = local.objective + constant + sums["gap"]
+            self._certify(local.w, J, residual, gap + sums["gap"])
             # One more round for the last digits if rows are still on the wrong side.
             exact = self.best.optimality <= _LAST_DIGITS or len(kept) > _ROUNDS
-            if self.best.optimality <= self.tol / 10 and (exact or not found["rows"]):
+            if self.best.optimality <= self.tol / 10 and (exact or not sums["rows"]):
                 return True
         self.caution *= _FACTOR
         self.spread *= _FACTOR
@@ -212,7 +212,7 @@ class _Search:
 
     def _small_problem(self, kept: list[Sums], slopes: Array, level: float) -> tuple[Problem, float]:
         """Return the problem of the gathered rows, the rest linear, and its constant."""
-        A, a, side = (joined([part for found in kept for part in found[name]]) for name in ("rows", "a", "side"))
+        A, a, side = (joined([part for sums in kept for part in sums[name]]) for name in ("rows", "a", "side"))
         rest = slopes - A.T @ (a * side) / 2
         constant = level - self.flat / 2 * float(a[side == 0].sum())
         return Problem(A, a, self.problem.c - rest, self.problem.ridge, self.problem.rule.loss), constant
@@ -270,8 +270,8 @@ def kinked_rows(
     the ``gap`` of those that changed sides, and how many rows were returned before (``known``), as
     a check.
     """
-    found = Sums(rows=[], a=[], side=[], overflow=0, level=0.0, gap=0.0, known=0, given=0)
-    found["slopes"] = np.zeros(len(points[0]))
+    sums = Sums(rows=[], a=[], side=[], overflow=0, level=0.0, gap=0.0, known=0, given=0)
+    sums["slopes"] = np.zeros(len(points[0]))
     for A, a in rule.pieces(X, y, weight):
         # Point by point: a product with all at once may round a row on a kink to its other side.
         Z = np.column_stack([A @ w for w in points])
@@ -279,43 +279,43 @@ def kinked_rows(
         near = np.abs(np.abs(Z[:, 0]) - rule.loss.flat) <= delta
         chosen = near
         if len(points) == 1:
-            found["slopes"] += A.T @ (a * sides[:, 0]) / 2
-            found["level"] += rule.loss.flat / 2 * float(a[sides[:, 0] == 0].sum())
+            sums["slopes"] += A.T @ (a * sides[:, 0]) / 2
+            sums["level"] += rule.loss.flat / 2 * float(a[sides[:, 0] == 0].sum())
         else:
-            chosen = _add_changed(found, rule, a, Z[:, -1], sides, near)
+            chosen = _add_changed(sums, rule, a, Z[:, -1], sides, near)
         if chosen.any():
-            found["rows"].append(A[chosen])
-            found["a"].append(a[chosen])
-            found["side"].append(sides[chosen, 0])
-    found["given"] = _count(found)
-    if found["given"] > limit:
-        _merge_equal(found)
-    if _count(found) > limit:
-        found |= Sums(rows=[], a=[], side=[], overflow=1)
-    return found
+            sums["rows"].append(A[chosen])
+            sums["a"].append(a[chosen])
+            sums["side"].append(sides[chosen, 0])
+    sums["given"] = _count(sums)
+    if sums["given"] > limit:
+        _merge_equal(sums)
+    if _count(sums) > limit:
+        sums |= Sums(rows=[], a=[], side=[], overflow=1)
+    return sums
 
 
-def _count(found: Sums) -> int:
-    return sum(len(part) for part in found["a"])
+def _count(sums: Sums) -> int:
+    return sum(len(part) for part in sums["a"])
 
 
-def _add_changed(found: Sums, rule: RowRule, a: Array, z: Array, sides: Array, near: Mask) -> Mask:
+def _add_changed(sums: Sums, rule: RowRule, a: Array, z: Array, sides: Array, near: Mask) -> Mask:
     """Return which rows changed sides at the last point only; add up their gap."""
     first = sides[:, 0]
     before = near | (sides[:, 1:-1] != first[:, None]).any(axis=1)
     changed = ~before & (sides[:, -1] != first)
-    found["known"] += int(before.sum())
+    sums["known"] += int(before.sum())
     linear = np.where(first == 0, rule.loss.flat, first * z)[changed] / 2
-    found["gap"] += float(a[changed] @ (rule.loss.even(z[changed]) - linear))
+    sums["gap"] += float(a[changed] @ (rule.loss.even(z[changed]) - linear))
     return changed
 
 
-def _merge_equal(found: Sums) -> None:
+def _merge_equal(sums: Sums) -> None:
     """Merge equal rows; a table of categories has few different ones."""
-    rows = joined(found["rows"])
-    side = joined(found["side"])
+    rows = joined(sums["rows"])
+    side = joined(sums["side"])
     keys = row_keys(rows) + (side + 1).astype(np.uint64)
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    found["a"] = [np.bincount(place, weights=joined(found["a"]))]
-    found["rows"] = [rows[first]]
-    found["side"] = [side[first]]
+    sums["a"] = [np.bincount(place, weights=joined(sums["a"]))]
+    sums["rows"] = [rows[first]]
+    sums["side"] = [side[first]]

@@ -95,10 +95,10 @@ class _BlockFit:
         # The closed form reads the rows once and needs no sample of them.
         iterative = self.solver != "closed_form"
         self.blocks = blocks.persist() if iterative else blocks
-        found = self.blocks.sum(survey, 1 / blocks.n_blocks if iterative else 0.0, n_splits)
-        if found is None:
+        first_pass = self.blocks.sum(survey, 1 / blocks.n_blocks if iterative else 0.0, n_splits)
+        if first_pass is None:
             raise InputError("There are no rows: every block is empty, or all weights are zero.")
-        self.folds: list[PairStatistics] = [found[f"fold{k}"] for k in range(n_splits or 1)]
+        self.folds: list[PairStatistics] = [first_pass[f"fold{k}"] for k in range(n_splits or 1)]
         self.statistics: PairStatistics = add_all(self.folds)
         if self.statistics.checksum:
             raise InputError(
@@ -107,12 +107,12 @@ class _BlockFit:
                 "and one weight; sdulearn.stack_pairs makes such codes. Where tables were joined, "
                 "number the pairs of each on from the last."
             )
-        self.sample: list[Block] = found["sample"]
-        self.n_rows = int(found["counts"].sum())
+        self.sample: list[Block] = first_pass["sample"]
+        self.n_rows = int(first_pass["counts"].sum())
         in_sample = sum(np.bincount(sources(block[1]), minlength=3) for block in self.sample)
         # Sources of which the sample has all rows.
-        self.whole = in_sample == found["counts"]
-        self.points: list[Codes] = found["points"]
+        self.whole = in_sample == first_pass["counts"]
+        self.points: list[Codes] = first_pass["points"]
         refuse_linked(*np.unique(np.concatenate(self.points), return_counts=True))
         if model.prior is None:
             refuse_shared_prior(self.points)
@@ -161,17 +161,17 @@ class _BlockFit:
     def fold_coefficients(self, settings: linear.Settings, fold: int) -> Array:
         """``[coef, intercept]`` of every setting without one fold."""
         tol = linear.fold_tol(self.solver, self.model.tol)
-        found = np.empty((len(settings.alphas), len(settings.gammas)), dtype=object)
+        coefficients = np.empty((len(settings.alphas), len(settings.gammas)), dtype=object)
         for j, g in enumerate(settings.mixtures):
             if self.solver == "closed_form":
                 setting = (g, self.prior.value, self.loss, settings.alphas[0], self.model.fit_intercept)
                 problem = self._without(fold).problem(*setting)
-                found[:, j] = [problem.coefficients(w) for w in problem.ridge_path(settings.alphas)]
+                coefficients[:, j] = [problem.coefficients(w) for w in problem.ridge_path(settings.alphas)]
                 continue
             for i, alpha in enumerate(settings.alphas):
-                solution, found[i, j] = self._solve(g, alpha, tol, fold)
+                solution, coefficients[i, j] = self._solve(g, alpha, tol, fold)
                 warn_unless(solution.optimality, tol, solution.n_iter)
-        return np.array([[*coef, intercept] for coef, intercept in found.ravel()])
+        return np.array([[*coef, intercept] for coef, intercept in coefficients.ravel()])
 
 
 def _n_splits(cv: Splitter) -> int:
@@ -323,7 +323,7 @@ class RowsElsewhere(LinearClassifier):
         if not len(signs):
             raise no_answers("An accuracy")
         if self._known_prior is not None and len(signs[signs != 0]) == 1:
-            # One kind of answer tells an accuracy only beside unlabeled rows.
+            # One kind of answer determines an accuracy only together with unlabeled rows.
             sums = blocks.sum(decision_sums, *coefficients, True)
         decision, known, weight = (np.concatenate(sums[name]) for name in ("decision", "y", "weight"))
         given = None if (weight == 1).all() else weight

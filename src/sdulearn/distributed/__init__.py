@@ -75,17 +75,17 @@ class PairLogisticRegression(RowsElsewhere, joint.PairLogisticRegression):
         self._refuse_columns(blocks.sum(count_columns))
         return fit_pair_logistic(self, blocks)
 
-    def _refuse_columns(self, found: Sums | None) -> None:
+    def _refuse_columns(self, sums: Sums | None) -> None:
         """Refuse columns of ``y`` that the likelihood of loose pairs would leave out."""
-        if found is None:
+        if sums is None:
             return
-        refuse_shared(found["points"], "the joint likelihood", _FIT_IN_MEMORY)
-        if found["n_labels"]:
+        refuse_shared(sums["points"], "the joint likelihood", _FIT_IN_MEMORY)
+        if sums["n_labels"]:
             raise InputError(
-                f"`y` has labels on {found['n_labels']:,} rows, from which the joint likelihood does not learn over "
+                f"`y` has labels on {sums['n_labels']:,} rows, from which the joint likelihood does not learn over "
                 f"blocks. {_FIT_IN_MEMORY} Or leave the column out and name the classes afterwards, with orient."
             )
-        if self.error_rate == "auto" and (n_annotators := len(set(found["annotators"]))) > 1:
+        if self.error_rate == "auto" and (n_annotators := len(set(sums["annotators"]))) > 1:
             raise InputError(
                 f"`y` names {n_annotators} annotators, whose error rates are estimated in memory only. "
                 f"{_FIT_IN_MEMORY} Or give one rate for all: `error_rate=0` takes all answers for right."

@@ -171,19 +171,19 @@ class Patience:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.asked = time.monotonic()
+        self.checked = time.monotonic()
         self.without = 0.0
         self.warned = False
 
     def check(self) -> None:
         """Ask the scheduler for its workers, every two seconds."""
         now = time.monotonic()
-        if now - self.asked < ASK_SECONDS:
+        if now - self.checked < ASK_SECONDS:
             return
         states = worker_states(self.client)
         # Time in which this process was stopped does not count.
-        self.without = 0.0 if "running" in states else self.without + min(now - self.asked, 2 * ASK_SECONDS)
-        self.asked = now
+        self.without = 0.0 if "running" in states else self.without + min(now - self.checked, 2 * ASK_SECONDS)
+        self.checked = now
         if self.without >= PATIENCE_SECONDS:
             raise WorkersLostError(
                 f"Gave up: {self._state(states)} Add workers, or give them more memory, and fit again."
