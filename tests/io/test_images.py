@@ -7,7 +7,15 @@ import pytest
 from PIL import Image
 
 from sdulearn.errors import FileError, InputError, MissingFileError
-from sdulearn.io.images import N_DESCRIPTORS, ImageFeatures, grey_png, media_type, read_image
+from sdulearn.io.images import (
+    N_DESCRIPTORS,
+    ImageFeatures,
+    describe,
+    descriptors,
+    grey_png,
+    media_type,
+    read_image,
+)
 
 PNG = grey_png(np.eye(3))
 
@@ -70,3 +78,53 @@ def test_grey_png_holds_the_pixels():
 def test_components_that_a_file_made_up_are_refused(n):
     with pytest.raises(InputError, match="do not fit together"):
         ImageFeatures(np.zeros(n[0]), np.zeros((n[1], 2)))
+
+
+def test_descriptors_tell_directions_and_colours():
+    across = np.zeros((64, 64, 3))
+    across[::8] = across[1::8] = 1.0
+    found = describe(across)
+    turned = describe(across.transpose(1, 0, 2))
+    assert found.shape == (N_DESCRIPTORS,)
+    gradients, other = (one[:576].reshape(8, 8, 9).sum(axis=(0, 1)) for one in (found, turned))
+    # Of unsigned angles the first is along the rows; 90 degrees lie between the fifth and the sixth.
+    assert gradients[4:6].sum() > 0.99 * gradients.sum()
+    assert other[0] > 0.99 * other.sum()
+    red = np.zeros((64, 64, 3))
+    red[:32, :, 0] = 1.0
+    colours = describe(red)[576:].reshape(4, 4, 6)
+    np.testing.assert_allclose(colours[:2, :, 0], 1)
+    assert not colours[2:].any()
+    assert not colours[:, :, 1:].any()
+
+
+def test_descriptors_by_hand():
+    """Gradients of a cell, shared by two directions, relative to those of the cells around it."""
+    pixels = np.random.default_rng(0).random((64, 64, 3))
+    down, right = np.gradient(np.sqrt(pixels.mean(axis=2)))
+    cells = np.zeros((8, 8, 9))
+    for (r, c), size in np.ndenumerate(np.hypot(down, right)):
+        angle = np.arctan2(down[r, c], right[r, c]) % np.pi * 9 / np.pi
+        low = int(angle)
+        cells[r // 8, c // 8, low % 9] += size * (1 + low - angle)
+        cells[r // 8, c // 8, (low + 1) % 9] += size * (angle - low)
+    expected = np.zeros_like(cells)
+    for r, c in np.ndindex(8, 8):
+        around = np.square(cells[max(r - 1, 0) : r + 2, max(c - 1, 0) : c + 2]).sum()
+        expected[r, c] = np.minimum(cells[r, c] / np.sqrt(around + 0.01), 0.5)
+    found = describe(pixels)
+    np.testing.assert_allclose(found[:576], expected.ravel())
+    # Mean and standard deviation of the colours of a corner.
+    corner = pixels[:16, :16].reshape(-1, 3)
+    np.testing.assert_allclose(found[576:582], [*corner.mean(axis=0), *corner.std(axis=0)])
+
+
+def test_several_pictures_in_a_cell_count_together(root):
+    (root / "b.png").write_bytes(grey_png(np.tri(9)))
+    (root / "half.png").write_bytes(PNG[:40])
+    one, other, both = descriptors("t", ["a.png", "b.png", " a.png ;b.png;"], root, True)
+    np.testing.assert_allclose(both, (one + other) / 2)
+    cells = ["a.png", "half.png", "", None, "https://x.org/a.png", "gone.png"]
+    assert np.isnan(descriptors("t", cells, root, False)).all(axis=1).tolist() == [False, True, True, True, True, True]
+    with pytest.raises(InputError, match=r"5 pictures cannot be read: 'half.png' cannot be read \(.*an empty cell"):
+        descriptors("t", cells, root, True)

@@ -8,7 +8,6 @@ from PIL import Image
 from sdulearn import fit_table, load_model
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError, UnseenCategoryWarning
-from sdulearn.io.images import N_DESCRIPTORS, describe, descriptors
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 
@@ -38,24 +37,6 @@ def shown(answers_about, tmp_path_factory):
     return folder, table, answers, y, fit_table(folder / "t.csv", answers, images=["photo"], model="linear")
 
 
-def test_descriptors_tell_directions_and_colours():
-    across = np.zeros((64, 64, 3))
-    across[::8] = across[1::8] = 1.0
-    found = describe(across)
-    turned = describe(across.transpose(1, 0, 2))
-    assert found.shape == (N_DESCRIPTORS,)
-    gradients, other = (one[:576].reshape(8, 8, 9).sum(axis=(0, 1)) for one in (found, turned))
-    # Of unsigned angles the first is along the rows; 90 degrees lie between the fifth and the sixth.
-    assert gradients[4:6].sum() > 0.99 * gradients.sum()
-    assert other[0] > 0.99 * other.sum()
-    red = np.zeros((64, 64, 3))
-    red[:32, :, 0] = 1.0
-    colours = describe(red)[576:].reshape(4, 4, 6)
-    np.testing.assert_allclose(colours[:2, :, 0], 1)
-    assert not colours[2:].any()
-    assert not colours[:, :, 1:].any()
-
-
 def test_the_model_finds_the_classes_and_keeps_them(shown, tmp_path):
     folder, table, _, y, model = shown
     assert model.columns.columns[0].kind == "image"
@@ -74,12 +55,6 @@ def test_the_model_finds_the_classes_and_keeps_them(shown, tmp_path):
     assert load_model(tmp_path / "m.sdu").columns.width == 100
 
 
-def test_several_pictures_in_a_cell_count_together(shown):
-    folder = shown[0]
-    one, other, both = descriptors("t", ["files/0.png", "files/1.jpg", "files/0.png; files/1.jpg"], folder, True)
-    np.testing.assert_allclose(both, (one + other) / 2)
-
-
 def test_pictures_that_cannot_be_read_are_named(shown, tmp_path):
     folder, table, answers, _, _ = shown
     (folder / "files" / "half.png").write_bytes((folder / "files" / "0.png").read_bytes()[:300])
@@ -94,9 +69,6 @@ def test_pictures_that_cannot_be_read_are_named(shown, tmp_path):
     assert "There is no picture 'gone.png'" in message
     assert "an empty cell" in message
     assert "`missing='mean'`" in message
-    found = descriptors("t", [*cells, "files/0.png"], folder, False)
-    assert np.isnan(found[:7]).all()
-    assert np.isfinite(found[7]).all()
     model = fit_table(folder / "bad.csv", answers, images=["photo"], missing="mean", model="linear")
     assert "7 pictures in column 'photo' cannot be read and count as the mean picture" in model.summary()
     with pytest.warns(UnseenCategoryWarning, match="7 pictures in column 'photo'"):
