@@ -1,4 +1,4 @@
-"""What all models share: predictions, the score from answers, class names, the file."""
+"""Base classes of all models: predictions, the score from answers, class names, model files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from sdulearn.solvers.linalg import check_magnitude
 from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
-# No single labelled point weighs more when classes are named.
+# The largest weight of a single labelled point when classes are named.
 _MOST_VOTE = 5.0
 
 
@@ -39,7 +39,7 @@ def _knows_how_answers_go_wrong(model: PairClassifier) -> bool:
 
 
 class PairClassifier(ClassifierMixin, BaseEstimator):
-    """Classes -1 and +1, or 1 to K, by ``decision_function``: log odds of +1, or K logits."""
+    """Base of all models: classes -1 and +1, or 1 to K, by ``decision_function``."""
 
     classes_: NDArray[np.int64]
     n_classes_: int
@@ -47,10 +47,11 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     prior_: PriorEstimate | None
     answer_model_: AnswerModel
 
-    # What is to be done before there is a model.
+    # What an error asks for where there is no model yet.
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
 
-    # What a model file may hold, and nothing else, by the types that :func:`sdulearn.io.typed.read` knows.
+    # The attributes that a model file may hold, with their types for
+    # :func:`sdulearn.io.typed.read`.
     FITTED: Mapping[str, Any] = {
         "classes_": Any,
         "prior_": PriorEstimate | None,
@@ -67,11 +68,12 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             One row for each point of an answer, and unlabeled rows.
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and
-            label; see :func:`~sdulearn.stack_pairs`.
+            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator
+            and label; see :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of
-            weight 0 is left out. A component counts by the mean weight of its answers and labels.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a
+            row of weight 0 is left out. A component counts by the mean weight of its answers and
+            labels.
 
         Returns
         -------
@@ -156,7 +158,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             Rows.
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row. An annotator who was not seen in the fit has the mean error rate.
+            What is known of each row. An annotator who was not seen in the fit has the mean error
+            rate.
         sample_weight : array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight.
 
@@ -175,8 +178,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with them.
 
-        On the answers of the fit it is near 1 whatever the model is worth: score other answers, or hold some out
-        (``cross_val_score(..., cv=PairKFold())``, :func:`~sdulearn.metrics.cross_val_accuracy` for two classes,
+        On the answers of the fit it is near 1 whatever the model is worth: score other answers, or
+        hold some out (``cross_val_score(..., cv=PairKFold())``,
+        :func:`~sdulearn.metrics.cross_val_accuracy` for two classes,
         :func:`~sdulearn.metrics.cross_val_agreement` for more).
 
         Parameters
@@ -191,9 +195,10 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            The value of :func:`~sdulearn.metrics.pair_accuracy`, between 1/2 and 1, or with labels in ``y`` from 0
-            on; with more than two classes that of :func:`~sdulearn.metrics.class_agreement`, with a
-            TrainingAnswersWarning where these are the answers of the fit.
+            The value of :func:`~sdulearn.metrics.pair_accuracy`, between 1/2 and 1, or with labels
+            in ``y`` from 0 on; with more than two classes that of
+            :func:`~sdulearn.metrics.class_agreement`, with a TrainingAnswersWarning where these
+            are the answers of the fit.
 
         Raises
         ------
@@ -227,7 +232,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _known_prior(self) -> float | None:
-        """The prior that was given, of the class that is +1 now; None where it was estimated."""
+        """The given prior, for the class that is +1 now; None where it was estimated."""
         return None if self.prior is None or self.prior_ is None else self.prior_.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
@@ -238,8 +243,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         X : array, CSR matrix or frame of shape (n_points, n_features)
             A few points.
         y_true : array-like of shape (n_points,)
-            Their classes: -1 or +1, or 1 to K. More than two classes get the names of the best matching, all
-            classes at once; one without a point keeps its place among the others, by size.
+            Their classes: -1 or +1, or 1 to K. More than two classes get the names of the best
+            matching, all classes at once; one without a point keeps its place among the others, by
+            size.
 
         Returns
         -------
@@ -263,7 +269,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _vote(self, decision: Array, labels: NDArray[np.number]) -> float:
-        """Positive where most labelled points agree with the decision."""
+        """Return a number above 0 where most labelled points agree with the decision."""
         if hasattr(self, "predict_proba"):
             return float(labels @ np.clip(decision, -_MOST_VOTE, _MOST_VOTE))
         return float(labels @ np.sign(decision)) or float(labels @ decision)
@@ -286,7 +292,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         container.write(path, *container.describe_estimator(self))
 
     def _restore(self, fitted: container.Header) -> None:
-        """Take over what a model file holds, every part checked."""
+        """Set the attributes of a model file, all checked."""
         if unexpected := set(fitted) - set(self.FITTED):
             raise InputError(f"unexpected attributes {sorted(unexpected)!r}")
         if missing := {"n_features_in_", "prior_", "answer_model_"} & set(self.FITTED) - set(fitted):
@@ -301,13 +307,13 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     def _check_rows(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Rows, Pairs, Array | None]:
-        """Rows, pairs and weights, checked once; see :func:`~sdulearn.pairs.weighted_rows`."""
+        """Return checked rows, pairs and weights; see :func:`~sdulearn.pairs.weighted_rows`."""
         checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
         if y is None or np.ndim(y) != 2 or np.shape(y)[1] == 1:
             X, codes = validate_data(self, X, y, **checks)
             pairs = read_pairs(codes)
         else:
-            # scikit-learn's checks know no `y` with columns.
+            # scikit-learn's checks do not allow columns in `y`.
             pairs = read_pairs(y)
             X = validate_data(self, X, **checks)
             check_consistent_length(X, pairs)
@@ -326,19 +332,19 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-# Parameters of all estimators that know how answers go wrong.
+# Parameters of all estimators with an answer model.
 ANSWER_CONSTRAINTS: dict[str, list[Any]] = {
     "prior": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
     "orientation": [StrOptions({"majority", "minority"})],
     "error_rate": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="both"), Mapping, AnswerModel],
     "answer_table": [StrOptions({"auto"}), "boolean"],
 }
-# And what they have in a file.
+# And their attributes in a file.
 ANSWER_FITTED: Mapping[str, Any] = {"n_classes_": Annotated[int, Between(2, 2**16)], "answer_model_": AnswerModel}
 
 
 def class_shares_given(prior: Sequence[float] | ArrayLike, n_classes: int) -> Array:
-    """Shares of K > 2 classes as a user gives them, or an InputError."""
+    """Return given shares of K > 2 classes as an array, or raise an InputError."""
     shares = np.asarray(prior, dtype=np.float64)
     if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
         raise InputError(
@@ -349,7 +355,7 @@ def class_shares_given(prior: Sequence[float] | ArrayLike, n_classes: int) -> Ar
 
 
 class OrderedClassifier(PairClassifier):
-    """Scores of classes as a fit found them; ``order_`` says which of them each class is."""
+    """A classifier with ``order_``, which says which score of the fit belongs to each class."""
 
     order_: Indices
 
@@ -395,9 +401,9 @@ class LinearClassifier(PairClassifier):
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def _restore(self, fitted: container.Header) -> None:
-        """Take over what a model file holds, every part checked."""
+        """Set the attributes of a model file, all checked."""
         super()._restore(fitted)
-        # Models of two classes alone do not count them.
+        # Models for two classes only have no ``n_classes_``.
         n_classes = fitted.get("n_classes_", 2)
         n_scores = 1 if n_classes == 2 else n_classes
         if not np.array_equal(self.classes_, class_numbers(n_classes)):
@@ -422,12 +428,12 @@ class LinearClassifier(PairClassifier):
         self.class_shares_ = self.class_shares_[order]
 
     def _accept(self, fit: Fit) -> Self:
-        """Take over what a fit found, and warn unless its certificate holds."""
+        """Set the attributes of a fit, and warn unless it converged."""
         self.coef_ = fit.coef
         self.intercept_ = fit.intercept
         self.classes_ = class_numbers(max(len(fit.coef), 2))
         if "n_classes_" in self.FITTED:
-            # Models of two classes alone do not count them, in files neither.
+            # Models for two classes only have no ``n_classes_``, in files neither.
             self.n_classes_ = len(self.classes_)
         self.prior_ = fit.prior
         if fit.shares is not None:
@@ -442,26 +448,26 @@ class LinearClassifier(PairClassifier):
 
 
 def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-    """Class probabilities of rows by the answers about their points and those by their features."""
+    """Return class probabilities of rows by their features and the answers about their points."""
     graph = AnswerGraph.from_y(y, sample_weight)
     log_p = log_node_probabilities(proba, graph)
     return posteriors(model, graph, log_p)[graph.row_point]
 
 
 def in_order(scores: Array, order: Indices) -> Array:
-    """Log odds of +1 (n_rows,), or K scores, of the classes in another order."""
+    """Return log odds of +1 (n_rows,), or K scores, with the classes in another order."""
     if scores.ndim > 1:
         return np.asarray(scores[:, order])
     return np.asarray(scores if order[0] == 0 else -scores)
 
 
 def class_numbers(n_classes: int) -> Codes:
-    """The classes of an estimator: -1 and +1, or 1 to K."""
+    """Return ``classes_``: -1 and +1, or 1 to K."""
     return np.array([-1, 1]) if n_classes == 2 else np.arange(1, n_classes + 1)
 
 
 def match_names(log_p: Array, labels: Codes) -> Indices:
-    """For each name the column that best matches its labelled points; others keep their order."""
+    """Return the column that best matches each labelled class; others keep their order."""
     K = log_p.shape[1]
     votes = np.zeros((K, K))
     np.add.at(votes, labels - 1, np.maximum(log_p, -_MOST_VOTE))

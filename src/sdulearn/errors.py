@@ -1,4 +1,4 @@
-"""What sdulearn raises and warns of.
+"""Errors and warnings of sdulearn.
 
 Every error of ours is a :class:`SdulearnError`, and bad input also a ValueError. A message says
 what is wrong and what to do. It names parameters in backticks, with or without a value, so that
@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from types import FrameType, ModuleType
 from typing import Any
 
-# Frames that lie between a user's line and a warning of ours.
+# Packages whose frames lie between the user's line and a warning.
 _NOT_THE_USER = ("sdulearn", "sklearn", "joblib")
 
-# Characters of a cell, and of another library's message about one, that a message shows.
+# The most characters that a message shows of a cell, and of another library's message about one.
 _SHOWN = 60
 _LONGEST = 300
 
@@ -31,7 +31,7 @@ class InputError(SdulearnError, ValueError):
 
 
 class UndeterminedError(InputError):
-    """Rows or pairs of some kind are missing: with more data there may be an answer.
+    """Rows or pairs of some kind are missing: more data may help.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class NothingToAskError(SdulearnError):
 
 
 class SpentRowError(InputError):
-    """A private answer about a row that another one is about already."""
+    """A private answer about a row that already has one."""
 
 
 class ModelFileError(InputError):
@@ -79,11 +79,11 @@ class OrientationWarning(SdulearnWarning):
 
 
 class ScalingWarning(SdulearnWarning):
-    """Columns in so different units that some of them have no say in the model."""
+    """Columns in units so different that some have no influence on the model."""
 
 
 class OneKindWarning(SdulearnWarning):
-    """Similar answers alone, or dissimilar ones alone: something about the classes stays open."""
+    """All answers are similar, or all dissimilar, which leaves the classes partly undetermined."""
 
 
 class ClassNumberWarning(SdulearnWarning):
@@ -91,7 +91,7 @@ class ClassNumberWarning(SdulearnWarning):
 
 
 class TrainingAnswersWarning(SdulearnWarning):
-    """A score by the answers that a model was fitted to, which it may know by heart."""
+    """A score by the answers of the fit, which says little about new answers."""
 
 
 class UnseenCategoryWarning(SdulearnWarning):
@@ -103,11 +103,11 @@ class CutComponentWarning(SdulearnWarning):
 
 
 class ClusterWarning(SdulearnWarning):
-    """A cluster does not do the work that waits for it."""
+    """A cluster does not start the work that waits for it."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's that led here."""
+    """Warn at the user's line that led here."""
     level = 2
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _NOT_THE_USER:
@@ -117,22 +117,22 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def shortened(text: str, most: int = _SHOWN) -> str:
-    """A text from a file as messages show it: cut where it is long."""
+    """Return a text of a file as messages show it: cut where it is long."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 def quoted(cell: object) -> str:
-    """A cell of a file as messages quote it: texts in quotes, and cut where they are long."""
+    """Return a cell of a file as messages quote it: texts in quotes, cut where they are long."""
     return shortened(repr(cell))
 
 
 def reason(error: Exception) -> str:
-    """What another library says of a file, which may quote a cell."""
+    """Return another library's message about a file, cut where it quotes a long cell."""
     return shortened(str(error), _LONGEST)
 
 
 def listed(texts: Iterable[str], most: int = 20) -> str:
-    """The first of texts of which there may be many, such as names of columns."""
+    """Join the first of many texts, such as names of columns."""
     found = list(texts)
     joined = ", ".join(found[:most])
     return joined if len(found) <= most else f"{joined}, ... ({len(found):,} in all)"
@@ -148,7 +148,7 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 class OptionalModule:
-    """An optional module, imported when an attribute is asked for; see :func:`require`."""
+    """An optional module that is imported with its first attribute; see :func:`require`."""
 
     def __init__(self, module: str, extra: str) -> None:
         self._names = module, extra
@@ -158,7 +158,7 @@ class OptionalModule:
 
 
 def is_there(module: str) -> bool:
-    """Whether an optional module can be imported."""
+    """Return whether an optional module can be imported."""
     try:
         importlib.import_module(module)
     except (ImportError, OSError):
@@ -166,6 +166,6 @@ def is_there(module: str) -> bool:
     return True
 
 
-# pyarrow, of which most functions for files and frames need something.
+# Most functions for files and frames need pyarrow.
 pa = OptionalModule("pyarrow", "files")
 pc = OptionalModule("pyarrow.compute", "files")

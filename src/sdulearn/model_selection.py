@@ -1,4 +1,4 @@
-"""Folds over points: no training part knows a test point; the table of their results."""
+"""Cross-validation over points: no point is in a training part and its test part."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
 
-# The fold of points that are in none: hubs, which cannot be held out and which every part may know.
+# The fold of hubs: they cannot be held out, and are in every part.
 NO_FOLD = -1
 
 
 class PairFolds:
-    """What splitters over points have in common: they know the fold of every point."""
+    """Base of splitters over points, which know the fold of every point."""
 
     def __init__(self, n_splits: int = 5) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
@@ -110,14 +110,14 @@ class PairFolds:
 
 
 class PairKFold(PairFolds):
-    """K folds over points: a test part knows no point of its training part.
+    """K folds over points: no point is in both a training part and its test part.
 
     The answers of a connected component stay in one fold where it is small enough, and loose pairs
     of either kind, and points in no answer, are each spread evenly over all folds. A component too
-    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A fold that
-    would be left without an answer gets one from another, where there are enough. A hub, a point that many
-    answers hang on (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it is in
-    every part.
+    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A
+    fold that would be left without an answer gets one from another, where there are enough. A hub,
+    a point that many answers hang on (:meth:`AnswerGraph.hubs
+    <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it is in every part.
 
     Parameters
     ----------
@@ -166,13 +166,14 @@ class PairKFold(PairFolds):
         return fold[graph.row_point]
 
     def _fold_of_units(self, graph: AnswerGraph, unit: Indices, rng: np.random.RandomState) -> Indices:
-        """Single answers are dealt by kind, the others to the fold with least of their kinds."""
+        """Deal single answers by kind, larger units to the fold with the fewest of their kinds."""
         of_ends = unit[graph.ends]
         cut = (of_ends[:, 0] != of_ends[:, 1]) & (of_ends >= 0).all(axis=1)
         of_answer = np.where(cut, -1, of_ends.max(axis=1, initial=-1))
         counted = np.flatnonzero(of_answer >= 0)
         n_units = int(unit.max(initial=-1)) + 1
-        # Similar and dissimilar answers of each unit, those with hubs included; units in the order of their answers.
+        # Similar and dissimilar answers of each unit, those with hubs included; units in the order
+        # of their answers.
         cell = 2 * of_answer[counted] + (graph.same[counted] < 0)
         kinds = np.bincount(cell, minlength=2 * n_units).reshape(-1, 2)
         having, first = np.unique(of_answer[counted], return_index=True)
@@ -204,8 +205,9 @@ class PairKFold(PairFolds):
 
 
 def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
-    """The unit of each point, which goes into one fold; -1 for hubs and points in no answer."""
-    # A component of the answers, but for those with hubs; one that is too large is cut along its breadth.
+    """Return the unit of each point, which stays in one fold; -1 for hubs and unasked points."""
+    # A unit is a component of the answers between points that are not hubs; a large one is cut in
+    # breadth-first order.
     free = graph.degree > 0
     free[graph.hubs()] = False
     between = graph.ends[free[graph.ends].all(axis=1)]
@@ -216,7 +218,7 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
     found[points] = unit
     n_units = len(numbers)
     for big in np.flatnonzero(np.bincount(unit, minlength=n_units) > most):
-        # Neighbours close to each other.
+        # Breadth first, so that neighbours are close to each other.
         adjacency = csr_matrix((np.ones(len(between)), tuple(between.T)), shape=(graph.n_points,) * 2)
         start = points[unit == big][0]
         order = breadth_first_order(adjacency, start, directed=False, return_predecessors=False)
@@ -228,7 +230,7 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
-    """Move an answer's points to each fold without an answer, from folds that keep some."""
+    """Give each fold without an answer the points of one, from folds that keep some."""
     for empty in range(n_splits):
         of_ends = fold[ends]
         whole = (of_ends[:, 0] == of_ends[:, 1]) | (of_ends == NO_FOLD).any(axis=1)
@@ -247,17 +249,17 @@ def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
 
 
 def _other_fold(fold: Indices, pairs: Pairs) -> Indices:
-    """The fold of the other end of each row's answer; its own of a row in no answer."""
+    """Return the fold of the other end of each row's answer, else of the row itself."""
     other = fold.copy()
     other[pairs.ends] = fold[pairs.ends[:, ::-1]]
     return other
 
 
 def fold_parts(cv: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:
-    """The training rows of each fold, and all rows of its points, of which these tell nothing."""
+    """Return the training rows of each fold, and all rows of the points it holds out."""
     splitter = splitter_of(cv)
     if not isinstance(splitter, PairFolds):
-        # Only our own splitters know what was read already.
+        # Splitters of other libraries need ``y`` as an array.
         return list(splitter.split(X, np.asarray(pairs)))
     fold = splitter.fold_of_rows(X, pairs)
     other = _other_fold(fold, pairs)
@@ -266,18 +268,18 @@ def fold_parts(cv: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices,
 
 
 def splitter_of(cv: Splitter) -> Splitter:
-    """A number of folds as the splitter it stands for, with a fixed seed."""
+    """Return the splitter for ``cv``; a number of folds has a fixed seed."""
     return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
 
 
 def number_of_folds(most: int, similar: Mask) -> int:
-    """As many folds as asked for, or as the rarer kind of answer allows: 0 or 1 for none."""
+    """Return ``most``, or the number of answers of the rarer kind if that is less."""
     n_similar = int(np.sum(similar))
     return min([most, *(n for n in (n_similar, len(similar) - n_similar) if n)] if len(similar) else [0])
 
 
 def check_places(cv: Splitter | None) -> None:
-    """Refuse a splitter by places of rows where rows are left out."""
+    """Refuse a splitter that may go by row numbers where rows are left out."""
     if cv is None or isinstance(cv, Integral | PairFolds):
         return
     raise InputError(
@@ -288,7 +290,7 @@ def check_places(cv: Splitter | None) -> None:
 
 
 def positive_grid(name: str, values: Sequence[float]) -> list[float]:
-    """A grid of penalties as floats, or an InputError."""
+    """Return a grid of penalties as floats, or raise an InputError."""
     grid = [float(value) for value in values]
     if not grid or not all(0 < value < np.inf for value in grid):
         raise InputError(f"`{name}` must hold at least one number, all greater than zero and finite; got {values!r}.")
@@ -296,7 +298,7 @@ def positive_grid(name: str, values: Sequence[float]) -> list[float]:
 
 
 def grid_results(params: list[dict[str, float]], scores: Array) -> dict[str, Any]:
-    """The table of GridSearchCV, without the times, which a joint fit of all settings has not."""
+    """Return ``cv_results_`` without times: all settings are fitted together."""
     results: dict[str, Any] = {}
     for name in params[0]:
         values = [setting[name] for setting in params]
@@ -309,7 +311,7 @@ def grid_results(params: list[dict[str, float]], scores: Array) -> dict[str, Any
     mean = counted.mean(axis=0)
     results["mean_test_score"] = mean
     results["std_test_score"] = counted.std(axis=0)
-    # Rounded, so that settings with equal answers tie instead of being ranked by the last bit.
+    # Rounded, so that settings that differ in the last bit only tie.
     ranked = np.where(np.isnan(mean), -np.inf, mean.round(10))
     results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
     return results

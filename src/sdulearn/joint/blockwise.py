@@ -1,8 +1,8 @@
-"""PairLogisticRegression over blocks: sums over rows come from the blocks, all else is as in memory.
+"""PairLogisticRegression over blocks, which give the sums over rows; the rest is as in memory.
 
-Tasks see rows about their mean in the user's columns and get coefficients in them; only what comes
-back is turned into the principal axes. A pass so costs O(n d K) for a gradient of K problems and
-O(n d^2) for moments and Hessians.
+Tasks see rows minus their mean in the user's columns, and coefficients of these; only the sums are
+turned into the principal axes. A pass costs O(n d K) for a gradient of K problems, and O(n d^2)
+for moments and Hessians.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ from sdulearn.solvers.linalg import PIECE_SIZE, check_magnitude, check_system_si
 from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Codes, Indices, Rows
 
-# Rows (first ends, second ends, unlabeled), answers, weights of the pairs and of the unlabeled rows.
+# Rows (first ends, second ends, unlabeled), answers, weights of the pairs, weights of the unlabeled
+# rows.
 Piece = tuple[Rows, LoosePairs, Array, Array | None]
 SumsOf = Callable[..., Mapping[str, Array | float]]
 
-# How a sum follows a change of coordinates: by its rows, or by its rows and its columns.
+# Sums of which a change of coordinates transforms the rows, and those of which also the columns.
 _ONE_SIDED = {"slope", "mean_slope", "ends"}
 _TWO_SIDED = {"ends_second", "free_second", "joint", "curvature", "mean_curvature"}
 
 
 def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
-    """Solve a model over blocks, both ends of a pair in one, as its ``fit`` does."""
+    """Solve a model over blocks as its ``fit`` does; both ends of a pair must be in one block."""
     if model.n_classes != 2:
         raise InputError(
             f"Over blocks there are two classes; got `n_classes={model.n_classes!r}`. Fit in memory with "
@@ -79,7 +80,7 @@ def fit_pair_logistic(model: PairLogisticRegression, blocks: Blocks) -> Fit:
 
 
 class Survey(Sums):
-    """The first pass: sum of the rows, number and weight of pairs and of unlabeled rows."""
+    """The first pass: sum of the rows, counts and weights of pairs and of unlabeled rows."""
 
     def __add__(self, other: Sums) -> Survey:
         check_width(len(other["total"]), len(self["total"]))
@@ -87,7 +88,7 @@ class Survey(Sums):
 
 
 def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
-    """Check a block and count what is in it."""
+    """Check a block and count its rows and pairs."""
     if not len(y):
         return None
     y = codes_of(y)
@@ -95,8 +96,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     assert_all_finite(X, input_name="X")
     check_magnitude(X)
     _check_whole_pairs(y)
-    # A code may name other pairs in other blocks: it ties two rows of one block together and is
-    # never compared.
+    # A code ties two rows of one block together, and may stand for another pair in another block.
     pairs = read_pairs(y)
     weight = np.ones(len(y)) if weight is None else check_weights(weight, len(y), "sample_weight")
     pair_weight = pairs.pair_weights(weight)
@@ -104,7 +104,7 @@ def _survey(X: Rows, y: Codes, weight: Array | None) -> Survey | None:
     return Survey(
         n_pairs=int(np.count_nonzero(pair_weight)),
         n_unlabeled=int(np.count_nonzero(unlabeled)),
-        # Dense rows in float32 are not copied.
+        # einsum does not copy dense rows in float32.
         total=X.T @ weight if sparse.issparse(X) else np.einsum("i,ij->j", weight, X),
         similar=float(pair_weight @ pairs.similar),
         dissimilar=float(pair_weight @ ~pairs.similar),
@@ -126,7 +126,7 @@ def _check_whole_pairs(codes: Codes) -> None:
 
 
 class Totals(NamedTuple):
-    """What a task needs of all rows: mean, weights of pairs and unlabeled rows, error rate."""
+    """What a task needs to know about all rows."""
 
     mean: Array
     n_answers: float
@@ -134,12 +134,12 @@ class Totals(NamedTuple):
     error_rate: float
 
     def pieces(self, X: Rows, y: Codes, weight: Array, unlabeled: bool) -> Iterator[Piece]:
-        """A block in float64, a few rows at a time; dense rows are about the mean."""
+        """Yield a block in float64, a few rows at a time; dense rows are centred."""
         ends, others, adjacent = _sides(y)
         if not unlabeled:
             others = others[:0]
         if not adjacent and not sparse.issparse(X):
-            # Rows are picked one by one, which is slow where a row is not in one place.
+            # Rows are picked one by one, which is slow unless each is contiguous.
             X = np.ascontiguousarray(X)
         count = _n_pieces(X)
         pieces = zip(np.array_split(ends, count), np.array_split(others, count), strict=True)
@@ -155,7 +155,7 @@ class Totals(NamedTuple):
 
 
 def _sides(y: Codes) -> tuple[Indices, Indices, bool]:
-    """Row numbers of the ends and of the unlabeled rows of a checked block; are ends neighbours."""
+    """Return row numbers of ends and of unlabeled rows, and whether ends are neighbours."""
     named = np.flatnonzero(y)
     codes = y[named]
     adjacent = bool((codes[::2] == codes[1::2]).all())
@@ -165,7 +165,7 @@ def _sides(y: Codes) -> tuple[Indices, Indices, bool]:
 
 
 def _n_pieces(X: Rows) -> int:
-    """Number of pieces. A dense one fits the cache, but has as many rows as columns up to 1024."""
+    """Return the number of pieces; a dense one fits the cache, or has up to 1024 rows."""
     if sparse.issparse(X):
         return 1
     n_rows, d = X.shape
@@ -175,11 +175,11 @@ def _n_pieces(X: Rows) -> int:
 def _sum_rows(
     X: Rows, y: Codes, weight: Array | None, totals: Totals, sums_of: SumsOf, W: Array, unlabeled: bool
 ) -> Sums | None:
-    """The task of every pass but the first: ``sums_of(A, pairs, omega, share, W)`` of a block."""
+    """Return ``sums_of(A, pairs, omega, share, W)`` of a block, in every pass but the first."""
     if not len(y):
         return None
     y = codes_of(y)
-    # Sparse rows stay where they are.
+    # Sparse rows are not centred.
     offset = totals.mean if sparse.issparse(X) else np.zeros(len(totals.mean))
     shifted = W.copy()
     shifted[-1] -= offset @ W[:-1]
@@ -195,7 +195,7 @@ def _sum_rows(
 
 
 def _changed(sums: Sums, change: Callable[[Array], Array]) -> Sums:
-    """Sums in other coordinates; ``change`` takes the rows of a matrix there."""
+    """Return sums in other coordinates; ``change`` transforms the rows of a matrix."""
     one = {name: change(sums[name]) for name in _ONE_SIDED & sums.keys()}
     two = {name: change(change(sums[name]).T).T for name in _TWO_SIDED & sums.keys()}
     return Sums(sums | one | two)
@@ -218,7 +218,7 @@ def _curvatures(A: Rows, pairs: LoosePairs, omega: Array, share: Array | None, w
 
 
 def _moments(A: Rows, pairs: LoosePairs, omega: Array, share: Array, W: Array) -> dict[str, Array]:
-    """Second moments of ends and of unlabeled rows, each by their share, and of pairs."""
+    """Return weighted second moments of ends, of unlabeled rows and of pairs."""
     n = len(omega)
     ends = A[: 2 * n]
     free = A[2 * n :]
@@ -232,7 +232,7 @@ def _moments(A: Rows, pairs: LoosePairs, omega: Array, share: Array, W: Array) -
 
 
 def _positive(A: Rows, pairs: LoosePairs, omega: Array, share: Array, w: Array) -> dict[str, float]:
-    """The share of unlabeled rows, and that of ends, on the positive side."""
+    """Return the share of unlabeled rows, and that of ends, on the positive side."""
     positive = A @ w[:-1] + w[-1] > 0
     first, second, free = np.split(positive, [len(omega), 2 * len(omega)])
     ends = (first.astype(np.float64) + second) / 2
@@ -258,13 +258,13 @@ class BlockProblem(Problem):
         sums = blocks.sum(_sum_rows, self.totals, _moments, np.zeros(d + 1), True)
         second = n_answers * sums.pop("ends_second") + survey["unlabeled"] * sums.pop("free_second")
         second /= weight
-        # The rows are about a mean that was rounded.
+        # The mean that was subtracted is rounded.
         rest = second[:-1, -1]
         covariance = second[:-1, :-1] - np.outer(rest, rest)
         warn_of_scales(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), self.totals.mean)
         self.axes = Axes.from_moments(self.totals.mean, covariance)
         self.moments = Moments(self.axes.variance, **_changed(sums, self.axes.inward), prior=prior)
-        # What is left of the pull beside wrong answers, as of loose pairs in memory.
+        # Wrong answers weaken the pull, as for loose pairs in memory.
         self.pull = PriorPull.of(prior, prior_strength * (1 - 2 * error_rate) ** 2, survey["n_unlabeled"])
         self._known: dict[bytes, dict[str, Array]] = {}
 
@@ -275,7 +275,8 @@ class BlockProblem(Problem):
         return sums["share_of_ends"], self.survey["pair_squares"] / self.totals.n_answers**2 / 2
 
     def slopes(self, W: Array, columns: Columns, exact: bool) -> dict[str, Array]:
-        # The sums know no penalty, so coefficients met before, at any alpha, take no pass.
+        # The sums do not depend on the penalty: coefficients seen before, at any alpha, need no
+        # pass.
         keys = [w.tobytes() for w in W.T]
         new = [k for k, key in enumerate(keys) if key not in self._known]
         if new:

@@ -1,4 +1,4 @@
-"""K classes: the likelihood of answers under a softmax model, and where its fit begins.
+"""K classes: the likelihood of answers under a softmax model, and the starts of its fit.
 
 Point i has class c with probability p_i(c), the softmax of its logits z_i = W' x_i + b. Answers
 that are never wrong tie points to *groups*, and every other question is an *edge* between two:
@@ -8,23 +8,24 @@ that are never wrong tie points to *groups*, and every other question is an *edg
     log P(answers, labels) = sum_groups log Z_g + sum_edges log (2)                                         (3)
     J(W, b) = -(3) / n + 1/2 sum_jk pen_j W_jk^2 + prior_strength KL(shares || mean_U p)                    (4)
 
-where a and b are the chances of the edge's answers if the classes of its ends agree and if they
-differ. (3) is exact where no group has two edges: loose pairs, groups alone. On larger trees it is replaced by
-the exact likelihood (:mod:`sdulearn.answers.propagate`). Around cycles it is a composite likelihood
-[1]_: the answers without errors are taken jointly, and each further edge given these, one by one.
-Sums over the classes of a whole cycle (loopy propagation) gave the same models and took 20 times
-as long. The derivative in z_i is node probability minus "posterior" in every case.
+where a and b are the probabilities of the edge's answers if the classes of its ends agree and if
+they differ. (3) is exact where no group has two edges: loose pairs, groups alone. Larger trees
+have the exact likelihood of :mod:`sdulearn.answers.propagate`. Around cycles (3) is a composite
+likelihood [1]_: the answers without errors are taken jointly, and each further edge given these,
+one by one. Sums over the classes of a whole cycle (loopy propagation) gave the same models and
+took 20 times as long. In every case the derivative in z_i is node probability minus "posterior".
 
-A fit begins at k-means of all points in what the answers say of the directions. With centred rows and classes of mean
-mu_k and share pi_k, over random pairs
+A fit starts from k-means of all points, in the directions that the answers point out. With centred
+rows and classes of mean mu_k and share pi_k, over random pairs
 
     E[x x'^T | same] - E[x x'^T | different] = sum_k pi_k^2 mu_k mu_k^T (1 / P(same) + 1 / P(different))    (5)
 
-so that the top K - 1 eigenvectors of its estimate, the *pair moment*, span the class means. Points in
-a group are all pairs of it, with weights that count the group by its points. The moment is taken
-between whitened rows, half-whitened rows, or not at all: which is best differs between data. K-means
-goes over groups, by their means, and over all other points. Its clusters make a linear discriminant, whose logits are
-shrunk: from soft classes the objective finds better solutions than from hard ones.
+so that the top K - 1 eigenvectors of its estimate, the *pair moment*, span the class means. A
+group counts as all pairs of its points, with weights that sum to its number of points. The moment
+is taken of whitened rows, of half-whitened rows, or not at all: which is best differs between data
+sets. K-means clusters the means of groups and all other points. Its clusters give a linear
+discriminant, whose logits are shrunk: from soft classes the objective finds better solutions than
+from hard ones.
 
 References
 ----------
@@ -53,22 +54,22 @@ from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges
 from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum
 from sdulearn.types import Array, Codes, Indices, Mask
 
-# Below this chance of an edge's answers, one minus a sum loses digits.
+# Below this probability of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
 # Power of the variance of each axis by which rows are divided before the moment is taken.
 _WHITENING = (0.5, 0.25)
-# Different starts of k-means in each space.
+# Seeds of k-means in each space.
 _SEEDS = (0, 1)
 # Standard deviations of the logits of a start.
 _SOFTNESS = (0.3, 1.0)
-# "Different" answers count as such where they are hardly ever wrong.
+# An edge is surely "different" where :attr:`SoftmaxLikelihood.all_apart` is above this.
 _SURELY = 0.8
 # Share of the mean variance that is added before whitening.
 _SHRINKAGE = 0.1
 
 
 class SoftmaxLikelihood:
-    """Equation (3) of answers, labels and error rates; ``weight`` is equal within a component."""
+    """Equation (3); ``weight`` is constant within a component."""
 
     def __init__(
         self,
@@ -78,19 +79,20 @@ class SoftmaxLikelihood:
         weight: Array | None = None,
         composite: bool = False,
     ) -> None:
-        # With two classes "different" answers would tie points too, and swap their classes: here they are edges.
+        # With two classes "different" answers would tie points too, and swap their classes: here
+        # they are edges.
         factors = answer_model.factor_graph(graph, max(n_classes, 3))
         n_groups = len(factors.potentials)
         self.n_classes = n_classes
         self.group = factors.group
         self.members = sum_matrix(factors.group, n_groups)
-        # (n_groups, n_classes), logarithms of what labels, and answers about labelled groups, say of each group.
+        # (n_groups, n_classes), log potentials by labels, and by answers about labelled groups.
         self.potentials = factors.potentials[:, :n_classes]
-        # Of other groups, a point each, equation (1) is p.
+        # All other groups are single points, for which equation (1) is p.
         self.joined = np.flatnonzero((self.potentials != 0).any(axis=1) | (np.diff(self.members.indptr) > 1))
         self._joined_members = _by_type(self.members[self.joined])
         self._member = self.members.indices[self.members.indptr[:-1]]
-        # Edges by themselves, and trees of two edges or more.
+        # Single edges and cycles, and trees of two edges or more.
         on_tree = _on_larger_trees(factors.ends, n_groups) & (not composite)
         self.edges = factors.ends[~on_tree]
         self.agree = factors.agree[~on_tree]
@@ -99,17 +101,18 @@ class SoftmaxLikelihood:
         self.weight = np.ones(n_groups)
         if weight is not None:
             self.weight[factors.group] = weight
-        # Groups on trees, which count by these and not by themselves.
+        # Groups on trees, which count as part of their tree and not by themselves.
         self._tree_groups, local = np.unique(factors.ends[on_tree], return_inverse=True)
         self._joined_weight = np.where(np.isin(self.joined, self._tree_groups), 0.0, self.weight[self.joined])
         factor = (factors.agree[on_tree], factors.differ[on_tree])
         self.trees = Network(local.reshape(-1, 2), *factor, len(self._tree_groups))
-        # All edges, what each weighs, and how much rather its ends differ: 1 for a sure "different",
-        # -1 for a sure "same".
+        # All edges, their weights, and whether their ends differ: 1 for a sure "different", -1 for
+        # a sure "same".
         self.all_edges = factors.ends
         self.edge_weight = self.weight[factors.ends[:, 0]]
         self.all_apart = np.tanh(np.clip((factors.differ - factors.agree) / 2, -20, 20))
-        # (n_points, n_classes), where answers have become what they say of each point: class probabilities by them.
+        # (n_points, n_classes), class probabilities of each point by the answers of a crowd, if
+        # there is one.
         self.by_answers = None
         if graph.n_answers and answer_model.crowd_of(graph) is not None:
             self.by_answers = softmax(self.potentials, axis=1)
@@ -117,7 +120,7 @@ class SoftmaxLikelihood:
         self.n_answers = _n_independent(factors, self.weight)
 
     def value_and_posteriors(self, log_p: Array, p: Array) -> tuple[Array, Array]:
-        """Equation (3) (B,), by weight, and posteriors (n_points, K, B): its slope is p less."""
+        """Return equation (3) (B,) and posteriors (n_points, K, B); its slope is posterior - p."""
         value, log_q, q = self._beliefs(log_p, p)
         if len(self.edges):
             log_chance, moved = self._edge_terms(log_q, q)
@@ -126,11 +129,11 @@ class SoftmaxLikelihood:
         return value, q[self.group]
 
     def group_probabilities(self, log_p: Array, p: Array) -> Array:
-        """The class of each point (n_points, K, B) given its group, and its tree if any."""
+        """Return class probabilities (n_points, K, B) given the group or the tree of a point."""
         return self._beliefs(log_p, p)[2][self.group]
 
     def _beliefs(self, log_p: Array, p: Array) -> tuple[Array, Array, Array]:
-        """Log likelihood (B,) of groups and trees, and q in equation (1) with its logarithm."""
+        """Return the log likelihood (B,) of groups and trees, and log q and q of equation (1)."""
         log_q = log_p[self._member]
         q = p[self._member]
         joined = self.potentials[self.joined, :, None].astype(log_p.dtype) + _added(self._joined_members, log_p)
@@ -149,7 +152,7 @@ class SoftmaxLikelihood:
         return value, log_q, q
 
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
-        """Log of (2), and its derivatives in log potentials: of first ends, then of second."""
+        """Return log (2) and its derivatives in log potentials, of first and then second ends."""
         first, second = (q[end] for end in self.edges.T)
         a, b = (np.exp(factor).astype(q.dtype)[:, None] for factor in (self.agree, self.differ))
         both = first * second
@@ -166,7 +169,7 @@ class SoftmaxLikelihood:
         return log_chance, moved
 
     def _rare_edge_terms(self, log_q: Array, edge: Indices, column: Indices) -> tuple[Array, Array]:
-        """The same in logarithms, where answers contradict the model and all else is inexact."""
+        """Return the same from logarithms, where differences lose digits."""
         first, second = (log_q[end, :, column] for end in self.edges[edge].T)
         agree = self.agree[edge]
         differ = self.differ[edge]
@@ -181,23 +184,23 @@ class SoftmaxLikelihood:
 
 
 def _by_type(matrix: csr_matrix) -> dict[np.dtype, csr_matrix]:
-    """A matrix in float32 and in float64."""
+    """Return a matrix in float32 and in float64."""
     return {np.dtype(kind): matrix.astype(kind) for kind in (np.float32, np.float64)}
 
 
 def _added(matrix: dict[np.dtype, csr_matrix], values: Array) -> Array:
-    """``matrix @ values`` over the first axis."""
+    """Return ``matrix @ values`` over the first axis."""
     sums = matrix[values.dtype] @ values.reshape(len(values), -1)
     return np.asarray(sums).reshape(-1, *values.shape[1:])
 
 
 def _sum_classes(values: Array) -> Array:
-    """The sum over the second axis, which is short: class by class."""
+    """Return the sum over the second axis, class by class: the axis is short."""
     return reduce(np.add, values.swapaxes(0, 1))
 
 
 def _normalise(log_t: Array) -> tuple[Array, Array]:
-    """Log of the sum over classes, and the shares of these; ``log_t`` becomes their logarithms."""
+    """Return the log of the sum over classes, and the shares; ``log_t`` becomes their log."""
     log_t -= (peak := reduce(np.maximum, log_t.swapaxes(0, 1)))[:, None]
     share = np.exp(log_t)
     total = _sum_classes(share)
@@ -208,7 +211,7 @@ def _normalise(log_t: Array) -> tuple[Array, Array]:
 
 
 def log_probabilities(A: Array, W: Array) -> tuple[Array, Array]:
-    """Logarithms (n_points, K, B) of the probabilities by coefficients (r + 1, K, B), and these."""
+    """Return log probabilities (n_points, K, B) and probabilities by coefficients (r + 1, K, B)."""
     log_p = A @ W[:-1].reshape(A.shape[1], -1)
     log_p += W[-1].ravel()
     log_p = log_p.reshape(len(A), *W.shape[1:])
@@ -217,14 +220,14 @@ def log_probabilities(A: Array, W: Array) -> tuple[Array, Array]:
 
 
 def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
-    """Whether each edge is in a component without cycles of two edges or more."""
+    """Return whether each edge is in a component of two edges or more without cycles."""
     component = connect(edges, n_groups)
     count = np.bincount(component[edges[:, 0]], minlength=n_groups)
     return edges_on_trees(edges, component) & (count[component[edges[:, 0]]] > 1)
 
 
 def _n_independent(factors: FactorGraph, weight: Array) -> float:
-    """Ties of groups, edges and labelled groups, by weight."""
+    """Return the total weight of ties within groups, of edges and of labelled groups."""
     graph = factors.graph
     n_groups = len(weight)
     ties = np.bincount(factors.group, minlength=n_groups) - 1
@@ -235,10 +238,10 @@ def _n_independent(factors: FactorGraph, weight: Array) -> float:
 
 @dataclass(eq=False)
 class ClassProblem:
-    """Points in memory with K classes, and what is known of them."""
+    """Points in memory with K classes, and the answers and labels about them."""
 
     data: TrainingData
-    graph: AnswerGraph  # all answers and labels, or those that a fold knows
+    graph: AnswerGraph  # of all answers and labels, or of those that a fold knows
     answer_model: AnswerModel
     n_classes: int
     power: float  # of the covariance, in the penalty
@@ -247,11 +250,11 @@ class ClassProblem:
 
     @cached_property
     def weight(self) -> Array:
-        """(n_known,), weights of the points."""
+        """Weights (n_known,) of the points."""
         return self.data.weight[self.data.graph.component]
 
     def restricted(self, shown: Mask) -> ClassProblem:
-        """The same points with the labels of some (n_known,) and the answers about these alone."""
+        """Return the problem with the answers and labels of the points ``shown`` only."""
         return replace(self, graph=leave_out(self.graph, ~shown))
 
     def penalties(self, alphas: Sequence[float]) -> Array:
@@ -260,18 +263,18 @@ class ClassProblem:
 
     @property
     def has_named_classes(self) -> bool:
-        """Whether given shares or a crowd's answers name the classes, so that they keep their places."""
+        """Whether given shares or the answers of a crowd name the classes."""
         by_shares = self.pull is not None and len(np.unique(self.pull.shares)) == self.n_classes
         return by_shares or self.answer_model.crowd_of(self.graph) is not None
 
     @cached_property
     def likelihood(self) -> SoftmaxLikelihood:
-        """That of all answers and labels."""
+        """The likelihood of the answers and labels of the graph."""
         return SoftmaxLikelihood(self.graph, self.answer_model, self.n_classes, self.weight, self.composite)
 
     @cached_property
     def cycles(self) -> FactorGraph | None:
-        """The answers, where some may be wrong and there are cycles; else None."""
+        """The factor graph, where answers may be wrong and there are cycles; else None."""
         if self.answer_model.certain:
             return None
         factors = self.answer_model.factor_graph(self.graph, self.n_classes)
@@ -280,7 +283,7 @@ class ClassProblem:
     def objective(
         self, W: Array, columns: Indices, pen: Array, exact: bool = False, light: bool = False
     ) -> tuple[Array, Array]:
-        """Return equation (4) and its gradient; exact around :attr:`cycles`, or light in float32."""
+        """Return equation (4) and its gradient; exact around cycles, or light in float32."""
         A, unit = self.data.light if light else (self.data.A, np.ones((1, 1)))
         V = (unit[:, :, None] * W.reshape(-1, self.n_classes, W.shape[1])).astype(A.dtype)
         n_known = len(self.data.known)
@@ -313,9 +316,9 @@ class ClassProblem:
 
     @cached_property
     def largest_alpha(self) -> float:
-        """The penalty above which equal chances for all classes are a minimum, about."""
-        # At equal chances -log P is, to second order in the logits z less their mean over classes,
-        # -z.z' / K for a "same" answer and z.z' / (K (K - 1)) for a "different" one.
+        """The alpha above which equal probabilities of all classes are a minimum, approximately."""
+        # At equal probabilities -log P is, to second order in the logits z minus their mean over
+        # classes, -z.z' / K for a "same" answer and z.z' / (K (K - 1)) for a "different" one.
         scale = 1 / np.sqrt(self.penalties([1.0])[:, 0])
         top = float(eigh(scale[:, None] * self.pair_moment * scale, eigvals_only=True)[-1])
         n = self.likelihood.n_answers
@@ -349,7 +352,7 @@ class ClassProblem:
             by_point = by_group[likelihood.group]
             moment += (sums.T * by_group @ sums - A.T * by_point @ A) / float(likelihood.weight[tied] @ size[tied])
         first, second = (means[end] for end in likelihood.all_edges.T)
-        # Sure answers count fully, likely wrong ones hardly; "different" ones enter with a minus.
+        # Sure answers count fully, doubtful ones hardly; "different" ones are subtracted.
         for kind in (1, -1):
             weight = likelihood.edge_weight * np.maximum(kind * likelihood.all_apart, 0.0)
             if weight.any():
@@ -359,7 +362,7 @@ class ClassProblem:
 
     @cached_property
     def starts(self) -> list[Array]:
-        """Coefficients (r + 1, K) to start from, clusters in the order of class shares if given."""
+        """Starts (r + 1, K); given class shares fix the order of the clusters."""
         if self.likelihood.by_answers is not None:
             W = _discriminant(self.data.known, np.argmax(self.likelihood.by_answers, axis=1), self.n_classes)
             return [_soften(self.data.A, W, deviation) for deviation in _SOFTNESS]
@@ -377,11 +380,11 @@ class ClassProblem:
 
     @cached_property
     def group_starts(self) -> list[Array]:
-        """Starts by groups of answers alone, if as many as classes and no shares are given."""
+        """Starts from groups of answers alone, where no class shares are given."""
         return [] if self.pull is not None else self._different_starts()
 
     def _spaces(self) -> Iterator[Array]:
-        """Maps from the axes to the spaces in which k-means looks for clusters."""
+        """Yield maps from the axes to the spaces in which k-means looks for clusters."""
         variance = self.data.axes.variance
         shrunk = variance + _SHRINKAGE * variance.mean()
         n_directions = min(self.n_classes - 1, len(variance))
@@ -395,10 +398,10 @@ class ClassProblem:
         yield np.eye(len(variance))
 
     def _cluster_starts(self, space: Array, init: int | Array, softness: Sequence[float] = _SOFTNESS) -> list[Array]:
-        """Discriminants between clusters of k-means in a space, from a seed or from centres."""
+        """Return discriminants between clusters of k-means, from a seed or from centres."""
         K = self.n_classes
         rows = self.data.A
-        # Groups are clustered as wholes, or single points where there are fewer than classes.
+        # Whole groups are clustered, or single points where there are fewer groups than classes.
         n_groups = len(self._group_size)
         n_others = len(self.data.share)
         group = np.concatenate([self.likelihood.group, n_groups + np.arange(n_others)])
@@ -409,14 +412,14 @@ class ClassProblem:
         centres = "k-means++" if isinstance(init, int) else init @ space
         seed = init if isinstance(init, int) else 0
         with warnings.catch_warnings():
-            # Fewer different points than classes: some clusters stay empty.
+            # With fewer distinct points than classes some clusters stay empty.
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = KMeans(K, init=centres, n_init=1, random_state=seed).fit(means @ space, sample_weight=size)
         W = _discriminant(rows, _match_clusters(found.labels_[group], self.graph.labels, K), K)
         return [_soften(rows, W, deviation) for deviation in softness]
 
     def _different_starts(self) -> list[Array]:
-        """Discriminants between as many groups as classes that all differ, where there are such."""
+        """Return discriminants between K groups that all differ; none where there are fewer."""
         K = self.n_classes
         found = different_groups(self.likelihood.all_edges[self.likelihood.all_apart > _SURELY])
         if len(found) < K:
@@ -430,7 +433,7 @@ class ClassProblem:
         return [_soften(self.data.A, W, deviation) for deviation in _SOFTNESS]
 
     def starts_again(self, W: Array) -> list[Array]:
-        """Starts from clusters next to the classes of a solution, in the space between these."""
+        """Return starts from k-means around the classes of a solution."""
         predicted = np.argmax(self.data.A @ W[:-1] + W[-1], axis=1)
         means, within = _class_moments(self.data.A, predicted, self.n_classes)
         values, vectors = eigh(within)
@@ -440,7 +443,7 @@ class ClassProblem:
 
 
 def _match_clusters(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
-    """Clusters renumbered to agree with most labelled points (class k is k - 1)."""
+    """Return clusters renumbered to agree with most labelled points (class k is k - 1)."""
     known = np.flatnonzero(labels)
     if not len(known):
         return cluster
@@ -450,7 +453,7 @@ def _match_clusters(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
 
 
 def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:
-    """Fisher's linear discriminant between clusters, the intercepts last."""
+    """Return Fisher's linear discriminant between clusters, the intercepts last."""
     count = np.bincount(cluster, minlength=n_classes)
     means, within = _class_moments(A, cluster, n_classes)
     W = solve_system(within, means.T, assume_a="pos")
@@ -459,7 +462,7 @@ def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:
 
 
 def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, Array]:
-    """Means of the clusters (0 for an empty one), and their shrunk common covariance."""
+    """Return the means of the clusters (0 for an empty one), and their shrunk common covariance."""
     count = np.bincount(cluster, minlength=n_classes)
     means = (sum_matrix(cluster, n_classes) @ A) / np.maximum(count, 1)[:, None]
     apart = A - means[cluster]
@@ -469,7 +472,7 @@ def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, A
 
 
 def _soften(A: Array, W: Array, deviation: float) -> Array:
-    """``W`` scaled to logits of this standard deviation, which add up to 0 over the classes."""
+    """Return ``W`` scaled to logits of this standard deviation, which sum to 0 over the classes."""
     W = W - W.mean(axis=1, keepdims=True)
     logits = A @ W[:-1] + W[-1]
     return W * (deviation / max(float(logits.std()), 1e-12))

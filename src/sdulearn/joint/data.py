@@ -1,13 +1,13 @@
-"""Training data of a fit: points in their principal axes, and the moments behind starts and penalties.
+"""Points in their principal axes, and the moments from which starts and penalties follow.
 
-In the principal axes of all rows, answered and unlabeled, with variance ev_j along axis j, the penalty
-is
+In the principal axes of all rows, answered and unlabeled, with variance ev_j along axis j, the
+penalty is
 
     pen_j = alpha c_k / ev_j^k,  c_k = sum ev^(k+1) / sum ev                                  (1)
 
-k = ``covariance_power`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to scale, with
-C the covariance of the rows. k = 2 goes further: unlabeled rows show along which directions the points
-differ, and the classifier prefers those.
+k = ``covariance_power`` = 0 is the ridge alpha / 2 |w|^2. k = 1 is alpha / 2 w' C^-1 w up to
+scale, with C the covariance of the rows. k = 2 goes further: unlabeled rows show along which
+directions the points differ, and the classifier prefers those.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ from sdulearn.types import Array, Codes, Indices, Mask, Rows
 _NO_VARIANCE = 1e-12
 # A column whose deviation is below this share of its mean is constant up to rounding.
 _CONSTANT = 1e-14
-# Deviations that differ by more than this factor need more than an eigendecomposition of the covariance.
+# Deviations that differ by more than this factor need more than an eigendecomposition of the
+# covariance.
 _UNEVEN = 1e4
 # Along a path, the mean prediction is taken over about this many unlabeled points, to within 1%.
 _MOST_LIGHT = 2_500
-# Where standard deviations differ by this factor, the smaller column has no influence at any covariance power.
+# Where standard deviations differ by this factor, the smaller column has no influence at any
+# covariance power.
 _FAR_APART = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Principal axes of all rows: the coordinates of a fit, and the way back to the user's columns."""
+    """Principal axes of all rows, and the way back to the user's columns."""
 
     mean: Array
     V: Array
@@ -51,7 +53,7 @@ class Axes:
 
     @classmethod
     def from_moments(cls, mean: Array, covariance: Array, design: Design | None = None) -> Axes:
-        """Return the axes of rows with this mean and covariance, without directions of no variance."""
+        """Return the axes of rows with this mean and covariance, as far as they vary."""
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         level = np.abs(mean) + (0.0 if design is None else design.level)
         deviation[deviation <= _CONSTANT * level] = 0.0
@@ -79,11 +81,11 @@ class Axes:
         return axes, np.asarray(B @ axes.V) - mean @ axes.V
 
     def outward(self, W: Array) -> Array:
-        """Return coefficients of centred columns from coefficients in the axes, the intercept last."""
+        """Return coefficients of centred columns, the intercept last."""
         return np.concatenate([self.V @ W[:-1], W[-1:]])
 
     def inward(self, G: Array) -> Array:
-        """Return gradients in the axes from gradients in centred columns: the transpose of outward."""
+        """Return gradients in the axes from those in centred columns: outward transposed."""
         return np.concatenate([self.V.T @ G[:-1], G[-1:]])
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
@@ -97,8 +99,8 @@ class Axes:
 
 def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
     """Return principal axes and their variances where columns have units of different sizes."""
-    # The eigenvalues of the covariance have the rounding error of the largest. A square root of it, from a root
-    # of the correlations, has that of the largest deviation, not of its square.
+    # The eigenvalues of the covariance have the rounding error of the largest. A square root of it,
+    # from a root of the correlations, has that of the largest deviation, not of its square.
     varies = np.flatnonzero(deviation)
     unit = deviation[varies]
     values, U = eigh(covariance[np.ix_(varies, varies)] / np.outer(unit, unit))
@@ -124,8 +126,8 @@ class TrainingData:
         place[known] = np.arange(len(known))
         # (n_rows,), the known point that each row shows, or -1.
         self.row_place = place[graph.row_point]
-        # Answers and labels of the known points, weighted relative to their component; and the mean weight
-        # (n_components,) of the answers and labels of each.
+        # Answers and labels of the known points, weighted relative to their component; and the mean
+        # weight (n_components,) of the answers and labels of each.
         self.graph, self.weight = weights_by_component(subgraph(graph, known))
         # (n_known + n_unlabeled, r): points in an answer or with a label, then all others.
         self.A = A[np.concatenate([known, rest])]
@@ -141,7 +143,7 @@ class TrainingData:
 
     @cached_property
     def light(self) -> tuple[Array, Array]:
-        """The points in float32 for paths, divided by units (r + 1, 1) that may be beyond its range."""
+        """The points in float32 for paths, and the units (r + 1, 1) they are divided by."""
         unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
         return (self.A / unit[:-1, 0]).astype(np.float32), unit
 
@@ -186,7 +188,7 @@ def axis_penalties(variance: Array, alphas: Array | Sequence[float], powers: Arr
 
 
 def rough_inverse_hessian(variance: Array, pen: Array, n_scores: int = 1) -> Array:
-    """Return a diagonal ((r + 1) n_scores, B), from the curvature 0.15 of the logistic function and ``pen`` (r, B)."""
+    """Return its diagonal ((r + 1) n_scores, B), with 0.15 for the logistic curvature."""
     intercept = np.full((1, pen.shape[1]), 0.25 / n_scores)
     hessian = np.vstack([0.15 * variance[:, None] / n_scores + pen, intercept])
     return 1 / np.repeat(hessian, n_scores, axis=0)
@@ -200,7 +202,7 @@ class PriorPull(NamedTuple):
 
     @classmethod
     def of(cls, prior: float | ArrayLike | None, strength: float, n_unlabeled: int) -> PriorPull | None:
-        """Return the pull to P(y = +1) or class shares; None without prior, strength or unlabeled rows."""
+        """Return the pull to P(y = +1) or class shares; None where there is nothing to pull."""
         if prior is None or not strength or not n_unlabeled:
             return None
         p = np.asarray(prior, dtype=np.float64)
@@ -213,7 +215,7 @@ class PriorPull(NamedTuple):
         ``mean`` is that of each class (n_classes, B); with two classes that of +1 alone (B,).
         """
         two = len(self.shares) == 2
-        mean = np.clip(np.stack([1 - mean, mean]) if two else mean, 1e-9, 1 - 1e-9)
+        mean = np.maximum(np.stack([1 - mean, mean]) if two else mean, 1e-9)
         shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
         value = self.strength * np.sum(shares * np.log(shares / mean), axis=0)
         first = -self.strength * shares / mean
@@ -253,24 +255,25 @@ class Moments:
         return max(top / 4, 1e-6)
 
     def starts(self, init: str = "auto") -> list[Array]:
-        """Return the top eigenvector of the whitened pair moment and, if ``init`` is "auto", others."""
+        """Return the top eigenvector of the pair moment and, if ``init`` is "auto", others."""
         # E[s x x'^T] = mu mu^T with mu = E[y x], so it needs no prior.
         root = np.sqrt(self._shrunk)
         moment = self._top_moment(1 / root)[1] / root
-        # The sign of an eigenvector is arbitrary; this choice does not depend on the order of the rows.
+        # The sign of an eigenvector is arbitrary; this choice does not depend on the order of the
+        # rows.
         moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
         b = 0.0 if self.prior is None else np.log(self.prior / (1 - self.prior))
         mean_answer = self.joint[-1, -1] / 2
         others: list[Array] = []
         if self.prior is not None and abs(mean_answer) > 1 - 1e-9:
-            # One kind of answer only: there is no SD solution, and only the pull to the prior tells the two
-            # signs apart.
+            # One kind of answer only: there is no SD solution, and only the pull to the prior tells
+            # the two signs apart.
             others = [-moment]
         elif self.prior is not None:
             # The SD solution, up to scale: sum omega (s - mean s) (x + x')
             marginal = (self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk
-            # The mean of similar pairs is closer to that of the larger class, which is +1 unless the prior
-            # says otherwise.
+            # The mean of similar pairs is closer to that of the larger class, which is +1 unless
+            # the prior says otherwise.
             marginal *= np.copysign(1.0, self.prior - 0.5)
             moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
             others = [marginal]
@@ -283,7 +286,7 @@ class Moments:
         return [np.append(w / np.sqrt(max(float(w**2 @ self.variance), 1e-24)), b) for w in starts]
 
     def _top_moment(self, scale: Array) -> tuple[float, Array]:
-        """Return the top eigenvalue and eigenvector of "joint", with its coordinates times ``scale``."""
+        """Return the top eigenvalue and eigenvector of "joint" in scaled coordinates."""
         M = scale[:, None] * self.joint[:-1, :-1] * scale
         if len(M) <= 32:
             values, vectors = eigh(M)

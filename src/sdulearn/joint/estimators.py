@@ -49,7 +49,8 @@ from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_conte
 from sdulearn.solvers.problem import Fit
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
 
-# The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two classes, and for more.
+# The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two
+# classes, and for more.
 _GRID = (10**0.5, 10**-3.5)
 _CLASS_GRID = (0.1, 1e-4)
 # The names of ``orientation`` in estimate_prior.
@@ -63,7 +64,8 @@ _CROWD_RATE = 0.15
 _FEWEST = 10
 # The largest number of classes that "auto" tries.
 _MOST_CLASSES = 20
-# With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
+# With fewer "same" answers and labels per class, classes are confused, and some are not seen at
+# all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
 _NO_ANSWERS = (
@@ -74,8 +76,8 @@ _NO_ANSWERS = (
 _CONFIDENCE = 0.95
 # A wider interval of the number of classes leads to a warning.
 _NARROW = 1
-# Fits with K classes are many small problems, on which threads spin more than they work: on scikit-learn's digits and
-# two busy cores they took 39 s of CPU time, and one thread takes 5 s.
+# Fits with K classes are many small problems, on which threads spin more than they work: on
+# scikit-learn's digits and two busy cores they took 39 s of CPU time, and one thread takes 5 s.
 _one_thread = threadpool_limits.wrap(limits=1)
 
 
@@ -132,7 +134,8 @@ class PairLogisticBase(LinearClassifier):
         likelihood = TwoClassLikelihood(data.graph, self._answer_model(X, pairs, data), data.weight)
         estimate, prior = self._resolve_prior(pairs, weight, likelihood)
         if self.prior is None and prior is not None and likelihood.labelled.any():
-            # Labels show where the boundary is: an estimated prior does not pull, and follows their names.
+            # Labels show where the boundary is: an estimated prior does not pull, and follows their
+            # names.
             problem = PointProblem(data, likelihood, None, 0.0)
             alpha = WORKING_ALPHA * problem.moments.largest_alpha(1.0)
             share, _ = problem.positive_share(descend(problem, alpha, 1.0))
@@ -145,7 +148,7 @@ class PairLogisticBase(LinearClassifier):
     def _resolve_prior(
         self, pairs: Pairs, weight: Array | None, likelihood: TwoClassLikelihood
     ) -> tuple[PriorEstimate, float | None]:
-        """Return the prior to report and the one that pulls; warn where all answers are of one kind."""
+        """Return the prior to report and the one that pulls; warn of answers of one kind."""
         graph = likelihood.graph
         counts = answer_counts(pairs, weight)
         majority = MAJORITY[self.orientation]
@@ -175,7 +178,7 @@ class PairLogisticBase(LinearClassifier):
         return resolve_prior(self.prior, pairs, weight, model=model, majority=majority)
 
     def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
-        """Return the given answer model, or estimate it from contradictions and by models of held-out answers."""
+        """Return the answer model: given, or estimated with models of held-out answers."""
         several = pairs.shares_points or len(np.unique(pairs.answer_annotators)) > 1
         if self.error_rate == "auto" and not several and not data.graph.labels.any():
             return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
@@ -217,51 +220,55 @@ class PairLogisticBase(LinearClassifier):
 class PairLogisticRegression(PairLogisticBase):
     """Logistic regression from same/different answers: the joint likelihood of all that is known.
 
-    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x)) (1 - s(x'))``.
-    Answers that share points (column 1 of ``y``) have the likelihood of their connected component, so that n answers
-    about one point and n others are worth n labels. Labels (column 3) name the classes; with labels alone it is
-    logistic regression. Answers may be wrong, at a rate for each annotator (column 2). Beside a penalty on w there is,
-    where the prior p is given or the counts imply one, ``prior_strength KL(p || mean prediction on unlabeled rows)``.
-    It needs no prior and works at 1/2, where the risks of :class:`~sdulearn.SDUClassifier` are undefined. The problem
-    is not convex: it is started from the top eigenvector of the whitened pair moment and from the SD solution of
-    Shimada et al. (Neural Computation 33, 2021), down a path of penalties.
+    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x))
+    (1 - s(x'))``. Answers that share points (column 1 of ``y``) have the likelihood of their
+    connected component, so that n answers about one point and n others are worth n labels. Labels
+    (column 3) name the classes; with labels alone it is logistic regression. Answers may be wrong,
+    at a rate for each annotator (column 2). Beside a penalty on w there is, where the prior p is
+    given or the counts imply one, ``prior_strength KL(p || mean prediction on unlabeled rows)``.
+    It needs no prior and works at 1/2, where the risks of :class:`~sdulearn.SDUClassifier` are
+    undefined. The problem is not convex: it is started from the top eigenvector of the whitened
+    pair moment and from the SD solution of Shimada et al. (Neural Computation 33, 2021), down a
+    path of penalties.
 
-    Where the rows of one point differ, the point is their mean, by weight. Standardise the features first.
-    Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are kept dense in
-    their principal axes, O(n min(n, d)) memory. Answers that may be wrong take some ten times as long.
+    Where the rows of one point differ, the point is their mean, by weight. Standardise the
+    features first. Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x
+    d matrix; rows are kept dense in their principal axes, O(n min(n, d)) memory. Answers that may
+    be wrong take some ten times as long.
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Strength of the penalty, relative to the *mean* loss of independent answers (k points of a component
-        are k - 1 of them) and labels. "auto" is 0.01 with two classes and 0.001 with more, where an answer
-        says less about each class.
+        Strength of the penalty, relative to the *mean* loss of independent answers (k points of a
+        component are k - 1 of them) and labels. "auto" is 0.01 with two classes and 0.001 with
+        more, where an answer says less about each class.
     covariance_power : float or "auto", default="auto"
-        Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge, a larger one
-        favours directions along which the rows, unlabeled ones too, vary most. "auto" is 1 with two classes and 0
-        with more, which differ in more directions.
+        Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge, a
+        larger one favours directions along which the rows, unlabeled ones too, vary most. "auto"
+        is 1 with two classes and 0 with more, which differ in more directions.
     n_classes : int, default=2
         Number of classes. More than two are a softmax of as many linear models.
     prior : float, sequence of K floats or None, default=None
         P(y = +1); None takes it from the pair counts where they imply one. With K > 2 classes their
         shares, or None, which is no pull to any.
     prior_strength : float, default=3
-        Weight of the divergence of the mean prediction on unlabeled rows from the prior. An estimated prior
-        pulls nothing where there are labels or answers may be wrong.
+        Weight of the divergence of the mean prediction on unlabeled rows from the prior. An
+        estimated prior pulls nothing where there are labels or answers may be wrong.
     orientation : {"majority", "minority"}, default="majority"
         With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
         rows, is +1.
     error_rate : "auto", float or mapping, default="auto"
-        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator (0: not known).
-        "auto" estimates it from repeated questions, cycles of answers and labels and, with several annotators, from
-        models of the answers of the others. With loose pairs of one annotator it is 0. An
-        :class:`~sdulearn.answers.AnswerModel` is taken as it is.
+        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator
+        (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
+        and, with several annotators, from models of the answers of the others. With loose pairs of
+        one annotator it is 0. An :class:`~sdulearn.answers.AnswerModel` is taken as it is.
     answer_table : {"auto", True, False}, default="auto"
-        Whether errors may depend on the classes of the two points, with more than two classes. "auto": where most
-        points are in several questions, answers contradict each other, and a table explains answers left out better.
+        Whether errors may depend on the classes of the two points, with more than two classes.
+        "auto": where most points are in several questions, answers contradict each other, and a
+        table explains answers left out better.
     init : {"auto", "moment", "zero"}, default="auto"
-        "auto" starts from the pair moment and the SD solution, "moment" from the first alone, "zero" from no
-        model at all, for labels that name all classes.
+        "auto" starts from the pair moment and the SD solution, "moment" from the first alone,
+        "zero" from no model at all, for labels that name all classes.
     tol : float, default=1e-6
         Largest gradient norm (in the norm of the Hessian) that passes without a ConvergenceWarning.
     max_iter : int, default=100
@@ -274,7 +281,8 @@ class PairLogisticRegression(PairLogisticBase):
     intercept_ : array of shape (1,) or (K,)
         Intercept, or intercepts.
     classes_ : int array
-        -1 and +1; with K > 2 classes 1 to K, the largest first unless labels or ``prior`` name them.
+        -1 and +1; with K > 2 classes 1 to K, the largest first unless labels or ``prior`` name
+        them.
     n_classes_ : int
         Number of classes.
     class_shares_ : array of shape (K,)
@@ -381,23 +389,27 @@ class PairLogisticRegression(PairLogisticBase):
 class PairLogisticRegressionCV(PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
-    The covariance power is chosen by Laplace's evidence, and alpha too where answers share points, may be wrong or
-    come with labels. Of loose pairs alpha is chosen by the held-out log-likelihood, in folds over points.
+    The covariance power is chosen by Laplace's evidence, and alpha too where answers share points,
+    may be wrong or come with labels. Of loose pairs alpha is chosen by the held-out
+    log-likelihood, in folds over points.
 
     Parameters
     ----------
     alphas : int or sequence of float, default=8
         Penalties to try, or how many on a grid from where the model leaves zero.
     covariance_powers : sequence of float, default=(0, 1, 2)
-        Powers of the covariance in the penalty to try. With more than two classes the first is taken.
+        Powers of the covariance in the penalty to try. With more than two classes the first is
+        taken.
     n_classes : int or "auto", default=2
-        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest within one
-        standard error of the best held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says where
-        the answers leave the number open, or do not support the one given.
+        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest
+        within one standard error of the best held-out likelihood. A
+        :class:`~sdulearn.errors.ClassNumberWarning` says where the answers leave the number open,
+        or do not support the one given.
     prior, prior_strength, orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
     cv : int or splitter, default=5
-        Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
+        Number of pair-safe folds (dealt with a fixed seed), or an object such as
+        :class:`~sdulearn.PairKFold`.
     init, tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`; ``init`` is "auto" or "moment".
 
@@ -406,7 +418,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
     alpha_, covariance_power_ : float
         The choice.
     cv_results_ : dict
-        As GridSearchCV's, over the alphas of the chosen power: mean log-likelihoods of held-out answers and labels.
+        As GridSearchCV's, over the alphas of the chosen power: mean log-likelihoods of held-out
+        answers and labels.
     evidence_ : array of shape (n_alphas, n_powers)
         With two classes Laplace's log evidence of every setting; -inf where the model is empty.
     temperature_ : float
@@ -414,13 +427,15 @@ class PairLogisticRegressionCV(PairLogisticBase):
     alphas_ : array of shape (n_alphas, n_powers)
         The penalties tried.
     fold_models_ : list of (rows, model)
-        With two classes the rows of each fold's points, and the model, with the penalty that was chosen, that saw no
-        answer about them. Not kept in files.
+        With two classes the rows of each fold's points, and the model, with the penalty that was
+        chosen, that saw no answer about them. Not kept in files.
     n_classes_interval_ : tuple of two int, or None
-        With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within two standard errors of
-        the best held-out likelihood. With fewer than five "same" answers and labels a class, the most is at least the
-        number of equally large classes that the share of "same" answers allows, at most 20.
-    coef_, intercept_, classes_, n_classes_, class_shares_, prior_, answer_model_, objective_, optimality_, n_iter_
+        With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within
+        two standard errors of the best held-out likelihood. With fewer than five "same" answers
+        and labels a class, the most is at least the number of equally large classes that the share
+        of "same" answers allows, at most 20.
+    coef_, intercept_, classes_, n_classes_, class_shares_, prior_, answer_model_, objective_,
+    optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
     n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.
@@ -545,7 +560,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
                 auto = n_classes == _MOST_CLASSES
         if n_classes == 2:
             return None
-        # Folds of few answers, often about chosen points, cannot choose the covariance power: it is the first.
+        # Folds of few answers, often about chosen points, cannot choose the covariance power: it is
+        # the first.
         problem = self._class_problem(X, pairs, weight, n_classes, power)
         known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
         if auto:
@@ -557,7 +573,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return None if fit is None else replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model})
 
     def _find_number(self, X: Rows, problem: ClassProblem, known: Mask) -> tuple[Fit | None, tuple[int, int]]:
-        """Return the fit with the best number of classes, None if that is two; and its interval."""
+        """Return the fit with the best number of classes (None if two), and the interval."""
         graph = problem.graph
         fewest = _least_classes(problem)
         if graph.labels.max(initial=0) > 1:
@@ -568,7 +584,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
         fit = None
         while n_classes > 2:
             fit = self._choose_and_fit(replace(problem, n_classes=n_classes), known)
-            # A class without rows does not lower the likelihood, and does not count unless answers force it.
+            # A class without rows does not lower the likelihood, and does not count unless answers
+            # force it.
             n_used = max(fewest, len(_used(X, fit)))
             if n_used == n_classes:
                 break
@@ -625,17 +642,18 @@ def _used(X: Rows, fit: Fit) -> Indices:
 
 
 def _most_classes(graph: AnswerGraph, most: int) -> int:
-    """Return the most classes that the answers allow, at least the ``most`` that good models use."""
+    """Return the most classes that the answers allow; good models use ``most``."""
     if _ties(graph, most)[0]:
         return most
-    # Some classes may not have been seen. With K equal classes, a random answer is "same" with probability 1/K.
+    # Some classes may not have been seen. With K equal classes, a random answer is "same" with
+    # probability 1/K.
     n_same = int(np.sum(graph.same > 0))
     share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
     return max(most, int(1 / max(share, 1 / _MOST_CLASSES)))
 
 
 def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
-    """Return whether independent "same" answers and labels suffice for this many classes, and say it in words."""
+    """Return whether "same" answers and labels suffice for this many classes, and words."""
     n_same = graph.n_points - len(np.unique(graph.group))
     n_labels = int(np.count_nonzero(graph.labels))
     text = f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others'
@@ -677,18 +695,18 @@ def _warn_of_empty_classes(X: Rows, problem: ClassProblem, fit: Fit) -> None:
 
 
 def _of_one_kind(graph: AnswerGraph) -> bool:
-    """Return whether all answers are of one kind, without labels; that has a warning of its own."""
+    """Return whether all answers are of one kind and there are no labels."""
     return not graph.labels.any() and len(np.unique(graph.same)) == 1
 
 
 def _least_classes(problem: ClassProblem) -> int:
-    """Return the fewest classes that are consistent with the answers that are never wrong."""
+    """Return the fewest classes that answers without errors allow."""
     graph = problem.graph
     return least_classes(graph, problem.answer_model.errors(graph.annotators) == 0)
 
 
 def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
-    """Refuse ``y`` without answers, or with labels of other classes; warn where all answers are of one kind."""
+    """Refuse missing answers and wrong labels; warn of answers of one kind."""
     labels = graph.labels[graph.labels != 0]
     if not graph.n_answers and not len(labels):
         raise InputError(_NO_ANSWERS)
@@ -707,7 +725,7 @@ def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
 
 
 def _refuse_too_few_classes(problem: ClassProblem) -> None:
-    """Raise an InputError where answers force more classes, or there are fewer points than classes."""
+    """Refuse more classes than points, and fewer than answers force."""
     n_classes = problem.n_classes
     n_points = len(problem.data.A)
     if n_points < n_classes:

@@ -1,25 +1,26 @@
-"""The likelihood of same/different answers with two classes, and the objective that a fit minimises.
+"""The likelihood of same/different answers with two classes, and the objective of a fit.
 
-With z_i = w.x_i + b at point i and lc(u) = log 2 cosh(u / 2), a connected component of answers that are all
-right has two states, its sides t_i = +1 or -1 up to one flip:
+With z_i = w.x_i + b at point i and lc(u) = log 2 cosh(u / 2), a connected component of answers
+that are all right has two states, its sides t_i = +1 or -1 up to one flip:
 
     -log P(answers) = sum_i lc(z_i) - lc(u),      u = sum_i t_i z_i                             (1)
     -log P(answers, labels) = sum_i lc(z_i) - u / 2,   t_i the classes that labels fix          (2)
 
-A loose pair with ends z, z' whose answers may be wrong, with a and d the log probabilities of its answers if the
-classes agree and if they differ, has
+A loose pair with ends z, z' whose answers may be wrong, with a and d the log probabilities of its
+answers if the classes agree and if they differ, has
 
     -log P(answers) = lc(z) + lc(z') - log(e^a c(z + z') + e^d c(z - z')),   c(u) = 2 cosh(u / 2)   (3)
 
-which is (1) where the answer is certain: a = 0, d = -inf for "same". All other components have the likelihood
-of :mod:`sdulearn.answers.propagate`. In every case the derivative in z_i is node probability minus posterior.
+which is (1) where the answer is certain: a = 0, d = -inf for "same". All other components have the
+likelihood of :mod:`sdulearn.answers.propagate`. In every case the derivative in z_i is node
+probability minus posterior.
 
     J(w, b) = sum_components omega_c loss_c + 1/2 sum_j pen_j w_j^2
               + prior_strength KL(p || mean_U sigmoid(z))                                       (4)
 
-J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for the last term, the *pull* to the
-prior. J needs only sums over the rows (:class:`Problem`), so rows in memory and rows in blocks share every
-formula.
+J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for the last term, the
+*pull* to the prior. J needs only sums over the rows (:class:`Problem`), so rows in memory and rows
+in blocks share every formula.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ Sums = Mapping[str, Array]
 # Points and components of a kind, and their likelihood.
 Part = tuple[Indices, Indices, "LoosePairs | CertainSides | WrongAnswers"]
 
-# Iterations and tolerance of belief propagation: along a path of many problems, and for one exact solution.
+# Iterations and tolerance of belief propagation: along a path of many problems, and for one exact
+# solution.
 _MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
 
 
@@ -91,7 +93,7 @@ class LoosePairs:
         self.side = np.concatenate([np.ones(len(agree)), np.tanh((agree - differ) / 2)])
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Return losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
+        """Return losses (n_components, B) and their derivatives in ``Z`` (n_points, B)."""
         n = len(self.s)
         first = Z[:n]
         second = Z[n:]
@@ -116,7 +118,7 @@ class LoosePairs:
         return loss, T
 
     def curvature(self, A: Rows, omega: Array, z: Array) -> Array:
-        """Return the second derivative of the loss in (w, b), with components weighted by ``omega``."""
+        """Return the second derivative in (w, b) of the loss weighted by ``omega``."""
         n = len(self.s)
         first = z[:n]
         second = z[n:]
@@ -177,8 +179,8 @@ class WrongAnswers:
 
     def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
         self.network = TwoClassNetwork(answer_model.factor_graph(graph, 2))
-        # The expected side of each point, -1 to 1, by the answers alone. Without a label, sides are relative to
-        # the point with the most answers of the component.
+        # The expected side of each point, -1 to 1, by the answers alone. Without a label, sides are
+        # relative to the point with the most answers of the component.
         pivots = first_by(graph.component, -graph.degree)
         pinned = graph.labels.copy()
         pinned[pivots[~labelled_components(graph)]] = 1
@@ -199,10 +201,10 @@ class WrongAnswers:
 
 def chain_information(A: Array, z: Array, side: Array, component: Indices, labelled: Mask) -> Array:
     """Return square roots of the information that the points of components bring, one row each."""
-    # The likelihood of a component is a product over its points: given the sides of those before it,
-    # point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that side and
-    # T = tanh(u / 2) of the points before it. A row is dq / sqrt(q (1 - q)): for a pair its Fisher
-    # information, in a component with labels that of logistic regression.
+    # The likelihood of a component is a product over its points: given the sides of those before
+    # it, point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that
+    # side and T = tanh(u / 2) of the points before it. A row is dq / sqrt(q (1 - q)): for a pair
+    # its Fisher information, in a component with labels that of logistic regression.
     order = np.argsort(component, kind="stable")
     component = component[order]
     signed = side[order, None] * np.column_stack([A, z])[order]
@@ -219,7 +221,7 @@ def chain_information(A: Array, z: Array, side: Array, component: Indices, label
 
 
 class TwoClassLikelihood:
-    """The likelihood of a graph of answers: loose pairs, certain sides, and all other components."""
+    """The likelihood of a graph: loose pairs, certain sides, all other components."""
 
     def __init__(
         self, graph: AnswerGraph, answer_model: AnswerModel, weight: Array | None = None, total: float | None = None
@@ -229,9 +231,9 @@ class TwoClassLikelihood:
         self.component = graph.component
         self.labelled = labelled_components(graph)
         self.weight = np.ones(graph.n_components) if weight is None else weight
-        # The number of independent answers and labels of each component: its points, less one for the free
-        # flip. On average each of them weighs 1 / n in ``omega``, so that alpha means the same for loose and
-        # linked answers and for labels.
+        # The number of independent answers and labels of each component: its points, less one for
+        # the free flip. On average each of them weighs 1 / n in ``omega``, so that alpha means the
+        # same for loose and linked answers and for labels.
         self.n_independent = (graph.component_sizes - 1 + self.labelled).astype(np.float64)
         self.total = float(self.weight @ self.n_independent) if total is None else total
         self.omega = self.weight / self.total
@@ -273,7 +275,7 @@ class TwoClassLikelihood:
         return parts
 
     def restricted(self, shown: Mask) -> TwoClassLikelihood:
-        """Return the likelihood of the answers and labels that touch no other points than ``shown``."""
+        """Return the likelihood of the answers and labels of the points ``shown`` only."""
         part = leave_out(self.graph, ~shown)
         # Each answer keeps its weight, so that alpha means the same in folds and in the final fit.
         weight = np.ones(part.n_components)
@@ -281,7 +283,7 @@ class TwoClassLikelihood:
         return TwoClassLikelihood(part, self.answer_model, weight, self.total)
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Return losses (n_components, B) of B problems, and their derivatives in ``Z`` (n_points, B)."""
+        """Return losses (n_components, B) and their derivatives in ``Z`` (n_points, B)."""
         losses = np.zeros((len(self.omega), Z.shape[1]))
         slopes = np.zeros(Z.shape)
         for points, components, part in self.parts:
@@ -289,21 +291,21 @@ class TwoClassLikelihood:
         return losses, slopes
 
     def curvature(self, A: Array, z: Array) -> Array:
-        """Return the second derivative in (w, b) of the weighted losses; see :attr:`exact_curvature`."""
+        """Return the second derivative in (w, b) of the weighted losses, or an upper bound."""
         curvatures = [
             part.curvature(A[points], self.omega[components], z[points]) for points, components, part in self.parts
         ]
         return np.sum(curvatures, axis=0)
 
     def information(self, A: Array, z: Array) -> Array:
-        """Return square roots of the Fisher information about w given the likeliest sides, one row a point."""
+        """Return roots of the Fisher information about w, one row a point."""
         side = np.where(self.side < 0, -1.0, 1.0)
         for points, _, part in self.parts:
             if isinstance(part, WrongAnswers):
                 positive = part.network.solve(z[points, None]).positive[:, 0]
                 side[points] = np.where(positive > 0.5, 1.0, -1.0)
-        # At an error rate e, small logits keep the share (1 - 2 e)^2 of the information. Large ones keep less, but
-        # with so little the evidence would reward overfitting.
+        # At an error rate e, small logits keep the share (1 - 2 e)^2 of the information. Large ones
+        # keep less, but with so little the evidence would reward overfitting.
         certainty = (self.graph.labels != 0).astype(np.float64)
         for end in self.graph.ends.T:
             np.maximum.at(certainty, end, 1 - 2 * self.errors)
@@ -324,7 +326,8 @@ class TwoClassLikelihood:
         ends = bordered_sum(A, weight[component][:, None])
         named = None
         if labelled.any():
-            # The labelled points, those of class -1 negated, minus the part that their mean explains.
+            # The labelled points, those of class -1 negated, minus the part that their mean
+            # explains.
             side = self.side[labelled]
             one_class = abs(np.sign(side).sum()) == len(side)
             named = side @ (A[labelled] - (0.0 if one_class else A[labelled].mean(axis=0)))
@@ -362,15 +365,15 @@ class Problem:
         raise NotImplementedError
 
     def curvatures(self, w: Array) -> Sums:
-        """Return the "curvature" of the loss or an upper bound, and with a pull "mean_curvature"."""
+        """Return the "curvature" or an upper bound, and with a pull "mean_curvature"."""
         raise NotImplementedError
 
     def positive_share(self, v: Array) -> tuple[float, float]:
-        """Return the share of unlabeled rows, else of all, on the positive side, and the sum of squared weights."""
+        """Return the positive share of the judged rows, and the sum of squared weights."""
         raise NotImplementedError
 
     def objective(self, W: Array, columns: Columns, pen: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Return values (B,) and gradients at ``W`` (r + 1, B), whose penalties are ``columns`` of ``pen``."""
+        """Return values and gradients at ``W`` (r + 1, B), with ``columns`` of ``pen``."""
         sums = self.slopes(W, columns, exact)
         penalised = pen[:, columns] * W[:-1]
         value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
@@ -383,7 +386,7 @@ class Problem:
         return value, gradient
 
     def hessian(self, w: Array, pen: Array) -> Array:
-        """Return the Hessian with penalty ``pen`` (r,): exact, or an upper bound; see ``exact_hessian``."""
+        """Return the Hessian with penalty ``pen`` (r,), exact or an upper bound."""
         curvatures = self.curvatures(w)
         H = np.array(curvatures["curvature"])
         if self.pull is not None:

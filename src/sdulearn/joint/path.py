@@ -1,7 +1,7 @@
 """The steps of a fit: starts, the path of penalties, evidence, folds, polish and class names.
 
-With two classes many problems are solved at once, one column each. With more classes the problems are far from
-convex, and each is solved from many starts.
+With two classes many problems are solved at once, one column each. With more classes the problems
+are far from convex, and each is solved from many starts.
 """
 
 from __future__ import annotations
@@ -50,16 +50,18 @@ _POLISH_TOL = 1e-4
 _POLISH_ITER = 50
 # A model whose logits have a smaller standard deviation is empty.
 _EMPTY = 1e-3
-# The penalty of fits that only name classes, try starts or judge annotators, as a share of the alpha at which the
-# model leaves zero.
+# The penalty of fits that only name classes, try starts or judge annotators, as a share of the
+# alpha at which the model leaves zero.
 WORKING_ALPHA = 0.03
-# K classes: iterations of every start, how many starts are continued, and the tolerance of the path.
+# K classes: iterations of every start, how many starts are continued, and the tolerance of the
+# path.
 _CLASS_TRIAL_ITER = 15
 _N_FOLLOWED = 3
 _CLASS_PATH_TOL = 2e-3
 _CLASS_STEPS_DOWN = 4
 _CLASS_MEMORY = 20
-# How often points are clustered again from a solution, at most, and what a better solution must gain.
+# How often points are clustered again from a solution, at most, and what a better solution must
+# gain.
 _N_AGAIN = 4
 _N_AGAIN_OF_A_NUMBER = 2
 _BETTER = 1e-4
@@ -68,8 +70,8 @@ _FOLD_ITER = 30
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
 _SMALLEST_CHANCE = 1e-6
-# Few answers make overconfident models, and a strong penalty underconfident ones: logits are divided by the one of
-# these that suits all folds best.
+# Few answers make overconfident models, and a strong penalty underconfident ones: logits are
+# divided by the one of these that suits all folds best.
 TEMPERATURES = (0.7, 1.0, 1.5, 2.0, 3.0)
 # Iterations of L-BFGS for one of Newton's method in ``max_iter``.
 _STEPS = 20
@@ -94,7 +96,8 @@ class PointProblem(Problem):
         self.data = data
         self.axes = data.axes
         self.likelihood = likelihood
-        # Column c of a batch has the likelihood number c modulo their count: that of all answers, or one for each fold.
+        # Column c of a batch has the likelihood number c modulo their count: that of all answers,
+        # or one for each fold.
         self.of_columns = [likelihood]
         self.moments = likelihood.moments(data.known, data.axes.variance, prior)
         if not likelihood.is_certain:
@@ -139,7 +142,7 @@ class PointProblem(Problem):
         return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
 
     def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
-        """Return where on the path (n_alphas, n_powers) the model is empty: its logits hardly vary."""
+        """Return where on the path (n_alphas, n_powers) the logits hardly vary."""
         variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.axes.variance)
         empty = variance < _EMPTY**2
         if self.moments.prior is None and self.moments.named is None:
@@ -148,12 +151,13 @@ class PointProblem(Problem):
         return np.asarray(empty)
 
     def log_evidence(self, w: Array, pen: Array) -> float:
-        """Return Laplace's log evidence of one penalty at its solution, with the Fisher information."""
+        """Return Laplace's log evidence of one penalty, with the Fisher information."""
         z = self.data.known @ w[:-1] + w[-1]
         losses, _ = self.likelihood.terms(z[:, None], exact=True)
         misfit = float(self.likelihood.omega @ losses[:, 0]) + float(pen @ w[:-1] ** 2) / 2
         J = self.likelihood.information(self.data.known, z) / np.sqrt(pen)
-        # log det(I + J'J) / 2. The determinant equals that of I + JJ', and the smaller one is computed.
+        # log det(I + J'J) / 2. The determinant equals that of I + JJ', and the smaller one is
+        # computed.
         K = J @ J.T if len(J) < J.shape[1] else J.T @ J
         K[np.diag_indices(len(K))] += 1
         # The number of answers and labels of equal weight with as much information.
@@ -183,15 +187,16 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
 
 
 def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, known: Mask) -> tuple[Array, Array]:
-    """Return scores (n_folds, n_alphas) of what each fold leaves out, and solutions (r + 1, n_alphas, n_folds)."""
+    """Return held-out scores (n_folds, n_alphas), and solutions (r + 1, n_alphas, n_folds)."""
     n_folds = known.shape[1]
     folds = copy(problem)
     folds.of_columns = [problem.likelihood.restricted(shown) for shown in known.T]
     A = problem.data.known
     variance = problem.axes.variance
     moments = [part.moments(A, variance, problem.moments.prior) for part in folds.of_columns]
-    # A fold must not start from a solution that knows the answers it leaves out: an alpha in the middle is solved
-    # from the fold's own starts, the others from there. A fold without labels has fewer starts, and repeats its last.
+    # A fold must not start from a solution that knows the answers it leaves out: an alpha in the
+    # middle is solved from the fold's own starts, the others from there. A fold without labels has
+    # fewer starts, and repeats its last.
     starts = [of_fold.starts() for of_fold in moments]
     count = max(len(of_fold) for of_fold in starts)
     columns = [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
@@ -207,13 +212,14 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     for k, (part, shown) in enumerate(zip(folds.of_columns, known.T, strict=True)):
         scores[k] = fold_score(problem.likelihood, part, shown, Z[:, :, k])
         if moments[k].named is None and problem.moments.named is not None:
-            # A fold without a label cannot know which class is which, and is scored by the better naming.
+            # A fold without a label cannot know which class is which, and is scored by the better
+            # naming.
             scores[k] = np.maximum(scores[k], fold_score(problem.likelihood, part, shown, -Z[:, :, k]))
     return scores, W
 
 
 def fold_score(whole: TwoClassLikelihood, part: TwoClassLikelihood, shown: Mask, Z: Array) -> Array:
-    """Return the mean log likelihood (B,) of what ``part`` leaves out, given what it knows; NaN if nothing."""
+    """Return the mean log likelihood (B,) of what ``part`` leaves out; NaN if nothing."""
     graph = whole.graph
     _, slopes = part.terms(Z)
     # The slope is node probability minus posterior.
@@ -237,7 +243,7 @@ def choose_and_fit(
     known: Mask,
     prior: PriorEstimate,
 ) -> tuple[Fit, Array]:
-    """Return the fit with the best penalty, and the solutions (r + 1, n_folds) of the folds with it."""
+    """Return the fit with the best penalty, and the solutions (r + 1, n_folds) of its folds."""
     path = fit_path(problem, alphas, covariance_powers, problem.moments.starts(parameters.init))
     evidence = np.empty(alphas.shape)
     for i, row in enumerate(alphas):
@@ -267,7 +273,7 @@ def choose_and_fit(
 
 
 def descend(problem: Problem, alpha: float, covariance_power: float, init: str = "auto") -> Array:
-    """Return the solution at ``alpha``, in the axes, by the path from zero; or zero, if ``init`` says so."""
+    """Return the solution at ``alpha`` by the path from zero; or zero, if ``init`` says so."""
     if init == "zero":
         return np.zeros(len(problem.axes.variance) + 1)
     top = max(problem.moments.largest_alpha(covariance_power), alpha)
@@ -300,9 +306,9 @@ def polish(
 
 
 def class_sign(parameters: PairLogisticBase, prior: PriorEstimate, positive: float, spread: float) -> float:
-    """Return the sign that makes the larger class +1, or the one that ``prior`` or ``orientation`` names."""
-    # Two standard errors of the share; and where the counts cannot tell p from 1/2, an allowance for the pull to
-    # the prior.
+    """Return the sign that makes the larger class +1, or as ``prior`` or ``orientation`` say."""
+    # Two standard errors of the share; and where the counts cannot tell p from 1/2, an allowance
+    # for the pull to the prior.
     margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
     close = abs(positive - 0.5) <= margin
     if parameters.prior == 0.5 or (parameters.prior is None and close):
@@ -318,7 +324,8 @@ def class_sign(parameters: PairLogisticBase, prior: PriorEstimate, positive: flo
     return 1.0 if positive == 0.5 or (positive > 0.5) == larger_is_positive else -1.0
 
 
-# A local minimum with K classes: its value, and coefficients (r + 1, K) in the axes, the intercepts last.
+# A local minimum with K classes: its value, and coefficients (r + 1, K) in the axes, the intercepts
+# last.
 Minimum = tuple[float, Array]
 
 
@@ -335,7 +342,7 @@ def solve_classes(
 
 
 def _best_of(problem: ClassProblem, alpha: float, starts: Sequence[Array], n_followed: int) -> Minimum:
-    """Return the best solution: all starts are followed for a few iterations, the best of them to the end."""
+    """Return the best solution: all starts take a few steps, the best ones go to the end."""
     trials = solve_classes(problem, [alpha] * len(starts), starts, _PATH_TOL, _CLASS_TRIAL_ITER)
     followed = [W for _, W in sorted(trials, key=itemgetter(0))[:n_followed]]
     minima = solve_classes(problem, [alpha] * len(followed), followed, _CLASS_PATH_TOL, _PATH_ITER)
@@ -364,7 +371,7 @@ def follow_path(problem: ClassProblem, alphas: Sequence[float], n_again: int = _
 
 
 def _outwards(problem: ClassProblem, alphas: Sequence[float]) -> tuple[int, list[tuple[int, int]]]:
-    """Return the penalty to begin with, and all others, each with the neighbour that it starts from."""
+    """Return the first penalty, and the others with the neighbours that they start from."""
     wanted = WORKING_ALPHA * problem.largest_alpha
     middle = int(np.argmin(np.abs(np.log(np.asarray(alphas) / wanted))))
     up = [(i, i + 1) for i in reversed(range(middle))]
@@ -429,9 +436,10 @@ def _class_scores(
     problem: ClassProblem, path: list[Array], alphas: Sequence[float], known: Mask, rough: bool = False
 ) -> Array:
     """Return scores (n_temperatures, n_folds, n_alphas) of what folds leave out; NaN if nothing."""
-    # A fold starts from the solution of its neighbour and from the shrunk solution on all answers, and keeps the
-    # better one. Without the second it would miss solutions that the path found. The second alone would leak the
-    # answers that the fold leaves out; a rough comparison, of all penalties at once, accepts that.
+    # A fold starts from the solution of its neighbour and from the shrunk solution on all answers,
+    # and keeps the better one. Without the second it would miss solutions that the path found. The
+    # second alone would leak the answers that the fold leaves out; a rough comparison, of all
+    # penalties at once, accepts that.
     middle, others = _outwards(problem, alphas)
     stages = [[(middle, middle)]]
     stages += [[one for one in others if abs(one[0] - middle) == away] for away in range(1, len(alphas))]
@@ -455,7 +463,7 @@ def _class_scores(
 
 
 def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, shown: Mask) -> Array:
-    """Return the mean log likelihood (n_temperatures,) of what ``part`` leaves out, given what it knows."""
+    """Return the mean log likelihood (n_temperatures,) of what ``part`` leaves out."""
     graph = problem.graph
     log_p, p = log_probabilities(problem.data.known, W[:, :, None] / np.array(TEMPERATURES))
     by_answers = problem.likelihood.by_answers
@@ -479,7 +487,7 @@ def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, shown: Mas
 
 
 def choose_number(problem: ClassProblem, fewest: int, most: int, known: Mask) -> tuple[int, int, int]:
-    """Return the fewest classes within one standard error of the best score, and the range within two."""
+    """Return the fewest classes within one standard error of the best, and the range within two."""
     # All numbers get the same penalties: otherwise the lightest would win.
     largest = replace(problem, n_classes=fewest).largest_alpha
     alphas = [share * largest for share in _NUMBER_SHARES]
@@ -507,7 +515,7 @@ def choose_number(problem: ClassProblem, fewest: int, most: int, known: Mask) ->
 
 
 def _near_best(scores: Array, n_errors: float) -> Mask:
-    """Return which numbers are within ``n_errors`` standard errors, or a few per cent, of the best."""
+    """Return which numbers are within ``n_errors`` standard errors of the best, or close."""
     mean = np.nanmean(scores, axis=1)
     best = int(np.argmax(mean))
     behind = scores[best] - scores
@@ -552,7 +560,7 @@ def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
 
 
 def order_by_size(shares: Array, labels: Codes) -> Indices:
-    """Return the order of the classes: those with a label keep their place, the others go by size."""
+    """Return the order of the classes: labelled ones keep their place, others go by size."""
     order = np.arange(len(shares))
     free = np.flatnonzero(~np.isin(order, labels[labels > 0] - 1))
     order[free] = free[np.argsort(-shares[free], kind="stable")]
