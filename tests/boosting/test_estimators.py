@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, stack_pairs
+from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV, stack_pairs
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
@@ -100,6 +100,25 @@ def test_rows_that_show_one_point_are_one_point():
     np.testing.assert_array_equal(found.points, X[found.graph.points])
     for k, train in enumerate(found.trains):
         assert not (found.fold[found.graph.row_point[train]] == k).any()
+
+
+def test_the_start_of_very_many_answers_is_fitted_to_some_of_them(data, monkeypatch):
+    X, codes, _ = data
+    fit = PairLogisticRegressionCV.fit
+    seen = []
+
+    def spy(self, X, y, sample_weight=None):
+        seen.append(np.count_nonzero(y))
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(PairLogisticRegressionCV, "fit", spy)
+    for most in (400, 150):
+        monkeypatch.setattr("sdulearn.boosting.start._MOST_ANSWERS", most)
+        model = PairModelCV(["linear"], cv=2).fit(X, codes)
+        # Models of folds know some answers, too, and name the classes as this one does.
+        decisions = [fold.decision_function(X) @ model.decision_function(X) for _, fold in model.fold_models_]
+        assert min(decisions) > 0
+    assert seen == [800, 300]
 
 
 def test_labels_name_the_classes():

@@ -133,7 +133,7 @@ def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -
     once[np.unique(graph.row_point, return_index=True)[1]] = True
     rows = np.flatnonzero(once | (codes != 0))
     annotators = np.zeros(len(pairs), dtype=np.int64) if pairs.annotators is None else pairs.annotators
-    table = np.column_stack([codes, graph.row_point, np.where(codes == 0, 0, annotators), labels[graph.row_point]])
+    table = np.column_stack([codes, graph.row_point, annotators, labels[graph.row_point]])
     return rows, read_pairs(table[rows])
 
 
