@@ -15,7 +15,7 @@ from sdulearn.planning import Curve, simulate_plan
 
 @pytest.fixture(scope="module")
 def plan():
-    return simulate_plan(prior=0.7, sizes=(25, 100, 400, 1600), n_features=4, n_repeats=3)
+    return simulate_plan(prior=0.7, sizes=(25, 100, 400, 1600), n_features=4, n_repeats=2)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_the_crossing_is_interpolated_in_the_logarithm(plan):
 
 
 def test_a_plan_says_from_what_and_more_features_or_a_lower_ceiling_need_more_pairs(features):
-    options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50, 200, 800), "n_repeats": 4}
+    options = {"prior": 0.7, "methods": ("sddu",), "sizes": (50, 200, 800), "n_repeats": 3}
     wide = np.random.default_rng(0).random((300, 1500)) < 0.02
     changes = ({"n_features": 3}, {"n_features": 30}, {"n_features": 3, "ceiling": 0.82})
     few, many, hard = plans = [simulate_plan(**options, **more) for more in changes]

@@ -159,7 +159,7 @@ def test_what_implies_no_prior_is_refused(method, given, message):
 
 
 def test_a_plan_is_drawn_as_it_is():
-    plan = simulate_plan(prior=0.7, sizes=(50, 200, 800), n_features=2, n_repeats=2)
+    plan = simulate_plan(prior=0.7, sizes=(50, 200), n_features=2, n_repeats=2)
     display = PlanDisplay(plan, target_accuracy=0.8).plot()
     left, right = display.axes_
     assert left.figure is right.figure is display.figure_
