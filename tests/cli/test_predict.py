@@ -33,6 +33,15 @@ def frame(waveform):
     return frame.assign(id=[f'r "{k}", é' for k in range(len(frame))])
 
 
+def test_json_lines_whose_first_rows_lack_the_id_are_named_by_it(call, model, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "BATCH_ROWS", 17)
+    lines = [*frame[:20].drop(columns="id").to_dict("records"), *frame[20:].to_dict("records")]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.jsonl", "-o", tmp_path / "out.csv")
+    ids = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)["id"]
+    assert ids.tolist() == [""] * 20 + frame["id"].tolist()[20:]
+
+
 def test_the_screen_gets_nothing_but_the_table_and_no_row_steers_it(call, model, frame, tmp_path, capsys):
     frame.assign(id="\x1b[2J")[:3].to_csv(tmp_path / "t.csv", index=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
