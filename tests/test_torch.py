@@ -4,7 +4,6 @@ import os
 import re
 import sys
 import warnings
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from sdulearn.torch import PairBatchSampler, PairNetworkClassifier, distort_imag
 from sdulearn.torch.estimator import with_implied_labels
 from sdulearn.torch.loss import TorchLikelihood, log_of_others, log_probabilities
 from sdulearn.torch.training import Starts
+from tests.reference import enumerated
 
 # Where CI has installed it, it must be there.
 torch = (
@@ -44,17 +44,9 @@ def probabilities(logits):
     return log_probabilities(logits).exp().detach().numpy()
 
 
-def enumerated(p, ends, same, error, labels=None):
-    """Minus the mean log-likelihood of all answers, by all ways to give the points classes."""
-    total = 0.0
-    for classes in product(range(p.shape[1]), repeat=len(p)):
-        chance = np.prod(p[np.arange(len(p)), classes])
-        for (i, j), s in zip(ends, same, strict=True):
-            chance *= 1 - error if (classes[i] == classes[j]) == s else error
-        if labels is None or all(c == n - 1 for c, n in zip(classes, labels, strict=True) if n):
-            total += chance
-    n_labels = 0 if labels is None else np.count_nonzero(labels)
-    return -np.log(total) / (len(ends) + n_labels)
+def enumerated_nll(graph, logits, error):
+    """Minus the log-likelihood of all answers and labels, by all ways to give the points classes."""
+    return -enumerated(graph, log_probabilities(logits).detach().numpy(), np.full(graph.n_answers, error))[0]
 
 
 class Constant:
@@ -100,10 +92,7 @@ def test_components_are_enumeration(n_logits, error):
     same = [True] * len(SAME) if n_logits == 1 else SAME
     y = shared_y()
     y[:, 0] = np.where(np.repeat(same, 2), 1, -1) * np.abs(y[:, 0])
-    expected = np.mean([
-        enumerated(probabilities(by_point[a:b]), np.array(ENDS[c:d]) - a, same[c:d], error) * (d - c)
-        for a, b, c, d in [(0, 3, 0, 2), (3, 6, 2, 5), (6, 8, 5, 6)]
-    ]) * 3 / len(ENDS)  # fmt: skip
+    expected = enumerated_nll(AnswerGraph.from_y(y), by_point, error) / len(ENDS)
     # Around the triangle messages are exact only where none is needed: with an answer that contracts, or a pivot.
     assert pair_nll(rows, y, error_rate=error).item() == pytest.approx(expected, abs=1e-6)
     assert torch.autograd.gradcheck(lambda z: pair_nll(z[np.ravel(ENDS)], y, error_rate=error), (by_point,), atol=1e-5)
@@ -120,9 +109,7 @@ def test_labels_are_cross_entropy_and_join_components():
     by_point = logits_of(8, 3, scale=1.0)
     named = [0, 0, 0, 0, 0, 0, 2, 0]
     found = pair_nll(by_point[np.ravel(ENDS)], shared_y(named)).item() * 7
-    without = pair_nll(by_point[np.ravel(ENDS)][:-2], shared_y()[:-2]).item() * 5
-    pair = enumerated(probabilities(by_point[6:]), [(0, 1)], [True], 0.0, [2, 0]) * 2
-    assert found == pytest.approx(without + pair, abs=1e-6)
+    assert found == pytest.approx(enumerated_nll(AnswerGraph.from_y(shared_y(named)), by_point, 0.0), abs=1e-6)
 
 
 @pytest.mark.parametrize(("n_classes", "error"), [(2, 0.0), (2, 0.1), (4, 0.0), (4, 0.1)])
@@ -146,18 +133,20 @@ def test_trees_are_propagation(n_classes, error):
 
 
 def test_cut_cycles_are_a_tree_and_pairs():
-    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0)], [True, False, False])
-    model = AnswerModel.given(0.1, graph)
-    log_p = log_probabilities(logits_of(3, 3))
-    found = TorchLikelihood(graph, 3, model, exact=False).mean(log_p).item() * 3
-    p = log_p.exp().detach().numpy()
-    parts = []
-    for last in range(3):
-        rest = [k for k in range(3) if k != last]
-        ends, same = np.array(graph.ends), graph.same > 0
-        tree = enumerated(p, ends[rest], same[rest], 0.1) * 2
-        parts.append(-tree - enumerated(p[ends[last]], [(0, 1)], same[[last]], 0.1))
-    assert min(abs(found - part) for part in parts) < 1e-9
+    ends = [(0, 1), (1, 2), (2, 0)]
+    same = [True, False, False]
+    graph = AnswerGraph.from_answers(ends, same)
+    logits = logits_of(3, 3)
+    likelihood = TorchLikelihood(graph, 3, AnswerModel.given(0.1, graph), exact=False)
+    found = likelihood.mean(log_probabilities(logits)).item() * 3
+
+    def part(places):
+        some = AnswerGraph.from_answers([ends[k] for k in places], [same[k] for k in places], n_points=3)
+        return -enumerated_nll(some, logits, 0.1)
+
+    # Any of the three answers may be the one that is taken by itself.
+    parts = [part([k for k in range(3) if k != last]) + part([last]) for last in range(3)]
+    assert min(abs(found - value) for value in parts) < 1e-9
 
 
 def test_a_table_of_ones_and_zeros_is_no_table():

@@ -129,7 +129,8 @@ def tree_text(**change):
         ("decision_type", "0 10", ("1 12", "1 -1")),
         ("threshold", "0 -inf", ("1 0.5", "-1 0.5", "0.5 0.5", "0 nan")),  # the first is the number of a set
         ("cat_boundaries", "0 1", ("1 2", "0 0", "0 2", "0 16777217")),
-        ("cat_threshold", "4294967295", ("4294967296", "-1", "5 5")),
+        ("cat_threshold", "4294967295", ("4294967296", "5 5")),
+        ("cat_threshold", "0", ("-1",)),
         ("leaf_value", "1 -2 .5e3", ("1 2", "1 2 inf", "1 2 3 4")),
         ("num_cat", "1", ("-1", "2", "4")),
         ("num_leaves", "3", ("2", "0", "65537")),
