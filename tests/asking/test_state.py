@@ -131,6 +131,8 @@ def test_answers_to_look_at_again():
     assert [again.given[k].number for k in again._now.doubtful] == doubtful
     assert len(set(found)) == len(found)
     assert len(asker.review(2)) == 2
+    # A single class has no model to doubt by.
+    assert Asker(X, answers=[one._replace(said=0) for one in asker.given[:12]]).review() == []
 
 
 def test_the_point_that_the_model_is_least_sure_of_is_asked_about_beside_the_likeliest_classes(matcher):
