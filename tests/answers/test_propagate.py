@@ -120,9 +120,9 @@ def test_cycles_through_one_group_or_through_labels_are_exact(n_classes, edges, 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_certain_annotators_beside_others_who_err(n_classes):
-    """Answers within a group of certain ones are constants: a cycle that needs no approximation."""
-    classes = np.array([0, 0, 0, 1, 1, 1, 0, 1])
-    edges = np.array([(0, 1), (1, 2), (3, 4), (4, 5), (0, 2), (2, 0), (3, 5), (2, 3), (5, 6), (6, 7), (0, 3)])
+    """Answers within a group of certain ones are constants; with two classes "different" ones make groups, too."""
+    classes = np.array([0, n_classes == 2, 0, 1, 1, 1, 0, 1])
+    edges = np.array([(0, 1), (1, 2), (3, 4), (4, 5), (0, 2), (2, 0), (3, 5), (2, 3), (5, 6), (6, 7), (1, 3)])
     same = true_answers(edges, classes)
     same[5] *= -1
     graph = AnswerGraph.from_answers(edges, same, annotators=np.where(np.arange(11) < 4, 1, 2))

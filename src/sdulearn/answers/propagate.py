@@ -409,8 +409,6 @@ def log_sum(log_h: Array) -> Array:
 
 def log_sum_of_others(log_h: Array) -> Array:
     """Return for each class the log of the sum over all others, to full relative precision."""
-    if log_h.shape[-1] == 2:
-        return log_h[..., ::-1]
     shape = log_h.shape
     log_h = log_h.reshape(-1, shape[-1])
     rows = np.arange(len(log_h))
