@@ -10,6 +10,7 @@ from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
 from sdulearn.answers.answer_model import _is_behind, posteriors
+from sdulearn.answers.graph import number_questions
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
 
@@ -111,6 +112,17 @@ def test_points_that_nobody_was_asked_about_change_nothing():
     # Too few points to be clustered: two people, one question.
     few = AnswerGraph.from_answers([(5, 7)] * 4, [1, 1, 1, -1], annotators=[1, 2, 1, 2], n_points=50)
     assert crowds.CrowdSampler(few, 3).run(2, 2).table.shape == (3, 3)
+
+
+@pytest.mark.parametrize("n_people", [9, 10])
+def test_the_bootstrap_is_over_people_or_over_questions_where_these_are_few(n_people):
+    _, graph, _ = draw(n_answers=400, n_people=n_people)
+    weights = crowds.CrowdSampler(graph, 3, n_chains=5).weights
+    _, question = number_questions(graph.ends, graph.n_points)
+    unit = question if n_people < 10 else graph.annotators
+    assert (weights[:3] == 1).all()
+    for drawn in weights[3:]:
+        assert len(np.unique(drawn)) == len(np.unique(unit)) == len(np.unique(np.column_stack([unit, drawn]), axis=0))
 
 
 def test_two_classes_are_refused_where_more_explain_the_answers():

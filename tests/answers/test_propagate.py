@@ -115,7 +115,8 @@ def test_cycles_through_one_group_or_through_labels_are_exact(n_classes, edges, 
     known[: len(labels)] = np.where(np.array(labels) == 1, 1, -1) if n_classes == 2 else labels
     same = rng.choice([-1, 1], len(edges)) if error else true_answers(edges, classes)
     graph = AnswerGraph.from_answers(edges, same, labels=known)
-    assert_exact(graph, node_probabilities(rng, 8, n_classes), error, np.full(len(edges), error))
+    for log_p in (node_probabilities(rng, 8, n_classes), np.full((8, n_classes), -np.log(n_classes))):
+        assert_exact(graph, log_p, error, np.full(len(edges), error))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
