@@ -348,3 +348,44 @@ def test_noise_never_stops_the_reader(at, noise):
     line = json.dumps({"event": "answer", "number": 1, "left": "a", "right": "b", "answer": "same", "session": "s"})
     parse_log(line.encode()[:at] + noise)
     parse_log(noise + b"\n" + line.encode())
+
+
+def test_the_privacy_of_a_log(path):
+    """All answers must be flipped at one rate, that of their lines or of their session."""
+    assert parse_log(b"").next_epsilon is None
+    with AnswerLog(path) as log:
+        log.begin(1, epsilon=1.0)
+        assert log.contents.next_epsilon == 1
+        log.undo(add(log, "a", "b", epsilon=2.0).key)
+        assert log.contents.next_epsilon == 2
+        add(log, "c", "d", epsilon=2.0)
+    assert read_answers(path).epsilon == 2
+    with AnswerLog(path) as log:
+        add(log, "e", "f")
+    with pytest.raises(InputError, match=r"flipped at different rates \(epsilon 2, not at all\)\. Fit the logs"):
+        read_answers(path)
+    path.write_text(path.read_text().replace('"epsilon": 1.0', '"epsilon": "x"').replace(', "epsilon": 2.0', ""))
+    with pytest.raises(InputError, match=r"`epsilon` of a session cannot be read\. Mend line 1\."):
+        read_answers(path)
+
+
+def test_audits_examples_and_changes_of_nothing(path):
+    with AnswerLog(path) as log:
+        for right in "bcd":
+            add(log, "a", right, "same", "machine", "linked")
+        add(log, "b", "a", "same", "ann", "audit")
+        add(log, "a", "c", "different", "ann", "audit")
+        add(log, "a", "d", "unsure", "ann", "audit")
+        log.label("a", "cat", seed=True)
+        log.label("b", "dog")
+        assert (log.contents.examples, log.contents.labels) == ({"a": "cat"}, {"a": "cat", "b": "dog"})
+        log.append(Answer("e", ("a", "b"), 0, "machine", "linked"))
+        log.append(Answer("e", ("b", "a"), 0, "ann", "audit"))
+    # The order of rows and of choices does not matter.
+    assert read_answers(path).audits == {"machine": (3, 2)}
+    found = parse_log(b'{"event": "change", "number": 7, "answer": "same", "session": "s"}')
+    assert found.bad_rows[0].reason == "changes answer 7, which is not in the log"
+    with pytest.raises(InputError, match=r"is not a file\. Name one to write the log to"):
+        AnswerLog(path.parent)
+    with pytest.raises(FileError, match="cannot be written: No such file"):
+        AnswerLog(path.parent / "no" / "log.jsonl")

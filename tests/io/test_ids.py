@@ -10,7 +10,17 @@ import pytest
 
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_text
-from sdulearn.io.ids import IdHits, choose_id_column, id_texts, is_row_number, looks_like_id, may_hold_ids, unknown_ids
+from sdulearn.io.ids import (
+    IdHits,
+    choose_id_column,
+    id_texts,
+    is_row_number,
+    looks_like_id,
+    may_hold_ids,
+    repeated_id,
+    spelled_alike,
+    unknown_ids,
+)
 
 # Ids that are row numbers of a table of 100 rows, and ids that are not.
 NUMBERS = ["1", "2", "5", "7"]
@@ -114,3 +124,12 @@ def test_why_an_id_may_be_unknown(unknown, known, id_column, why):
     said = unknown_ids([unknown, unknown], known, id_column)
     assert said.startswith(f"The table has no row with the id {unknown!r}. ")
     assert re.search(why, said)
+
+
+def test_ids_in_another_spelling():
+    asked = ["7", "8", "9"]
+    assert spelled_alike(asked, ["007", "008", "x"])
+    assert not spelled_alike(asked, ["007", "008", "x"], share=0.7)
+    # On two rows each they tell nothing.
+    assert not spelled_alike(asked, ["007", "0007", "008", "0008", "009"])
+    assert str(repeated_id("a", 2_000)).startswith("The table's ids must tell rows apart, but 'a' occurs 2,000 times.")

@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -12,10 +13,12 @@ from sdulearn.io.images import (
     ImageFeatures,
     describe,
     descriptors,
+    find_sound,
     grey_png,
     media_type,
     read_image,
 )
+from tests.reference import read_features
 
 PNG = grey_png(np.eye(3))
 
@@ -128,3 +131,45 @@ def test_several_pictures_in_a_cell_count_together(root):
     assert np.isnan(descriptors("t", cells, root, False)).all(axis=1).tolist() == [False, True, True, True, True, True]
     with pytest.raises(InputError, match=r"5 pictures cannot be read: 'half.png' cannot be read \(.*an empty cell"):
         descriptors("t", cells, root, True)
+
+
+def test_sounds_of_the_folder(root):
+    (root / "a.wav").write_bytes(b"RIFF\0\0\0\0WAVEfmt ")
+    assert find_sound(root, "a.wav") == (root / "a.wav", "audio/wav")
+    with pytest.raises(FileError, match="is not a WAV, MP3, AAC, Ogg, FLAC, MP4 or WebM sound"):
+        find_sound(root, "a.png")
+    with pytest.raises(MissingFileError, match=r"There is no sound '\.\./secret\.png' in"):
+        find_sound(root, "../secret.png")
+
+
+def test_texts_and_pictures_become_components_of_one_scale(root):
+    """They are scaled together, so that components keep their relative weights."""
+    rng = np.random.default_rng(0)
+    for k in range(12):
+        (root / f"{k}.png").write_bytes(grey_png(rng.random((20, 20))))
+    words = ["red", "blue", "car", "bus", "runs", "stands", "here"]
+    notes = [" ".join(rng.choice(words, 5)) for _ in range(12)]
+    table = pd.DataFrame({"photo": [f"{k}.png" for k in range(12)], "note": notes})
+    for missing, cells in (("auto", table.photo), ("mean", [*table.photo[:11], "gone.png"])):
+        source = table.assign(photo=cells)
+        options = {"text": ["note"], "images": ["photo"], "image_root": root, "missing": missing}
+        columns, X, _ = read_features(source, id_column="", **options)
+        (photo, pixels), (note, terms) = columns.parts
+        assert (photo.kind, photo.fill, note.kind, note.fill) == (
+            "image",
+            None if missing == "auto" else 0,
+            "text",
+            None,
+        )
+        for name, part in (("photo", pixels), ("note", terms)):
+            assert len(set(columns.scale[part])) == 1
+            assert columns.feature_names[part.start].startswith(f"{name} 1")
+            rows = X[:11] if missing == "mean" and name == "photo" else X
+            np.testing.assert_allclose(columns.scale[part][0], np.sqrt(rows[:, part].var(axis=0).mean()))
+            np.testing.assert_allclose(columns.mean[part], rows[:, part].mean(axis=0), atol=1e-12)
+    assert not X[11, pixels].any()
+    assert columns.unseen_words("photo", 1).startswith("1 pictures in column 'photo' cannot be read")
+    with pytest.raises(InputError, match="column 'photo': 1 pictures cannot be read: There is no picture 'gone"):
+        read_features(source, **{**options, "missing": "auto"})
+    with pytest.raises(InputError, match=r"none of the pictures can be read\. Is 'nowhere' the folder they are in"):
+        read_features(source, **{**options, "image_root": "nowhere"})

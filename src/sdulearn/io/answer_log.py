@@ -109,13 +109,14 @@ class LogContents:
     def audits(self) -> dict[str, tuple[int, int]]:
         """Return by annotator how many answers were audited, and how many of them differ."""
         sure = [one for one in self.answers.values() if one.sign]
-        right = {one.asked: (one.sign, one.picked) for one in sure if one.kind == AUDIT}
+        # The two rows of a pair may be exchanged, so that its sign says all.
+        verdicts = [(one.sign, one.picked if len(one.choices) > 1 else None) for one in sure]
+        right = {one.asked: verdict for one, verdict in zip(sure, verdicts, strict=True) if one.kind == AUDIT}
         counts: dict[str, tuple[int, int]] = {}
-        for one in sure:
+        for one, verdict in zip(sure, verdicts, strict=True):
             if one.kind != AUDIT and one.asked in right:
                 n, n_wrong = counts.get(one.annotator, (0, 0))
-                wrong = (one.sign, one.picked) != right[one.asked]
-                counts[one.annotator] = (n + 1, n_wrong + wrong)
+                counts[one.annotator] = (n + 1, n_wrong + (verdict != right[one.asked]))
         return counts
 
     @property

@@ -93,9 +93,11 @@ class Survey:
             return self
         by_id = [found.rows for found in self.hits.values() if found.unique]
         needed = np.concatenate([wanted.rows, self.lowest(wanted.n_drawn), *by_id])
-        masks = [np.isin(rows, needed) for rows, _ in self.kept]
-        pairs = zip(masks, self.kept, strict=True)
-        kept = [(rows[mask], batch.filter(pa.array(mask))) for mask, (rows, batch) in pairs if mask.any()]
+        kept = []
+        for rows, batch in self.kept:
+            mask = np.isin(rows, needed)
+            if mask.any():
+                kept.append((rows[mask], batch.filter(pa.array(mask))))
         return replace(self, kept=kept)
 
 
