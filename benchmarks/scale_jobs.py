@@ -116,20 +116,18 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
-class TimedBlocks:
-    """Blocks that note how long each pass takes."""
+def time_passes(blocks: Any) -> list[float]:
+    """Note in a list how long each pass over the blocks takes from now on."""
+    passes: list[float] = []
+    plain_sum = blocks.sum
 
-    def __init__(self, blocks: Any) -> None:
-        self.blocks, self.seconds = blocks, list[float]()
-
-    @property
-    def n_blocks(self) -> int:
-        return self.blocks.n_blocks
-
-    def sum(self, task: Callable[..., Any], *arguments: Any) -> Any:
-        total, seconds = timed(lambda: self.blocks.sum(task, *arguments))
-        self.seconds.append(seconds)
+    def timed_sum(task: Callable[..., Any], *arguments: Any) -> Any:
+        total, seconds = timed(lambda: plain_sum(task, *arguments))
+        passes.append(seconds)
         return total
+
+    blocks.sum = timed_sum
+    return passes
 
 
 def open_blocks(table: Table, codes: str = "code", n_jobs: int | None = None) -> Any:
@@ -187,9 +185,10 @@ def fit(table: Table, loss: str, risk: str = "sddu", n_jobs: int | None = None) 
     from sdulearn.streaming import SDUClassifier
 
     warm(open_blocks(table))
-    blocks = TimedBlocks(open_blocks(table, n_jobs=n_jobs))
+    blocks = open_blocks(table, n_jobs=n_jobs)
+    passes = time_passes(blocks)
     model, seconds = timed(lambda: SDUClassifier(risk, loss, alpha=ALPHA).fit(blocks))
-    return {"seconds": seconds, "inside": sum(blocks.seconds), "passes": len(blocks.seconds)} | _line(model)
+    return {"seconds": seconds, "inside": sum(passes), "passes": len(passes)} | _line(model)
 
 
 def _line(model: Any) -> dict[str, Any]:
@@ -334,12 +333,12 @@ def dask(table: Table, loss: str) -> dict[str, Any]:
         warm(DaskBlocks.from_parts(open_blocks(table).parts))
         source = DaskBlocks.from_parts(open_blocks(table).parts)
         kept, loading = timed(lambda: _kept(source, wait, futures_of)) if loss != "squared" else (source, 0.0)
-        blocks, before = TimedBlocks(kept), _loopback()
-        model, seconds = timed(lambda: SDUClassifier(loss=loss, alpha=ALPHA).fit(blocks))
+        passes, before = time_passes(kept), _loopback()
+        model, seconds = timed(lambda: SDUClassifier(loss=loss, alpha=ALPHA).fit(kept))
         after = _loopback()
         peaks = list(client.run(peak).values())
     sent = None if before is None or after is None else after - before
-    found = {"seconds": seconds, "loading": loading, "inside": sum(blocks.seconds), "passes": len(blocks.seconds)}
+    found = {"seconds": seconds, "loading": loading, "inside": sum(passes), "passes": len(passes)}
     return found | {"sent": sent, "worker_peak": max(peaks)} | _line(model)
 
 

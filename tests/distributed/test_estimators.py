@@ -179,6 +179,10 @@ def test_only_iterative_losses_keep_the_blocks_and_every_chunk_is_read_once(wave
     assert sorted(read) == [0, 1, 2, 3]
     assert len(kept) == persists
     assert 1 + persists <= len(passes) <= 1 + 14 * persists
+    # Blocks that are given as such are read again in every pass, unless their owner keeps them.
+    portions = [lambda k=k: [(rows[k::4], codes[k::4], None)] for k in range(4)]
+    distributed.SDUClassifier(loss=loss).fit(DaskBlocks.from_parts(portions))
+    assert len(kept) == persists
 
 
 def test_bad_input_is_named(waveform, untouchable):

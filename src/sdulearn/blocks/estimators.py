@@ -92,10 +92,10 @@ class _BlockFit:
         self.n_splits = n_splits
         self.loss = get_training_loss(model.loss)
         self.solver = choose_solver(model.solver, self.loss, 1)
+        self.blocks = blocks
         # The closed form reads the rows once and needs no sample of them.
-        iterative = self.solver != "closed_form"
-        self.blocks = blocks.persist() if iterative else blocks
-        first_pass = self.blocks.sum(survey, 1 / blocks.n_blocks if iterative else 0.0, n_splits)
+        share = 0.0 if self.solver == "closed_form" else 1 / blocks.n_blocks
+        first_pass = blocks.sum(survey, share, n_splits)
         if first_pass is None:
             raise InputError("There are no rows: every block is empty, or all weights are zero.")
         self.folds: list[PairStatistics] = [first_pass[f"fold{k}"] for k in range(n_splits or 1)]
@@ -292,6 +292,11 @@ class RowsElsewhere(LinearClassifier):
     def _fit_blocks(self, blocks: Blocks) -> Fit:
         return fit_classifier(cast(Model, self), blocks)
 
+    def _is_iterative(self) -> bool:
+        """Whether a fit reads the rows more than once."""
+        model = cast(Model, self)
+        return choose_solver(model.solver, get_training_loss(model.loss), 1) != "closed_form"
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         if y is None or is_dask(X):
@@ -334,7 +339,8 @@ class RowsElsewhere(LinearClassifier):
         if is_dask(X):
             from sdulearn.distributed.chunks import dask_blocks
 
-            return dask_blocks(self._check_columns(X, reset=reset), y, sample_weight)
+            lazy = dask_blocks(self._check_columns(X, reset=reset), y, sample_weight)
+            return lazy.persist() if reset and self._is_iterative() else lazy
         blocks = as_blocks(X)
         if reset:
             self.__dict__.pop("feature_names_in_", None)

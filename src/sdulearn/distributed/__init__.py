@@ -70,8 +70,10 @@ class PairLogisticRegression(RowsElsewhere, joint.PairLogisticRegression):
     True
     """
 
+    def _is_iterative(self) -> bool:
+        return True
+
     def _fit_blocks(self, blocks: Blocks) -> Fit:
-        blocks = blocks.persist()
         self._refuse_columns(blocks.sum(count_columns))
         return fit_pair_logistic(self, blocks)
 

@@ -188,6 +188,9 @@ def fit_on_all(model: Estimator, options: FitOptions, data: TrainingData, engine
 
     n_rows = data.n_rows + (2 * len(data.ends) if options.codes is None else 0)
     blocks = engine.blocks(data.parts, n_rows)
+    if options.loss != "squared":
+        # Squared loss reads the rows once; for the others a cluster keeps them.
+        blocks = blocks.persist()
     fitted = StreamingClassifier(**at_its_settings(model, options).get_params())
     if not data.same_answers:
         return fitted.set_params(prior=options.prior).fit(blocks)
