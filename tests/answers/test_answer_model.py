@@ -90,6 +90,8 @@ def test_few_checks_and_none():
     pairs = np.arange(20).reshape(-1, 2)
     assert one_rate(pairs, np.tile([1, -1], 5)) == Rate(0.0, 0.0, 0.5, 10)
     for n_classes, labels in ((2, np.tile([1, -1], 10)), (3, np.tile([1, 3], 10))):
+        # Labels alone tell nothing.
+        assert AnswerModel.estimate(AnswerGraph.from_answers([], [], labels=labels), n_classes).by_annotator == {}
         graph = AnswerGraph.from_answers(pairs, np.where(np.arange(10) < 2, 1, -1), labels=labels)
         found = AnswerModel.estimate(graph, n_classes).error_rate
         # Drawn from 0.2 to 0.02: ten checks are few.
