@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 
-from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.columns import Column, Columns
 
 COLUMNS = (*(Column(f"x{k}", "number", fill=1.5) for k in range(19)), Column("c", "category", ("a", "b"), "a"))
@@ -54,3 +54,6 @@ def test_an_estimator_saved_from_python(call, waveform, tmp_path, capsys):
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["parameters"]["loss"]) == ("estimator", "double_hinge")
+    PairLogisticRegression().fit(*waveform).save(tmp_path / "m.sdu")
+    call("inspect", tmp_path / "m.sdu")
+    assert "joint likelihood of pairs (PairLogisticRegression): default settings." in capsys.readouterr().out

@@ -367,7 +367,7 @@ def _say_settings(d: SimpleNamespace) -> str:
     if hasattr(d, "start"):
         kind += ", boosted trees" if d.settings["n_rounds"] else ", boosted trees (none kept)"
         kind += f" on a {'linear model' if d.start == 'linear' else 'kernel map'}"
-    return f"Method: {kind} ({d.estimator}): {chosen}."
+    return f"Method: {kind} ({d.estimator}): {chosen or 'default settings'}."
 
 
 def _say_model_kind(d: SimpleNamespace) -> str:

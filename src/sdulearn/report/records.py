@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Annotated, Literal, get_args
 
 from sdulearn.answers.answer_model import Rate
@@ -220,10 +221,10 @@ class FitReport:
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:
-    """Return the settings that a fitted estimator has, or has chosen."""
+    """Return the settings that a fitted estimator has, or has chosen; none for "auto"."""
     names = ("alpha", "covariance_power", "gamma", "n_rounds", "temperature")
     found = {name: getattr(model, f"{name}_", getattr(model, name, None)) for name in names}
-    return {name: float(value) for name, value in found.items() if value is not None}
+    return {name: float(value) for name, value in found.items() if isinstance(value, Real)}
 
 
 def feature_strengths(model: Estimator, classes: Sequence[str]) -> dict[str, Array]:
