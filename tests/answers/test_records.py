@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn.answers import Answers
-from sdulearn.answers.records import Answer, flip_rate, is_epsilon, random_ends
+from sdulearn.answers.records import Answer, flip_rate, is_epsilon, random_ends, read_said
 from sdulearn.errors import InputError
 
 
@@ -62,3 +62,24 @@ def test_an_answer_in_words_as_a_code_and_as_pairs():
     # That it is different from the other choices follows where these are known to differ.
     assert Answer(7, (3, 5, 9), 1).pairs() == [(7, 5, 1)]
     assert Answer(7, (3, 5), "none").pairs() == [(7, 3, -1), (7, 5, -1)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "of_pair", "of_two_choices"),
+    [
+        (True, 0, None),
+        ("different", "none", None),
+        ("none", "none", "none"),
+        ("unsure", "unsure", "unsure"),
+        (0, 0, 0),
+        (np.int64(1), None, 1),
+        (2, None, None),
+        (-1, None, None),
+        (1.0, None, None),
+        ("perhaps", None, None),
+    ],
+)
+def test_answers_are_words_bools_or_positions(answer, of_pair, of_two_choices):
+    assert read_said(answer, 1, positions=True) == of_pair
+    assert read_said(answer, 2, positions=True) == of_two_choices
+    assert read_said(answer, 2, positions=False) is None
