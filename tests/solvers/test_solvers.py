@@ -244,6 +244,13 @@ def test_the_answer_is_exact(waveform, make, alpha, fit_intercept):
     np.testing.assert_allclose(share[~kinked], np.sign(z[~kinked]) * (np.abs(z[~kinked]) > 1), atol=1e-9)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1e-7])
+def test_a_wrong_guess_of_the_rows_on_a_kink_is_revised(waveform, alpha):
+    """Among rows of zeros and ones the interior point takes some for others."""
+    problem = problem_of((waveform[0] > 0).astype(float), waveform[1], alpha)
+    assert problem.certified(solve(problem, "interior_point", 1e-8, 1000)).optimality < 1e-14
+
+
 def test_equal_rows_on_a_kink_share_their_slope_by_weight(waveform):
     """Their slopes are not unique, and an even split would leave the limits of the lighter ones."""
     rows, codes = waveform
