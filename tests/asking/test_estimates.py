@@ -97,15 +97,21 @@ def test_advice_falls_as_answers_come():
     few = ask(X, oracle(y), 5, random_share=0, random_state=0).model().prior_
     assert (few.value, few.low, few.high, few.identified) == (0.5, 0.0, 1.0, False)
     gains = {}
+    bounded = []
     for n in range(1, 31):
         question = asker.next()
         asker.tell(question, bool(y[question.left] == y[question.right]))
-        if n in (6, 30):
+        if n >= 6:
             gains[n] = asker.advice()
+            # No more can be gained than the error that is left.
+            left = 1 - np.exp(asker._now.of_candidates).max(axis=1).mean()
+            extrapolated = gains[n].last_gain * NEXT_ANSWERS / (n + NEXT_ANSWERS)
+            assert gains[n].expected_gain == pytest.approx(min(extrapolated, left))
+            bounded.append(left < extrapolated)
+    assert any(bounded)
     assert gains[6].expected_gain > gains[30].expected_gain >= 0
     assert not gains[30].worth_going_on
     assert (gains[30].n_answers, gains[30].n_next) == (30, NEXT_ANSWERS)
-    assert gains[30].expected_gain == pytest.approx(gains[30].last_gain * NEXT_ANSWERS / (30 + NEXT_ANSWERS))
     half = Asker(X, random_state=0, answers={name: values[:15] for name, values in asker.answers.items()})
     p = np.exp(asker._now.of_candidates)
     before = half._now.of_candidates.argmax(axis=1)

@@ -177,11 +177,15 @@ def advise(now: State, half: State) -> Advice:
     """Extrapolate the gain of the second half of the answers to the next ones.
 
     If the error falls like c + b / n, the second half of n answers gained b / n, and m more answers
-    gain b / n - b / (n + m) = (b / n) m / (n + m).
+    gain b / n - b / (n + m) = (b / n) m / (n + m). They cannot gain more than the error that is left.
     """
     n = len(now.answers)
-    gain = 1.0 if now.model is None else _gain(now, half)
-    expected = gain * NEXT_ANSWERS / (n + NEXT_ANSWERS)
+    gain = 1.0
+    error = 1.0
+    if now.model is not None:
+        gain = _gain(now, half)
+        error = 1 - float(np.exp(now.of_candidates).max(axis=1).mean())
+    expected = min(gain * NEXT_ANSWERS / (n + NEXT_ANSWERS), error)
     return Advice(n, NEXT_ANSWERS, expected, gain, expected >= WORTHWHILE_GAIN)
 
 
