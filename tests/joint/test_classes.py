@@ -45,7 +45,7 @@ def test_value_is_the_sum_over_classes_where_there_is_no_cycle(name, error, n_cl
     np.testing.assert_allclose(posteriors, expected_posteriors, atol=1e-12)
 
 
-def test_edges_that_contradict_the_model_keep_their_digits():
+def test_edges_that_contradict_the_model_keep_their_digits_and_answers_are_counted():
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
     likelihood = SoftmaxLikelihood(graph, AnswerModel.given(0.0, graph), 3)
     logits = np.array([[40.0, 0, 0], [41.0, 0, 0], [40.0, 0, 0], [0, 42.0, 0]])
@@ -56,6 +56,10 @@ def test_edges_that_contradict_the_model_keep_their_digits():
     same = np.log(np.exp(-40.0) + np.exp(-42.0) + np.exp(-82.0))
     assert value == pytest.approx(different + same, rel=1e-12)
     assert np.isfinite(posteriors).all()
+    # The mean loss of the objective is over independent answers and labelled points.
+    assert likelihood.n_answers == 2
+    labelled = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True], labels=[1, 0, 0, 0, 2], n_points=5)
+    assert SoftmaxLikelihood(labelled, AnswerModel.given(0.0, labelled), 3).n_answers == 4
 
 
 def problem_of(X, graph, n_classes, error=0.0, pull=None):
