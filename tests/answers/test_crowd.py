@@ -1,6 +1,6 @@
 """A crowd: classes, tables and careless people, by draws."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
-from sdulearn.answers.answer_model import _is_behind, posteriors
+from sdulearn.answers.answer_model import _is_behind, is_crowd, posteriors
 from sdulearn.answers.graph import number_questions
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
@@ -123,6 +123,17 @@ def test_the_bootstrap_is_over_people_or_over_questions_where_these_are_few(n_pe
     assert (weights[:3] == 1).all()
     for drawn in weights[3:]:
         assert len(np.unique(drawn)) == len(np.unique(unit)) == len(np.unique(np.column_stack([unit, drawn]), axis=0))
+
+
+@pytest.mark.parametrize(
+    ("n_points", "n_left_out", "expected"), [(5, 0, False), (6, 0, True), (6, 3, True), (6, 4, False)]
+)
+def test_a_crowd_has_two_questions_a_point_and_three_points_a_class(n_points, n_left_out, expected):
+    """All pairs of some points but a few, of which one answer contradicts the others."""
+    ends = list(combinations(range(n_points), 2))[n_left_out:]
+    same = np.arange(len(ends)) < len(ends) - 1
+    assert is_crowd(AnswerGraph.from_answers(ends, same)) == expected
+    assert not is_crowd(AnswerGraph.from_answers(ends, np.ones(len(ends), dtype=bool)))
 
 
 def test_two_classes_are_refused_where_more_explain_the_answers():

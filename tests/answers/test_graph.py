@@ -46,6 +46,7 @@ def test_components_and_their_sides(graph):
     reached = np.linalg.matrix_power(near, graph.n_points) > 0
     np.testing.assert_array_equal(graph.component[:, None] == graph.component, reached)
     assert graph.component_sizes.tolist() == np.bincount(graph.component).tolist()
+    assert graph.n_independent == graph.n_points - graph.n_components
     assert (np.diff(np.unique(graph.component, return_index=True)[1]) > 0).all()
     for number in range(graph.n_components):
         points = np.flatnonzero(graph.component == number)
