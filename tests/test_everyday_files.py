@@ -120,4 +120,4 @@ def test_model_files_of_earlier_versions(capsys):
     assert main(["predict", str(FILES / "model-format-1.sdu"), str(FILES / "plain.csv")]) == 2
     told = capsys.readouterr()
     assert not told.out
-    assert "has format version 1. sdulearn 0.1.0 reads model files of format version 2 alone. Fit" in told.err
+    assert "has format version 1. sdulearn 0.1.0 reads only model files of format version 2. Fit" in told.err

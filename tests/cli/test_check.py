@@ -16,7 +16,7 @@ def test_a_clean_file(tmp_path, call, capsys):
     out = capsys.readouterr().out
     assert "1 similar, 1 dissimilar, 0 unsure" in out
     assert "'1' = similar (1), '0' = dissimilar (1)" in out
-    assert "Nothing wrong" in out
+    assert "No problems found" in out
 
 
 def test_a_file_full_of_mistakes(tmp_path, call, capsys):
@@ -92,7 +92,7 @@ def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
         assert call("check", tmp_path / "p.csv", "--prior", 0.8) == 1
         out = capsys.readouterr().out
         assert told in out
-        assert "Nothing wrong" not in out
+        assert "No problems found" not in out
 
 
 def test_long_ids_are_cut(call, tmp_path, capsys):
@@ -128,7 +128,8 @@ def test_a_crowd_at_a_glance(crowd, call, capsys):
     assert call("check", crowd, "--classes", 2) == 1
     out = capsys.readouterr().out
     assert re.search(
-        r"Wrong answers: 1\d\.\d% \(95% interval .*\)\. By .* with 2 classes\. 12 people gave 62 answers each", out
+        r"Error rate: 1\d\.\d% \(95% interval .*\)\. By .* with 2 classes\. 12 people gave 62 answers each",
+        out,
     )
     doubted = re.search(r"warning: Doubtful people: 3 of 12\. .* --exclude-annotators\.\n((  .*\n)+)", out)[1]
     assert {line.split(":")[0].strip() for line in doubted.splitlines()} == {"w3", "w5", "w7"}

@@ -14,9 +14,9 @@ def test_classes_of_a_file(tmp_path, call, capsys):
     assert call("classes", answers, "-o", tmp_path / "out.csv") == 0
     out = capsys.readouterr().out
     for text in (
-        "2 classes of the 20 ids that answers connect (1: 10, 2: 10)",
-        "Wrong answers: 0.0% (95% interval 0.0% to",
-        "warning: Ids that no answers connect with these: 2, in parts of their own: 1.",
+        "2 classes of 20 connected ids (1: 10, 2: 10)",
+        "Error rate: 0.0% (95% interval 0.0% to",
+        "warning: 2 ids are not connected with these by answers, in 1 separate part.",
         f"wrote {tmp_path / 'out.csv'}",
     ):
         assert text in out

@@ -206,7 +206,7 @@ def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
     agrees = "The model agrees with 82.0% of the held-out answers."
     assert said(table_model, "agreement_of_two") == agrees
     assert said(table_model, "agreement_of_two", annotators=()) == (
-        f"{agrees} All are taken to be right; wrong ones make the accuracy too low."
+        f"{agrees} All are assumed to be right; wrong ones make the estimated accuracy too low."
     )
     agreement = many_classes.report.agreement
     assert said(many_classes, "headline") == (
@@ -263,16 +263,16 @@ def test_annotators_are_named_where_there_is_something_to_say(table_model):
         return said(table_model, "annotators", annotators=annotators)
 
     sure = AnnotatorReport("Ann", 0.1, 0.05, 0.2, True, 60)
-    assert told(sure) == "Wrong answers: Ann, 10.0% of 60 (95% interval 5.0% to 20.0%)."
+    assert told(sure) == "Wrong answers by annotator: Ann, 10.0% of 60 (95% interval 5.0% to 20.0%)."
     assert told(AnnotatorReport("", 0.0, 0.0, 0.1, True, 60)) is None
     assert told() is None
     unknown = AnnotatorReport("Bob", 0.0, 0.0, 1.0, False, 7)
     assert told(sure, unknown).endswith("; Bob, 7 answers, assumed right, as there is nothing to compare them with.")
-    assert told(AnnotatorReport("", 0.02, 0.02, 0.02, True, 9)) == "Wrong answers: 2.0% of 9."
+    assert told(AnnotatorReport("", 0.02, 0.02, 0.02, True, 9)) == "Wrong answers by annotator: 2.0% of 9."
     assert "close to the usual 2%" in told(AnnotatorReport("", 0.02, 0.0, 0.07, True, 9))
     assert "close to" not in told(AnnotatorReport("", 0.02, 0.0, 0.06, True, 9))
     many = [AnnotatorReport(f"w{k}", k / 100, 0.0, 0.2, True, 60) for k in range(9)]
-    assert re.match(r"Wrong answers: .*\. Of 9 people, most often wrong: w8, 8.0% of 60 .*; w7.*; w6", told(*many))
+    assert re.match(r"Error rate: .*\. Of 9 people, most often wrong: w8, 8.0% of 60 .*; w7.*; w6", told(*many))
     assert "w5" not in told(*many)
 
 
@@ -323,10 +323,10 @@ SAMPLES = [
     ("contradictions", {"both_ways": 0, "closure": 3, "odd_cycles": 0}, r"answers: 3 dissimilar.*similar\. List"),
     ("contradictions", {"both_ways": 1, "closure": 3, "odd_cycles": 0, "items": ["x"]}, r"\. At least .* again\.$"),
     ("contradictions", {"both_ways": 9, "closure": 2, "odd_cycles": 0, "items": ["x"]},
-     r"similar\. So many .*one by one: let more people answer .* most telling, .*:$"),
-    ("crowd", CROWD, r"^Wrong answers: 25.8% \(95% interval 24.0% to 27.5%\)\. By the answers alone, with 5 "
+     r"similar\. These are too many .*one by one: let more people answer .* Start with these, .*:$"),
+    ("crowd", CROWD, r"^Error rate: 25.8% \(95% interval 24.0% to 27.5%\)\. By the answers alone, with 5 "
      r"classes\. 300 people gave 3 to 1,200 answers each \(median 30\)\.$"),
-    ("crowd", {**CROWD, "identified": False, "n_people": 1, "value": 0}, "unknown.*compared.$"),
+    ("crowd", {**CROWD, "identified": False, "n_people": 1, "value": 0}, "unknown.*assumed to be right.$"),
     ("people", {"count": 0, "people": [{}] * 7}, "^None of the 7 people stands out"),
     ("people", {"count": 2, "people": [{}] * 7}, "^Doubtful people: 2 of 7.*`exclude_annotators`"),
     ("disputed", {"count": 3, "level": 0.01}, r"level 0.01 over all questions\): 3\."),
@@ -355,13 +355,13 @@ SAMPLES = [
     ("labels_used", {"classes": ["a", "b"], "n_labels": 4, "n_right": 3}, "^a is -1, b is .1; the model predicts 3"),
     ("settings", {"method": "joint", "start": "kernel", "settings": {"n_rounds": 0.0}, "estimator": "E", "loss": ""},
      r"boosted trees \(none kept\) on a kernel map \(E\): n_rounds 0"),
-    ("crowd", {**CROWD, "value": 0.0, "low": 0.0, "high": 0.1}, r"^Wrong answers: 0.0% \(95% .* 10.0%\)\. 300"),
+    ("crowd", {**CROWD, "value": 0.0, "low": 0.0, "high": 0.1}, r"^Error rate: 0.0% \(95% .* 10.0%\)\. 300"),
     ("annotators_excluded", {"names": [], "limit": 0.3}, "^Nobody is wrong in more than 30% of the answers for"),
     ("annotators_excluded",
      {"names": ["Bob"], "limit": 0.3, "n_answers": 80, "before": (0.81, 0.2), "after": (0.9, 0.0)},
      "80 answers of Bob. Accuracy.*: 81.0% with them, 90.0% without; wrong answers: 20.0% with them, 0.0% without"),
     ("classes_found", {"n_ids": 9, "n_classes": 2, "sizes": {"1": 5, "2": 3}, "n_open": 1, "probability": 0.9},
-     r"2 classes of the 9 ids.*\(1: 5, 2: 3\).*90.0% on average. Without a class.*: 1."),
+     r"2 classes of 9 connected ids \(1: 5, 2: 3\); mean probability 90.0%\. 1 id has no class"),
 ]  # fmt: skip
 PLAIN = {
     "audit": {"name": "judge", "n": 60, "n_wrong": 7, "value": 0.12, "low": 0.05, "high": 0.22},

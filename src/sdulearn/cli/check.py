@@ -2,7 +2,7 @@
 
 How columns and labels were understood, unreadable rows, pairs of a point with itself, repeated questions, and with
 --features ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
-questions about which people disagree more than errors explain; contradictions, the most telling first; how many
+questions about which people disagree more than errors explain; contradictions, the clearest first; how many
 answers are independent; whether they can be those of random pairs. Each finding ends with what to do about it.
 Exit code 0: nothing wrong; 1: something to look at.
 """
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         cli.say("\n".join(map(cli.in_options, lines(found, arguments.show))))
         if not wrong:
-            cli.say("\nNothing wrong.")
+            cli.say("\nNo problems found.")
     return int(wrong)
 
 

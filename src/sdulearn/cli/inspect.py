@@ -73,7 +73,8 @@ def _column(column: Column) -> str:
         text += f" ({', '.join(column.categories)})"
     if column.fill is None:
         return text
-    return f"{text}, missing = {column.fill if isinstance(column.fill, str) else format(column.fill, '.4g')}"
+    fill = column.fill if isinstance(column.fill, str) else f"{column.fill:.4g}"
+    return f"{text}, missing values become {fill}"
 
 
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:

@@ -41,7 +41,7 @@ GROUPS = {
 }
 COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
 _WAYS_IN = """\
-sdulearn learns a classifier from answers to "same class, or different?". Five ways in:
+sdulearn learns a classifier from answers to "same class, or different?". Five ways to start:
 
   a page       sdulearn ask TABLE.csv -o answers.jsonl
   two files    sdulearn fit --features TABLE.csv --pairs ANSWERS.csv -o model.sdu

@@ -32,7 +32,7 @@ Arrays = dict[str, NDArray[Any]]
 MAGIC = b"SDULEARN"
 # Increased when earlier files can no longer be read. No release wrote version 1.
 FORMAT_VERSION = 2
-READABLE = f"sdulearn {__version__} reads model files of format version {FORMAT_VERSION} alone."
+READABLE = f"sdulearn {__version__} reads only model files of format version {FORMAT_VERSION}."
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = 32
 _NOT_KEPT = object()

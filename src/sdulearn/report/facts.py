@@ -423,7 +423,7 @@ def _say_learned(d: SimpleNamespace) -> str:
 def _say_next(d: SimpleNamespace) -> str:
     use = "predict the classes of other rows (`predict`)"
     steps = {
-        "random": "ask about random rows too, as nothing else tells the accuracy",
+        "random": "ask about random rows too: without them the accuracy is unknown",
         "separate": "ask about more pairs, or look for features that separate the classes",
         "look": f"look at {_count(d.n_warnings, 'warning', 'warnings')} below, then {use}",
         "name": f"name the classes by a few labelled rows (`labels`), and {use}",
@@ -462,34 +462,34 @@ def _annotator(one: Any) -> str:
 
 def _say_classes_found(d: SimpleNamespace) -> str:
     sizes = ", ".join(f"{name}: {size:,}" for name, size in d.sizes.items())
-    text = f"{d.n_classes} classes of the {d.n_ids:,} ids that answers connect ({sizes}), which are right with "
-    text += f"probability {d.probability:.1%} on average."
-    return f"{text} Without a class, as their answers do not tell: {d.n_open:,}." if d.n_open else text
+    text = f"{d.n_classes} classes of {d.n_ids:,} connected ids ({sizes}); mean probability {d.probability:.1%}."
+    return f"{text} {_count(d.n_open, 'id has', 'ids have')} no class: the answers leave it open." if d.n_open else text
 
 
-def _wrong_answers_words(d: SimpleNamespace) -> str:
+def _error_rate_words(d: SimpleNamespace) -> str:
     if not d.identified and not d.value:
-        return "Wrong answers: unknown, taken to be none, as too few answers can be compared."
-    return f"Wrong answers: {d.value:.1%} (95% interval {d.low:.1%} to {d.high:.1%})."
+        return "Error rate: unknown. Too few answers can be compared, so all are assumed to be right."
+    return f"Error rate: {d.value:.1%} (95% interval {d.low:.1%} to {d.high:.1%})."
 
 
 def _say_annotators(d: SimpleNamespace) -> str:
     people = sorted(d.annotators, key=lambda one: -one.rate)
     if len(people) <= _COLUMNS_SHOWN:
-        return f"Wrong answers: {'; '.join(map(_annotator, d.annotators))}."
+        return f"Wrong answers by annotator: {'; '.join(map(_annotator, d.annotators))}."
     worst = "; ".join(map(_annotator, people[:_NAMES_SHOWN]))
-    return f"{_wrong_answers_words(d)} Of {len(people):,} people, most often wrong: {worst}."
+    return f"{_error_rate_words(d)} Of {len(people):,} people, most often wrong: {worst}."
 
 
 def _say_labels_used(d: SimpleNamespace) -> str:
     names = d.classes
     named = f"{names[0]} is -1, {names[1]} is +1; t" if len(names) == 2 else "T"
-    return f"{named}he model predicts {d.n_right:,} of the {d.n_labels:,} labels, which it has seen."
+    return f"{named}he model predicts {d.n_right:,} of the {d.n_labels:,} labels that it was fitted to."
 
 
 def _say_doubtful(d: SimpleNamespace) -> str:
     if not d.answers:
-        return f"No answer stands out: given the model and all others, each is right with {1 - d.least:.0%} or more."
+        least = f"{1 - d.least:.0%}"
+        return f"No answer is doubtful: by the model and all other answers, each is right with {least} or more."
     shown = "; ".join(f"{one.id_a} and {one.id_b} {one.wrong:.0%}" for one in d.answers[:_NAMES_SHOWN])
     return f"Answers most likely to be wrong: {shown}."
 
@@ -548,7 +548,7 @@ def _say_contradictions(d: SimpleNamespace) -> str:
 
 
 def _say_crowd(d: SimpleNamespace) -> str:
-    text = _wrong_answers_words(d) + (f" By the answers alone, with {d.n_classes} classes." if d.value else "")
+    text = _error_rate_words(d) + (f" By the answers alone, with {d.n_classes} classes." if d.value else "")
     if d.n_people > 1:
         fewest, median, most = d.answers_each
         each = f"to {most:,g} answers each (median {median:,g})" if fewest < most else "answers each"
@@ -617,8 +617,8 @@ def _interval(d: SimpleNamespace, form: str = ".1%") -> str:
 
 
 _ASK_OTHERS = (
-    "So many cannot be asked again one by one: let more people answer the same questions. The most telling, of few "
-    "answers by reliable people:"
+    "These are too many to ask again one by one: let more people answer the same questions. Start with these, which "
+    "rest on few answers by reliable people:"
 )
 _NO_RANDOM = "No question was about a random row, and chosen rows do not represent the others."
 _NOT_SHOWN = "The held-out answers do not show that the model is better than"
@@ -629,7 +629,7 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     **{name.removeprefix("_say_"): words for name, words in globals().items() if name.startswith("_say_")},
     "agreement_of_two": lambda d: (
         f"The model agrees with {d.value:.1%} of the held-out answers."
-        + (" All are taken to be right; wrong ones make the accuracy too low." if d.assumed_right else "")
+        + (" All are assumed to be right; wrong ones make the estimated accuracy too low." if d.assumed_right else "")
     ),
     "majority": lambda d: (
         f"Always predicting the larger class is right {d.majority:.1%} of the time; the model is "
@@ -641,8 +641,11 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     "strengths": "Features by their strength in the decision.",
     "importances": "Loss of {measure} where a column is shuffled.",
     "dependence": "Mean probability of class {name} by {column}.",
-    "unconnected_parts": "Ids that no answers connect with these: {n_ids:,}, in parts of their own: {n_parts:,}. Class "
-    "1 of one part is not class 1 of another: compare ids of each part with ids of every class of the first.",
+    "unconnected_parts": lambda d: (
+        f"{_count(d.n_ids, 'id is', 'ids are')} not connected with these by answers, in "
+        f"{_count(d.n_parts, 'separate part', 'separate parts')}. Class 1 of one part need not be class 1 of another: "
+        "ask about pairs of ids from different parts."
+    ),
     "too_few_similar": _ratio,
     "ratio_against_prior": _ratio,
     "entities": "Similar answers connect {n_groups:,} groups of rows, half of them of {median_size:g} rows or fewer "
