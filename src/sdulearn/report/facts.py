@@ -617,7 +617,7 @@ def _interval(d: SimpleNamespace, form: str = ".1%") -> str:
 
 
 _ASK_OTHERS = (
-    "These are too many to ask again one by one: let more people answer the same questions. Start with these, which "
+    "These are too many to repeat one by one: let more people answer the same questions. Start with these, which "
     "rest on few answers by reliable people:"
 )
 _NO_RANDOM = "No question was about a random row, and chosen rows do not represent the others."
