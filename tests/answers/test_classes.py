@@ -77,3 +77,12 @@ def test_answers_that_give_no_classes_are_refused():
     with pytest.raises(InputError, match="`n_classes=3`: the answers are about 4 classes or more"):
         classes_of_answers(answers_of([*clique, (0, 4)], [0] * 6 + [1]), 3)
     assert set(classes_of_answers(answers_of([*clique, (0, 4)], [0] * 6 + [1]))[0]["class"]) == set("1234")
+
+
+def test_contradictions_leave_as_many_classes_as_the_share_of_same_answers_suggests():
+    clique = [(a, b) for a in range(4) for b in range(a)]
+    odd = [(5, 6), (6, 7), (5, 7)]
+    columns, _ = classes_of_answers(answers_of([*clique, *odd], [0] * 6 + [1, 1, 0]))
+    assert sum(name.startswith("probability_") for name in columns) == 4
+    columns, _ = classes_of_answers(answers_of([*odd, *((8, k) for k in range(9, 15))], [1, 1, 0] + [1] * 6))
+    assert sum(name.startswith("probability_") for name in columns) == 2

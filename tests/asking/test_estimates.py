@@ -1,6 +1,7 @@
 """Honest while questions are chosen: accuracy, shares and advice."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -123,12 +124,14 @@ def test_advice_falls_as_answers_come():
 def test_random_pairs_have_a_model_and_an_accuracy_too():
     X, y = overlapping(300, 3)
     X = 4 * X + 7
-    asker = ask(X, oracle(y), 60, design="random", random_state=0)
+    frame = pd.DataFrame(X).add_prefix("x")
+    asker = ask(frame, oracle(y), 60, design="random", random_state=0)
     model = asker.model()
+    assert model.feature_names_in_.tolist() == list(frame)
     # Coefficients of standardised columns, for the columns as given.
     direct = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(*asker.stack())
-    np.testing.assert_allclose(model.decision_function(X), direct.decision_function(X), atol=1e-8)
-    right = np.mean((model.predict(X) > 0) == y)
+    np.testing.assert_allclose(model.decision_function(frame), direct.decision_function(frame), atol=1e-8)
+    right = np.mean((model.predict(frame) > 0) == y)
     found = asker.accuracy()
     assert found.low <= max(right, 1 - right) <= found.high
     assert found.n_answers == asker.answers["kind"].count("random") < 60

@@ -67,6 +67,11 @@ def test_wrong_answers_are_found_and_weighed(wrong_digits):
     found = asker.accuracy()
     assert found.value > found.agreement
     assert asker.error_rate("") == pytest.approx(asker.error_rate())
+    # Nobody was asked again about what "new" answered.
+    question = asker.next("new")
+    asker.tell(question, "none", "new")
+    assert asker.error_rate("new") is None
+    asker.undo("new")
     is_wrong = np.array([
         any(y[one.left] == y[point] for point in one.choices) if one.picked is None else y[one.left] != y[one.picked]
         for one in asker.review(6)

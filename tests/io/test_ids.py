@@ -81,6 +81,7 @@ def test_the_column_that_fits_the_answers(ids, hits, expected):
 def test_row_numbers():
     names = {"0", "7", "9", "10", "007", "-1", "٣", "", "x", "9" * 5000}
     assert {name for name in names if is_row_number(name, 10)} == {"0", "7", "9"}
+    assert {name for name in names if is_row_number(name, 1000)} == {"0", "7", "9", "10"}
 
 
 def test_names_and_types_of_id_columns():
