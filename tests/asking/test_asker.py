@@ -273,6 +273,7 @@ def test_the_model_is_an_estimator_of_the_library_and_labels_are_those_of_the_an
     assert all((labels[a] == labels[b]) == (y[a] == y[b]) for a in asked for b in asked)
     unknown = np.setdiff1d(np.arange(len(rows)), asked)
     assert (labels[unknown] == model.predict(rows.iloc[unknown])).all()
+    assert np.unique(labels).tolist() == ([-1, 1] if n_classes == 2 else [1, 2, 3])
     estimator = make_pipeline(StandardScaler(), PairLogisticRegression(0.01, n_classes=n_classes))
     assert asker.model(estimator) is estimator
     assert estimator.predict(rows).shape == y.shape

@@ -139,3 +139,13 @@ def test_answers_that_may_be_wrong_imply_no_labels():
     found, _ = model._training_rows(rows, y, None)
     assert not found.graph.labels.any()
     assert found.graph.n_answers == len(ends)
+
+
+def test_many_unlabeled_rows_are_sampled_and_labelled_ones_kept():
+    _, y = stack_pairs(np.zeros((3000, 1)), [(0, 1), (2, 3), (4, 5), (6, 7)], [True, False, True, False])
+    y = np.column_stack([y, np.zeros((len(y), 2), dtype=int)])
+    labelled = np.arange(100, 150)
+    y[labelled, 3] = np.where(labelled % 2, 1, -1)
+    found, _ = PairModelCV(["linear"], cv=2)._training_rows(np.random.default_rng(0).normal(size=(3000, 2)), y, None)
+    assert len(found.all_rows) == 2_500 + 8 + 50
+    assert np.isin(np.r_[np.arange(8), labelled], found.all_rows).all()

@@ -266,6 +266,7 @@ def test_the_random_sample_ends_with_the_last_random_row_of_a_seed(path):
         ({"choices": "bc", "answer": 0}, "choices is empty"),
         ({"answer": 0}, "answer 0 is not same, different or unsure"),
         ({"left": ""}, "left is empty"),
+        ({"right": ""}, "right is empty"),
         ({"epsilon": 0}, "epsilon 0 is not a number from 0.001 to 100"),
     ],
 )
@@ -274,6 +275,12 @@ def test_lines_that_hold_something_else_are_reported(more, reason):
     found = parse_log(json.dumps({**line, **more}).encode())
     assert [(row.line, row.reason) for row in found.bad_rows] == [(1, reason)]
     assert not found.answers
+
+
+def test_the_answer_about_a_pair_is_not_changed_to_a_position():
+    line = {"event": "answer", "number": 1, "left": "a", "right": "b", "answer": "same", "session": "s"}
+    found = parse_log("\n".join(map(json.dumps, [line, {**line, "event": "change", "answer": 0}])).encode())
+    assert [(row.line, row.reason) for row in found.bad_rows] == [(2, "answer 0 is not same, different or unsure")]
 
 
 def test_a_match_answer_is_one_line_and_tells_of_pairs(tmp_path):
