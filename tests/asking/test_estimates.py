@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -135,3 +136,6 @@ def test_random_pairs_have_a_model_and_an_accuracy_too():
     found = asker.accuracy()
     assert found.low <= max(right, 1 - right) <= found.high
     assert found.n_answers == asker.answers["kind"].count("random") < 60
+    # Sparse rows are not centred.
+    thin = ask(sparse.csr_matrix(X), oracle(y), 60, design="random", random_state=0).model()
+    np.testing.assert_allclose(thin.decision_function(X), model.decision_function(frame), rtol=0.05, atol=0.05)

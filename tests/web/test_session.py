@@ -71,6 +71,17 @@ def test_undo_of_any_depth_shows_each_question_again_but_none_of_others(session)
     assert standing(session)[1:] == [(asked[0][0], asked[0][1][0], "different")]
 
 
+def test_an_audit_asks_what_others_answered_and_each_question_once(session):
+    others = [answer(session, word, "judge") for word in ("same", "different", "unsure", "same")]
+    answer(session, "same", "ann")
+    session.goal = Goal(audit=3)
+    again = [answer(session, "same", "ann") for _ in range(3)]
+    assert {one.kind for one in again} == {"audit"}
+    assert {one.left for one in again} == {one.left for one in others if one.said != "unsure"}
+    with pytest.raises(NothingToAskError, match="The audit is over: 3 answers were given again"):
+        session.question("ann")
+
+
 def test_a_question_that_is_put_off_comes_back_after_ten_or_when_nothing_else_is_left(open_session):
     for n_points, n_others in ((400, 10), (4, 1)):
         session = open_session(f"{n_points}", n_points=n_points)
@@ -194,13 +205,21 @@ def test_private_answers_are_written_as_the_engine_stores_them(open_session, mon
 
 def test_numbers_do_not_wait_for_estimates(open_session, monkeypatch):
     session = open_session(n_points=60, design="linked", random_share=1.0)
+    begun = threading.Event()
     may_go_on = threading.Event()
     estimate = session._accuracy
-    # The first estimate lasts until the second one waits behind it, however slow the machine is.
-    monkeypatch.setattr(session, "_accuracy", lambda: may_go_on.wait(60) and estimate())
+
+    def slow_estimate():
+        begun.set()
+        may_go_on.wait()
+        return estimate()
+
+    monkeypatch.setattr(session, "_accuracy", slow_estimate)
     answer(session, "same")
     first = session.numbers()
     assert (first["n_answers"], first["classes"], first["estimating"]) == (1, [], True)
+    # The first estimate runs until the second one waits behind it, however slow the machine is.
+    begun.wait()
     answer(session, "same")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(session.numbers, wait=True)
