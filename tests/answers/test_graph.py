@@ -95,6 +95,7 @@ def test_y_of_codes_or_labels_alone():
     labelled = AnswerGraph.from_y([[0, 0, 0, 3], [0, 0, 0, 3], [0, 1, 0, 0]])
     assert (labelled.n_answers, labelled.n_components, labelled.labels.tolist()) == (0, 2, [3, 0])
     assert labelled.hubs().size == 0
+    assert AnswerGraph.from_answers(np.empty((0, 2), dtype=int), []).n_components == 0
 
 
 @pytest.mark.parametrize("far", [1, 10**12])

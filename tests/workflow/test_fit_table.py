@@ -151,6 +151,13 @@ def test_labels_name_the_classes_and_are_doubted_where_the_model_predicts_too_fe
     assert "labels_disagree" in codes[2]
 
 
+def test_columns_that_say_nothing_are_left_out_and_named(frames, model):
+    table, answers = frames
+    assert "passed_over" not in [one.code for one in model.report.findings]
+    report = fit_table(table.assign(empty=np.nan), answers, method="sddu").report
+    assert [one.details["columns"] for one in report.findings if one.code == "passed_over"] == [["empty"]]
+
+
 @pytest.mark.parametrize("design", ["40 points", "star"])
 def test_answers_that_share_points_do_not_flatter_the_model(answers_about, design):
     """By folds of pairs it would be 100% (99% to 100%) here: the model has seen every point in another answer."""
