@@ -39,8 +39,8 @@ class Advice(NamedTuple):
     n_answers, n_next : int
         Number of answers so far, and of the next ones that ``expected_gain`` is about.
     expected_gain, last_gain : float
-        Expected gain in accuracy of the next answers; and the gain of the second half of the
-        answers so far, by the probabilities of the model.
+        Expected gain in accuracy of the next answers, at most the error that is left; and the gain of
+        the second half of the answers so far. Both are by the probabilities of the model.
     worth_going_on : bool
         Whether the expected gain is half a percentage point or more.
     """
