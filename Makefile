@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-draws bench-golden bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-style bench-wrong dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -36,6 +36,18 @@ bench: $(VENV)/.bench
 
 bench-accuracy: $(VENV)/.bench
 	$(BIN)/python benchmarks/accuracy.py
+
+# Numbers that a redesign must not change; and the default estimator on random draws, with and without wrong answers.
+# `compare` and `show` put the results of two trees side by side.
+bench-golden: $(VENV)/.bench
+	$(BIN)/python benchmarks/golden.py benchmarks/golden.json --check
+
+bench-draws: $(VENV)/.bench
+	$(BIN)/python benchmarks/random_draws.py measure /tmp/random_draws.jsonl
+
+bench-slips: $(VENV)/.dev
+	$(BIN)/python benchmarks/slips.py measure /tmp/slips.jsonl
+	$(BIN)/python benchmarks/slips.py show /tmp/slips.jsonl
 
 bench-classes: $(VENV)/.bench
 	$(BIN)/python benchmarks/classes.py

@@ -1,0 +1,170 @@
+"""What one wrong answer costs, and whether the intervals still cover: ``fit_table`` as users call it.
+
+    SDULEARN_DATA=folder python benchmarks/slips.py measure RESULTS.jsonl [--designs chain tree] [--wrong 0.05]
+    python benchmarks/slips.py show RESULTS.jsonl [AFTER.jsonl]
+
+100 answers of one person about rows of a table of 600, in five designs: a chain (each row is compared with the next), a
+random tree, a star (all with one row), loose pairs, and the linked questions that ``ask`` chooses. ``--wrong`` makes
+that share of the answers wrong instead of one. Truth: the other rows of the set. Accuracy is counted as reported:
+the larger class is +1, up to the flip of names where the report says that the names are arbitrary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from paper import load_benchmark
+from runs import quietly, run_all
+
+from sdulearn import fit_table
+from sdulearn.asking import ask
+from sdulearn.datasets import make_waveform
+
+DESIGNS = ("chain", "tree", "star", "loose", "linked")
+SETS = ("gaussian", "waveform", "spambase", "magic")
+N_ANSWERS = 100
+N_ROWS = 600
+PRIOR = 0.6
+
+
+def population(name, rng):
+    """Rows and classes -1 and +1, with P(+1) = 0.6: those of the table first, then 3,000 or more others."""
+    if name == "gaussian":
+        y = np.where(rng.random(4600) < PRIOR, 1, -1)
+        return rng.normal(size=(4600, 5)) + 0.65 * y[:, None], y
+    X, y = make_waveform(9000, random_state=rng.integers(2**31)) if name == "waveform" else load_benchmark(name)
+    share = np.mean(y > 0)
+    chance = np.where(y > 0, PRIOR / share, (1 - PRIOR) / (1 - share))
+    kept = rng.permutation(np.flatnonzero(rng.random(len(y)) < chance / chance.max()))
+    return X[kept], y[kept]
+
+
+def pairs(design, rng):
+    """The two rows of each answer."""
+    rows = rng.permutation(N_ROWS)
+    after = np.arange(1, N_ANSWERS + 1)
+    if design == "loose":
+        return rows[: 2 * N_ANSWERS].reshape(-1, 2)
+    before = {"chain": after - 1, "star": np.zeros(N_ANSWERS, dtype=int), "tree": rng.integers(0, after)}[design]
+    return np.column_stack([rows[before], rows[after]])
+
+
+def answers_about(design, X, y, wrong, rng):
+    """Answers as ``fit_table`` takes them: a frame, or the path of a log; ``wrong`` says which are wrong."""
+    if design != "linked":
+        ends = pairs(design, rng)
+        same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ wrong
+        return pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": np.where(same, "same", "different")})
+    turns = iter(wrong)
+    asker = ask(X, lambda a, b: bool((y[a] == y[b]) ^ next(turns)), N_ANSWERS, random_state=int(rng.integers(2**31)))
+    lines = [{"event": "session", "seed": 0, "design": "linked", "classes": 2, "session": "s"}]
+    for k, answer in enumerate(asker.given, 1):
+        line = {"event": "answer", "left": str(answer.left), "right": str(answer.choices[0]), "answer": answer.word}
+        line |= {"annotator": "ann", "kind": answer.kind, "number": k, "rank": answer.rank, "session": "s"}
+        lines.append({name: value for name, value in line.items() if value is not None})
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
+        file.write("\n".join(map(json.dumps, lines)) + "\n")
+    return file.name
+
+
+@quietly
+def run_cell(cell):
+    """True accuracy, its reported value and ends, true share of +1, the prior and its ends."""
+    design, name, share, seed = cell
+    rng = np.random.default_rng([seed, DESIGNS.index(design), SETS.index(name)])
+    X, y = population(name, rng)
+    # Of their own, so that draws with and without wrong answers are the same but for these.
+    slips = np.random.default_rng([seed, 99])
+    wrong = np.zeros(N_ANSWERS, dtype=bool)
+    wrong[slips.choice(N_ANSWERS, 1 if share is None else slips.binomial(N_ANSWERS, share), replace=False)] = True
+    answers = answers_about(design, X[:N_ROWS], y[:N_ROWS], wrong, rng)
+    table = pd.DataFrame(X[:N_ROWS], columns=[f"x{j}" for j in range(X.shape[1])])
+    table.insert(0, "id", np.arange(N_ROWS))
+    model = fit_table(table, answers)
+    if design == "linked":
+        os.unlink(answers)
+    report = model.report
+    truth = float(np.mean(model.predict(pd.DataFrame(X[N_ROWS:], columns=table.columns[1:])) == y[N_ROWS:]))
+    codes = [finding.code for finding in report.findings]
+    accuracy, prior = report.accuracy, report.prior
+    return {
+        "truth": max(truth, 1 - truth),
+        "flipped": truth < 0.5,
+        "accuracy": [accuracy.value, accuracy.low, accuracy.high],
+        "prior": [prior.value, prior.low, prior.high],
+        "share": max(PRIOR, 1 - PRIOR) if truth >= 0.5 else 1 - PRIOR,
+        "error_rate": [report.error_rate.value, report.error_rate.low, report.error_rate.high],
+        "codes": codes,
+    }
+
+
+def measure(arguments):
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws // len(SETS))
+    shares = [0, None] if arguments.wrong is None else [arguments.wrong]
+    cells = [(d, name, share, s) for d in arguments.designs for s in seeds for name in SETS for share in shares]
+    run_all(run_cell, cells, arguments.jobs, arguments.results)
+
+
+def read(path):
+    return {tuple(cell): values for cell, values in map(json.loads, path.read_text().splitlines())}
+
+
+def lines_of(results):
+    """One row a design and share of wrong answers."""
+    groups = {}
+    for (design, _, share, _), values in results.items():
+        groups.setdefault((design, share), []).append(values)
+    for (design, share), cells in sorted(groups.items(), key=str):
+        truth = np.array([cell["truth"] for cell in cells])
+        parts = []
+        for name, true in (("accuracy", truth), ("prior", np.array([cell["share"] for cell in cells]))):
+            _, low, high = np.array([cell[name] for cell in cells]).T
+            covered = (low <= true) & (true <= high)
+            parts += [f"{covered.mean():.1%}", f"{np.median(high - low):.3f}"]
+        loss = ""
+        if share != 0 and (design, 0) in groups:
+            clean = np.array([cell["truth"] for cell in groups[design, 0]])
+            if len(clean) == len(truth):
+                gap = 100 * (clean - truth)
+                loss = f"{gap.mean():.2f} ({gap.std(ddof=1) / np.sqrt(len(gap)):.2f})"
+        name = {0: "none", None: "one"}.get(share, f"{share:.0%}" if share else "")
+        yield f"| {design} | {name} | {len(cells)} | {100 * truth.mean():.1f} | {loss} | {' | '.join(parts)} |"
+
+
+def show(arguments):
+    for path in (arguments.results, *arguments.more):
+        print(f"\n{path.name}\n")
+        print(
+            "| design | wrong | draws | true accuracy, % | lost (s.e.) | accuracy covers | width | prior covers | width |"
+        )
+        print("|---" * 9 + "|")
+        print(*lines_of(read(path)), sep="\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    part = commands.add_parser("measure")
+    part.add_argument("results", type=Path)
+    part.add_argument("--designs", nargs="+", choices=DESIGNS, default=DESIGNS)
+    part.add_argument("--wrong", type=float)
+    part.add_argument("--draws", type=int, default=200)
+    part.add_argument("--first-seed", type=int, default=9000)
+    part.add_argument("--jobs", type=int, default=os.cpu_count())
+    part.set_defaults(run=measure)
+    part = commands.add_parser("show")
+    part.add_argument("results", type=Path)
+    part.add_argument("more", type=Path, nargs="*")
+    part.set_defaults(run=show)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
