@@ -1,130 +1,136 @@
-"""What each part of the joint estimator is worth, and what was tried and left out: paired differences.
+"""What each part of the joint estimator is worth on random draws: paired differences to the default.
 
-    SDULEARN_DATA=folder make bench-ablation
+    SDULEARN_DATA=folder python benchmarks/ablation.py measure RESULTS.jsonl
+    python benchmarks/ablation.py show RESULTS.jsonl
 
-writes docs/ablation.md.
+At ac93cb7b, where the parts are parameters. ``folds`` and ``evidence`` choose alpha by that rule at covariance power 1,
+from the same start, with no pull to an estimated prior and answers that are wrong at a rate of 0.02.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from pathlib import Path
 
 import numpy as np
-from accuracy import SIZES, Draw
-from paper import BENCHMARKS
+from paper import BENCHMARKS, load_benchmark
 from runs import quietly, run_all
-from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifierCV
-from sdulearn.pairs import read_pairs
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
+from sdulearn.asking import ask
 
-PARAMETERS = {
-    "plain ridge only (covariance_powers=(0,))": {"covariance_powers": (0,)},
-    "one power only (covariance_powers=(1,))": {"covariance_powers": (1,)},
-    "prior of no weight (prior_strength=0)": {"prior_strength": 0},
-    "less weight (prior_strength=1)": {"prior_strength": 1},
-    "more weight (prior_strength=10)": {"prior_strength": 10},
-    "start from the pair moment only": {"init": "moment"},
-    "16 alphas": {"alphas": 16},
-    "10 folds": {"cv": 10},
+N_UNLABELED = 500
+N_TEST = 1000
+PRIOR = 0.7
+RATE = 0.02
+DESIGNS = ("loose 50", "loose 200", "star 50", "star 200", "chain 50", "chain 200", "shared 200", "linked 50", "linked 100")
+PLAIN = {"prior_strength": 0}
+POWER = {"prior_strength": 0, "covariance_powers": (1,)}
+VARIANTS = {
+    "default": {},
+    "no pull": PLAIN,
+    "no pull, power 1": POWER,
+    "no pull, start from the moment": PLAIN | {"init": "moment"},
+    "no pull, power 1, moment": POWER | {"init": "moment"},
+    "no pull, power 1, moment, rate 0.02": POWER | {"init": "moment", "error_rate": RATE},
 }
 
 
-def bagging(draw, model):
-    """The mean decision of ten bootstrap draws of the pairs, at the chosen setting."""
-    pairs = read_pairs(draw.codes)
-    total = np.zeros(len(draw.X_test))
-    for _ in range(10):
-        chosen = draw.rng.integers(len(pairs.ends), size=len(pairs.ends))
-        weight = np.ones(len(draw.codes))
-        weight[pairs.ends] = np.bincount(chosen, minlength=len(pairs.ends))[:, None]
-        one = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_).fit(
-            draw.X, draw.codes, sample_weight=weight
-        )
-        total += one.decision_function(draw.X_test)
-    return total
+def population(name, n, seed):
+    """Rows and classes with P(+1) = 0.7: n for the table, the rest to test; all standardised on the table."""
+    X, y = load_benchmark(name)
+    rng = np.random.default_rng(seed)
+    share = np.mean(y > 0)
+    chance = np.where(y > 0, PRIOR / share, (1 - PRIOR) / (1 - share))
+    kept = rng.permutation(np.flatnonzero(rng.random(len(y)) < chance / chance.max()))[: n + N_TEST]
+    scaler = StandardScaler().fit(X[kept[:n]])
+    X, y = scaler.transform(X[kept]), y[kept].astype(int)
+    return X[:n], y[:n], X[n:], y[n:], rng
 
 
-def self_training(draw, model):
-    """EM over all unknown labels: the ends of pairs given their answer, and the unlabeled rows at a tenth."""
-    pairs = read_pairs(draw.codes)
-    first, second = pairs.ends.T
-    sign = np.where(pairs.similar, 1.0, -1.0)
-    z = model.decision_function(draw.X)
-    rows = np.concatenate([first, second, pairs.unlabeled])
-    known = np.r_[np.ones(2 * len(first)), np.full(len(pairs.unlabeled), 0.1)]
-    for _ in range(10):
-        # P(y = +1 | answer): the other end speaks through the answer.
-        chance = [expit(z[a] + np.log((expit(s_z) + 1e-12) / (expit(-s_z) + 1e-12)))
-                  for a, s_z in ((first, sign * z[second]), (second, sign * z[first]))]  # fmt: skip
-        q = np.concatenate([*chance, expit(z[pairs.unlabeled])])
-        stacked, labels = np.vstack([draw.X[rows]] * 2), np.repeat([1, -1], len(rows))
-        fit = LogisticRegression(C=1 / (model.alpha_ * len(first)), max_iter=500)
-        fit.fit(stacked, labels, sample_weight=np.r_[q * known, (1 - q) * known])
-        z = fit.decision_function(draw.X)
-    return fit.decision_function(draw.X_test)
-
-
-def blend(draw, model):
-    """The mean of the joint and the SDDU decision, each divided by its spread on the training rows."""
-    sdu = SDUClassifierCV().fit(draw.X, draw.codes)
-    spread = [m.decision_function(draw.X).std() for m in (model, sdu)]
-    return model.decision_function(draw.X_test) / spread[0] + sdu.decision_function(draw.X_test) / spread[1]
-
-
-POST = {
-    "bagging over 10 bootstrap draws of pairs": bagging,
-    "self-training: EM over unknown labels": self_training,
-    "blend with SDDU": blend,
-}
+def questions(design, n, rng):
+    """The two points of each answer, numbered from 0."""
+    after = np.arange(1, n + 1)
+    if design == "loose":
+        return np.arange(2 * n).reshape(-1, 2)
+    if design == "shared":
+        ends = np.array([rng.choice(n // 2, 2, replace=False) for _ in range(n)])
+        return np.unique(np.sort(ends, axis=1), axis=0)
+    return np.column_stack([after - 1 if design == "chain" else 0 * after, after])
 
 
 @quietly
 def run_cell(cell):
-    draw = Draw(*cell)
-    model = PairLogisticRegressionCV().fit(draw.X, draw.codes)
-    base = draw.accuracy(model)
-    gaps = {}
-    for name, parameters in PARAMETERS.items():
-        gaps[name] = draw.accuracy(PairLogisticRegressionCV(**parameters).fit(draw.X, draw.codes)) - base
-    for name, decide in POST.items():
-        gaps[name] = float(np.mean(np.where(decide(draw, model) > 0, 1, -1) == draw.y_test)) - base
-    return gaps
+    """Accuracy of each variant, up to the flip of names, which is not what they differ in."""
+    design, name, seed = cell
+    kind, n = design.split()[0], int(design.split()[1])
+    n_rows = {"loose": 2 * n, "shared": n // 2, "linked": 0}.get(kind, n + 1) + N_UNLABELED
+    X, y, X_test, y_test, rng = population(name, n_rows, seed)
+    if kind == "linked":
+        asker = ask(X, lambda a, b: bool(y[a] == y[b]), n, random_state=seed)
+        rows, codes = asker.stack()
+    else:
+        ends = questions(kind, n, rng)
+        rows, codes = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
+
+    def accuracy(model):
+        right = float(np.mean(model.predict(X_test) == y_test))
+        return max(right, 1 - right)
+
+    found = {}
+    for variant, parameters in VARIANTS.items():
+        model = PairLogisticRegressionCV(**parameters).fit(rows, codes)
+        found[variant] = accuracy(model)
+    alphas = model.alphas_[:, 0]
+    usable = np.isfinite(model.evidence_[:, 0])
+    rules = {"folds": model.cv_results_["mean_test_score"], "evidence": model.evidence_[:, 0]}
+    for rule, scores in rules.items():
+        alpha = float(alphas[np.argmax(np.where(usable, scores, -np.inf))])
+        options = {"covariance_power": 1, "prior_strength": 0, "error_rate": RATE, "init": "moment"}
+        found[rule] = accuracy(PairLogisticRegression(alpha, **options).fit(rows, codes))
+    return found
+
+
+def measure(arguments):
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws)
+    cells = [(design, name, seed) for design in arguments.designs for name in arguments.sets for seed in seeds]
+    run_all(run_cell, cells, arguments.jobs, arguments.results)
+
+
+def show(arguments):
+    results = [json.loads(line) for line in arguments.results.read_text().splitlines()]
+    variants = list(results[0][1])
+    print("| design | draws | default | " + " | ".join(variants[1:]) + " | folds - evidence |")
+    print("|---" * (len(variants) + 3) + "|")
+    for design in DESIGNS:
+        cells = [values for cell, values in results if cell[0] == design]
+        if not cells:
+            continue
+        by = {name: 100 * np.array([values[name] for values in cells]) for name in variants}
+        gaps = [by[name] - by["default"] for name in variants[1:]] + [by["folds"] - by["evidence"]]
+        texts = [f"{gap.mean():+.2f} ({gap.std(ddof=1) / np.sqrt(len(gap)):.2f})" for gap in gaps]
+        print(f"| {design} | {len(cells)} | {by['default'].mean():.1f} | {' | '.join(texts)} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "ablation.md")
+    commands = parser.add_subparsers(required=True)
+    part = commands.add_parser("measure")
+    part.add_argument("results", type=Path)
+    part.add_argument("--designs", nargs="+", default=DESIGNS)
+    part.add_argument("--sets", nargs="+", default=BENCHMARKS)
+    part.add_argument("--draws", type=int, default=6)
+    part.add_argument("--first-seed", type=int, default=70_000)
+    part.add_argument("--jobs", type=int, default=os.cpu_count())
+    part.set_defaults(run=measure)
+    part = commands.add_parser("show")
+    part.add_argument("results", type=Path)
+    part.set_defaults(run=show)
     arguments = parser.parse_args()
-    seeds = range(2000, 2000 + arguments.trials)
-    cells = [(name, n, 0.7, seed) for name in BENCHMARKS for n in SIZES for seed in seeds]
-    results = run_all(run_cell, cells, arguments.jobs)
-    lines = ["| instead of the default | 50 pairs | 200 pairs | best set | worst set |", "|---|---|---|---|---|"]
-    for variant in (*PARAMETERS, *POST):
-        columns = []
-        for n in SIZES:
-            gaps = 100 * np.array([g[variant] for cell, g in results if cell[1] == n])
-            columns.append(f"{gaps.mean():+.2f} ({gaps.std(ddof=1) / np.sqrt(len(gaps)):.2f})")
-        by_set = {name: 100 * np.mean([g[variant] for cell, g in results if cell[0] == name]) for name in BENCHMARKS}
-        best, worst = max(by_set, key=by_set.get), min(by_set, key=by_set.get)
-        lines.append(
-            f"| {variant} | {' | '.join(columns)} | {best} {by_set[best]:+.1f} | {worst} {by_set[worst]:+.1f} |"
-        )
-    text = [
-        "# Ablation of the joint estimator",
-        f"Written by `make bench-ablation` (`benchmarks/ablation.py --trials {arguments.trials}`). Accuracy in points "
-        "above (+) or below (-) the default `PairLogisticRegressionCV()` on the same draws, prior 0.7, mean over the "
-        f"ten sets and {arguments.trials} draws each, standard error in brackets; then the sets with the largest gain "
-        "and the largest loss.",
-        "\n".join(lines),
-    ]
-    arguments.out.write_text("\n\n".join(text) + "\n")
-    print("\n".join(lines))
+    arguments.run(arguments)
 
 
 if __name__ == "__main__":

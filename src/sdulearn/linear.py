@@ -188,7 +188,7 @@ class _SDUBase(LinearClassifier):
         settings = self._settings()
         loss = get_training_loss(self.loss)
         X, pairs, weight = self._check_rows(X, y, sample_weight)
-        prior, _ = resolve_prior(self.prior, pairs, weight, needed=True)
+        prior = resolve_prior(self.prior, pairs, weight, needed=True)
         design = Design.from_rows(X, self.fit_intercept)
         alpha, g, chosen = self._choose(settings, X, design, pairs, weight, prior.value)
         weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
@@ -371,7 +371,7 @@ class SDUClassifier(_SDUBase):
         statistics = PairStatistics() if first else self.statistics_
         statistics.update(X, codes_of(known), weight)
         try:
-            prior, _ = resolve_prior(self.prior, statistics.counts, needed=True)
+            prior = resolve_prior(self.prior, statistics.counts, needed=True)
             self._accept(fit_statistics(self, statistics, prior, (alpha, g, {})))
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,9 +27,12 @@ Counts = tuple[float, float, float]
 _KNOWN = 0.55
 
 
-def prior_from_share(ps: float) -> float:
-    """Return the root p >= 1/2 of ``2 ps - 1 = (p - q)^2`` (Eq. cpe); 1/2 where ps <= 1/2 has no root."""
-    return (1 + math.sqrt(max(0.0, 2 * ps - 1))) / 2
+def prior_from_share(share: float, error_rate: float = 0.0) -> float:
+    """Return the root p >= 1/2 of ``(2 share - 1) = (p - q)^2 (1 - 2 e)`` (Eq. cpe, where answers are wrong at rate e).
+
+    It is 1/2 where there is no root, and at most 1.
+    """
+    return (1 + math.sqrt(min(max(0.0, 2 * share - 1) / max(1 - 2 * error_rate, 1e-12), 1.0))) / 2
 
 
 def no_value_probability(n_pairs: int, prior: float) -> float:
@@ -103,7 +107,9 @@ def estimate_prior(
         Numbers, or weights, of similar and dissimilar *randomly drawn* pairs: these or ``y``.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
-    sample_weight, random_points, error_rate : optional
+    error_rate : float or mapping, optional
+        As in :func:`~sdulearn.metrics.pair_accuracy`; with counts one number.
+    sample_weight, random_points : optional
         With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
     decision : array-like of shape (n_rows,), optional
         With ``random_points``: decision values of a model, which tell the side of class +1 in
@@ -151,6 +157,11 @@ def estimate_prior(
         )
     if n_similar is None or n_dissimilar is None:
         raise InputError("Give both counts, `n_similar` and `n_dissimilar`, or `y`.")
+    rows = {"sample_weight": sample_weight, "random_points": random_points, "decision": decision}
+    if with_y := [name for name, value in rows.items() if value is not None]:
+        raise InputError(f"`{with_y[0]}` is about the rows of `y`; leave it out beside counts.")
+    if not isinstance(error_rate, Real | None) or not 0 <= (error_rate or 0.0) < 0.5:
+        raise InputError(f"With counts `error_rate` is one number from 0 to below 0.5; got {error_rate!r}.")
     for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
         if not 0 <= count < math.inf:
             raise InputError(f"`{name}` must be a number of pairs, zero or more; got {count!r}.")
@@ -163,12 +174,13 @@ def estimate_prior(
     if not 0 < n_effective < math.inf:
         raise InputError(f"`n_effective` must be a number greater than zero, got {n_effective!r}.")
     unit = n_effective / total
-    low, high = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
+    ends = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
+    value, low, high = (prior_from_share(share, error_rate or 0.0) for share in (n_similar / total, *ends))
     estimate = PriorEstimate(
-        value=prior_from_share(n_similar / total),
-        low=prior_from_share(low),
-        high=prior_from_share(high),
-        identified=prior_from_share(low) > 0.5,
+        value=value,
+        low=low,
+        high=high,
+        identified=low > 0.5,
         n_similar=n_similar,
         n_dissimilar=n_dissimilar,
         confidence=confidence,
@@ -200,7 +212,8 @@ def _prior_of_answers(
             "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
             "Ask about random points, or give `prior` yourself."
         )
-    estimate = prior_of_weights(*answer_counts(pairs, weight, asked), confidence=confidence)
+    rate = mean_error(model, pairs, answer_weights(pairs, weight) * asked)
+    estimate = prior_of_weights(*answer_counts(pairs, weight, asked), confidence=confidence, error_rate=rate)
     if counted is not None and decision is not None:
         by_row = np.asarray(rows_of(decision, kept), dtype=np.float64)
         turned = oriented(graph, graph.by_point(by_row[:, None], weight)[:, 0])
@@ -208,7 +221,7 @@ def _prior_of_answers(
             chances = classes_by_answers(turned, model)[counted]
             share = share_of(chances, np.ones(len(chances), dtype=np.intp), confidence)
             return _with_share(estimate, share, float(counted.sum()))
-    if counted is not None or pairs.shares_points or not (model is None or model.certain):
+    if counted is not None or pairs.shares_points:
         value, low, high = profile(graph, confidence, model, counted=counted)
         given = model is not None and model.error_rate.low == model.error_rate.high
         if crowd and not given and counted is None:
@@ -230,14 +243,14 @@ def resolve_prior(
     model: AnswerModel | None = None,
     majority: str = "positive",
     needed: bool = False,
-) -> tuple[PriorEstimate, float | None]:
-    """Return the prior to report and the one to pull predictions to; raise if ``needed`` and unknown."""
+) -> PriorEstimate:
+    """Return the prior, given or estimated; raise if it is ``needed`` and unknown."""
     if needed and isinstance(answers, Pairs) and answers.shares_points:
         assert answers.points is not None
         questions = np.unique(np.sort(answers.points[answers.ends], axis=1), axis=0)
         refuse_linked(*np.unique(questions, return_counts=True))
     if prior is not None:
-        return PriorEstimate.given(check_prior(prior) if needed else prior), float(prior)
+        return PriorEstimate.given(check_prior(prior) if needed else prior)
     counts = answer_counts(answers, weight) if isinstance(answers, Pairs) else answers
     n_similar, n_dissimilar, _ = counts
     if needed and (n_similar == 0 or n_dissimilar == 0):
@@ -258,23 +271,41 @@ def resolve_prior(
             f"`prior=None` takes the class prior from the answers, but {why}. Give `prior`, P(y = +1), ask about more "
             "randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
         )
-    return estimate, estimate.pull
+    return estimate
+
+
+def answer_weights(pairs: Pairs, weight: Array | None) -> Array:
+    """Return the weight of each answer."""
+    return pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
+
+
+def mean_error(model: AnswerModel | None, pairs: Pairs, by_pair: Array) -> float:
+    """Return the mean error rate of weighted answers, on which the share of "same" ones depends."""
+    if model is None or not by_pair.any():
+        return 0.0
+    return float(np.average(model.errors(pairs.answer_annotators), weights=by_pair))
 
 
 def answer_counts(pairs: Pairs, weight: Array | None, asked: Mask | None = None) -> Counts:
     """Return the weights of similar and of dissimilar pairs, and the sum of squared weights."""
-    by_pair = pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
+    by_pair = answer_weights(pairs, weight)
     by_pair = by_pair if asked is None else by_pair * asked
     return float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
 
 
 def prior_of_weights(
-    similar: float, dissimilar: float, squares: float, majority: str = "positive", confidence: float = 0.95
+    similar: float,
+    dissimilar: float,
+    squares: float,
+    majority: str = "positive",
+    confidence: float = 0.95,
+    error_rate: float = 0.0,
 ) -> PriorEstimate:
     """Estimate the prior from the weights of similar and dissimilar pairs and their squares."""
     total = similar + dissimilar
     unit = effective_number(total, squares) / (total or 1.0)
-    return estimate_prior(similar * unit, dissimilar * unit, majority=majority, confidence=confidence)
+    counts = (similar * unit, dissimilar * unit)
+    return estimate_prior(*counts, majority=majority, confidence=confidence, error_rate=error_rate)
 
 
 def _with_share(estimate: PriorEstimate, share: tuple[float, float, float], n_effective: float) -> PriorEstimate:

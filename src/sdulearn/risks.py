@@ -84,15 +84,6 @@ class PriorEstimate:
         return self.n_similar is None or self.value != 0.5
 
     @property
-    def pull(self) -> float | None:
-        """The prior that mean predictions are pulled to, never 0 or 1; None without a value."""
-        if self.n_similar is None:
-            return self.value
-        # Even where all answers are "same", a few more might have brought a "different" one.
-        margin = 1 / (4 * (self.n_effective or 1.0))
-        return min(max(self.value, margin), 1 - margin) if self.has_value else None
-
-    @property
     def noise_factor(self) -> float:
         """``1 / |p - q|``, by which the marginal risks multiply noise; infinite at 1/2."""
         return _noise_factor(self.value)

@@ -24,6 +24,7 @@ from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
     LOWEST,
+    PRIOR_RATE,
     WIDE,
     beta_ends,
     on_cycles,
@@ -170,7 +171,7 @@ class AnswerModel:
         Returns
         -------
         AnswerModel
-            Rates with intervals; 0 where nothing tells a rate.
+            Rates with intervals; 0.02, from 0 to 1/2, where nothing tells a rate.
 
         Raises
         ------
@@ -214,7 +215,7 @@ class AnswerModel:
 
     @property
     def certain(self) -> bool:
-        """Whether all rates are 0, so that closed forms apply."""
+        """Whether all rates were given as 0, so that closed forms apply."""
         return not any(rate.value for rate in self.by_annotator.values())
 
     @property
@@ -312,9 +313,9 @@ def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: 
 
 
 def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:
-    """Return rates of 0, interval 0 to 1/2, where nothing tells them (loose pairs of one person)."""
-    nothing = np.zeros(len(numbers))
-    return from_columns(numbers, counts, nothing, nothing, nothing + HIGHEST)
+    """Return small rates, interval 0 to 1/2, where nothing tells them (loose pairs of one person)."""
+    unknown = np.full(len(numbers), PRIOR_RATE)
+    return from_columns(numbers, counts, unknown, 0 * unknown, 0 * unknown + HIGHEST)
 
 
 def known_answer_model(

@@ -371,7 +371,7 @@ def count_classes(graph: AnswerGraph) -> int:
 
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:
     """Return class probabilities (n_points, n_classes), after naming a first point of each class."""
-    if model.certain and n_classes < (least := least_classes(graph, graph.same != 0)):
+    if 2 < n_classes < (least := least_classes(graph, graph.same != 0)) and not graph.refuted.any():
         raise InputError(f"`n_classes={n_classes}`: the answers are about {least} classes or more. Give that many.")
     found = np.full((graph.n_points, n_classes), 1 / n_classes)
     # In each component the point in most answers, then the likeliest of a class that has none yet.

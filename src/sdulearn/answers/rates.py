@@ -9,7 +9,8 @@ Contradictions tell the rates, by EM for the likelihood of all answers under a B
 
     e_a  <-  (m mu_a + sum of P(wrong | all answers) over answers of a) / (m + their number)     (2)
 
-mu_a is the rate of all others, shrunk to a small one; :func:`shrink` takes the mean over m. The EM
+mu_a is the rate of all others, shrunk to a small one; :func:`shrink` takes the mean over m. No answer
+is certain: where nothing tells a rate it is the mean of the prior, and its interval 0 to 1/2. The EM
 is in :class:`RateLikelihood`, each likelihood in a subclass with its own E step.
 
 With two classes the likelihood is that of all answers on cycles. A model that has not seen the
@@ -55,10 +56,10 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import betaln, expit, log_expit, logit, softmax
 from scipy.stats import beta
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, number_questions, restrict, sum_by
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, number_questions, restrict, sum_by
 from sdulearn.answers.propagate import FactorGraph, Propagation, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Codes, Mask
 
 # The prior: one wrong answer in fifty, with the weight of 30 answers. One contradiction among few
 # answers leaves the rate of a single annotator at 5%.
@@ -238,13 +239,11 @@ def two_class_rates(
     """Return rates and their intervals, by the answers on cycles, or by all beside a model."""
     used = on_cycles(graph) if logits is None else np.ones(graph.n_answers, dtype=bool)
     if not used.any():
-        nothing = np.zeros(n_rates)
-        return nothing, nothing, nothing + HIGHEST
+        unknown = np.full(n_rates, PRIOR_RATE)
+        return unknown, 0 * unknown, 0 * unknown + HIGHEST
     likelihood = TwoClassAnswers(graph, annotator, n_rates, used, logits)
     best = likelihood.maximise()
-    low, high = likelihood.intervals(best)
-    needed = contradicts(graph) or likelihood.explains(best)
-    return best.rates[0] * needed, low, high
+    return best.rates[0], *likelihood.intervals(best)
 
 
 class TwoClassAnswers(RateLikelihood):
@@ -304,24 +303,12 @@ def beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
     return beta.ppf(0.025, a, b), np.minimum(beta.ppf(0.975, a, b), HIGHEST)
 
 
-def contradicts(graph: AnswerGraph) -> bool:
-    """Return whether answers of two classes contradict each other or the labels."""
-    ends, same = _with_labels(graph)
-    return bool((find_sides(ends, same, graph.n_points + 1) == 0).any())
-
-
 def on_cycles(graph: AnswerGraph) -> Mask:
     """Return whether each answer can be checked by others, or by labels."""
-    ends, _ = _with_labels(graph)
-    return np.isin(np.arange(graph.n_answers), find_core(ends, graph.n_points + 1))
-
-
-def _with_labels(graph: AnswerGraph) -> tuple[Indices, Codes]:
-    """Return answers, with labels as answers about an extra point of class +1."""
     known = np.flatnonzero(graph.labels)
+    # A label is an answer about an extra point of class +1.
     labels = np.column_stack([known, np.full(len(known), graph.n_points)])
-    ends = np.concatenate([graph.ends, labels])
-    return ends, np.concatenate([graph.same, np.where(graph.labels[known] > 0, 1, -1)])
+    return np.isin(np.arange(graph.n_answers), find_core(np.concatenate([graph.ends, labels]), graph.n_points + 1))
 
 
 def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes: int) -> tuple[Array, Array, Array]:
@@ -329,13 +316,14 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     questions = RepeatedQuestions(graph, annotator, n_rates)
     best = questions.maximise()
     repeated = questions.counts > 0
-    rates = best.rates[0] * (repeated & questions.explains(best))
+    explained = repeated & questions.explains(best)
+    rates = np.where(repeated, best.rates[0], PRIOR_RATE)
     low, high = np.where(repeated, questions.intervals(best), np.array([[0.0], [HIGHEST]]))
     # A few repeats tell next to nothing about a rate, and explain no contradiction elsewhere.
     unknown = high - low >= WIDE
     _, question = number_questions(graph.ends, graph.n_points)
     once = np.bincount(question)[question] == 1
-    unexplained = (rates[annotator] == 0) | (unknown[annotator] & once)
+    unexplained = ~explained[annotator] | (unknown[annotator] & once)
     involved = annotators_in_contradictions(graph, annotator, unexplained)
     if involved.any():
         used = on_cycles(graph)

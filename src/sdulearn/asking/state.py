@@ -32,7 +32,9 @@ from sdulearn.asking.records import (
     count_votes,
     read_classes,
 )
+from sdulearn.joint.classes import ClassProblem
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn.joint.path import PointProblem
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask
 
 # Doubtful answers are looked for even where none was found to be wrong.
@@ -255,14 +257,8 @@ class State:
         points, y = self._rows([point for point in labelled if point not in left_out], left_out)
         # With two classes the softmax has two coefficient vectors, halves of that of the estimator.
         penalty = self.settings.penalty / (2 if self.n_classes == 2 else 1)
-        model = PairLogisticRegression(
-            penalty / len(np.unique(points)),
-            covariance_power=0,
-            n_classes=self.n_classes,
-            prior_strength=0,
-            error_rate=rates,
-            # The labelled points say where each class lies.
-            init="zero",
+        model = _FromZero(
+            penalty / len(np.unique(points)), covariance_power=0, n_classes=self.n_classes, error_rate=rates
         )
         return fit_quietly(model, self._stretched(self.points.coordinates(points)), y)
 
@@ -382,9 +378,17 @@ class State:
         everything = np.concatenate([points, rest])
         # The evidence chooses; folds would only cut answers apart.
         cv = check_cv([(np.arange(len(everything)), np.arange(len(everything)))])
-        model = PairLogisticRegressionCV(prior_strength=0, error_rate=self.error_rates, cv=cv)
+        model = PairLogisticRegressionCV(error_rate=self.error_rates, cv=cv)
         fit_quietly(model, self.points.coordinates(everything), np.vstack([y, others]))
         return Settings(2 * model.alpha_ * len(np.unique(points)), model.covariance_power_)
+
+
+class _FromZero(PairLogisticRegression):
+    """Started from no model at all: labelled points say where each class lies."""
+
+    def _start(self, problem: PointProblem | ClassProblem, alpha: float) -> Array:
+        n_columns = () if self.n_classes == 2 else (self.n_classes,)
+        return np.zeros((len(problem.data.axes.variance) + 1, *n_columns))
 
 
 def fit_quietly(model: Estimator, X: Array, y: Codes) -> Estimator:

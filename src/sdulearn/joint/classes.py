@@ -51,7 +51,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
-from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum
+from sdulearn.joint.data import MIN_ALPHA_MAX, PriorPull, TrainingData, axis_penalties, bordered_sum
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Below this probability of an edge's answers, one minus a sum loses digits.
@@ -315,18 +315,19 @@ class ClassProblem:
         return value + np.einsum("ijk,ijk->k", penalised, coef) / 2, gradient.reshape(W.shape)
 
     @cached_property
-    def largest_alpha(self) -> float:
+    def alpha_max(self) -> float:
         """The alpha above which equal probabilities of all classes are a minimum, approximately."""
         # At equal probabilities -log P is, to second order in the logits z minus their mean over
         # classes, -z.z' / K for a "same" answer and z.z' / (K (K - 1)) for a "different" one.
         scale = 1 / np.sqrt(self.penalties([1.0])[:, 0])
         top = float(eigh(scale[:, None] * self.pair_moment * scale, eigvals_only=True)[-1])
         n = self.likelihood.n_answers
+        least = MIN_ALPHA_MAX * float(self.data.axes.variance.mean())
         if self.likelihood.by_answers is not None:
-            return max(2 * top / self.n_classes, 1e-6)
+            return max(2 * top / self.n_classes, least)
         n_different = float(self.likelihood.edge_weight @ np.maximum(self.likelihood.all_apart, 0.0))
         strength = min(max(n - n_different, 1.0), max(n_different, 1.0)) / self.n_classes
-        return max(2 * top * strength / n, 1e-6)
+        return max(2 * top * strength / n, least)
 
     @cached_property
     def _group_size(self) -> Array:

@@ -35,8 +35,8 @@ _CONSTANT = 1e-14
 # Deviations that differ by more than this factor need more than an eigendecomposition of the
 # covariance.
 _UNEVEN = 1e4
-# Along a path, the mean prediction is taken over about this many unlabeled points, to within 1%.
-_MOST_LIGHT = 2_500
+# The least alpha at which a model leaves zero, as a share of the mean variance of the axes.
+MIN_ALPHA_MAX = 1e-6
 # Where standard deviations differ by this factor, the smaller column has no influence at any
 # covariance power.
 _FAR_APART = 1e3
@@ -80,13 +80,10 @@ class Axes:
         axes = cls.from_moments(mean, second - np.outer(mean, mean), design)
         return axes, np.asarray(B @ axes.V) - mean @ axes.V
 
-    def outward(self, W: Array) -> Array:
-        """Return coefficients of centred columns, the intercept last."""
-        return np.concatenate([self.V @ W[:-1], W[-1:]])
-
-    def inward(self, G: Array) -> Array:
-        """Return gradients in the axes from those in centred columns: outward transposed."""
-        return np.concatenate([self.V.T @ G[:-1], G[-1:]])
+    @property
+    def mean_variance(self) -> float:
+        """The mean variance of the columns, the unit of the penalty."""
+        return float(self.variance.sum()) / len(self.V)
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """Return ``(coef, intercept)`` in the user's columns of a solution in the axes."""
@@ -146,15 +143,6 @@ class TrainingData:
         """The points in float32 for paths, and the units (r + 1, 1) they are divided by."""
         unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
         return (self.A / unit[:-1, 0]).astype(np.float32), unit
-
-    @cached_property
-    def light_unlabeled(self) -> tuple[Array, Array, Array]:
-        """A sample of the unlabeled points in float32, their weights, which sum to 1, and units."""
-        step = 1 + len(self.share) // _MOST_LIGHT
-        share = self.share[::step]
-        unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
-        light = (self.unlabeled[::step] / unit[:-1, 0]).astype(np.float32)
-        return light, (share / share.sum()).astype(np.float32), unit
 
     def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
         """Return which known points (n_known, n_folds) the training rows of each split show."""
@@ -236,10 +224,11 @@ class Moments:
     ) -> None:
         unit = 2 / max(float(ends[-1, 0]), 1e-300)
         self.variance = variance
-        # (r + 1, r + 1), sum of ``omega s ([x, 1] [x', 1]' + its transpose)`` over pairs.
+        # (r, r), sum of ``omega s (x x'^T + its transpose)`` over pairs.
         self.joint = unit * joint
-        # (r + 1, 1), sum of ``omega [x + x', 2]`` over pairs.
-        self.ends = unit * ends
+        # (r,), sum of ``omega (x + x')`` over pairs.
+        self.ends = unit * ends[:-1, 0]
+        # Given, or None.
         self.prior = prior
         # The direction from the labelled points of class -1 to those of class +1, if any.
         self.named = named
@@ -249,46 +238,34 @@ class Moments:
             typical = float(np.median(variance))
         self._shrunk = variance + 0.1 * typical
 
-    def largest_alpha(self, covariance_power: float) -> float:
+    def alpha_max(self, covariance_power: float) -> float:
         """Return the alpha above which, at prior 1/2, w = 0 is a minimum, by the Hessian there."""
         top, _ = self._top_moment(1 / np.sqrt(axis_penalties(self.variance, [1.0], covariance_power)[:, 0]))
-        return max(top / 4, 1e-6)
+        return max(top / 4, MIN_ALPHA_MAX * float(self.variance.mean()))
 
-    def starts(self, init: str = "auto") -> list[Array]:
-        """Return the top eigenvector of the pair moment and, if ``init`` is "auto", others."""
+    def starts(self) -> list[Array]:
+        """Return the direction of the labels, if any, and the top eigenvector of the pair moment."""
         # E[s x x'^T] = mu mu^T with mu = E[y x], so it needs no prior.
         root = np.sqrt(self._shrunk)
         moment = self._top_moment(1 / root)[1] / root
         # The sign of an eigenvector is arbitrary; this choice does not depend on the order of the
         # rows.
-        moment *= np.copysign(1.0, moment @ self.ends[:-1, 0])
+        moment *= np.copysign(1.0, moment @ self.ends)
         b = 0.0 if self.prior is None else np.log(self.prior / (1 - self.prior))
-        mean_answer = self.joint[-1, -1] / 2
-        others: list[Array] = []
-        if self.prior is not None and abs(mean_answer) > 1 - 1e-9:
-            # One kind of answer only: there is no SD solution, and only the pull to the prior tells
-            # the two signs apart.
-            others = [-moment]
-        elif self.prior is not None:
-            # The SD solution, up to scale: sum omega (s - mean s) (x + x')
-            marginal = (self.joint[:-1, -1] - mean_answer * self.ends[:-1, 0]) / self._shrunk
-            # The mean of similar pairs is closer to that of the larger class, which is +1 unless
-            # the prior says otherwise.
-            marginal *= np.copysign(1.0, self.prior - 0.5)
-            moment *= np.copysign(1.0, np.sum(moment * marginal * self.variance))
-            others = [marginal]
+        directions = [moment]
         if self.named is not None:
-            # The direction of the labels.
             moment *= np.copysign(1.0, moment @ self.named)
-            others.insert(0, self.named / self._shrunk)
-        starts = [moment] if init == "moment" else [moment, *others]
+            directions.append(self.named / self._shrunk)
+        elif self.prior is not None:
+            # Only the pull tells the two signs apart.
+            directions.append(-moment)
         # Scaled to logits of variance one.
-        return [np.append(w / np.sqrt(max(float(w**2 @ self.variance), 1e-24)), b) for w in starts]
+        return [np.append(w / np.sqrt(max(float(w**2 @ self.variance), 1e-24)), b) for w in directions]
 
     def _top_moment(self, scale: Array) -> tuple[float, Array]:
         """Return the top eigenvalue and eigenvector of "joint" in scaled coordinates."""
-        M = scale[:, None] * self.joint[:-1, :-1] * scale
-        if len(M) <= 32:
+        M = scale[:, None] * self.joint * scale
+        if len(M) <= 32 or not M.any():
             values, vectors = eigh(M)
         else:
             values, vectors = eigsh(M, k=1, which="LA", tol=1e-3, v0=np.ones(len(M)))

@@ -19,13 +19,11 @@ probability minus posterior.
               + prior_strength KL(p || mean_U sigmoid(z))                                       (4)
 
 J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for the last term, the
-*pull* to the prior. J needs only sums over the rows (:class:`Problem`), so rows in memory and rows
-in blocks share every formula.
+*pull* to a given prior p.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,19 +34,9 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, first_by, leave_out, subgraph, sum_matrix
 from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.joint.data import (
-    Axes,
-    Moments,
-    PriorPull,
-    bordered_sum,
-    labelled_components,
-    loose_pairs,
-)
+from sdulearn.joint.data import Moments, bordered_sum, labelled_components, loose_pairs
 from sdulearn.losses import log_cosh
-from sdulearn.types import Array, Indices, Mask, Rows
-
-Columns = Indices | Sequence[int]
-Sums = Mapping[str, Array]
+from sdulearn.types import Array, Indices, Mask
 
 # Points and components of a kind, and their likelihood.
 Part = tuple[Indices, Indices, "LoosePairs | CertainSides | WrongAnswers"]
@@ -70,19 +58,8 @@ def tanh_half(Z: Array) -> tuple[Array, Array]:
     return np.copysign(e, Z, out=e), E
 
 
-def bordered_gram(A: Rows, weight: Array, B: Rows) -> Array:
-    """Return ``[A, 1]' diag(weight) [B, 1]``, dense even for CSR rows."""
-    weighted = B.multiply(weight[:, None]).tocsr() if sparse.issparse(B) else weight[:, None] * B
-    gram = A.T @ weighted
-    gram = gram.toarray() if sparse.issparse(gram) else gram
-    return np.block([[gram, (A.T @ weight)[:, None]], [B.T @ weight, weight.sum()]])
-
-
 class LoosePairs:
     """Equation (3) for n pairs: all first ends before all second ends."""
-
-    # Whether :meth:`curvature` is exact, or an upper bound.
-    exact_curvature = True
 
     def __init__(self, agree: Array, differ: Array) -> None:
         self.agree = agree[:, None]
@@ -117,29 +94,9 @@ class LoosePairs:
         T /= 2
         return loss, T
 
-    def curvature(self, A: Rows, omega: Array, z: Array) -> Array:
-        """Return the second derivative in (w, b) of the loss weighted by ``omega``."""
-        n = len(self.s)
-        first = z[:n]
-        second = z[n:]
-        plus = np.tanh((first + second) / 2)
-        minus = np.tanh((first - second) / 2)
-        agree = self.agree[:, 0] + log_cosh(first + second)
-        right = expit(agree - self.differ[:, 0] - log_cosh(first - second))
-        spread = right * (1 - right) / 4
-        p = right * (1 - plus**2) / 4
-        m = (1 - right) * (1 - minus**2) / 4
-        nodes = (1 - np.tanh(z / 2) ** 2) / 4
-        nodes[:n] -= p + m + spread * (plus - minus) ** 2
-        nodes[n:] -= p + m + spread * (plus + minus) ** 2
-        crossed = bordered_gram(A[:n], omega * (p - m + spread * (plus**2 - minus**2)), A[n:])
-        return bordered_gram(A, np.tile(omega, 2) * nodes, A) - crossed - crossed.T
-
 
 class CertainSides:
     """Equations (1) and (2): components whose answers are never wrong."""
-
-    exact_curvature = True
 
     def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
         factors = answer_model.factor_graph(graph, 2)
@@ -162,20 +119,9 @@ class CertainSides:
         slopes = (T - self.side[:, None] * T_u[self.component]) / 2
         return self._sum @ (np.abs(Z) / 2 + np.log(E)) - size_u, slopes
 
-    def curvature(self, A: Array, omega: Array, z: Array) -> Array:
-        """As :meth:`LoosePairs.curvature`."""
-        nodes = omega[self.component] * (1 - np.tanh(z / 2) ** 2) / 4
-        flips = omega * (1 - np.tanh(self._signed @ z / 2) ** 2) / 4
-        flips[self.labelled] = 0.0
-        free = np.flatnonzero(flips)
-        V = self._signed[free] @ np.column_stack([A, np.ones(len(A))])
-        return bordered_gram(A, nodes, A) - V.T @ (flips[free, None] * V)
-
 
 class WrongAnswers:
     """All other components, whose answers may be wrong, by belief propagation."""
-
-    exact_curvature = False
 
     def __init__(self, graph: AnswerGraph, answer_model: AnswerModel) -> None:
         self.network = TwoClassNetwork(answer_model.factor_graph(graph, 2))
@@ -192,11 +138,6 @@ class WrongAnswers:
         """As :meth:`LoosePairs.terms`."""
         found = self.network.solve(Z, *_MESSAGES[exact])
         return -found.values, expit(Z) - found.positive
-
-    def curvature(self, A: Array, omega: Array, z: Array) -> Array:
-        """Return the curvature for known classes, an upper bound."""
-        p = expit(z)
-        return bordered_gram(A, omega[self.component] * p * (1 - p), A)
 
 
 def chain_information(A: Array, z: Array, side: Array, component: Indices, labelled: Mask) -> Array:
@@ -242,8 +183,6 @@ class TwoClassLikelihood:
         self.is_loose = graph.degree.max(initial=0) <= 1 and not self.labelled.any()
         self.is_certain = not self.errors.any()
         self.parts = self._split()
-        # Whether :meth:`curvature` is exact, or an upper bound.
-        self.exact_curvature = all(part.exact_curvature for _, _, part in self.parts)
         # The expected side of each point by the answers alone, -1 to 1.
         self.side = np.zeros(len(self.component))
         for points, _, part in self.parts:
@@ -290,13 +229,6 @@ class TwoClassLikelihood:
             losses[components], slopes[points] = part.terms(Z[points], exact)
         return losses, slopes
 
-    def curvature(self, A: Array, z: Array) -> Array:
-        """Return the second derivative in (w, b) of the weighted losses, or an upper bound."""
-        curvatures = [
-            part.curvature(A[points], self.omega[components], z[points]) for points, components, part in self.parts
-        ]
-        return np.sum(curvatures, axis=0)
-
     def information(self, A: Array, z: Array) -> Array:
         """Return roots of the Fisher information about w, one row a point."""
         side = np.where(self.side < 0, -1.0, 1.0)
@@ -321,8 +253,8 @@ class TwoClassLikelihood:
         # A component counts by its points: its mean over pairs weighs as many answers.
         weight = np.where(count > 1, self.omega, 0.0)
         scale = weight / np.maximum(count - 1, 1)
-        V = sum_matrix(component, len(self.omega)) @ (self.side[:, None] * np.column_stack([A, np.ones(len(A))]))
-        joint = V.T @ (scale[:, None] * V) - bordered_gram(A, scale[component] * self.side**2, A)
+        V = sum_matrix(component, len(self.omega)) @ (self.side[:, None] * A)
+        joint = V.T @ (scale[:, None] * V) - A.T @ ((scale[component] * self.side**2)[:, None] * A)
         ends = bordered_sum(A, weight[component][:, None])
         named = None
         if labelled.any():
@@ -334,65 +266,7 @@ class TwoClassLikelihood:
         return Moments(variance, joint, ends, prior, named)
 
 
-def mean_sums(A: Rows, share: Array, Z: Array) -> dict[str, Array]:
-    """Return what the pull needs: "mean", ``sum share tanh(z / 2)``, and its "mean_slope"."""
-    # In place: ``Z`` is overwritten.
-    Z /= 2
-    np.tanh(Z, out=Z)
-    mean = share @ Z
-    Z *= Z
-    np.subtract(1, Z, out=Z)
-    Z *= share[:, None]
-    return {"mean": mean, "mean_slope": bordered_sum(A, Z)}
-
-
-def mean_curvature(A: Rows, share: Array, z: Array) -> Array:
-    """Return ``sum share tanh (1 - tanh^2) [x, 1] [x, 1]'``."""
-    t = np.tanh(z / 2)
-    return bordered_gram(A, share * t * (1 - t**2), A)
-
-
-class Problem:
-    """Equation (4) from sums over rows, which are in memory or in blocks."""
-
-    pull: PriorPull | None
-    exact_hessian: bool
-    axes: Axes
-    moments: Moments
-
-    def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
-        """Return "loss" (B,) and its "slope" (r + 1, B), and with a pull :func:`mean_sums`."""
-        raise NotImplementedError
-
-    def curvatures(self, w: Array) -> Sums:
-        """Return the "curvature" or an upper bound, and with a pull "mean_curvature"."""
-        raise NotImplementedError
-
-    def positive_share(self, v: Array) -> tuple[float, float]:
-        """Return the positive share of the judged rows, and the sum of squared weights."""
-        raise NotImplementedError
-
-    def objective(self, W: Array, columns: Columns, pen: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Return values and gradients at ``W`` (r + 1, B), with ``columns`` of ``pen``."""
-        sums = self.slopes(W, columns, exact)
-        penalised = pen[:, columns] * W[:-1]
-        value = sums["loss"] + np.einsum("ij,ij->j", penalised, W[:-1]) / 2
-        gradient = sums["slope"]
-        if self.pull is not None:
-            divergence, first, _ = self.pull.derivatives((1 + sums["mean"]) / 2)
-            value += divergence
-            gradient = gradient + first / 4 * sums["mean_slope"]
-        gradient[:-1] += penalised
-        return value, gradient
-
-    def hessian(self, w: Array, pen: Array) -> Array:
-        """Return the Hessian with penalty ``pen`` (r,), exact or an upper bound."""
-        curvatures = self.curvatures(w)
-        H = np.array(curvatures["curvature"])
-        if self.pull is not None:
-            sums = self.slopes(w[:, None], [0], True)
-            _, first, second = self.pull.derivatives((1 + sums["mean"]) / 2)
-            slope = sums["mean_slope"][:, 0] / 4
-            H += second[0] * np.outer(slope, slope) - first[0] / 4 * curvatures["mean_curvature"]
-        H[np.diag_indices(len(pen))] += pen
-        return H
+def mean_prediction(A: Array, share: Array, W: Array) -> tuple[Array, Array]:
+    """Return the mean probability of class +1 (B,) by coefficients (r + 1, B), and its slope in these."""
+    p = expit(A @ W[:-1] + W[-1])
+    return share @ p, bordered_sum(A, share[:, None] * p * (1 - p))

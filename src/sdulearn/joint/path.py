@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -20,24 +20,18 @@ from sdulearn.answers.propagate import log_factors
 from sdulearn.errors import OrientationWarning, warn
 from sdulearn.joint.classes import ClassProblem, log_probabilities
 from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum, rough_inverse_hessian
-from sdulearn.joint.likelihood import (
-    Columns,
-    LoosePairs,
-    Problem,
-    Sums,
-    TwoClassLikelihood,
-    mean_curvature,
-    mean_sums,
-)
+from sdulearn.joint.likelihood import LoosePairs, TwoClassLikelihood, mean_prediction
 from sdulearn.model_selection import grid_results
 from sdulearn.progress import steps
 from sdulearn.risks import PriorEstimate
 from sdulearn.solvers.problem import Fit
-from sdulearn.solvers.smooth import gradient_norm, lbfgs_many, newton
+from sdulearn.solvers.smooth import Counted, gradient_norm, lbfgs_many
 from sdulearn.types import Array, Codes, Indices, Mask
 
 if TYPE_CHECKING:
     from sdulearn.joint.estimators import PairLogisticBase
+
+Columns = Indices | Sequence[int]
 
 # Iterations after which only the best start of each problem is continued.
 _TRIAL_ITER = 12
@@ -45,9 +39,6 @@ _TRIAL_ITER = 12
 _PATH_TOL = 5e-3
 _PATH_ITER = 200
 _STEPS_DOWN = 6
-# L-BFGS runs to this tolerance before Newton's method.
-_POLISH_TOL = 1e-4
-_POLISH_ITER = 50
 # A model whose logits have a smaller standard deviation is empty.
 _EMPTY = 1e-3
 # The penalty of fits that only name classes, try starts or judge annotators, as a share of the
@@ -73,8 +64,6 @@ _SMALLEST_CHANCE = 1e-6
 # Few answers make overconfident models, and a strong penalty underconfident ones: logits are
 # divided by the one of these that suits all folds best.
 TEMPERATURES = (0.7, 1.0, 1.5, 2.0, 3.0)
-# Iterations of L-BFGS for one of Newton's method in ``max_iter``.
-_STEPS = 20
 # With answers that may be wrong, the gradient is only as exact as the messages.
 _PROPAGATED_TOL = 1e-3
 # A model that judges answers is taken to guess at this share of the points.
@@ -87,67 +76,57 @@ _WORTH_A_CLASS = 0.03
 _PATIENCE = 2
 
 
-class PointProblem(Problem):
-    """Points in memory with two classes."""
+@dataclass(eq=False)
+class PointProblem:
+    """Equation (4) of :mod:`sdulearn.joint.likelihood` for points in memory, with two classes."""
 
-    def __init__(
-        self, data: TrainingData, likelihood: TwoClassLikelihood, prior: float | None, prior_strength: float
-    ) -> None:
-        self.data = data
-        self.axes = data.axes
-        self.likelihood = likelihood
+    data: TrainingData
+    likelihood: TwoClassLikelihood
+    prior: float | None  # given, or None
+    strength: float  # of the pull to a given prior
+
+    def __post_init__(self) -> None:
         # Column c of a batch has the likelihood number c modulo their count: that of all answers,
         # or one for each fold.
-        self.of_columns = [likelihood]
-        self.moments = likelihood.moments(data.known, data.axes.variance, prior)
-        if not likelihood.is_certain:
-            # Answers that may be wrong carry less information, and so must the pull.
-            n_pivots = int((~likelihood.labelled).sum())
-            known = float(likelihood.side @ likelihood.side) - n_pivots
-            prior_strength *= known / max(len(likelihood.side) - n_pivots, 1)
-        self.pull = PriorPull.of(prior, prior_strength, len(data.share))
-        self.exact_hessian = likelihood.exact_curvature
+        self.of_columns = [self.likelihood]
+        self.axes = self.data.axes
+        self.moments = self.likelihood.moments(self.data.known, self.axes.variance, self.prior)
+        self.pull = PriorPull.of(self.prior, self.strength, len(self.data.share))
 
-    def slopes(self, W: Array, columns: Columns, exact: bool) -> Sums:
+    def objective(self, W: Array, columns: Columns, pen: Array, exact: bool = False) -> tuple[Array, Array]:
+        """Return values and gradients at ``W`` (r + 1, B), with ``columns`` of ``pen``."""
         data = self.data
         Z = data.known @ W[:-1] + W[-1]
         number = np.asarray(columns) % len(self.of_columns)
-        loss = np.empty(Z.shape[1])
+        value = np.empty(Z.shape[1])
         slopes = np.empty(Z.shape)
         for k, likelihood in enumerate(self.of_columns):
             mine = number == k
             losses, slope = likelihood.terms(Z if mine.all() else Z[:, mine], exact)
-            loss[mine] = likelihood.omega @ losses
+            value[mine] = likelihood.omega @ losses
             slopes[:, mine] = likelihood.omega[likelihood.component][:, None] * slope
-        sums = {"loss": loss, "slope": bordered_sum(data.known, slopes)}
-        if self.pull is None:
-            return sums
-        if exact:
-            return sums | mean_sums(data.unlabeled, data.share, data.unlabeled @ W[:-1] + W[-1])
-        rows, share, unit = data.light_unlabeled
-        V = (unit * W).astype(np.float32)
-        means = mean_sums(rows, share, rows @ V[:-1] + V[-1])
-        return sums | {"mean": means["mean"].astype(np.float64), "mean_slope": unit * means["mean_slope"]}
-
-    def curvatures(self, w: Array) -> Sums:
-        n = self.data.graph.n_points
-        z = self.data.A @ w[:-1] + w[-1]
-        sums = {"curvature": self.likelihood.curvature(self.data.known, z[:n])}
+        gradient = bordered_sum(data.known, slopes)
         if self.pull is not None:
-            sums["mean_curvature"] = mean_curvature(self.data.unlabeled, self.data.share, z[n:])
-        return sums
+            mean, slope = mean_prediction(data.unlabeled, data.share, W)
+            divergence, first, _ = self.pull.derivatives(mean)
+            value += divergence
+            gradient += first * slope
+        penalised = pen[:, columns] * W[:-1]
+        gradient[:-1] += penalised
+        return value + np.einsum("ij,ij->j", penalised, W[:-1]) / 2, gradient
 
     def positive_share(self, v: Array) -> tuple[float, float]:
+        """Return the positive share of the judged points, and the sum of squared weights."""
         A, share = self.data.judged
         return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
 
-    def empty(self, alphas: Array, covariance_powers: Sequence[float], path: Array) -> Mask:
+    def empty(self, alphas: Array, powers: Sequence[float], path: Array) -> Mask:
         """Return where on the path (n_alphas, n_powers) the logits hardly vary."""
         variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.axes.variance)
         empty = variance < _EMPTY**2
-        if self.moments.prior is None and self.moments.named is None:
+        if self.prior is None and self.moments.named is None:
             # Nothing leads away from zero, and the penalty is too strong to leave it.
-            empty |= alphas >= [self.moments.largest_alpha(power) for power in covariance_powers]
+            empty |= alphas >= [self.moments.alpha_max(power) for power in powers]
         return np.asarray(empty)
 
     def log_evidence(self, w: Array, pen: Array) -> float:
@@ -165,16 +144,16 @@ class PointProblem(Problem):
         return -n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
 
 
-def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float], starts: list[Array]) -> Array:
-    """Return solutions (n_alphas, r + 1, n_powers) for falling alphas (n_alphas, n_powers)."""
-    m = len(covariance_powers)
-    starts = [np.repeat(one[:, None], m, axis=1) if one.ndim == 1 else one for one in starts]
+def fit_path(problem: PointProblem, alphas: Array, powers: Sequence[float], starts: list[Array]) -> Array:
+    """Return solutions (n_alphas, r + 1, m) for falling alphas (n_alphas, m), with m covariance powers."""
+    m = len(powers)
+    starts = [np.repeat(start[:, None], m, axis=1) if start.ndim == 1 else start for start in starts]
     path: list[Array] = []
     for row in steps(alphas, "penalties"):
         # The last alpha's solution and the first start; at the first alpha every start.
         candidates = [path[-1], starts[0]] if path else starts
         count = len(candidates)
-        pen = np.tile(axis_penalties(problem.axes.variance, row, covariance_powers), count)
+        pen = np.tile(axis_penalties(problem.axes.variance, row, powers), count)
         evaluate = partial(problem.objective, pen=pen)
         scale = rough_inverse_hessian(problem.axes.variance, pen)
         W, f = lbfgs_many(evaluate, np.hstack(candidates), scale, _PATH_TOL, _TRIAL_ITER)
@@ -186,14 +165,14 @@ def fit_path(problem: Problem, alphas: Array, covariance_powers: Sequence[float]
     return np.array(path)
 
 
-def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, known: Mask) -> tuple[Array, Array]:
+def fit_folds(problem: PointProblem, alphas: Array, power: float, known: Mask) -> tuple[Array, Array]:
     """Return held-out scores (n_folds, n_alphas), and solutions (r + 1, n_alphas, n_folds)."""
     n_folds = known.shape[1]
     folds = copy(problem)
     folds.of_columns = [problem.likelihood.restricted(shown) for shown in known.T]
     A = problem.data.known
     variance = problem.axes.variance
-    moments = [part.moments(A, variance, problem.moments.prior) for part in folds.of_columns]
+    moments = [part.moments(A, variance, problem.prior) for part in folds.of_columns]
     # A fold must not start from a solution that knows the answers it leaves out: an alpha in the
     # middle is solved from the fold's own starts, the others from there. A fold without labels has
     # fewer starts, and repeats its last.
@@ -201,8 +180,8 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
     count = max(len(of_fold) for of_fold in starts)
     columns = [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
     middle = np.full((1, n_folds), alphas[(len(alphas) - 1) // 2])
-    first = fit_path(folds, middle, [covariance_power] * n_folds, columns)[0]
-    pen = np.repeat(axis_penalties(variance, alphas, covariance_power), n_folds, axis=1)
+    first = fit_path(folds, middle, [power] * n_folds, columns)[0]
+    pen = np.repeat(axis_penalties(variance, alphas, power), n_folds, axis=1)
     scale = rough_inverse_hessian(variance, pen)
     evaluate = partial(folds.objective, pen=pen)
     W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), scale, _PATH_TOL, _PATH_ITER)
@@ -216,6 +195,13 @@ def fit_folds(problem: PointProblem, alphas: Array, covariance_power: float, kno
             # naming.
             scores[k] = np.maximum(scores[k], fold_score(problem.likelihood, part, shown, -Z[:, :, k]))
     return scores, W
+
+
+def outwards(alphas: Array | Sequence[float], alpha_max: float) -> tuple[int, list[tuple[int, int]]]:
+    """Return the alpha nearest to the pilot, and the others with the neighbours that they start from."""
+    pilot = int(np.argmin(np.abs(np.log(np.asarray(alphas) / (WORKING_ALPHA * alpha_max)))))
+    up = [(i, i + 1) for i in reversed(range(pilot))]
+    return pilot, up + [(i, i - 1) for i in range(pilot + 1, len(alphas))]
 
 
 def fold_score(whole: TwoClassLikelihood, part: TwoClassLikelihood, shown: Mask, Z: Array) -> Array:
@@ -239,76 +225,72 @@ def choose_and_fit(
     problem: PointProblem,
     parameters: PairLogisticBase,
     alphas: Array,
-    covariance_powers: Sequence[float],
+    powers: Sequence[float],
     known: Mask,
     prior: PriorEstimate,
 ) -> tuple[Fit, Array]:
-    """Return the fit with the best penalty, and the solutions (r + 1, n_folds) of its folds."""
-    path = fit_path(problem, alphas, covariance_powers, problem.moments.starts(parameters.init))
+    """Return the fit with the best of alphas (n_alphas, n_powers), and the solutions (r + 1, n_folds) of its folds.
+
+    Laplace's evidence chooses the power, and alpha where answers share points: folds would cut
+    them. Folds choose alpha from loose pairs, of which they lose none.
+    """
+    path = fit_path(problem, alphas, powers, problem.moments.starts())
     evidence = np.empty(alphas.shape)
     for i, row in enumerate(alphas):
-        pen = axis_penalties(problem.axes.variance, row, covariance_powers)
+        pen = axis_penalties(problem.axes.variance, row, powers)
         evidence[i] = [problem.log_evidence(path[i, :, j], pen[:, j]) for j in range(len(row))]
-    empty = problem.empty(alphas, covariance_powers, path)
-    if not empty.all():
-        evidence[empty] = -np.inf
+    empty = problem.empty(alphas, powers, path)
+    evidence[empty & ~empty.all()] = -np.inf
     row, best = np.unravel_index(np.argmax(evidence), evidence.shape)
-    power = covariance_powers[int(best)]
-    scores, W = fit_folds(problem, alphas[:, best], power, known)
-    results = grid_results([{"alpha": float(alpha)} for alpha in alphas[:, best]], scores)
-    if problem.likelihood.is_loose and problem.likelihood.is_certain:
-        # Folds cut no loose pair, so that they lose no answers and may choose alpha.
+    scores, W = fit_folds(problem, alphas[:, best], powers[best], known)
+    results = grid_results([{"alpha": alpha} for alpha in alphas[:, best].tolist()], scores)
+    if problem.likelihood.is_loose:
         row = np.argmax(np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf))
     alpha = float(alphas[row, best])
     fitted = {
         "alpha_": alpha,
-        "covariance_power_": power,
+        "covariance_power_": powers[best],
         "cv_results_": results,
-        "evidence_": evidence,
-        "alphas_": alphas,
+        "alphas_": alphas[:, best],
         "answer_model_": problem.likelihood.answer_model,
     }
-    fit = polish(parameters, problem, path[row, :, best], alpha, power, prior)
+    fit = polish(parameters, problem, path[row, :, best], alpha, powers[best], prior)
     return replace(fit, fitted=fitted), W[:, row]
 
 
-def descend(problem: Problem, alpha: float, covariance_power: float, init: str = "auto") -> Array:
-    """Return the solution at ``alpha`` by the path from zero; or zero, if ``init`` says so."""
-    if init == "zero":
-        return np.zeros(len(problem.axes.variance) + 1)
-    top = max(problem.moments.largest_alpha(covariance_power), alpha)
+def descend(problem: PointProblem, alpha: float, power: float) -> Array:
+    """Return the solution at ``alpha`` by the path from zero."""
+    top = max(problem.moments.alpha_max(power), alpha)
     alphas = np.geomspace(top, alpha, _STEPS_DOWN if top > alpha else 1)[:, None]
-    return fit_path(problem, alphas, [covariance_power], problem.moments.starts(init))[-1, :, 0]
+    return fit_path(problem, alphas, [power], problem.moments.starts())[-1, :, 0]
 
 
 def polish(
-    parameters: PairLogisticBase,
-    problem: Problem,
-    v: Array,
-    alpha: float,
-    covariance_power: float,
-    prior: PriorEstimate,
+    parameters: PairLogisticBase, problem: PointProblem, v: Array, alpha: float, power: float, prior: PriorEstimate
 ) -> Fit:
     """Solve to ``tol`` from a solution of the path, certify it and name the classes."""
-    pen = axis_penalties(problem.axes.variance, [alpha], covariance_power)
-    objective = partial(problem.objective, pen=pen, exact=True)
+    pen = axis_penalties(problem.axes.variance, [alpha], power)
     scale = rough_inverse_hessian(problem.axes.variance, pen)
-    # Without an exact Hessian Newton's method is slow: L-BFGS does it all.
-    tol = _POLISH_TOL if problem.exact_hessian else parameters.tol
-    n_steps = _POLISH_ITER if problem.exact_hessian else 10 * parameters.max_iter
-    W, _ = lbfgs_many(objective, v[:, None], scale, tol, n_steps)
-    hessian = partial(problem.hessian, pen=pen[:, 0])
-    v, value, optimality, n_iter = newton(objective, hessian, W[:, 0], scale[:, 0], parameters.tol, parameters.max_iter)
-    # Labels have named the classes already.
-    sign = 1.0 if problem.moments.named is not None else class_sign(parameters, prior, *problem.positive_share(v))
+    objective = Counted(partial(problem.objective, pen=pen, exact=True))
+    W, _ = lbfgs_many(objective, v[:, None], scale, parameters.tol, parameters.max_iter)
+    value, gradient = objective(W, np.zeros(1, dtype=np.intp))
+    v = W[:, 0]
+    positive, spread = problem.positive_share(v)
+    sign = 1.0
+    if problem.moments.named is None:
+        sign = class_sign(parameters, prior, positive, spread)
+    elif problem.prior is None and (positive > 0.5) != (prior.value > 0.5):
+        # Labels have named the classes, and the estimated prior follows them.
+        prior = prior.mirrored()
     coef, intercept = problem.axes.coefficients(v)
-    return Fit(sign * coef[None, :], np.array([sign * intercept]), value, optimality, n_iter, prior)
+    certificate = (float(value[0]), float(gradient_norm(gradient, scale)[0]), objective.n_calls)
+    return Fit(sign * coef[None, :], np.array([sign * intercept]), *certificate, prior)
 
 
 def class_sign(parameters: PairLogisticBase, prior: PriorEstimate, positive: float, spread: float) -> float:
     """Return the sign that makes the larger class +1, or as ``prior`` or ``orientation`` say."""
-    # Two standard errors of the share; and where the counts cannot tell p from 1/2, an allowance
-    # for the pull to the prior.
+    # Two standard errors of the share; and where the answers cannot tell p from 1/2, an allowance
+    # for the error of the model.
     margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
     close = abs(positive - 0.5) <= margin
     if parameters.prior == 0.5 or (parameters.prior is None and close):
@@ -330,7 +312,7 @@ Minimum = tuple[float, Array]
 
 
 def solve_classes(
-    problem: ClassProblem, alphas: Sequence[float], starts: Sequence[Array], tol: float, max_iter: int
+    problem: ClassProblem, alphas: Sequence[float] | Array, starts: Sequence[Array], tol: float, max_iter: int
 ) -> list[Minimum]:
     """Return local minima from several starts, each with its alpha."""
     pen = problem.penalties(alphas)
@@ -359,9 +341,9 @@ def _improve(problem: ClassProblem, alpha: float, solution: Minimum, n_again: in
     return solution
 
 
-def follow_path(problem: ClassProblem, alphas: Sequence[float], n_again: int = _N_AGAIN) -> list[Array]:
+def follow_path(problem: ClassProblem, alphas: Sequence[float] | Array, n_again: int = _N_AGAIN) -> list[Array]:
     """Return coefficients for falling penalties; all starts are tried at one in the middle."""
-    middle, others = _outwards(problem, alphas)
+    middle, others = outwards(alphas, problem.alpha_max)
     first = _best_of(problem, alphas[middle], problem.starts, _N_FOLLOWED)
     path = {middle: _improve(problem, alphas[middle], first, n_again)}
     for i, neighbour in steps(others, "penalties"):
@@ -370,39 +352,25 @@ def follow_path(problem: ClassProblem, alphas: Sequence[float], n_again: int = _
     return [path[i][1] for i in range(len(alphas))]
 
 
-def _outwards(problem: ClassProblem, alphas: Sequence[float]) -> tuple[int, list[tuple[int, int]]]:
-    """Return the first penalty, and the others with the neighbours that they start from."""
-    wanted = WORKING_ALPHA * problem.largest_alpha
-    middle = int(np.argmin(np.abs(np.log(np.asarray(alphas) / wanted))))
-    up = [(i, i + 1) for i in reversed(range(middle))]
-    return middle, up + [(i, i - 1) for i in range(middle + 1, len(alphas))]
+def descend_classes(problem: ClassProblem, alpha: float) -> Array:
+    """Return the solution at ``alpha`` by the path from the pilot alpha."""
+    top = max(WORKING_ALPHA * problem.alpha_max, alpha)
+    alphas = np.geomspace(top, alpha, _CLASS_STEPS_DOWN if top > alpha else 1)
+    return follow_path(problem, alphas)[-1]
 
 
-def fit_classes(problem: ClassProblem, parameters: PairLogisticBase, alpha: float) -> Fit:
-    """Return the fit with one penalty."""
-    if parameters.init == "zero":
-        nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
-        return _polish_classes(problem, parameters, nothing, alpha)
-    top = max(WORKING_ALPHA * problem.largest_alpha, alpha)
-    alphas = np.geomspace(top, alpha, _CLASS_STEPS_DOWN if top > alpha else 1).tolist()
-    start = follow_path(problem, alphas)[-1]
-    return _polish_classes(problem, parameters, start, alpha)
-
-
-def choose_and_fit_classes(
-    problem: ClassProblem, parameters: PairLogisticBase, alphas: Sequence[float], known: Mask
-) -> Fit:
+def choose_and_fit_classes(problem: ClassProblem, parameters: PairLogisticBase, alphas: Array, known: Mask) -> Fit:
     """Return the fit with the penalty and the temperature of the best held-out likelihood."""
     path = follow_path(problem, alphas)
     scores = _class_scores(problem, path, alphas, known)
     temperature, row = _best_setting(scores)
-    fit = _polish_classes(problem, parameters, path[row], alphas[row])
+    fit = polish_classes(problem, parameters, path[row], alphas[row])
     fitted = {
-        "alpha_": alphas[row],
+        "alpha_": float(alphas[row]),
         "covariance_power_": problem.power,
         "temperature_": TEMPERATURES[temperature],
-        "cv_results_": grid_results([{"alpha": alpha} for alpha in alphas], scores[temperature]),
-        "alphas_": np.array(alphas)[:, None],
+        "cv_results_": grid_results([{"alpha": alpha} for alpha in alphas.tolist()], scores[temperature]),
+        "alphas_": alphas,
     }
     scale = 1 / TEMPERATURES[temperature]
     return replace(fit, coef=scale * fit.coef, intercept=scale * fit.intercept, fitted=fitted)
@@ -410,7 +378,7 @@ def choose_and_fit_classes(
 
 def held_out_classes(problem: ClassProblem, known: Mask) -> Array:
     """Return log probabilities (n_points, K) by models that know no answer about the point."""
-    alpha = WORKING_ALPHA * problem.largest_alpha
+    alpha = WORKING_ALPHA * problem.alpha_max
     W = follow_path(problem, [alpha])[0]
     proba = np.full((problem.graph.n_points, problem.n_classes, len(TEMPERATURES)), 1 / problem.n_classes)
     scores = []
@@ -433,14 +401,14 @@ def _best_setting(scores: Array) -> tuple[int, int]:
 
 
 def _class_scores(
-    problem: ClassProblem, path: list[Array], alphas: Sequence[float], known: Mask, rough: bool = False
+    problem: ClassProblem, path: list[Array], alphas: Sequence[float] | Array, known: Mask, rough: bool = False
 ) -> Array:
     """Return scores (n_temperatures, n_folds, n_alphas) of what folds leave out; NaN if nothing."""
     # A fold starts from the solution of its neighbour and from the shrunk solution on all answers,
     # and keeps the better one. Without the second it would miss solutions that the path found. The
     # second alone would leak the answers that the fold leaves out; a rough comparison, of all
     # penalties at once, accepts that.
-    middle, others = _outwards(problem, alphas)
+    middle, others = outwards(alphas, problem.alpha_max)
     stages = [[(middle, middle)]]
     stages += [[one for one in others if abs(one[0] - middle) == away] for away in range(1, len(alphas))]
     shrunk = [_SHRUNK * W for W in path]
@@ -489,7 +457,7 @@ def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, shown: Mas
 def choose_number(problem: ClassProblem, fewest: int, most: int, known: Mask) -> tuple[int, int, int]:
     """Return the fewest classes within one standard error of the best, and the range within two."""
     # All numbers get the same penalties: otherwise the lightest would win.
-    largest = replace(problem, n_classes=fewest).largest_alpha
+    largest = replace(problem, n_classes=fewest).alpha_max
     alphas = [share * largest for share in _NUMBER_SHARES]
     scores: list[Array] = []
     n_used: list[int] = []
@@ -524,22 +492,16 @@ def _near_best(scores: Array, n_errors: float) -> Mask:
     return np.nanmean(behind, axis=1) <= np.maximum(n_errors * error, _WORTH_A_CLASS * abs(mean[best]))
 
 
-def _polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float) -> Fit:
+def polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float) -> Fit:
     """Solve to ``tol``, number the classes, and return to the user's columns."""
     tol = float(parameters.tol)
-    max_iter = _STEPS * int(parameters.max_iter)
+    max_iter = int(parameters.max_iter)
     pen = problem.penalties([alpha])
     scale = rough_inverse_hessian(problem.data.axes.variance, pen, problem.n_classes)
-    n_calls = 0
-
-    def evaluate(W: Array, columns: Indices, exact: bool = False) -> tuple[Array, Array]:
-        nonlocal n_calls
-        n_calls += 1
-        return problem.objective(W, columns, pen, exact)
-
-    solution, _ = lbfgs_many(evaluate, W.reshape(-1, 1), scale, tol, max_iter, memory=_CLASS_MEMORY)
+    objective = Counted(partial(problem.objective, pen=pen))
+    solution, _ = lbfgs_many(objective, W.reshape(-1, 1), scale, tol, max_iter, memory=_CLASS_MEMORY)
     if problem.cycles is not None:
-        exactly = partial(evaluate, exact=True)
+        exactly = partial(objective, exact=True)
         solution, _ = lbfgs_many(exactly, solution, scale, max(tol, 1e-4), max_iter, memory=_CLASS_MEMORY)
         tol = max(tol, _PROPAGATED_TOL)
     value, gradient = problem.objective(solution, np.zeros(1, dtype=np.intp), pen, problem.cycles is not None)
@@ -549,7 +511,7 @@ def _polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Arra
         W = W[:, order_by_size(_mean_prediction(problem, W), problem.graph.labels)]
     coef, intercepts = zip(*(problem.data.axes.coefficients(column) for column in W.T), strict=True)
     intercept = np.array(intercepts)
-    certificate = (float(value[0]), float(gradient_norm(gradient, scale)[0]), n_calls)
+    certificate = (float(value[0]), float(gradient_norm(gradient, scale)[0]), objective.n_calls)
     return Fit(np.array(coef), intercept - intercept.mean(), *certificate, shares=_mean_prediction(problem, W), tol=tol)
 
 

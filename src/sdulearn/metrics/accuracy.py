@@ -1,13 +1,13 @@
 """Estimate the accuracy of decisions from answers about the same rows.
 
 The two ends of a random pair are independent draws, so with y, y' the classes, h, h' the
-predictions (all -1 or +1) and s = y y' the answer,
+predictions (all -1 or +1) and s the answer, y y' or, at the error rate e, its opposite,
 
-    E[s h h'] = E[y h] E[y' h'] = (2 accuracy - 1)^2                                         (1)
+    E[s h h'] = E[y h] E[y' h'] (1 - 2 e) = (2 accuracy - 1)^2 (1 - 2 e)                     (1)
 
 So the share of answers that the predictions agree with gives the accuracy in the way that the share
-of similar pairs gives the prior, with the same exact interval. Answers that share points, or are
-wrong at a rate, have the likelihood of components instead (:mod:`sdulearn.answers.profile`).
+of similar pairs gives the prior, with the same exact interval. Answers that share points have the
+likelihood of components instead (:mod:`sdulearn.answers.profile`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, rows_of
-from sdulearn.prior import clopper_pearson, no_answers, prior_from_share, random_answers, rows_to_judge, share_of
+from sdulearn.prior import (
+    clopper_pearson,
+    mean_error,
+    no_answers,
+    prior_from_share,
+    random_answers,
+    rows_to_judge,
+    share_of,
+)
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
 from sdulearn.types import Array, Codes, Count, Mask, Probability
 
@@ -148,21 +156,28 @@ def pair_accuracy(
         return _accuracy_of_points(empty, sign, graph, model, spread, counted)
     if not labelled and (pairs.similar.all() or not pairs.similar.any()):
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
-    by_components = pairs.shares_points or labelled or not (model is None or model.certain)
+    by_components = pairs.shares_points or labelled
     if by_components and prior is not None and len(by_pair):
         # Answers of another ratio are reweighted by the prior, as pairs.
         n_similar = int(pairs.similar.sum())
         by_components = binomtest(n_similar, len(by_pair), similar_share(prior)).pvalue >= _OTHER_RATIO
     if by_components:
         return _accuracy_of_points(empty, sign, graph, model, spread, None)
-    return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread)
+    return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread, model)
 
 
 def _accuracy_of_pairs(
-    empty: AccuracyEstimate, pairs: Pairs, agrees: Mask, by_pair: Array, prior: float | None, spread: float
+    empty: AccuracyEstimate,
+    pairs: Pairs,
+    agrees: Mask,
+    by_pair: Array,
+    prior: float | None,
+    spread: float,
+    model: AnswerModel | None,
 ) -> AccuracyEstimate:
     """Equation (1), with the interval of Clopper and Pearson."""
-    majority = prior_from_share(float(by_pair @ pairs.similar / by_pair.sum()))
+    rate = mean_error(model, pairs, by_pair)
+    majority = prior_from_share(float(by_pair @ pairs.similar / by_pair.sum()), rate)
     if prior is not None:
         majority = max(prior, 1 - prior)
         # Give each kind the share that it has among random pairs.
@@ -174,7 +189,7 @@ def _accuracy_of_pairs(
     if pairs.shares_points:
         effective = min(effective, pairs.n_points / 2)
     low, high = clopper_pearson(share * effective, (1 - share) * effective, empty.confidence)
-    value, low, high = map(prior_from_share, (share, low, high))
+    value, low, high = (prior_from_share(end, rate) for end in (share, low, high))
     return replace(empty, value=value, low=low, high=high, agreement=share, majority=majority)
 
 

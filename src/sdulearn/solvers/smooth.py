@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.solvers.interior_point import solve_interior_point
@@ -134,33 +133,16 @@ def _two_loop(g: Array, scale: Array, past: Memory) -> Array:
     return q
 
 
-def newton(
-    value_and_gradient: Batch, hessian: Callable[[Array], Array], w: Array, scale: Array, tol: float, max_iter: int
-) -> tuple[Array, float, float, int]:
-    """Polish one solution; return it, its value, its gradient norm and the iterations."""
-    only = np.zeros(1, dtype=np.intp)
-    W = w[:, None]
-    f, g = value_and_gradient(W, only)
-    for iteration in range(max_iter + 1):
-        if gradient_norm(g[:, 0], scale) <= tol or iteration == max_iter:
-            break
-        D = _newton_direction(hessian(W[:, 0]), g[:, 0], scale)[:, None]
-        step, f, g = backtrack_many(value_and_gradient, W, only, D, f, g)
-        if not step[0]:
-            break
-        W = W - step * D
-    return W[:, 0], float(f[0]), float(gradient_norm(g[:, 0], scale)), iteration
+class Counted:
+    """An objective that counts how often it is evaluated."""
 
+    def __init__(self, objective: Callable[..., tuple[Array, Array]]) -> None:
+        self.objective = objective
+        self.n_calls = 0
 
-def _newton_direction(H: Array, g: Array, scale: Array) -> Array:
-    """Return ``H^-1 g``; where H is not positive definite, with the absolute eigenvalues."""
-    root = np.sqrt(scale)
-    H = root[:, None] * H * root
-    try:
-        return root * cho_solve(cho_factor(H), root * g)
-    except LinAlgError:
-        values, V = eigh(H)
-        return root * (V @ ((V.T @ (root * g)) / np.maximum(np.abs(values), 1e-10)))
+    def __call__(self, W: Array, columns: Indices, **options: bool) -> tuple[Array, Array]:
+        self.n_calls += 1
+        return self.objective(W, columns, **options)
 
 
 # Each step of the continuation divides the penalty by this, and is solved to this tolerance: it
@@ -247,16 +229,14 @@ def _step(problem: Objective, here: Place, careful: bool) -> Place | None:
 
 def solve_lbfgs(problem: Objective, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Run L-BFGS with variables scaled by their curvature; ``n_iter`` counts evaluations."""
-    n_calls = 0
 
     def value_and_gradient(W: Array, _: Indices) -> tuple[Array, Array]:
-        nonlocal n_calls
-        n_calls += 1
         here = problem.at(W[:, 0])
         return np.array([here.objective]), here.gradient[:, None]
 
+    objective = Counted(value_and_gradient)
     start = starts[0].w if starts else np.zeros(len(problem.c))
     curvature = problem.squares + problem.ridge
     scale = 1 / np.where(curvature > 0, curvature, 1.0)[:, None]
-    W, _ = lbfgs_many(value_and_gradient, start[:, None], scale, tol / 10, max_iter, memory=20)
-    return Solution(W[:, 0], n_calls)
+    W, _ = lbfgs_many(objective, start[:, None], scale, tol / 10, max_iter, memory=20)
+    return Solution(W[:, 0], objective.n_calls)

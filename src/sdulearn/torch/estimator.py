@@ -300,8 +300,9 @@ class PairNetworkClassifier(OrderedClassifier):
             # Labels alone.
             prior = float(np.mean(pairs.labels[pairs.labels != 0] > 0).clip(0.01, 0.99))
         majority = MAJORITY[self.orientation]
-        self.prior_, pull = resolve_prior(prior, pairs, weight, model=self.answer_model_, majority=majority)
-        return None if pull is None else np.array([1 - pull, pull])
+        self.prior_ = resolve_prior(prior, pairs, weight, model=self.answer_model_, majority=majority)
+        p = float(np.clip(self.prior_.value, 0.01, 0.99))
+        return np.array([1 - p, p]) if self.prior_.has_value else None
 
     def _tensor(self, rows: Rows, device: Device = None) -> Tensor:
         """Return rows as the network takes them: as images if their shape is given."""

@@ -306,11 +306,8 @@ def _fit(
 
 
 def _prepared(data: TrainingData, options: FitOptions) -> tuple[TrainingData, FitOptions]:
-    """Set what the answers imply: no pull to a prior of chosen questions, and known error rates."""
+    """Set what the answers imply: known error rates."""
     check_enough(data, options)
-    if data.random is not None and options.prior is None:
-        # The counts of chosen questions imply no prior, and random ones are few.
-        options = replace(options, prior_strength=0.0)
     if options.error_rate != "auto":
         return data, options
     if audited := audited_rates(data.answers):

@@ -73,7 +73,6 @@ class FitOptions:
     embedding: Location | None = None
     sheet: str | None = None
     skip_rows: int | None = None
-    prior_strength: float = 3.0
     dropped_before: Sequence[str] = ()  # when questions were asked; the table may lack them now
 
     def __post_init__(self) -> None:
@@ -132,7 +131,7 @@ class FitOptions:
     @property
     def likelihood(self) -> dict[str, Any]:
         """Parameters of the estimators of the joint likelihood."""
-        return {name: getattr(self, name) for name in ("prior", "prior_strength", "error_rate")}
+        return {name: getattr(self, name) for name in ("prior", "error_rate")}
 
     @property
     def tries_trees(self) -> bool:
