@@ -64,6 +64,8 @@ _SEEDS = (0, 1)
 _SOFTNESS = (0.3, 1.0)
 # An edge is surely "different" where :attr:`SoftmaxLikelihood.all_apart` is above this.
 _SURELY = 0.8
+# Answers that contradict none and are wrong no more often than this tie points together.
+_RARE = 0.05
 # Share of the mean variance that is added before whitening.
 _SHRINKAGE = 0.1
 
@@ -270,14 +272,27 @@ class ClassProblem:
     @cached_property
     def likelihood(self) -> SoftmaxLikelihood:
         """The likelihood of the answers and labels of the graph."""
-        return SoftmaxLikelihood(self.graph, self.answer_model, self.n_classes, self.weight, self.composite)
+        return SoftmaxLikelihood(self.graph, self.fitted_model, self.n_classes, self.weight, self.composite)
+
+    @cached_property
+    def fitted_model(self) -> AnswerModel:
+        """The answer model of the fit: answers that contradict none and are rarely wrong tie points together.
+
+        With more than two classes a wrong answer among these misplaces a point or two, and not, as
+        with two, all points behind it; ties make the fit three times as fast, and find better starts.
+        """
+        model = self.answer_model
+        rarely_wrong = model.errors(self.graph.annotators).max(initial=0.0) <= _RARE
+        if not rarely_wrong or model.crowd_of(self.graph) is not None or self.graph.refuted.any():
+            return model
+        return AnswerModel.given(0.0, self.graph)
 
     @cached_property
     def cycles(self) -> FactorGraph | None:
         """The factor graph, where answers may be wrong and there are cycles; else None."""
-        if self.answer_model.certain:
+        if self.fitted_model.certain:
             return None
-        factors = self.answer_model.factor_graph(self.graph, self.n_classes)
+        factors = self.fitted_model.factor_graph(self.graph, self.n_classes)
         return None if factors.on_tree.all() else factors
 
     def objective(
