@@ -17,7 +17,7 @@ from sdulearn.errors import InputError, listed, pa, quoted
 from sdulearn.io import ids
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.ids import IdHits, looks_like_id, unknown_ids
-from sdulearn.io.images import MOST_PICTURES, ImageFeatures
+from sdulearn.io.images import MAX_IMAGES, ImageFeatures
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures
@@ -257,7 +257,7 @@ def _fit_transformers(
         where = f"{table.name}: column {quoted(name)}"
         role = found.wanted.features[name]
         if role == "image":
-            cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
+            cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
             fitted[name] = ImageFeatures.fit(where, cells, image_root, missing != "mean")
         elif role == "text" or (role in ("string", "cell") and _are_sentences(name, one, found, rows, max_categories)):
             fitted[name] = TextFeatures.fit(where, found.cells(name, rows))
