@@ -159,6 +159,7 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
             raise InputError(f"{path} is empty. Its first line must name the columns.")
         lines = io.StringIO(files.decoded(path, b"".join(first)), newline="")
         mark, above, end, names = files.text_head(list(lines), name, skip_rows)
+        _check_quotes(path, mark, skip_rows or 0)
     check_repeated(path, names)
     types = dict.fromkeys(names, pa.string())
     part = partial(_numbered, partial(_text_rows, path, mark, end, tuple(names)))
@@ -224,6 +225,16 @@ def _text_rows(
         )
         for block in batches:
             yield from (block[first : first + rows] for first in range(0, block.num_rows, rows))
+
+
+def _check_quotes(path: str, mark: str, above: int) -> None:
+    """Refuse a quote that is left open, below so many lines."""
+    with open_bytes(path) as file:
+        if not any(b'"' in block for block in iter(partial(file.read, _BLOCK_BYTES), b"")):
+            return
+    with open_bytes(path) as file:
+        lines = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+        files.check_quotes(path, islice(lines, above, None), mark, above)
 
 
 def _line(path: str, mark: str, head: int, row: int) -> str:
