@@ -5,8 +5,8 @@
     python benchmarks/images.py --compare before.jsonl now.jsonl
 
 The first two measure the sdulearn that Python imports; the last prints both as a table. Images are written as PNG
-files; pairs are drawn at random among the rows of a table of 800 images, and the accuracy is that on 500 others. The
-names of the two classes are taken from the truth, as no pair can tell them.
+files; pairs are drawn at random among the rows of a table of up to 800 images, and the accuracy of the linear model is
+that on 500 others. The names of the two classes are taken from the truth, as no pair can tell them.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", type=Path, default=Path("images.jsonl"), help="what is measured goes there")
     parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "NOW"))
-    parser.add_argument("--draws", type=int, default=6)
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     if given.compare:

@@ -183,9 +183,12 @@ def check_quotes(path: Location, lines: Iterable[str], delimiter: str, above: in
         if '"' not in line or (not opened and simple.fullmatch(line)):
             continue
         place = 0
-        while opened or (begin := opening.search(line, place)):
-            place = place if opened else begin.end()
-            opened = opened or number
+        while True:
+            if not opened:
+                begin = opening.search(line, place)
+                if begin is None:
+                    break
+                opened, place = number, begin.end()
             if (end := closing.match(line, place)) is None:
                 break
             place = end.end()
