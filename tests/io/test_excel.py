@@ -127,21 +127,6 @@ def test_cells_outside_the_named_columns_are_not_lost(tmp_path):
         read_features(saved(path, [["id", "x"], ["a", 1], ["b", 2, None, 7]]))
 
 
-def test_far_cells_are_refused_where_they_have_a_value(tmp_path):
-    """Their formats alone are no harm."""
-    workbook = tmp_path / "t.xlsx"
-    FRAME.to_excel(workbook, index=False)
-    expected = read_whole(workbook)
-    book = openpyxl.load_workbook(workbook)
-    book.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
-    book.save(workbook)
-    assert read_whole(workbook).equals(expected)
-    book.active["XFD1048576"] = 1
-    book.save(workbook)
-    with pytest.raises(InputError, match=r"the 16 cells .* spread over 1,048,576 rows and 16,384 columns.* save"):
-        open_table(workbook)
-
-
 ENTITIES = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]>' % b"".join(
     b'<!ENTITY %c "%s">' % (98 + k, b"&%c;" % (97 + k) * 10) for k in range(9)
 )

@@ -473,6 +473,20 @@ def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
     np.testing.assert_array_equal(np.vstack(in_batches(tmp_path / "t.xlsx", columns)[0]), features)
 
 
+def test_far_cells_are_refused_where_they_have_a_value(tmp_path):
+    """Their formats alone are no harm."""
+    workbook = tmp_path / "t.xlsx"
+    FRAME.to_excel(workbook, index=False)
+    sheet = openpyxl.load_workbook(workbook)
+    sheet.active["XFD1048576"].font = openpyxl.styles.Font(bold=True)
+    sheet.save(workbook)
+    np.testing.assert_array_equal(read_features(workbook)[1], X)
+    sheet.active["XFD1048576"] = 1
+    sheet.save(workbook)
+    with pytest.raises(InputError, match=r"the 26 cells .* are spread over 1,048,576 rows and 16,384 columns"):
+        open_table(workbook)
+
+
 def test_answers_from_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "p.csv")
     writer = threading.Thread(target=(tmp_path / "p.csv").write_text, args=("id_a,id_b,label\na,b,1\n",))
