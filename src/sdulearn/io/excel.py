@@ -51,8 +51,10 @@ def read_workbook(path: Location, sheet: str | None = None, skip_rows: int | Non
         with Path(path).open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats, which are not used
             names, title, cells = _read_sheet(path, file, sheet)
-    except (OSError, SdulearnError) as error:
-        raise cannot_open(path, error) if isinstance(error, OSError) else error from None
+    except SdulearnError:
+        raise
+    except OSError as error:
+        raise cannot_open(path, error) from None
     except Exception as error:  # openpyxl raises anything on a damaged file
         why = error.__cause__ if isinstance(error.__cause__, Exception) else error
         raise InputError(
