@@ -270,7 +270,7 @@ def as_arrow(frame: Frame) -> ArrowTable:
         raise InputError(f"A table is a path or a pandas, polars or pyarrow frame; {unusable}") from None
     # polars stores texts in a type that few of Arrow's functions take.
     types = [pa.string() if str(one.type) == "string_view" else one.type for one in table.schema]
-    return table.cast(pa.schema(zip(table.column_names, types, strict=True)))
+    return table.cast(pa.schema(zip(table.column_names, types, strict=True), metadata=table.schema.metadata))
 
 
 def kind_of(dtype: ArrowType) -> Kind | None:

@@ -9,14 +9,13 @@ from PIL import Image
 
 from sdulearn.errors import FileError, InputError, MissingFileError
 from sdulearn.io.images import (
-    N_DESCRIPTORS,
+    N_PIXELS,
     ImageFeatures,
-    describe,
-    descriptors,
     find_sound,
     grey_png,
     media_type,
     read_image,
+    read_pixels,
 )
 from tests.reference import read_features
 
@@ -77,60 +76,44 @@ def test_grey_png_holds_the_pixels():
         np.testing.assert_array_equal(np.asarray(read), [[255, 128, 0], [0, 191, 255]])
 
 
-@pytest.mark.parametrize("n", [(N_DESCRIPTORS, N_DESCRIPTORS - 1), (3, N_DESCRIPTORS)])
+@pytest.mark.parametrize("n", [(N_PIXELS, N_PIXELS - 1), (3, N_PIXELS)])
 def test_components_that_a_file_made_up_are_refused(n):
     with pytest.raises(InputError, match="do not fit together"):
         ImageFeatures(np.zeros(n[0]), np.zeros((n[1], 2)))
 
 
-def test_descriptors_tell_directions_and_colours():
-    across = np.zeros((64, 64, 3))
-    across[::8] = across[1::8] = 1.0
-    found = describe(across)
-    turned = describe(across.transpose(1, 0, 2))
-    assert found.shape == (N_DESCRIPTORS,)
-    gradients, other = (one[:576].reshape(8, 8, 9).sum(axis=(0, 1)) for one in (found, turned))
-    # Of unsigned angles the first is along the rows; 90 degrees lie between the fifth and the sixth.
-    assert gradients[4:6].sum() > 0.99 * gradients.sum()
-    assert other[0] > 0.99 * other.sum()
-    red = np.zeros((64, 64, 3))
-    red[:32, :, 0] = 1.0
-    colours = describe(red)[576:].reshape(4, 4, 6)
-    np.testing.assert_allclose(colours[:2, :, 0], 1)
-    assert not colours[2:].any()
-    assert not colours[:, :, 1:].any()
-
-
-def test_descriptors_by_hand():
-    """Gradients of a cell, shared by two directions, relative to those of the cells around it."""
-    pixels = np.random.default_rng(0).random((64, 64, 3))
-    down, right = np.gradient(np.sqrt(pixels.mean(axis=2)))
-    cells = np.zeros((8, 8, 9))
-    for (r, c), size in np.ndenumerate(np.hypot(down, right)):
-        angle = np.arctan2(down[r, c], right[r, c]) % np.pi * 9 / np.pi
-        low = int(angle)
-        cells[r // 8, c // 8, low % 9] += size * (1 + low - angle)
-        cells[r // 8, c // 8, (low + 1) % 9] += size * (angle - low)
-    expected = np.zeros_like(cells)
-    for r, c in np.ndindex(8, 8):
-        around = np.square(cells[max(r - 1, 0) : r + 2, max(c - 1, 0) : c + 2]).sum()
-        expected[r, c] = np.minimum(cells[r, c] / np.sqrt(around + 0.01), 0.5)
-    found = describe(pixels)
-    np.testing.assert_allclose(found[:576], expected.ravel())
-    # Mean and standard deviation of the colours of a corner.
-    corner = pixels[:16, :16].reshape(-1, 3)
-    np.testing.assert_allclose(found[576:582], [*corner.mean(axis=0), *corner.std(axis=0)])
+def test_features_are_the_principal_components_of_16_x_16_pixels(root):
+    """Images of any size and mode; whole blocks of a larger one become its pixels."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (6, 16, 16, 3), dtype=np.uint8)
+    for k, image in enumerate(pixels):
+        Image.fromarray(image).save(root / f"{k}.png")
+    cells = [f"{k}.png" for k in range(6)]
+    np.testing.assert_allclose(read_pixels("t", cells, root, True), pixels.reshape(6, -1) / 255)
+    transformer, features = ImageFeatures.fit("t", cells, root, True)
+    centred = pixels.reshape(6, -1) / 255 - pixels.reshape(6, -1).mean(axis=0) / 255
+    np.testing.assert_allclose(features @ features.T, centred @ centred.T, atol=1e-10)
+    np.testing.assert_allclose(transformer.transform(cells, "t", root, True)[0], features, atol=1e-10)
+    halves = np.zeros((320, 160, 3), dtype=np.uint8)
+    halves[:160, :, 0] = 255
+    Image.fromarray(halves).save(root / "halves.png")
+    Image.fromarray(halves[:, :, 0]).save(root / "grey.png")
+    red, grey = read_pixels("t", ["halves.png", "grey.png"], root, True).reshape(2, 16, 16, 3)
+    assert (red[:7, :, 0] == 1).all()
+    assert (red[9:] == 0).all()
+    assert (red[:, :, 1:] == 0).all()
+    np.testing.assert_array_equal(grey, red[:, :, :1].repeat(3, axis=2))
 
 
 def test_several_pictures_in_a_cell_count_together(root):
     (root / "b.png").write_bytes(grey_png(np.tri(9)))
     (root / "half.png").write_bytes(PNG[:40])
-    one, other, both = descriptors("t", ["a.png", "b.png", " a.png ;b.png;"], root, True)
+    one, other, both = read_pixels("t", ["a.png", "b.png", " a.png ;b.png;"], root, True)
     np.testing.assert_allclose(both, (one + other) / 2)
     cells = ["a.png", "half.png", "", None, "https://x.org/a.png", "gone.png"]
-    assert np.isnan(descriptors("t", cells, root, False)).all(axis=1).tolist() == [False, True, True, True, True, True]
-    with pytest.raises(InputError, match=r"5 pictures cannot be read: 'half.png' cannot be read \(.*an empty cell"):
-        descriptors("t", cells, root, True)
+    assert np.isnan(read_pixels("t", cells, root, False)).all(axis=1).tolist() == [False, True, True, True, True, True]
+    with pytest.raises(InputError, match=r"5 images cannot be read: 'half.png' cannot be read \(.*an empty cell"):
+        read_pixels("t", cells, root, True)
 
 
 def test_sounds_of_the_folder(root):
@@ -168,8 +151,8 @@ def test_texts_and_pictures_become_components_of_one_scale(root):
             np.testing.assert_allclose(columns.scale[part][0], np.sqrt(rows[:, part].var(axis=0).mean()))
             np.testing.assert_allclose(columns.mean[part], rows[:, part].mean(axis=0), atol=1e-12)
     assert not X[11, pixels].any()
-    assert columns.unseen_words("photo", 1).startswith("1 pictures in column 'photo' cannot be read")
-    with pytest.raises(InputError, match="column 'photo': 1 pictures cannot be read: There is no picture 'gone"):
+    assert columns.unseen_words("photo", 1).startswith("1 images in column 'photo' cannot be read")
+    with pytest.raises(InputError, match="column 'photo': 1 images cannot be read: There is no image 'gone"):
         read_features(source, **{**options, "missing": "auto"})
-    with pytest.raises(InputError, match=r"none of the pictures can be read\. Is 'nowhere' the folder they are in"):
+    with pytest.raises(InputError, match=r"none of the images can be read\. Is 'nowhere' the folder they are in"):
         read_features(source, **{**options, "image_root": "nowhere"})

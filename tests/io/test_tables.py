@@ -4,9 +4,7 @@ import gzip
 import io
 import os
 import pickle
-import re
 import threading
-import zipfile
 
 import numpy as np
 import openpyxl
@@ -21,7 +19,7 @@ from sklearn.datasets import dump_svmlight_file
 from sdulearn.answers import read_answers
 from sdulearn.columns import Columns
 from sdulearn.errors import InputError
-from sdulearn.io import excel, tables
+from sdulearn.io import tables
 from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_ids, survey, without_blanks
 from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_svmlight, read_whole, svmlight_rows
 from sdulearn.pairs import scramble
@@ -489,21 +487,6 @@ def test_far_cells_are_refused_where_they_have_a_value(tmp_path):
         open_table(workbook)
 
 
-def test_a_sheet_that_is_linked_to_twice_is_refused(tmp_path):
-    """One of the two would be checked, and the other one read."""
-    FRAME.to_excel(tmp_path / "t.xlsx", index=False)
-    links = "xl/_rels/workbook.xml.rels"
-    with zipfile.ZipFile(tmp_path / "t.xlsx") as old, zipfile.ZipFile(tmp_path / "u.xlsx", "w") as new:
-        for name in old.namelist():
-            text = old.read(name)
-            if name == links:
-                first = re.search(rb"<Relationship [^>]*/>", text)[0]
-                text = text.replace(first, first + first)
-            new.writestr(name, text)
-    with pytest.raises(InputError, match="linked to twice"):
-        open_table(tmp_path / "u.xlsx")
-
-
 def test_answers_from_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "p.csv")
     writer = threading.Thread(target=(tmp_path / "p.csv").write_text, args=("id_a,id_b,label\na,b,1\n",))
@@ -512,11 +495,3 @@ def test_answers_from_a_pipe(tmp_path):
     writer.join()
     with pytest.raises(InputError, match="a table is read more than once"):
         read_features(tmp_path / "p.csv")
-
-
-def test_the_area_of_the_cells_that_have_a_value():
-    """Rows and cells that do not say where they are follow the one before."""
-    first = b'<row><c><v>1</v></c><c r="C1"><v>2</v></c></row>'
-    sheet = b"<s>" + first + b'<row/><row><c/><c><is>x</is></c></row><row r="9"><c r="Z9"/></row></s>'
-    assert excel.filled_area(excel.tags_of(io.BytesIO(sheet))) == (3, 3, 3)
-    assert excel.filled_area(())[0] == 0

@@ -1,4 +1,4 @@
-"""Columns of pictures: descriptors, models, files that cannot be read."""
+"""Columns of images: features, models, files that cannot be read."""
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,12 @@ from sdulearn.errors import InputError, UnseenCategoryWarning
 pytestmark = pytest.mark.usefixtures("no_importances")
 
 
-def picture(horizontal, rng):
-    """Stripes in one of two directions, of any colour, with noise."""
-    wave = np.sin(np.arange(48) / rng.uniform(1.5, 3) + rng.uniform(0, 6))
-    stripes = np.repeat(wave[:, None], 40, axis=1) if horizontal else np.repeat(wave[None, :40], 48, axis=0)
-    pixels = 128 + stripes[:, :, None] * rng.uniform(20, 60, 3) + rng.normal(0, 12, (48, 40, 3))
+def picture(bright_above, rng):
+    """The upper or the left half is bright, in any colours, with noise."""
+    pixels = np.full((48, 40, 3), rng.uniform(20, 110, 3))
+    half = (slice(24), slice(40)) if bright_above else (slice(48), slice(20))
+    pixels[half] = rng.uniform(130, 220, 3)
+    pixels += rng.normal(0, 12, pixels.shape)
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
 
 
@@ -41,7 +42,7 @@ def test_the_model_finds_the_classes_and_keeps_them(shown, tmp_path):
     folder, table, _, y, model = shown
     assert model.columns.columns[0].kind == "image"
     assert "pictures, with the number of features: photo (100)" in model.summary()
-    right = np.mean(model.predict(table) == np.where(y > 0, "1", "-1"))
+    right = np.mean(model.predict(table) == y)
     assert max(right, 1 - right) > 0.95
     model.save(tmp_path / "m.sdu")
     out = tmp_path / "out.csv"
@@ -65,15 +66,15 @@ def test_pictures_that_cannot_be_read_are_named(shown, tmp_path):
     with pytest.raises(InputError) as error:
         fit_table(folder / "bad.csv", answers, images=["photo"])
     message = str(error.value)
-    assert "column 'photo': 7 pictures cannot be read: 'files/half.png' cannot be read" in message
-    assert "There is no picture 'gone.png'" in message
+    assert "column 'photo': 7 images cannot be read: 'files/half.png' cannot be read" in message
+    assert "There is no image 'gone.png'" in message
     assert "an empty cell" in message
     assert "`missing='mean'`" in message
     model = fit_table(folder / "bad.csv", answers, images=["photo"], missing="mean", model="linear")
-    assert "7 pictures in column 'photo' cannot be read and count as the mean picture" in model.summary()
-    with pytest.warns(UnseenCategoryWarning, match="7 pictures in column 'photo'"):
+    assert "7 images in column 'photo' cannot be read and count as the mean image" in model.summary()
+    with pytest.warns(UnseenCategoryWarning, match="7 images in column 'photo'"):
         X = model.features(bad)
     assert not X[:7].any()
     assert X[7:].any(axis=1).all()
-    with pytest.raises(InputError, match=r"none of the pictures can be read. Is '.' the folder they are in"):
+    with pytest.raises(InputError, match=r"none of the images can be read. Is '.' the folder they are in"):
         fit_table(bad, answers, images=["photo"], missing="mean", image_root=".")

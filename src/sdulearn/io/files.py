@@ -13,7 +13,7 @@ import shutil
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -166,6 +166,44 @@ def _delimiter(lines: Sequence[str], name: str) -> str:
         width, number = widths.most_common(1)[0] if widths else (1, 0)
         score[mark] = number, width
     return max(score, key=score.__getitem__)
+
+
+def check_quotes(path: Location, lines: Iterable[str], delimiter: str, above: int = 0) -> None:
+    """Refuse a quote that begins a cell and is never closed, or in the middle of a cell of a later line.
+
+    It would make one cell of all lines between. ``above`` is the number of lines above these.
+    """
+    sign = re.escape(delimiter)
+    cell = rf'(?:"[^"]*(?:""[^"]*)*"|[^"{sign}]*)'
+    simple = re.compile(rf"{cell}(?:{sign}{cell})*[\r\n]*")
+    opening = re.compile(rf'(?:\A|{sign})"')
+    closing = re.compile(r'[^"]*(?:""[^"]*)*"(?!")')
+    opened = 0  # the line of a quote that is not closed yet
+    for number, line in enumerate(lines, above + 1):
+        if '"' not in line or (not opened and simple.fullmatch(line)):
+            continue
+        place = 0
+        while True:
+            if not opened:
+                begin = opening.search(line, place)
+                if begin is None:
+                    break
+                opened, place = number, begin.end()
+            if (end := closing.match(line, place)) is None:
+                break
+            place = end.end()
+            if opened < number and line[place : place + 1] not in ("", "\r", "\n", delimiter):
+                raise _open_quote(path, opened)
+            opened = 0
+    if opened:
+        raise _open_quote(path, opened)
+
+
+def _open_quote(path: Location, line: int) -> InputError:
+    return InputError(
+        f"{path}, line {line:,}: a cell begins with a quote that is not closed, so that the lines below would be part "
+        "of it. Remove the quote, or add one at the end of the cell."
+    )
 
 
 def check_repeated(name: str, names: Sequence[str]) -> None:

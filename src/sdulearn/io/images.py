@@ -1,6 +1,6 @@
-"""Pictures and sounds: files that are safe to show, PNG files of arrays, and features of pictures.
+"""Images and sounds: files that are safe to show, PNG files of arrays, and features of images.
 
-The features are principal components of colours and gradients in a grid of cells.
+The features are principal components of 16 x 16 pixels.
 """
 
 from __future__ import annotations
@@ -42,20 +42,17 @@ _SIGNATURES: dict[str, tuple[int, tuple[bytes, ...]]] = {
 MAX_IMAGE_BYTES = 50_000_000
 # PNG's code for the number of channels: grey, RGB, RGB with opacity.
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
-# Most features of a column, and pictures that the components are fitted to.
+# Maximum number of features of a column, and of images that the components are fitted to.
 WIDTH = 100
-MOST_PICTURES = 2_000
-# Pixels of a side, and cells of a side in which gradients and colours are summed.
-_SIDE = 64
-_CELLS = 8
-_COLOUR_CELLS = 4
-_ANGLES = 9
+MAX_IMAGES = 2_000
+# Pixels of a side, and numbers that describe an image.
+_SIDE = 16
+N_PIXELS = 3 * _SIDE**2
 # A small file may unpack to more than fits into memory.
-_MOST_PIXELS = 80_000_000
-# Separates the names of several pictures in a cell: front.jpg;back.jpg.
+_MAX_PIXELS = 80_000_000
+# Separates the names of several images in a cell: front.jpg;back.jpg.
 BETWEEN_FILES = ";"
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
-N_DESCRIPTORS = _CELLS**2 * _ANGLES + _COLOUR_CELLS**2 * 6
 
 
 def media_type(data: bytes, kind: str) -> str | None:
@@ -65,11 +62,11 @@ def media_type(data: bytes, kind: str) -> str | None:
 
 
 def read_image(root: Path, name: str) -> tuple[bytes, str]:
-    """Return bytes and media type of a picture; refuse a file outside the folder."""
-    data = _read(_inside(root, name, "picture"), MAX_IMAGE_BYTES + 1)
+    """Return bytes and media type of an image; refuse a file outside the folder."""
+    data = _read(_inside(root, name, "image"), MAX_IMAGE_BYTES + 1)
     kind = media_type(data, "image")
     if kind is None or len(data) > MAX_IMAGE_BYTES:
-        raise FileError(f"{name!r} is not a PNG, JPEG, GIF, WebP or BMP picture of at most 50 MB.")
+        raise FileError(f"{name!r} is not a PNG, JPEG, GIF, WebP or BMP image of at most 50 MB.")
     return data, kind
 
 
@@ -100,12 +97,12 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def grey_png(pixels: Array) -> bytes:
-    """Return a picture of numbers between 0 (white) and 1 (black), one per pixel."""
+    """Return an image of numbers between 0 (white) and 1 (black), one per pixel."""
     return encode_png(np.rint(255 * (1 - np.clip(pixels, 0, 1))).astype(np.uint8))
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Return a picture of shape (height, width) in grey, or (height, width, 3 or 4) in colours."""
+    """Return an image of shape (height, width) in grey, or (height, width, 3 or 4) in colours."""
     height, width = pixels.shape[:2]
     n_colours = 1 if pixels.ndim == 2 else pixels.shape[2]
     # Each line begins with the code of its filter: none.
@@ -121,28 +118,28 @@ def encode_png(pixels: NDArray[np.uint8]) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class ImageFeatures:
-    """The transformer of a column of pictures."""
+    """The transformer of a column of images."""
 
-    centre: Array  # (n_descriptors,)
-    components: Array  # (n_descriptors, width)
+    centre: Array  # (N_PIXELS,)
+    components: Array  # (N_PIXELS, width)
 
     kind: ClassVar[Literal["image"]] = "image"
-    unseen: ClassVar[str] = "pictures in column {} cannot be read and count as the mean picture"
+    unseen: ClassVar[str] = "images in column {} cannot be read and count as the mean image"
 
     def __post_init__(self) -> None:
-        if (self.centre.shape, self.components.shape) != ((N_DESCRIPTORS,), (N_DESCRIPTORS, self.width)):
-            raise InputError("Descriptors of pictures and their components do not fit together.")
+        if (self.centre.shape, self.components.shape) != ((N_PIXELS,), (N_PIXELS, self.width)):
+            raise InputError("Pixels of images and their components do not fit together.")
 
     @classmethod
     def fit(cls, where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> tuple[ImageFeatures, Array]:
-        """Fit to some pictures, and return the features of those that can be read too."""
-        found = descriptors(where, cells, root, refuse)
-        found = found[np.isfinite(found[:, 0])]
-        if not len(found):
+        """Fit to some images, and return the features of those that can be read too."""
+        pixels = read_pixels(where, cells, root, refuse)
+        pixels = pixels[np.isfinite(pixels[:, 0])]
+        if not len(pixels):
             folder = f"Is {quoted(str(root))} the folder they are in?"
-            raise InputError(f"{where}: none of the pictures can be read. {folder}")
-        pca = PCA(min(WIDTH, len(found)), random_state=0).fit(found)
-        return cls(pca.mean_, np.ascontiguousarray(pca.components_.T)), pca.transform(found)
+            raise InputError(f"{where}: none of the images can be read. {folder}")
+        pca = PCA(min(WIDTH, len(pixels)), random_state=0).fit(pixels)
+        return cls(pca.mean_, np.ascontiguousarray(pca.components_.T)), pca.transform(pixels)
 
     @property
     def width(self) -> int:
@@ -154,25 +151,25 @@ class ImageFeatures:
         return [f"{column} {k}" for k in range(1, self.width + 1)]
 
     def transform(self, cells: Sequence[str | None], where: str, root: Path, refuse: bool) -> tuple[Array, int]:
-        """Return features of pictures, 0 where one cannot be read, and how many those are."""
-        found = (descriptors(where, cells, root, refuse) - self.centre) @ self.components
-        unread = np.isnan(found).any(axis=1)
-        found[unread] = 0.0
-        return found, int(unread.sum())
+        """Return features of images, 0 where one cannot be read, and how many those are."""
+        features = (read_pixels(where, cells, root, refuse) - self.centre) @ self.components
+        unread = np.isnan(features).any(axis=1)
+        features[unread] = 0.0
+        return features, int(unread.sum())
 
 
-def descriptors(where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> Array:
-    """Describe pictures; return NaN, or raise where ``refuse``, if one cannot be read."""
+def read_pixels(where: str, cells: Sequence[str | None], root: Path, refuse: bool) -> Array:
+    """Return the pixels of each cell's images, from 0 to 1; NaN if one cannot be read, or raise if ``refuse``."""
     require("PIL.Image", "images")
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        found = list(pool.map(partial(_of_cell, root), cells))
-    if refuse and (bad := [reason for reason in found if isinstance(reason, str)]):
+        rows = list(pool.map(partial(_of_cell, root), cells))
+    if refuse and (bad := [row for row in rows if isinstance(row, str)]):
         raise InputError(
-            f"{where}: {len(bad):,} pictures cannot be read: {listed(bad, 5)}. Correct them or leave their "
-            "rows out; `missing='mean'` takes the mean picture, `image_root` names the folder they are in."
+            f"{where}: {len(bad):,} images cannot be read: {listed(bad, 5)}. Correct them or leave their "
+            "rows out; `missing='mean'` uses the mean image, `image_root` names the folder they are in."
         )
-    nothing = np.full(N_DESCRIPTORS, np.nan)
-    return np.reshape([nothing if isinstance(one, str) else one for one in found], (-1, N_DESCRIPTORS))
+    nothing = np.full(N_PIXELS, np.nan)
+    return np.reshape([nothing if isinstance(row, str) else row for row in rows], (-1, N_PIXELS))
 
 
 def is_link(name: str) -> bool:
@@ -181,7 +178,7 @@ def is_link(name: str) -> bool:
 
 
 def _of_cell(root: Path, cell: str | None) -> Array | str:
-    """Return the mean descriptors of the files in a cell, or what is wrong with it."""
+    """Return the mean pixels of the files in a cell, or what is wrong with it."""
     names = [name.strip() for name in (cell or "").split(BETWEEN_FILES) if name.strip()]
     try:
         return np.mean([_of_file(root, name) for name in names], axis=0) if names else "an empty cell"
@@ -196,38 +193,11 @@ def _of_file(root: Path, name: str) -> Array:
     data = read_image(root, name)[0]
     try:
         with image.open(io.BytesIO(data), formats=_FORMATS) as opened:
-            if opened.width * opened.height > _MOST_PIXELS:
-                raise ValueError(f"more than {_MOST_PIXELS:,} pixels")
+            if opened.width * opened.height > _MAX_PIXELS:
+                raise ValueError(f"more than {_MAX_PIXELS:,} pixels")
             opened.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # a large JPEG is decoded small
             upright = require("PIL.ImageOps", "images").exif_transpose(opened)
             small = upright.convert("RGB").resize((_SIDE, _SIDE), image.Resampling.BILINEAR)
     except Exception as error:  # Pillow raises anything on a damaged file
         raise FileError(f"{quoted(name)} cannot be read ({reason(error)})") from None
-    return describe(np.asarray(small, dtype=np.float64) / 255)
-
-
-def describe(pixels: Array) -> Array:
-    """Describe a picture of shape (64, 64, 3) with values from 0 to 1.
-
-    Each of 8 x 8 cells has a histogram of the directions of its gradients, normalised by the cells
-    around it (Dalal and Triggs); each of 4 x 4 cells has mean and standard deviation of three colours.
-    """
-    grey = np.sqrt(pixels.mean(axis=2))
-    down, right = np.gradient(grey)
-    size = np.hypot(down, right)
-    # Each gradient is shared by the two directions it lies between.
-    angle = (np.arctan2(down, right) % np.pi) * (_ANGLES / np.pi)
-    low = np.floor(angle).astype(np.intp)
-    cell = np.arange(_SIDE) * _CELLS // _SIDE
-    place = (cell[:, None] * _CELLS + cell) * _ANGLES
-    gradients = np.zeros(_CELLS**2 * _ANGLES)
-    for bin_, share in ((low, 1 - (angle - low)), (low + 1, angle - low)):
-        gradients += np.bincount((place + bin_ % _ANGLES).ravel(), (size * share).ravel(), len(gradients))
-    cells = gradients.reshape(_CELLS, _CELLS, _ANGLES)
-    energy = np.pad(np.square(cells).sum(axis=2), 1)
-    around = sum(energy[i : i + _CELLS, j : j + _CELLS] for i in range(3) for j in range(3))
-    relative = np.minimum(cells / np.sqrt(around + 1e-2)[:, :, None], 0.5)
-    side = _SIDE // _COLOUR_CELLS
-    blocks = pixels.reshape(_COLOUR_CELLS, side, _COLOUR_CELLS, side, 3)
-    colours = np.concatenate([blocks.mean(axis=(1, 3)), blocks.std(axis=(1, 3))], axis=2)
-    return np.concatenate([relative.ravel(), colours.ravel()])
+    return np.asarray(small, dtype=np.float64).ravel() / 255

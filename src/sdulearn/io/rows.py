@@ -19,6 +19,7 @@ from sdulearn.io.excel import read_workbook
 from sdulearn.io.files import (
     Location,
     as_text,
+    check_quotes,
     check_repeated,
     decoded,
     file_format,
@@ -126,6 +127,7 @@ def _frame(frame: Frame) -> tuple[list[str], list[NumberedRecord]]:
 def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str], list[NumberedRecord]]:
     try:
         mark, _, head, names = text_head(lines, name)
+        check_quotes(path, lines, mark)
         reader = csv.reader(lines[head:], delimiter=mark)
         # Spreadsheets write rows of delimiters alone below a table.
         rows = [(head + reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]

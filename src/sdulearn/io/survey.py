@@ -17,7 +17,7 @@ from sdulearn.errors import InputError, listed, pa, quoted
 from sdulearn.io import ids
 from sdulearn.io.files import Location, is_location
 from sdulearn.io.ids import IdHits, looks_like_id, unknown_ids
-from sdulearn.io.images import MOST_PICTURES, ImageFeatures
+from sdulearn.io.images import MAX_IMAGES, ImageFeatures
 from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
 from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures
@@ -174,14 +174,15 @@ def look_for(
     string = "cell" if table.format in TEXT_FORMATS else "string"
     features: dict[str, Any] = {}
     for name, dtype in table.types.items():
-        if name not in left_out:
+        # An index is no feature, unless it is named as one.
+        if name not in left_out and (name in given or name not in table.index):
             # A frame's own categories have a type of their own.
             features[name] = given.get(name) or (string if str(dtype).endswith("string") else "typed")
     asked = answer_ids if id_column is None else ()
     id_columns: list[str] = []
     if asked:
         # Any column may turn out to hold the ids, or to be a feature.
-        free = [name for name, role in features.items() if role not in ("text", "image")]
+        free = [name for name in table.types if features.get(name) not in ("text", "image") and name not in left_out]
         id_columns = [name for name in free if ids.may_hold_ids(name, table.types[name])]
     elif named is not None:
         id_columns = [named]
@@ -257,7 +258,7 @@ def _fit_transformers(
         where = f"{table.name}: column {quoted(name)}"
         role = found.wanted.features[name]
         if role == "image":
-            cells = found.cells(name, found.lowest(min(len(rows), MOST_PICTURES)))
+            cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
             fitted[name] = ImageFeatures.fit(where, cells, image_root, missing != "mean")
         elif role == "text" or (role in ("string", "cell") and _are_sentences(name, one, found, rows, max_categories)):
             fitted[name] = TextFeatures.fit(where, found.cells(name, rows))
@@ -319,4 +320,15 @@ def _id_column(table: Table, found: Survey) -> str | None:
     for name in wanted.id_columns:
         if (looks_like_id(name) or not numbers) and ids.spelled_alike(wanted.asked, all_ids(table, name), share):
             return name
+    if hidden := [name for name in table.index if name not in table.types]:
+        _refuse_index(table, wanted.asked, {label: k for k, label in enumerate(all_ids(table, hidden[0]))})
     return None
+
+
+def _refuse_index(table: Table, asked: Collection[str], place: Mapping[str, int]) -> None:
+    """Refuse ids that are in an index without a name, unless row numbers mean the same rows."""
+    if all(name in place for name in asked) and any(str(place[name]) != name for name in asked):
+        raise InputError(
+            f"{table.name}: the answers may name rows by its index, which has no name, or by row numbers from 0. "
+            "Give `id_column=''` for row numbers, or name the index: table.index.name = 'id'."
+        )

@@ -12,10 +12,11 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, count, islice
+from json import loads
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -50,6 +51,8 @@ _BUFFER_BYTES = 1 << 18
 # How deeply objects and lists of a JSON line may be nested.
 _DEEPEST = 100
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
+# What pandas calls an index without a name in Arrow and Parquet.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
@@ -68,6 +71,9 @@ class Table:
     parts: tuple[Part, ...]
     n_rows: int | None = None  # None where it is known only after reading
     together: tuple[str, ...] = ()  # columns of a vector, which share one scale
+    # columns of the index of a pandas frame, which may hold the ids and are not features; one without a name is
+    # not among the columns
+    index: tuple[str, ...] = ()
     mark: str = ""  # delimiter of a text file
     where: Where = in_row  # says where a row is in the file
     # number of lines "above" the header, and the "sheet" that was read where there are several
@@ -159,6 +165,7 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
             raise InputError(f"{path} is empty. Its first line must name the columns.")
         lines = io.StringIO(files.decoded(path, b"".join(first)), newline="")
         mark, above, end, names = files.text_head(list(lines), name, skip_rows)
+        _check_quotes(path, mark, skip_rows or 0)
     check_repeated(path, names)
     types = dict.fromkeys(names, pa.string())
     part = partial(_numbered, partial(_text_rows, path, mark, end, tuple(names)))
@@ -175,8 +182,19 @@ def read_whole(source: Location | Frame) -> ArrowTable:
 
 def _held(name: str, file_format: str, table: ArrowTable) -> Table:
     check_repeated(name, table.column_names)
-    types = dict(zip(table.column_names, table.schema.types, strict=True))
-    return Table(name, file_format, types, (partial(_numbered, partial(_held_rows, table)),), table.num_rows)
+    part = partial(_numbered, partial(_held_rows, table))
+    types, index = split_index(table.schema)
+    return Table(name, file_format, types, (part,), table.num_rows, index=index)
+
+
+def split_index(schema: Any) -> tuple[dict[str, ArrowType], tuple[str, ...]]:
+    """Return the types of all columns but an index without a name, and the columns that pandas noted as its index."""
+    noted: Any = ()
+    with suppress(TypeError, KeyError, ValueError):
+        noted = list(loads(schema.metadata[b"pandas"])["index_columns"])
+    index = tuple(name for name in schema.names if name in noted or _UNNAMED_INDEX.fullmatch(name))
+    types = zip(schema.names, schema.types, strict=True)
+    return {name: dtype for name, dtype in types if not _UNNAMED_INDEX.fullmatch(name)}, index
 
 
 def _numbered(read: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int) -> Batches:
@@ -224,6 +242,16 @@ def _text_rows(
         )
         for block in batches:
             yield from (block[first : first + rows] for first in range(0, block.num_rows, rows))
+
+
+def _check_quotes(path: str, mark: str, above: int) -> None:
+    """Refuse a quote that is left open, below so many lines."""
+    with open_bytes(path) as file:
+        if not any(b'"' in block for block in iter(partial(file.read, _BLOCK_BYTES), b"")):
+            return
+    with open_bytes(path) as file:
+        lines = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+        files.check_quotes(path, islice(lines, above, None), mark, above)
 
 
 def _line(path: str, mark: str, head: int, row: int) -> str:
@@ -280,29 +308,35 @@ def open_parquet(path: Location) -> Table:
     """Open a Parquet file, or a folder of files whose columns have the same names and kinds."""
     types: dict[str, ArrowType] = {}
     groups: list[RowGroups] = []
+    index: list[tuple[str, ...]] = []
     n_rows = 0
     for file in parquet_files(path):
         with _clear_errors(file), _opened(str(file.absolute())) as opened:
-            _join_types(file, types, opened.schema_arrow)
+            check_repeated(str(file), opened.schema_arrow.names)
+            own, noted = split_index(opened.schema_arrow)
+            _join_types(file, types, own)
             found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
         groups += found
+        index.append(noted)
         n_rows += sum(group.rows for group in found)
-    return Table(str(path), "parquet", types, tuple(groups), n_rows)
+    # An index without a name can be read if all files have it.
+    noted_names = dict.fromkeys(name for noted in index for name in noted)
+    kept = tuple(name for name in noted_names if name in types or all(name in noted for noted in index))
+    return Table(str(path), "parquet", types, tuple(groups), n_rows, index=kept)
 
 
 def _opened(path: str) -> Any:
     return require("pyarrow.parquet", "files").ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
 
 
-def _join_types(file: Path, types: dict[str, ArrowType], schema: Any) -> None:
+def _join_types(file: Path, types: dict[str, ArrowType], own: Mapping[str, ArrowType]) -> None:
     """Add the columns of a file; a column that is empty in one file has its type from another."""
-    check_repeated(str(file), schema.names)
-    if types and (odd := set(types) ^ set(schema.names)):
+    if types and (odd := set(types) ^ set(own)):
         raise InputError(
             f"{file} does not have the same columns as the files before it: {quoted(min(odd))} is only in one of "
             "them. All files of a folder must have the same columns; keep other tables elsewhere."
         )
-    for name, dtype in zip(schema.names, schema.types, strict=True):
+    for name, dtype in own.items():
         known = types.setdefault(name, dtype)
         if pa.types.is_null(known):
             types[name] = dtype

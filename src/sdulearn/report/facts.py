@@ -347,7 +347,8 @@ def _say_passed_over(d: SimpleNamespace) -> str:
     shown += [f"{_count(d.above, 'line', 'lines')} above the header"] if getattr(d, "above", 0) else []
     shown += [_count(d.n_blank, "blank row", "blank rows")] if d.n_blank else []
     if d.columns:
-        shown.append(f"columns that are empty or number the rows, {listed(map(quoted, d.columns), _COLUMNS_SHOWN)}")
+        columns = listed(map(quoted, d.columns), _COLUMNS_SHOWN)
+        shown.append(f"columns that are empty, number the rows or are the index of a data frame, {columns}")
     return f"Of the table, not read: {'; '.join(shown)}."
 
 

@@ -28,7 +28,7 @@ from sdulearn.answers.records import Answer, flip_rate
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.files import as_cell
 from sdulearn.io.typed import plain, read
-from sdulearn.web.security import MAX_CONNECTIONS, Guard, PageConnection, whole_body
+from sdulearn.web.security import Guard, whole_body
 
 if TYPE_CHECKING:
     from sdulearn.web.session import Session
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 STATIC = Path(__file__).parent / "static"
 # Headers and address of a request; those of the page are far smaller.
 _MAX_HEAD_BYTES = 16_384
+# One that sends nothing, or half of a request, costs an open file, of which there are usually 1,024.
+_MAX_CONNECTIONS = 800
 # In a number of an address.
 _MOST_DIGITS = 16
 _PAGE = 100
@@ -233,22 +235,26 @@ def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> Non
     # Only those who know it may see the page.
     key = secrets.token_urlsafe(18)
     with _listening(host, port) as listener:
-        config = uvicorn.Config(
-            make_app(page, key, host),
-            http=PageConnection,
-            ws="none",
-            lifespan="off",
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
-            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
-            timeout_graceful_shutdown=2,
-        )
         ready(page_address(host, listener.getsockname()[1], key))
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(server_config(make_app(page, key, host))).run(sockets=[listener])
+
+
+def server_config(app: Guard) -> uvicorn.Config:
+    """Return the settings of the server."""
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+        h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+        timeout_graceful_shutdown=2,
+    )
 
 
 def page_address(host: str, port: int, key: str) -> str:

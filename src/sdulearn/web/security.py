@@ -1,7 +1,4 @@
-"""Which requests the server accepts: with its key, its name and its origin, and small ones only.
-
-Idle connections must not keep others out. It needs the extra ``ask``.
-"""
+"""Which requests the server accepts: with its key, its name and its origin, and small ones only (extra ``ask``)."""
 
 from __future__ import annotations
 
@@ -15,17 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sdulearn.web import LOOPBACK, is_address, is_loopback
 
 MAX_BODY_BYTES = 64_000
 _BODY_SECONDS = 30.0
-MAX_CONNECTIONS = 200
-# A browser opens six at a time, and several people may share an address.
-_MOST_OF_ONE_ADDRESS = 40
-# From the first byte, or from the connection, until the request is complete.
-_REQUEST_SECONDS = 10.0
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\[\]:@/\s]+)(:[0-9]{1,5})?")
 
 # With every response: nothing from elsewhere, nothing inline, and no frames around the page.
@@ -134,62 +125,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sender
-
-
-class PageConnection(H11Protocol):
-    """A connection that must send a request soon; if there are too many, the oldest idle one closes."""
-
-    _timer: asyncio.TimerHandle | None = None
-    _opened = 0.0
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a request is being answered."""
-        return self.cycle is not None and not self.cycle.response_complete
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Make room, and start the timer."""
-        super().connection_made(transport)
-        self._opened = self.loop.time()
-        self._make_room()
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        """Stop the timer when a request is complete."""
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
-        super().connection_lost(exc)
-        self._stop_waiting()
-
-    def _watch(self) -> None:
-        if self.is_busy:
-            self._stop_waiting()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(_REQUEST_SECONDS, self._hang_up)
-
-    def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _hang_up(self) -> None:
-        self._timer = None
-        if not self.is_busy:
-            self.transport.close()
-
-    def _make_room(self) -> None:
-        others = [
-            one for one in self.connections
-            if isinstance(one, PageConnection) and one is not self and not one.transport.is_closing()
-        ]  # fmt: skip
-        # The address without its port.
-        alike = [one for one in others if (one.client or "")[:1] == (self.client or "")[:1]]
-        crowd = alike if len(alike) >= _MOST_OF_ONE_ADDRESS else others if len(others) >= MAX_CONNECTIONS - 1 else []
-        idle = [one for one in crowd if not one.is_busy]
-        if idle:
-            min(idle, key=lambda one: one._opened).transport.close()
-        elif crowd:
-            self.transport.close()

@@ -216,7 +216,8 @@ def _kept(
         if column.name in columns.transformers or column.name in table.together:
             variance[part] = sample[:, part].var(axis=0)
     known = {columns.id_column, *(column.name for column in columns.columns)}
-    passed = {**table.notes, "n_blank": found.n_blank, "columns": [name for name in found.counts if name not in known]}
+    over = [name for name in (*found.counts, *table.index) if name in table.types and name not in known]
+    passed = {**table.notes, "n_blank": found.n_blank, "columns": over}
     noted = [Finding("passed_over", "info", passed)] if any(passed.values()) else []
     messages = [f"{columns.unseen_words(*one)}." for one in unseen.items()]
     warned = [Finding("fit_warning", "warning", {"message": message}) for message in messages]

@@ -100,7 +100,7 @@ def fit_table(
     ----------
     table : str, path-like or frame
         .csv, .tsv, .jsonl, .parquet, .xlsx or .svm (svmlight), a folder of Parquet files, or a
-        pandas, polars or pyarrow frame.
+        pandas, polars or pyarrow frame. A pandas index is not a feature; with a name it may hold the ids.
     answers : str, path-like, frame or Answers, optional
         As :func:`~sdulearn.answers.read_answers` takes them. Either these or ``codes``.
     codes : str, optional
