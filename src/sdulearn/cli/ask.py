@@ -45,7 +45,7 @@ from sdulearn.cli.options import (
     write_csv,
 )
 from sdulearn.diagnostics import check_source
-from sdulearn.errors import InputError, SdulearnError, require
+from sdulearn.errors import InputError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes
 from sdulearn.io.ids import repeated_id, unknown_ids
@@ -64,9 +64,6 @@ _DEMO_LOG = Path("digits-answers.jsonl")
 _READING = [one.name for one in fields(TableReading)]
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
-_ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
-_HELP = "s same, d different, u unsure, z undo, k later, q stop"
-_MATCH_HELP = "the number of the one that it is like, n none of them, u unsure, z undo, k later, q stop"
 Asked: TypeAlias = tuple[Rows, Things, list[str], str | None, list[int]]
 """Features, what is shown of rows, labels, the id column, and earlier sizes of a growing sample."""
 
@@ -144,7 +141,6 @@ def _add_server_options(where: argparse._ArgumentGroup) -> None:
     )
     add("--host", default="127.0.0.1", help=text)
     add("--no-browser", action="store_true", help="print the page's address, and do not open it")
-    add("--console", action="store_true", help="ask in this terminal instead of a page")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -164,10 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
                 # An audit is by a person, not by the machine.
                 arguments.annotator = ""
             if arguments.oracle is None and (arguments.command is None or arguments.audit is not None):
-                if arguments.console:
-                    _ask_in_console(session, things, arguments.annotator)
-                else:
-                    _serve(arguments, session, things, id_column)
+                _serve(arguments, session, things, id_column)
         finally:
             try:
                 log.check()
@@ -419,39 +412,3 @@ def _as_options(values: Mapping[str, Any]) -> list[object]:
         elif value is not None and value is not False and value != ():
             options += [OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
     return options
-
-
-def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
-    """Ask in the terminal until the person stops or no question is left."""
-    match = session.asker.design == "match"
-    help_text = _MATCH_HELP if match else _HELP
-    say(help_text)
-    while True:
-        try:
-            token, question = session.question(annotator)
-        except SdulearnError as error:
-            say(str(error))
-            return
-        picks = {str(k): k - 1 for k in range(1, len(question.choices) + 1)}
-        answers = {**picks, "n": "none", "u": "unsure"} if match else _ANSWERS
-        names = ("like which?", *picks) if match else ("first", "second")
-        for name, row in zip(names, (question.left, *question.choices), strict=True):
-            say(f"\n{name}: {things.ids[row]}")
-            say("\n".join("  " + line for line in things.plain(row)))
-        asked = "like which of them, or none?" if match else "same, or different?"
-        try:
-            key = input(f"{session.n_answers + 1}. {asked} ").strip().lower()
-        except EOFError:
-            return
-        key = key if match and key.isdecimal() else key[:1]
-        if key == "q":
-            return
-        if key in answers:
-            session.answer(annotator, token, answers[key])
-        elif key == "z":
-            if session.undo(annotator) is None:
-                say("There is nothing to take back.")
-        elif key == "k":
-            session.skip(annotator, token)
-        else:
-            say(help_text)

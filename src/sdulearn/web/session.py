@@ -1,4 +1,4 @@
-"""People, their questions and the log, for the page, the console and machines."""
+"""People, their questions and the log, for the page and for machines."""
 
 from __future__ import annotations
 
