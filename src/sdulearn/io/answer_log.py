@@ -15,7 +15,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,8 @@ class LogContents:
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of each session's answers: None if they are not flipped, NaN if unreadable
     epsilons: dict[str, float | None] = field(default_factory=dict)
-    reading: TableReading | None = None  # how the table was read, in the last session that says so
+    readings: list[TableReading] = field(default_factory=list)  # how the table was read, by session that says so
+    cells: dict[str, str] = field(default_factory=dict)  # digest of each asked row, if ids are row numbers
     undone: set[Key] = field(default_factory=set)
     # undone answers whose own lines are in the log
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
@@ -90,10 +91,22 @@ class LogContents:
         self.epsilons[session] = math.nan
         if isinstance(reading := record.get("reading"), dict):
             try:
-                self.reading = read(TableReading, reading)
+                self.readings.append(read(TableReading, reading))
             except (TypeError, ValueError) as error:
                 raise ValueError(f"reading of the table: {error}") from None
         self.epsilons[session] = _number(record, "epsilon")
+
+    @property
+    def reading(self) -> TableReading | None:
+        """How the table was read in the last session, and the digests of the rows that were asked about."""
+        known = [one for one in self.readings if one.id_column is not None]
+        # Row numbers are those of one table; a table with ids may change.
+        if len({(one.id_column, "" if one.id_column else one.digest) for one in known}) > 1:
+            raise InputError(
+                "The sessions of this log are about different tables, or their ids are from different columns. Fit "
+                "each log separately."
+            )
+        return replace((known or self.readings)[-1], cells=self.cells) if self.readings else None
 
     def drawn(self) -> Mask:
         """Return which answers are about rows up to the last random question of their seed."""
@@ -180,6 +193,9 @@ class LogContents:
             raise ValueError("left and choices are not different rows")
         more = {name: _number(record, name) for name in _LIMITS}
         more |= {name: as_text(record.get(name)) for name in (*_TEXTS, "comment")}
+        digests = record.get("cells")
+        if isinstance(digests, list) and len(digests) == 1 + len(choices):
+            self.cells |= zip((left, *choices), map(as_text, digests), strict=True)
         standing = self.withdrawn if key in self.undone else self.answers
         standing[key] = Answer(left, choices, said, session=key[0], number=key[1], line=line, **more)
 
@@ -340,8 +356,8 @@ class AnswerLog:
         """Write the settings of a session."""
         self._append({"event": "session", "seed": seed, **settings})
 
-    def append(self, answer: Answer[str]) -> Answer[str]:
-        """Write an answer under the next number; it is on disk when this returns."""
+    def append(self, answer: Answer[str], cells: Sequence[str] = ()) -> Answer[str]:
+        """Write an answer under the next number, on disk when this returns; cells are digests of its rows."""
         answer = answer._replace(said=self._check(answer.said, answer.choices))
         number = self._last + 1
         several = len(answer.choices) > 1
@@ -350,6 +366,7 @@ class AnswerLog:
         record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
         more = {name: getattr(answer, name) for name in (*_LIMITS, "comment")}
         record |= {name: value for name, value in more.items() if value not in (None, "")}
+        record |= {"cells": list(cells)} if cells else {}
         self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]

@@ -67,6 +67,7 @@ class Session:
         if self.goal.overlap and self.epsilon is not None:
             raise InputError("Private answers cannot overlap: a second answer about a row would reveal more of it.")
         self.ids = ids
+        self.digest: Callable[[int], str] | None = None  # of a row, if ids are row numbers
         self.rows = {name: row for row, name in enumerate(ids)}
         self._people: dict[str, _Person] = {}
         self._tokens = count(1)
@@ -127,7 +128,8 @@ class Session:
             given = self.asker.answer_to(question, answer, annotator)
             choices = tuple(self.ids[row] for row in given.choices)
             named: Answer[str] = Answer(self.ids[given.left], choices, *given[2:])
-            written = self.log.append(named._replace(**more))
+            digests = [] if self.digest is None else [self.digest(row) for row in (given.left, *given.choices)]
+            written = self.log.append(named._replace(**more), digests)
             self.asker.add(given._replace(session=written.session, number=written.number))
             return written
 
