@@ -297,12 +297,15 @@ def test_the_answers_as_a_table(page):
     response = page.get("answers")
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     assert response.headers["content-disposition"] == 'attachment; filename="answers.csv"'
-    _, first, second = csv.reader(io.StringIO(response.body.decode()))
-    assert (first[2:5], second[:5]) == (["same", "1", "ann"], [*ids(question), "different", "2", "'=bob"])
-    assert second[7] == "a, b"
+    first, second = csv.DictReader(io.StringIO(response.body.decode()))
+    assert [first[name] for name in ("label", "question", "annotator")] == ["same", "1", "ann"]
+    expected = [*ids(question), "different", "2", "'=bob", "a, b"]
+    assert [second[name] for name in ("id_a", "id_b", "label", "question", "annotator", "comment")] == expected
     path = page.session.log.path.with_suffix(".csv")
     path.write_bytes(response.body)
-    assert read_answers(path).answers.tolist() == [1, -1]
+    answers = read_answers(path)
+    assert answers.answers.tolist() == [1, -1]
+    assert answers.annotators.tolist() == ["ann", "=bob"]
 
 
 def test_texts_of_all_languages(page, make_page):

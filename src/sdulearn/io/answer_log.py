@@ -94,7 +94,7 @@ class LogContents:
                 self.readings.append(read(TableReading, reading))
             except (TypeError, ValueError) as error:
                 raise ValueError(f"reading of the table: {error}") from None
-        self.epsilons[session] = _number(record, "epsilon")
+        self.epsilons[session] = log_number(record, "epsilon")
 
     @property
     def reading(self) -> TableReading | None:
@@ -191,7 +191,7 @@ class LogContents:
             raise ValueError(f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty")
         if "choices" in record and len({left, *choices}) <= len(choices):
             raise ValueError("left and choices are not different rows")
-        more = {name: _number(record, name) for name in _LIMITS}
+        more = {name: log_number(record, name) for name in _LIMITS}
         more |= {name: as_text(record.get(name)) for name in (*_TEXTS, "comment")}
         digests = record.get("cells")
         if isinstance(digests, list) and len(digests) == 1 + len(choices):
@@ -210,7 +210,7 @@ def _choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | 
     return said
 
 
-def _number(record: Record, name: str) -> Any:
+def log_number(record: Record, name: str) -> Any:
     """Return a number of a line, or None where it has none."""
     value: Any = record.get(name)
     low, high = _LIMITS[name]
@@ -284,6 +284,12 @@ def _record(line: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
+def pairs_of(given: Sequence[Answer[str]]) -> list[tuple[int, str, str, int]]:
+    """Return the pairs of answers, those "unsure" included: number of the answer, both ids and the code."""
+    unsure = [(k, one.left, one.right, 0) for k, one in enumerate(given) if not one.sign]
+    return sorted([*given_pairs(given), *unsure], key=lambda pair: pair[0])
+
+
 def log_answers(name: str, contents: LogContents) -> Answers:
     """Convert the contents of a log to answers, as of any other file."""
     given = list(contents.answers.values())
@@ -292,12 +298,11 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         columns["id_b"] = "choices"
     if any(one.annotator for one in given):
         columns["annotator"] = "annotator"
-    unsure = [(k, one.left, one.right, 0) for k, one in enumerate(given) if not one.sign]
-    pairs = sorted([*given_pairs(given), *unsure], key=lambda pair: pair[0])
+    pairs = pairs_of(given)
     of = np.array([k for k, *_ in pairs], dtype=np.intp)
     counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
     texts = {field: np.array([getattr(one, field) for one in given], dtype=object) for field in _TEXTS}
-    sure = _amounts(given, "probability", of)
+    sure = amounts(given, "probability", of)
     return Answers(
         name=name,
         ids=np.array([ends for _, *ends, _ in pairs], dtype=object).reshape(-1, 2),
@@ -316,13 +321,13 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         epsilon=contents.epsilon(given),
         questions=of if columns["id_b"] == "choices" else None,
         reading=contents.reading,
-        seconds=_amounts(given, "seconds", of),
+        seconds=amounts(given, "seconds", of),
         certainty=None if sure is None else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
         audits=contents.audits() or None,
     )
 
 
-def _amounts(given: Sequence[Answer[str]], name: str, of: Indices) -> Array | None:
+def amounts(given: Sequence[Answer[str]], name: str, of: Indices) -> Array | None:
     """Return an amount of each pair answer, NaN where it is not known; None where it never is."""
     found = np.array([getattr(one, name) for one in given], dtype=np.float64)[of]
     return None if np.isnan(found).all() else found

@@ -21,6 +21,7 @@ import numpy as np
 from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import EVENTS, log_answers, read_log
+from sdulearn.io.download import COLUMNS, is_download, read_cells, with_log_columns
 from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
@@ -126,7 +127,8 @@ def read_answers(
         records = [one for _, one in sheet.records if isinstance(one, dict)]
         if any(one.get("event") in EVENTS and "session" in one for one in records):
             return _read_log(source, sheet.format)
-    return _read_answers(recognise(sheet, columns), columns, words or {})
+    of_page = is_download(sheet.header)
+    return _read_answers(sheet if of_page else recognise(sheet, columns), columns, words or {}, of_page)
 
 
 def _read_log(source: Location | Frame, file_format: str) -> Answers:
@@ -141,7 +143,7 @@ def _read_log(source: Location | Frame, file_format: str) -> Answers:
     return log_answers(str(source), contents)
 
 
-def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:
+def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str], of_page: bool) -> Answers:
     name = sheet.name
     if sheet.n_unanswered and not sheet.records:
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
@@ -150,8 +152,9 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         raise _nothing_readable(name, bad)
     given = {**{role: column for role, column in sheet.columns.items() if column in sheet.header}, **columns}
     roles = _find_columns(name, sheet.header, given, {} if sheet.only_ids else _OTHER_COLUMNS)
-    n_cells = 1 + max(map(sheet.header.index, roles.values()))
-    parsed = [(line, _parse(one, roles, n_cells)) for line, one in sheet.records if isinstance(one, dict)]
+    read_as = {**roles, **{column: column for column in COLUMNS if of_page and column in sheet.header}}
+    n_cells = 1 + max(map(sheet.header.index, read_as.values()))
+    parsed = [(line, _parse(one, read_as, n_cells, of_page)) for line, one in sheet.records if isinstance(one, dict)]
     bad += [BadRow(line, reason) for line, reason in parsed if isinstance(reason, str)]
     rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
     meaning = _meanings(name, roles["label"], Counter(row["label"] for row in rows), words, sheet.words)
@@ -168,7 +171,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     codes = np.sign([meaning[row["label"]] for row in rows]).astype(int).tolist()
     # Probabilities are shown by the side of 1/2 that they are on.
     shown = [_SIDES[k] if "." in row["label"] else row["label"] for row, k in zip(rows, codes, strict=True)]
-    return Answers(
+    answers = Answers(
         name=name,
         ids=np.column_stack([texts["id_a"], texts["id_b"]]),
         answers=np.sign(degree).astype(np.int64),
@@ -184,6 +187,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         seconds=_seconds(texts["seconds"], roles["seconds"]) if "seconds" in roles else None,
         certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
+    return with_log_columns(answers, rows) if of_page else answers
 
 
 def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
@@ -198,13 +202,18 @@ _LABEL_HELP = (
 )
 
 
-def _parse(record: Record, roles: Mapping[str, str], n_cells: int) -> dict[str, Any] | str:
+def _parse(record: Record, roles: Mapping[str, str], n_cells: int, of_page: bool) -> dict[str, Any] | str:
     """Return what a row holds in each role, or the reason why it cannot be read."""
     if len(record) < n_cells:
         return f"{len(record)} cells where {n_cells} are needed"
     if nested := [role for role, name in roles.items() if isinstance(record[name], dict | list)]:
         return f"{nested[0]} is not a single value"
-    text = {role: as_text(record[column]) for role, column in roles.items()}
+    text: dict[str, Any] = {role: as_text(record[column]) for role, column in roles.items()}
+    if of_page:
+        try:
+            text = read_cells(text)
+        except (TypeError, ValueError) as reason:
+            return str(reason)
     for role in ("id_a", "id_b", "label"):
         if not text[role]:
             return f"{role} is empty"

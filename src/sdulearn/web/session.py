@@ -15,6 +15,7 @@ from sdulearn.answers.records import AUDIT, PAIR_WORDS, Answer
 from sdulearn.asking.records import Question, read_said
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
 from sdulearn.io.answer_log import AnswerLog, Key
+from sdulearn.io.download import as_csv
 from sdulearn.io.ids import unknown_ids
 from sdulearn.progress import long_work
 from sdulearn.types import MatrixLike
@@ -253,6 +254,11 @@ class Session:
         """Return all answers, the last first."""
         with self._lock:
             return list(self.log.contents.answers.values())[::-1]
+
+    def as_csv(self) -> str:
+        """Return all answers as a table that ``fit`` reads like the log."""
+        with self._lock:
+            return as_csv(self.log.contents)
 
     @property
     def n_answers(self) -> int:
