@@ -51,6 +51,8 @@ _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words
 # Probability of being right that a person states with such a word.
 _STATED = {"definitely": 0.95, "surely": 0.95, "sure": 0.95, "probably": 0.75, "rather": 0.75, "unsure": 0.5}
 _SIDES = {SIMILAR: "above 0.5", DISSIMILAR: "below 0.5", UNSURE: "0.5"}
+# The row that two others are compared with.
+_ANCHORS = {"x", "anchor", "probe", "query"}
 _DURATIONS = ("seconds", "duration", "elapsed", "response_time", "reaction_time", "rt", "lead_time", "time_spent")
 _OTHER_COLUMNS = {
     "label": (
@@ -151,6 +153,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     if bad and len(bad) == len(sheet.records):
         raise _nothing_readable(name, bad)
     given = {**{role: column for role, column in sheet.columns.items() if column in sheet.header}, **columns}
+    _refuse_forced_choices(sheet, given)
     roles = _find_columns(name, sheet.header, given, {} if sheet.only_ids else _OTHER_COLUMNS)
     read_as = {**roles, **{column: column for column in COLUMNS if of_page and column in sheet.header}}
     n_cells = 1 + max(map(sheet.header.index, read_as.values()))
@@ -342,6 +345,29 @@ def _find_columns(
     if missing := [role for role in ("id_a", "id_b", "label") if role not in found]:
         raise InputError(_no_columns(path, header, missing))
     return {role: found[role] for role in ROLES if role in found}
+
+
+def _refuse_forced_choices(sheet: Sheet, given: Mapping[str, str]) -> None:
+    """Refuse answers to "is it more like a or b?": they do not say that two rows are of one class."""
+    names = by_plain_name(sheet.header)
+    ends = (given["id_a"], given["id_b"]) if {"id_a", "id_b"} <= given.keys() else pair_columns(sheet.header)
+    rows = [row for _, row in sheet.records if isinstance(row, dict)]
+    if ends is None or not rows:
+        return
+    label = given.get("label") or next((names[name] for name in _OTHER_COLUMNS["label"] if name in names), None)
+    sides = {end.casefold() for end in ends} | ({"0", "1", "2"} if _ANCHORS & names.keys() else set())
+    for column in [label] if label else [name for name in sheet.header if name not in ends]:
+        picks = [(cell, row) for row in rows if (cell := as_text(row.get(column)))]
+        by_side = all(cell.casefold() in sides for cell, _ in picks)
+        # Labels 1 and 0 may be ids as well.
+        by_id = not _SPELLINGS.keys() | {"1", "0", "-1"} >= {_label_text(cell) for cell, _ in picks}
+        by_id = by_id and all(cell in [as_text(row.get(end)) for end in ends] for cell, row in picks)
+        if picks and (by_side or by_id):
+            raise InputError(
+                f"{sheet.name}: column {quoted(column)} seems to say which of {quoted(ends[0])} and {quoted(ends[1])} "
+                "is nearer to a third row. Such a forced choice does not say that two rows are of the same class. Ask "
+                'about pairs, or offer "none of them" as `sdulearn ask --design match` does.'
+            )
 
 
 def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
