@@ -16,7 +16,7 @@ from sdulearn.io.answer_log import read_log
 from sdulearn.io.download import as_csv
 
 pytestmark = pytest.mark.usefixtures("no_importances")
-SAME_FIELDS = ("ids", "answers", "weights", "annotators", "times", "kinds", "drawn", "questions", "seconds", "certainty")
+SAME_FIELDS = ("ids", "answers", "weights", "annotators", "times", "kinds", "drawn", "questions", "certainty")
 SAME_VALUES = ("n_unranked", "epsilon", "n_questions", "n_chosen", "n_classes", "audits")
 
 
