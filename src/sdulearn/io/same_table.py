@@ -44,12 +44,11 @@ def _row_texts(columns: Mapping[str, Sequence[object]]) -> list[bytes]:
 
 def _spelled(cell: object) -> str:
     """Spell a cell in one way: 1.50 in a text file is 1.5 in a frame, up to the last digits."""
-    text = as_text(cell)
     try:
-        number = float(text)
+        number = cell if isinstance(cell, float) else float(as_text(cell))
     except ValueError:
-        return text.casefold()
-    return as_text(number) if number.is_integer() else f"{number:.9g}"
+        return as_text(cell).casefold()
+    return f"{number:.9g}" if number == number and number % 1 else as_text(number)
 
 
 def _cells(table: Table, found: Survey, rows: Codes) -> dict[str, list[object]]:
