@@ -160,7 +160,7 @@ def test_a_log_that_is_no_longer_ours_ends_it_before_an_answer_is_lost(call, log
         "for k, _ in enumerate(sys.stdin):\n"
         "    if k == 2:\n"
         "        os.remove(sys.argv[1])\n"
-        "    print('{\"answer\": \"same\"}', flush=True)\n"
+        '    print(\'{"answer": "same"}\', flush=True)\n'
     )
     options = ("--design", "random", "--classes", 2, "--command", f"{sys.executable} {judge} {log}")
     assert call("ask", "--demo", "-o", log, *options) == 2
