@@ -41,8 +41,8 @@ FLOORS = [
     [
         (
             "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
-            "io.tables", "io.rows", "io.survey", "streaming", "io.answer_log",
-            "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
+            "io.tables", "io.rows", "io.survey", "io.same_table", "streaming", "io.answer_log",
+            "io.download", "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
         ),
         ("asking",),
         ("planning",),

@@ -85,7 +85,6 @@ def test_contradictions_and_nothing_else_make_answers_wrong(two):
     state = State(two.points, (*two.answers, again), 2)
     assert set(state.error_rates) == {0, 1}
     assert 0.01 <= state.error < 0.1
-    assert state.error_of("nobody") is None
     X, y = load_iris(return_X_y=True)
     ends = [(0, 50), (100, 0), (100, 50), (7, 0), (7, 50), (7, 100), (1, 0), (51, 50), (101, 100)]
     answers = [Answer(a, (b,), 0 if y[a] == y[b] and a != 7 else "none", number=k) for k, (a, b) in enumerate(ends)]

@@ -1,4 +1,4 @@
-"""``sdulearn ask``: by an oracle, in the console, and as a server that is killed."""
+"""``sdulearn ask``: by an oracle, and as a server that is killed."""
 
 import contextlib
 import http.client
@@ -152,44 +152,22 @@ def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
     assert "sdulearn[ask]" in refused(*demo)
 
 
-def test_the_console(call, table, log, monkeypatch, capsys):
-    keys = ["s", "d", "?", "z", "u", "k", "s"]
-
-    def press(prompt):
-        if not keys:
-            raise EOFError  # the end of its input ends it too
-        return keys.pop(0)
-
-    monkeypatch.setattr("builtins.input", press)
-    options = ("--text", "note", "--drop", "picture", "--annotator", "ann")
-    assert call("ask", table, "-o", log, "--console", *options) == 0
-    found = read_log(log)
-    assert [one.word for one in found.answers.values()] == ["same", "unsure", "same"]
-    assert {one.annotator for one in found.answers.values()} == {"ann"}
-    assert len(found.undone) == 1
-    told = capsys.readouterr().out
-    assert "  note " in told
-    assert "s same, d different" in told
-    assert "3 answers" in told
-
-
-def test_a_log_that_is_no_longer_ours_ends_it_before_an_answer_is_lost(call, log, monkeypatch, capsys):
+def test_a_log_that_is_no_longer_ours_ends_it_before_an_answer_is_lost(call, log, tmp_path, capsys):
     """An answer that would go into a file that nobody will find is not acknowledged."""
-    keys = iter("sdSs")
-
-    def press(prompt):
-        key = next(keys)
-        if key == "S":
-            log.unlink()
-        return key
-
-    monkeypatch.setattr("builtins.input", press)
-    assert call("ask", "--demo", "-o", log, "--console", "--design", "random", "--classes", 2) == 2
+    judge = tmp_path / "judge.py"
+    judge.write_text(
+        "import os, sys\n"
+        "for k, _ in enumerate(sys.stdin):\n"
+        "    if k == 2:\n"
+        "        os.remove(sys.argv[1])\n"
+        '    print(\'{"answer": "same"}\', flush=True)\n'
+    )
+    options = ("--design", "random", "--classes", 2, "--command", f"{sys.executable} {judge} {log}")
+    assert call("ask", "--demo", "-o", log, *options) == 2
     said = capsys.readouterr()
     assert "moved or removed" in said.err
     assert "start the same command again" in said.err
     assert "3 answers" not in said.out
-    assert next(keys) == "s"
 
 
 def test_a_damaged_line_is_reported_wherever_the_log_is_read(call, refused, table, log, tmp_path, capsys):
@@ -216,7 +194,7 @@ def test_a_log_is_a_file(refused, log, tmp_path):
     (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "pipe.jsonl")
     for name in ("/dev/zero", "/dev/random", tmp_path / "zero.jsonl", tmp_path / "pipe.jsonl"):
-        assert "file" in refused("ask", "--demo", "-o", name, "--console")
+        assert "file" in refused("ask", "--demo", "-o", name, "--no-browser")
     assert "a device" in refused("check", tmp_path / "zero.jsonl")
     with AnswerLog(log) as opened:
         opened.append(Answer("a", ("b",), 0))
@@ -338,16 +316,17 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert "not a number above 0" in capsys.readouterr().err
 
 
-def test_a_private_log_stays_private(call, refused, log, monkeypatch, capsys):
+def test_a_private_log_stays_private(call, refused, log, capsys):
     """Whatever is left of it: without standing answers, and without the lines of its sessions."""
-    console = ("ask", "--demo", "-o", log, "--console", "--classes", 2)
-    keys = iter(["s", "s", "z", "z", "q", "s", "q"])
-    monkeypatch.setattr("builtins.input", lambda prompt: next(keys))
-    call(*console, "--private", 0.5)
+    oracle = ("ask", "--demo", "-o", log, "--oracle", "label", "--classes", 2, "--questions")
+    call(*oracle, 2, "--private", 0.5)
+    with AnswerLog(log) as opened:
+        for key in list(opened.contents.answers):
+            opened.undo(key)
     assert not read_log(log).answers
-    assert "--private 0.5" in refused(*console, "--private", 3)
+    assert "--private 0.5" in refused(*oracle, 1, "--private", 3)
     capsys.readouterr()
-    call(*console)
+    call(*oracle, 1)
     assert "flipped with probability 37.8%" in capsys.readouterr().out
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     kept = [line for line in lines if line["event"] == "answer"]

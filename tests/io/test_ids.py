@@ -41,12 +41,12 @@ CASES = [
     (NUMBERS, {}, None),
     (NUMBERS, {"age": found(1)}, None),
     (NAMES, {}, None),
-    # One column holds every id: by its name, or because row numbers are out of the question.
-    (NUMBERS, {"person_id": found(4)}, "person_id"),
+    # One column holds every id, and row numbers are out of the question; or it is called so.
     (NAMES, {"surname_at_birth": found(4)}, "surname_at_birth"),
     (NUMBERS, {"id": found(4), "rank": found(4)}, "id"),
     (NAMES, {"id": found(0), "person_id": found(4)}, "person_id"),
-    # It may as well be a column of small whole numbers: not clear.
+    # It may as well be a column of small whole numbers, or row numbers: not clear.
+    (NUMBERS, {"person_id": found(4)}, REFUSED),
     (NUMBERS, {"rank": found(4)}, REFUSED),
     (NUMBERS, {"person_id": found(3)}, REFUSED),
     (NAMES, {"first": found(4), "second": found(4)}, REFUSED),

@@ -371,6 +371,8 @@ PLAIN = {
     "many_chosen": {"n_chosen": 30, "n_rows": 40},
     "flipped_answers": {"epsilon": 1.0, "flip_rate": 0.27},
     "tied_questions": {"count": 4},
+    "table_grew": {"before": 100, "now": 120},
+    "asked_rows_changed": {"count": 1, "n_asked": 50, "items": ["7"]},
     "unconnected_parts": {"n_ids": 4, "n_parts": 2},
     "answer_table": {},
     "no_better_than_guessing": {"low": 0.4},

@@ -243,7 +243,6 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
         assert page.get(f"image/{row}").status == 404
     for row in ("-1", "9" * 5000, "x", "1.0", "\u0661"):
         assert page.get(f"image/{quote(row)}").status == 404
-    assert things.plain(0) == ["a.png", "a text", "of two lines", "size: 1"]
     pictures = Things(session.ids, table, image=("picture",), columns=("size",), root=tmp_path)
     assert pictures.title(0) == "r0"
     # All columns but the hidden ones by default; long numbers are short, with their deviations.
@@ -257,11 +256,10 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     assert things.show(1)[0]["fields"][0] == ["long", "12", -0.895]
     with pytest.raises(InputError, match="no column 'nothing'"):
         things_of_table(table, session.ids, "id", text="nothing", root=tmp_path)
-    # Long texts are cut, and in a terminal pictures are drawn.
+    # Long texts are cut.
     things = Things(["a", "b", "c"], pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]}), text="text")
     assert [things.show(row)[0]["text"] for row in range(2)] == ["x" * 19_999 + "…", "x" * 20_000]
     assert [things.title(row) for row in (1, 2)] == ["x" * 79 + "…", "x" * 80]
-    assert Things(["a"], pictures=np.array([[[0.0, 0.19, 1.0]]])).plain(0) == ["  ..@@"]
 
 
 def test_several_pictures_and_sounds_of_a_row(open_session, tmp_path, make_page):
@@ -275,7 +273,6 @@ def test_several_pictures_and_sounds_of_a_row(open_session, tmp_path, make_page)
     things = things_of_table(table, session.ids, None, image=["one", "two"], audio="sound", root=tmp_path)
     assert [part.get("src") for part in things.show(0)] == ["image/0/0", "image/0/1", "image/0/2", "audio/0"]
     assert [things.thumbnail(row) for row in range(4)] == ["image/0/0", "image/1/0", None, "image/3/0"]
-    assert things.plain(0) == ["a.png", "b.png", "b.png", "a.wav"]
     page = make_page(session, things)
     files = [grey_png(np.eye(2)), *[grey_png(np.ones((3, 3)))] * 2]
     assert [page.get(f"image/0/{place}").body for place in range(3)] == files
@@ -300,12 +297,15 @@ def test_the_answers_as_a_table(page):
     response = page.get("answers")
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     assert response.headers["content-disposition"] == 'attachment; filename="answers.csv"'
-    _, first, second = csv.reader(io.StringIO(response.body.decode()))
-    assert (first[2:5], second[:5]) == (["same", "1", "ann"], [*ids(question), "different", "2", "'=bob"])
-    assert second[7] == "a, b"
+    first, second = csv.DictReader(io.StringIO(response.body.decode()))
+    assert [first[name] for name in ("label", "question", "annotator")] == ["same", "1", "ann"]
+    expected = [*ids(question), "different", "2", "'=bob", "a, b"]
+    assert [second[name] for name in ("id_a", "id_b", "label", "question", "annotator", "comment")] == expected
     path = page.session.log.path.with_suffix(".csv")
     path.write_bytes(response.body)
-    assert read_answers(path).answers.tolist() == [1, -1]
+    answers = read_answers(path)
+    assert answers.answers.tolist() == [1, -1]
+    assert answers.annotators.tolist() == ["ann", "=bob"]
 
 
 def test_texts_of_all_languages(page, make_page):

@@ -5,11 +5,15 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from sdulearn import fit_table
+from sdulearn.answers.records import Answer
 from sdulearn.errors import InputError, NothingToAskError
-from sdulearn.io.answer_log import read_log
-from sdulearn.web.session import Goal
+from sdulearn.io.answer_log import AnswerLog, read_log
+from sdulearn.web.session import Goal, Session, continue_asker
 
 
 def standing(session):
@@ -160,6 +164,40 @@ def test_numbers(open_session):
         assert session.numbers()["reached"] == reached
 
 
+@pytest.mark.usefixtures("no_importances")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_error_rates_of_people_are_those_of_a_fit(tmp_path, classes):
+    """With the same intervals, of which the worst person has the highest; nobody is ranked without one."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, 150)
+    X = rng.normal(size=(150, 3)) + 2.5 * np.eye(3)[y]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    ids = [f"r{k}" for k in range(150)]
+    wrong = {"ann": 0.0, "bob": 0.05, "cid": 0.4}
+    log = AnswerLog(tmp_path / "people.jsonl")
+    for left, right in rng.choice(40, (35, 2)):
+        for who, rate in wrong.items():
+            if left != right:
+                said = (y[left] == y[right]) != (rng.random() < rate)
+                log.append(Answer(ids[left], (ids[right],), 0 if said else "none", who))
+    log.append(Answer("r100", ("r101",), "none", "dan"))
+    session = Session(continue_asker(X, log, ids, n_classes=classes, random_state=0), log, ids)
+    shown = {one["name"]: one["error_rate"] for one in session.agreement()["people"]}
+    # It is kept while no other answer comes.
+    session.asker.annotator_rates = None
+    assert session.agreement()["people"][0]["error_rate"] == shown["ann"]
+    session.close()
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(id=ids)
+    model = fit_table(table, log.path, model="linear", classes=classes)
+    fitted = {one.name: one for one in model.report.annotators}
+    assert shown["dan"] is None
+    for who in wrong:
+        expected = [getattr(fitted[who], name) for name in ("rate", "low", "high")]
+        assert list(shown[who].values()) == pytest.approx(expected, abs=1e-9)
+        assert shown[who]["low"] <= wrong[who] + 0.1
+    assert max(wrong, key=lambda who: shown[who]["high"]) == "cid"
+
+
 def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     rows = [
         ("r0", "r1", "same", "ann"), ("r1", "r0", "same", "bob"), ("r0", "r2", "different", "ann"),
@@ -177,7 +215,8 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
         ("ann", 3, 1), ("bob", 3, 0), ("cid", 1, 0),
     ]  # fmt: skip
     assert found["couples"] == [{"first": "ann", "second": "bob", "n_both": 2, "n_agreed": 1}]
-    assert found["people"][2]["error_rate"] is None
+    # Their answers do not tell how often they are wrong.
+    assert [one["error_rate"] for one in found["people"]] == [None] * 3
     # What contradicts other answers is to be looked at again.
     assert [one.number for one in session.numbers(wait=True)["review"]] == [2, 3]
 

@@ -147,14 +147,14 @@ def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp
     monkeypatch.setattr(data, "MAX_UNLABELED", 100)
     expected = [f"r{k}" for k in np.argsort(scramble(np.arange(3000)), kind="stable")[:n_drawn]]
     for name in ("t.csv", "t.parquet"):
-        columns, X, ids, cells, n_rows = data.draw_rows(tmp_path / name, Engine(), n_drawn, id_column="id")
-        assert (ids, n_rows) == (expected, 3000)
-        assert cells["id"].to_pylist() == ids
-        np.testing.assert_array_equal(X[:, 0], [int(one[1:]) for one in ids])
-        assert columns.feature_names == ["x"]
+        drawn = data.draw_rows(tmp_path / name, Engine(), n_drawn, id_column="id")
+        assert (drawn.ids, drawn.n_rows) == (expected, 3000)
+        assert drawn.cells["id"].to_pylist() == drawn.ids
+        np.testing.assert_array_equal(drawn.X[:, 0], [int(one[1:]) for one in drawn.ids])
+        assert drawn.columns.feature_names == ["x"]
     monkeypatch.undo()
     # A small table is there whole, in its own order.
-    assert data.draw_rows(tmp_path / "t.csv", Engine(), 5000, id_column="id")[2] == table["id"].tolist()
+    assert data.draw_rows(tmp_path / "t.csv", Engine(), 5000, id_column="id").ids == table["id"].tolist()
 
 
 def test_a_sample_doubles_where_ten_rows_per_answer_are_too_few():

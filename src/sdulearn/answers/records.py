@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.answers.graph import connect, number_questions
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, quoted
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Codes, Count, Indices, Mask
 
@@ -172,7 +172,7 @@ def flip_rate(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class TableReading:
-    """How the table behind the questions was read; see :func:`sdulearn.fit_table`."""
+    """How the table behind the questions was read (see :func:`sdulearn.fit_table`), and which it was."""
 
     text: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
@@ -181,6 +181,22 @@ class TableReading:
     drop: tuple[str, ...] = ()
     sheet: str | None = None
     skip_rows: Count | None = None
+    id_column: str | None = None  # "" for row numbers from 0; None in logs of earlier versions
+    n_rows: Count | None = None
+    digest: str = ""  # of the cells of some rows; see sdulearn.io.same_table
+    cells: Mapping[str, str] = field(default_factory=dict)  # digest of each asked row by id, if ids are row numbers
+
+
+def stored_id_column(reading: TableReading | None, given: str | None) -> str | None:
+    """Return the id column that a log names, or else the given one; refuse two that differ."""
+    stored = None if reading is None else reading.id_column
+    if stored is not None and given not in (None, stored):
+        names = [f"column {quoted(name)}" if name else "row numbers from 0" for name in (stored, str(given))]
+        raise InputError(
+            f"The questions were asked with ids from {names[0]}, and `id_column` says {names[1]}. Leave `id_column` "
+            "out."
+        )
+    return given if stored is None else stored
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answer
@@ -28,6 +29,7 @@ from sdulearn.asking.records import (
     KINDS,
     Question,
     RowAnswer,
+    annotator_numbers,
     answered,
     as_columns,
     as_pairs,
@@ -37,7 +39,7 @@ from sdulearn.asking.records import (
 )
 from sdulearn.asking.state import State, fit_quietly
 from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
-from sdulearn.joint.estimators import PairLogisticRegressionCV
+from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
 from sdulearn.pairs import stack_pairs
@@ -58,6 +60,8 @@ _MOST_SKIPPED = 20
 _PREPARED = 2
 # Unlabeled points in the fit of random pairs.
 _MOST_UNLABELED = 5000
+# Unlabeled points in the fit that tells annotators apart, as in `fit_table`.
+_MOST_FITTED = 20_000
 # Where one is held out, five are left for the folds that choose a penalty.
 _LEAST_OF_A_KIND = 6
 
@@ -542,22 +546,38 @@ class Asker:
             positions += places[list(contradiction.answers)].tolist()
         return [self._answers[k] for k in dict.fromkeys(positions)][:most]
 
-    def error_rate(self, annotator: str | None = None) -> float | None:
+    def error_rate(self) -> float:
         """Return the share of wrong answers, by those that contradict others, or of the flips.
-
-        Parameters
-        ----------
-        annotator : str, optional
-            Whose answers; by default all.
 
         Returns
         -------
-        float or None
-            0 if no answer contradicts another; None for an annotator whose answers cannot be compared.
+        float
+            0 if no answer contradicts another.
         """
-        if self._flips.rate is not None:
-            return self._flips.rate
-        return self._now.error if annotator is None else self._now.error_of(annotator)
+        return self._now.error if self._flips.rate is None else self._flips.rate
+
+    def annotator_rates(self) -> dict[str, Rate]:
+        """Estimate how often each annotator is wrong, as :func:`~sdulearn.fit_table` does from the same answers.
+
+        Returns
+        -------
+        dict of str to Rate
+            By name, with 95% intervals; without those about whom the answers say too little, and empty
+            with ``private``.
+        """
+        ends, signs, annotators, _ = as_pairs(self._answers)
+        if self.private is not None or not len(ends):
+            return {}
+        n_classes = self._limit or max(self._now.n_classes, 2)
+        rest = self._points.order[:_MOST_FITTED]
+        rows, y = stack_pairs(self._X, ends, signs, unlabeled=np.sort(rest), annotators=annotators)
+        try:
+            model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0), rows, y)
+        except InputError:
+            return {}
+        rates = model.answer_model_.by_annotator
+        numbers = annotator_numbers(self._answers)
+        return {name: rates[k] for name, k in numbers.items() if k in rates and rates[k].identified}
 
     def leak(self) -> Leak:
         """Return how many classes follow from a known one, and how far flips protect them.

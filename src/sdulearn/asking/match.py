@@ -12,7 +12,7 @@ pair answer "same as this example" with the error rate e / (e + m (1 - e)).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection
 from functools import cached_property
 
@@ -117,14 +117,6 @@ class MatchState(State):
         errors = self.settings.errors
         usual = float(np.mean(errors)) if errors else _USUAL_ERROR
         return {k: errors[k] if k < len(errors) else usual for k in who}
-
-    def error_of(self, annotator: str) -> float | None:
-        """Error rate of an annotator, by name; None if each of their points was asked about once."""
-        times = Counter(one.left for one in self.answers if one.sign)
-        compared = {one.annotator for one in self.answers if one.sign and times[one.left] > 1}
-        if annotator not in compared:
-            return None
-        return self.error_rates[annotator_numbers(self.answers)[annotator]]
 
     @property
     def _rates(self) -> Array:

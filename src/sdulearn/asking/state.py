@@ -27,7 +27,6 @@ from sdulearn.asking.records import (
     Classes,
     PairTable,
     RowAnswer,
-    annotator_numbers,
     as_pairs,
     count_votes,
     read_classes,
@@ -182,12 +181,6 @@ class State:
         if not self._all_answers.contradictory.any():
             return dict.fromkeys(self.pairs.annotators.tolist(), 0.0)
         return {who: max(rate, LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
-
-    def error_of(self, annotator: str) -> float | None:
-        """Error rate of an annotator, by name; None where the answers do not determine it."""
-        number = annotator_numbers(self.answers).get(annotator, -1)
-        rate = self._answer_model.by_annotator.get(number)
-        return rate.value if rate is not None and rate.identified else None
 
     @cached_property
     def error(self) -> float:

@@ -16,15 +16,15 @@ import shlex
 import threading
 import webbrowser
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sdulearn.answers.records import EPSILONS, TableReading, flip_rate, is_epsilon
+from sdulearn.answers.records import EPSILONS, TableReading, flip_rate, is_epsilon, stored_id_column
 from sdulearn.cli.machines import add_machine_options, ask_machine
 from sdulearn.cli.options import (
     OPTIONS,
@@ -45,7 +45,7 @@ from sdulearn.cli.options import (
     write_csv,
 )
 from sdulearn.diagnostics import check_source
-from sdulearn.errors import InputError, SdulearnError, require
+from sdulearn.errors import InputError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes
 from sdulearn.io.ids import repeated_id, unknown_ids
@@ -64,11 +64,17 @@ _DEMO_LOG = Path("digits-answers.jsonl")
 _READING = [one.name for one in fields(TableReading)]
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
-_ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
-_HELP = "s same, d different, u unsure, z undo, k later, q stop"
-_MATCH_HELP = "the number of the one that it is like, n none of them, u unsure, z undo, k later, q stop"
-Asked: TypeAlias = tuple[Rows, Things, list[str], str | None, list[int]]
-"""Features, what is shown of rows, labels, the id column, and earlier sizes of a growing sample."""
+
+
+class Asked(NamedTuple):
+    """What is asked about."""
+
+    X: Rows
+    things: Things  # what is shown of rows
+    labels: list[str]
+    reading: dict[str, Any] | None = None  # how the table was read, for the log; None in a demonstration
+    digest: Callable[[int], str] | None = None  # of a row
+    grown_from: Sequence[int] = ()  # earlier sizes of a growing sample
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,7 +150,6 @@ def _add_server_options(where: argparse._ArgumentGroup) -> None:
     )
     add("--host", default="127.0.0.1", help=text)
     add("--no-browser", action="store_true", help="print the page's address, and do not open it")
-    add("--console", action="store_true", help="ask in this terminal instead of a page")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -152,22 +157,19 @@ def run(arguments: argparse.Namespace) -> int:
     log_path = _log_path(arguments)
     before = read_log(log_path) if log_path.exists() else LogContents()
     with waiting(f"Reading {arguments.table}"):
-        X, things, labels, id_column, grown_from = _demo() if arguments.demo else _of_table(arguments, before)
+        asked = _demo() if arguments.demo else _of_table(arguments, before)
     with AnswerLog(log_path) as log:
         if bad := log.contents.bad_rows:
             say("\n".join([f"{log.path}:", *lines(unreadable(bad), ITEMS_SHOWN)]))
         with waiting(f"Learning from {len(log.contents.answers):,} answers"):
-            session = _session(arguments, X, things.ids, log, grown_from)
+            session = _session(arguments, asked, log)
         try:
             if arguments.oracle is not None or arguments.command is not None:
-                ask_machine(session, things, labels, _instructions(arguments), arguments)
+                ask_machine(session, asked.things, asked.labels, _instructions(arguments), arguments)
                 # An audit is by a person, not by the machine.
                 arguments.annotator = ""
             if arguments.oracle is None and (arguments.command is None or arguments.audit is not None):
-                if arguments.console:
-                    _ask_in_console(session, things, arguments.annotator)
-                else:
-                    _serve(arguments, session, things, id_column)
+                _serve(arguments, session, asked)
         finally:
             try:
                 log.check()
@@ -202,7 +204,7 @@ def _demo() -> Asked:
     data = load_digits()
     pictures: Array = data.images / 16
     things = Things([str(k) for k in range(len(pictures))], pictures=pictures)
-    return data.data, things, [str(label) for label in data.target], None, []
+    return Asked(data.data, things, [str(label) for label in data.target])
 
 
 def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
@@ -210,24 +212,29 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     given = [*before.answers.values(), *before.withdrawn.values()]
     examples = {*before.examples, *(read_labels(arguments.seeds).by_id if arguments.seeds else ())}
     sizes = sample_sizes(len(given))
+    read_as = table_options(arguments)
     with opened_engine(arguments) as engine:
-        columns, X, ids, raw, n_rows = draw_rows(
+        drawn = draw_rows(
             arguments.table,
             engine,
             sizes[-1],
             answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
-            id_column=arguments.id,
-            **table_options(arguments),
+            id_column=stored_id_column(before.reading, arguments.id),
+            stored=before.reading,
+            **read_as,
         )
+    columns, ids, n_rows = drawn.columns, drawn.ids, drawn.n_rows
+    if drawn.changes:
+        say("\n".join(lines(drawn.changes)))
     name, times = Counter(ids).most_common(1)[0]
     if times > 1:
         raise repeated_id(name, times)
     if len(ids) < n_rows:
         say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
-    scaled = columns.scaled(X)
+    scaled = columns.scaled(drawn.X)
     parts = columns.parts
     things = things_of_table(
-        raw,
+        drawn.cells,
         ids,
         columns.id_column,
         text=arguments.text,
@@ -238,8 +245,11 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         root=arguments.image_root or arguments.table.parent,
         deviations={one.name: scaled[:, part.start] for one, part in parts if one.kind == "number"},
     )
-    labels = [] if arguments.oracle is None else [as_text(value) for value in raw[arguments.oracle].to_pylist()]
-    return scaled, things, labels, columns.id_column, [size for size in sizes[:-1] if size < n_rows]
+    labels = [] if arguments.oracle is None else [as_text(cell) for cell in drawn.cells[arguments.oracle].to_pylist()]
+    reading = {name: read_as[name] for name in _READING if read_as.get(name)}
+    reading |= {"id_column": columns.id_column or "", "n_rows": n_rows, "digest": drawn.digest}
+    grown_from = [size for size in sizes[:-1] if size < n_rows]
+    return Asked(scaled, things, labels, plain(reading), drawn.row_digest, grown_from)
 
 
 def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -253,10 +263,9 @@ def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
 
 
-def _session(
-    arguments: argparse.Namespace, X: Rows, ids: Sequence[str], log: AnswerLog, grown_from: list[int]
-) -> Session:
+def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerLog) -> Session:
     """Start a session; an old log keeps its seed, so that its random questions remain a sample."""
+    ids = asked.things.ids
     classes = arguments.classes or ("auto" if arguments.demo else 2)
     seed = next(iter(log.contents.seeds.values()), None)
     if seed is None:
@@ -268,7 +277,7 @@ def _session(
     if arguments.command is not None:
         # A machine would repeat itself; an audit by a person checks it.
         options["repeat_share"] = 0.0
-    asker = continue_asker(X, log, ids, random_state=seed, grown_from=grown_from, **options)
+    asker = continue_asker(asked.X, log, ids, random_state=seed, grown_from=asked.grown_from, **options)
     goal = Goal(arguments.per_person, arguments.overlap, arguments.until, arguments.audit)
     session = Session(asker, log, ids, not is_loopback(arguments.host), goal)
     settings: dict[str, Any] = {"design": asker.design, "classes": classes}
@@ -278,9 +287,9 @@ def _session(
             f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored. "
             "Questions are random pairs, and no row is in two of them, as each answer about a row reveals more of it."
         )
-    if not arguments.demo:
-        read_as = table_options(arguments)
-        settings["reading"] = plain({name: read_as[name] for name in _READING if read_as.get(name)})
+    if asked.reading is not None:
+        settings["reading"] = asked.reading
+        session.digest = None if asked.reading["id_column"] else asked.digest
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
 
@@ -306,7 +315,7 @@ def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
     return before
 
 
-def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_column: str | None) -> None:
+def _serve(arguments: argparse.Namespace, session: Session, asked: Asked) -> None:
     require("starlette", "ask")
     require("uvicorn", "ask")
     from sdulearn.web.app import Page, serve
@@ -324,10 +333,10 @@ def _serve(arguments: argparse.Namespace, session: Session, things: Things, id_c
 
     page = Page(
         session,
-        things,
+        asked.things,
         "digits" if arguments.demo else arguments.table.name,
         arguments.annotator,
-        None if arguments.demo else partial(_fit, arguments, session, id_column),
+        None if asked.reading is None else partial(_fit, arguments, session),
         wording=arguments.question.strip(),
         instructions=_instructions(arguments),
         language=arguments.language,
@@ -341,9 +350,7 @@ def _instructions(arguments: argparse.Namespace) -> str:
     return "" if path is None else decoded(path, read_bytes(path)).strip()
 
 
-def _fit(
-    arguments: argparse.Namespace, session: Session, id_column: str | None, labels: Mapping[str, str]
-) -> dict[str, Any]:
+def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, str]) -> dict[str, Any]:
     """Fit a model, and write it and its report beside the log; return what the page shows."""
     from sdulearn.cli.predict import write_answered
     from sdulearn.report.facts import least_certain
@@ -360,8 +367,7 @@ def _fit(
     }
     answers = log_answers(str(log_path), session.log.contents)
     with opened_engine(arguments) as engine:
-        given = {"labels": dict(labels) or None, "id_column": id_column or "", "engine": engine, **options}
-        model = fit_table(arguments.table, answers, **given)
+        model = fit_table(arguments.table, answers, labels=dict(labels) or None, engine=engine, **options)
     model.save(model_path)
     model.write_report(report, model_path=model_path)
     write_answered(answered, model)
@@ -419,39 +425,3 @@ def _as_options(values: Mapping[str, Any]) -> list[object]:
         elif value is not None and value is not False and value != ():
             options += [OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
     return options
-
-
-def _ask_in_console(session: Session, things: Things, annotator: str) -> None:
-    """Ask in the terminal until the person stops or no question is left."""
-    match = session.asker.design == "match"
-    help_text = _MATCH_HELP if match else _HELP
-    say(help_text)
-    while True:
-        try:
-            token, question = session.question(annotator)
-        except SdulearnError as error:
-            say(str(error))
-            return
-        picks = {str(k): k - 1 for k in range(1, len(question.choices) + 1)}
-        answers = {**picks, "n": "none", "u": "unsure"} if match else _ANSWERS
-        names = ("like which?", *picks) if match else ("first", "second")
-        for name, row in zip(names, (question.left, *question.choices), strict=True):
-            say(f"\n{name}: {things.ids[row]}")
-            say("\n".join("  " + line for line in things.plain(row)))
-        asked = "like which of them, or none?" if match else "same, or different?"
-        try:
-            key = input(f"{session.n_answers + 1}. {asked} ").strip().lower()
-        except EOFError:
-            return
-        key = key if match and key.isdecimal() else key[:1]
-        if key == "q":
-            return
-        if key in answers:
-            session.answer(annotator, token, answers[key])
-        elif key == "z":
-            if session.undo(annotator) is None:
-                say("There is nothing to take back.")
-        elif key == "k":
-            session.skip(annotator, token)
-        else:
-            say(help_text)

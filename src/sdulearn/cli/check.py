@@ -19,6 +19,7 @@ import numpy as np
 
 from sdulearn.answers import AnswerChecks, AnswerModel, Answers, check_answers
 from sdulearn.answers.checks import count_classes, known_answers
+from sdulearn.answers.records import TableReading, stored_id_column
 from sdulearn.cli import options as cli
 from sdulearn.diagnostics import (
     Finding,
@@ -31,7 +32,9 @@ from sdulearn.diagnostics import (
 from sdulearn.errors import shortened
 from sdulearn.io.files import written_whole
 from sdulearn.io.ids import unknown_ids
+from sdulearn.io.same_table import compare_table
 from sdulearn.io.survey import read_ids
+from sdulearn.io.tables import open_table
 from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, faults, lines
 from sdulearn.report.page import sections, whole_page
@@ -59,10 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; return 1 if anything is."""
     cli.refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
     answers = cli.answers_of(arguments, arguments.pairs)
-    unknown, why = _unknown_ids(answers, arguments)
+    unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
     found = [
         *facts_of_answers(answers),
+        *changes,
         *about,
         *faults("unknown_ids", [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown], why),
         *faults("self_pairs", [_answer(answers, k) for k in checks.self_pairs.tolist()]),
@@ -116,15 +120,19 @@ def _answer(answers: Answers, k: int) -> str:
     return f"line {answers.lines[k]}: {shortened(a)} and {shortened(b)} {ANSWER_NAMES[int(answers.answers[k])]}{who}"
 
 
-def _unknown_ids(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tuple[int, str]], str]:
-    """Return positions of answers with ids that are not in the table, and a likely cause."""
+def _compared(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tuple[int, str]], str, list[Finding]]:
+    """Return positions of answers with ids that are not in the table, a likely cause, and changes of the table."""
     if arguments.features is None:
-        return [], ""
-    where = arguments.sheet, arguments.skip_rows
-    ids, column = read_ids(arguments.features, arguments.id, set(answers.ids.ravel().tolist()), *where)
+        return [], "", []
+    stored = answers.reading or TableReading()
+    skip_rows = stored.skip_rows if arguments.skip_rows is None else arguments.skip_rows
+    where = arguments.sheet or stored.sheet, skip_rows
+    id_column = stored_id_column(stored, arguments.id)
+    ids, column = read_ids(arguments.features, id_column, set(answers.ids.ravel().tolist()), *where)
+    changes = [] if answers.reading is None else compare_table(open_table(arguments.features, *where), stored)
     known = set(ids)
     found = [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
-    return found, unknown_ids([name for _, name in found], known, column)
+    return found, unknown_ids([name for _, name in found], known, column), changes
 
 
 def _lines_of(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]]) -> dict[str, object]:

@@ -15,7 +15,7 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,10 @@ Key = tuple[str, int]
 _TEXTS = ("annotator", "time", "kind")
 # Numbers that an answer may have, and their limits.
 _LIMITS = {"rank": (0, 10**12), "epsilon": EPSILONS, "seconds": (0, 1e9), "probability": (0, 1), "cost": (0, 1e12)}
+_FORCED = (
+    'a forced choice: without "none" as an answer it says which row is nearer, not which is of the same class, and '
+    'implies no pair. Offer "none", and write "form": "match" into such lines'
+)
 # Number of a line, its text, and the record it holds where it can be read.
 Piece = tuple[int, bytes, Record | None]
 
@@ -57,7 +61,12 @@ class LogContents:
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of each session's answers: None if they are not flipped, NaN if unreadable
     epsilons: dict[str, float | None] = field(default_factory=dict)
-    reading: TableReading | None = None  # how the table was read, in the last session that says so
+    readings: list[TableReading] = field(default_factory=list)  # how the table was read, by session that says so
+    cells: dict[str, str] = field(default_factory=dict)  # digest of each asked row, if ids are row numbers
+    # sessions whose questions with several choices offered "none" (only then a pick means "same"), by their answers;
+    # and sessions that name their design
+    offering_none: set[str] = field(default_factory=set)
+    designed: set[str] = field(default_factory=set)
     undone: set[Key] = field(default_factory=set)
     # undone answers whose own lines are in the log
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
@@ -87,13 +96,27 @@ class LogContents:
     def _begin(self, session: str, record: Record) -> None:
         if isinstance(seed := record.get("seed"), int):
             self.seeds[session] = seed
+        if record.get("design"):
+            self.designed.add(session)
         self.epsilons[session] = math.nan
         if isinstance(reading := record.get("reading"), dict):
             try:
-                self.reading = read(TableReading, reading)
+                self.readings.append(read(TableReading, reading))
             except (TypeError, ValueError) as error:
                 raise ValueError(f"reading of the table: {error}") from None
-        self.epsilons[session] = _number(record, "epsilon")
+        self.epsilons[session] = log_number(record, "epsilon")
+
+    @property
+    def reading(self) -> TableReading | None:
+        """How the table was read in the last session, and the digests of the rows that were asked about."""
+        known = [one for one in self.readings if one.id_column is not None]
+        # Row numbers are those of one table; a table with ids may change.
+        if len({(one.id_column, "" if one.id_column else one.digest) for one in known}) > 1:
+            raise InputError(
+                "The sessions of this log are about different tables, or their ids are from different columns. Fit "
+                "each log separately."
+            )
+        return replace((known or self.readings)[-1], cells=self.cells) if self.readings else None
 
     def drawn(self) -> Mask:
         """Return which answers are about rows up to the last random question of their seed."""
@@ -160,6 +183,7 @@ class LogContents:
         elif key in self.answers:
             known = self.answers[key]
             said = _choice(record, known.choices, len(known.choices) > 1)
+            self._note_offer(key[0], record, said, known.choices)
             self.answers[key] = known._replace(said=said)
         elif key not in self.undone:
             raise ValueError(f"changes answer {number}, which is not in the log")
@@ -168,7 +192,10 @@ class LogContents:
         left = as_text(record.get("left"))
         listed = record.get("choices", [record.get("right")])
         choices = tuple(map(as_text, listed)) if isinstance(listed, list) else ("",)
+        if record.get("form", "match") not in ("match", "pair"):
+            raise ValueError(_FORCED)
         said = _choice(record, choices, "choices" in record)
+        self._note_offer(key[0], record, said, choices)
         if known := self.answers.get(key):
             # The same answer again comes from a copy of the log.
             if (left, choices) != (known.left, known.choices):
@@ -178,10 +205,32 @@ class LogContents:
             raise ValueError(f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty")
         if "choices" in record and len({left, *choices}) <= len(choices):
             raise ValueError("left and choices are not different rows")
-        more = {name: _number(record, name) for name in _LIMITS}
+        more = {name: log_number(record, name) for name in _LIMITS}
         more |= {name: as_text(record.get(name)) for name in (*_TEXTS, "comment")}
+        digests = record.get("cells")
+        if isinstance(digests, list) and len(digests) == 1 + len(choices):
+            self.cells |= zip((left, *choices), map(as_text, digests), strict=True)
         standing = self.withdrawn if key in self.undone else self.answers
         standing[key] = Answer(left, choices, said, session=key[0], number=key[1], line=line, **more)
+
+    def _note_offer(self, session: str, record: Record, said: int | str, choices: tuple[str, ...]) -> None:
+        if record.get("form") == "match" or (said == "none" and len(choices) > 1):
+            self.offering_none.add(session)
+
+    def set_forced_apart(self) -> None:
+        """Take out picks without "none": "more like a or b?" does not say that two rows are of one class.
+
+        Earlier versions wrote no "form". Their questions had two choices only after an answer or an example had
+        opened a second class.
+        """
+        given = (*self.answers.values(), *self.withdrawn.values())
+        opened = bool(self.examples) or any(one.said == "none" for one in given)
+        offering = self.offering_none | (self.designed if opened else set())
+        for answers in (self.answers, self.withdrawn):
+            for one in [one for one in answers.values() if len(one.choices) > 1 and one.session not in offering]:
+                del answers[one.key]
+                self.bad_rows.append(BadRow(one.line, _FORCED))
+        self.bad_rows.sort(key=lambda row: row.line)
 
 
 def _choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
@@ -194,7 +243,7 @@ def _choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | 
     return said
 
 
-def _number(record: Record, name: str) -> Any:
+def log_number(record: Record, name: str) -> Any:
     """Return a number of a line, or None where it has none."""
     value: Any = record.get(name)
     low, high = _LIMITS[name]
@@ -225,6 +274,7 @@ def parse_log(data: bytes) -> LogContents:
         else:
             why = "damaged" if piece.startswith(b"{") else "not JSON"
             contents.bad_rows.append(BadRow(line, why))
+    contents.set_forced_apart()
     return contents
 
 
@@ -268,6 +318,12 @@ def _record(line: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
+def pairs_of(given: Sequence[Answer[str]]) -> list[tuple[int, str, str, int]]:
+    """Return the pairs of answers, those "unsure" included: number of the answer, both ids and the code."""
+    unsure = [(k, one.left, one.right, 0) for k, one in enumerate(given) if not one.sign]
+    return sorted([*given_pairs(given), *unsure], key=lambda pair: pair[0])
+
+
 def log_answers(name: str, contents: LogContents) -> Answers:
     """Convert the contents of a log to answers, as of any other file."""
     given = list(contents.answers.values())
@@ -276,12 +332,11 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         columns["id_b"] = "choices"
     if any(one.annotator for one in given):
         columns["annotator"] = "annotator"
-    unsure = [(k, one.left, one.right, 0) for k, one in enumerate(given) if not one.sign]
-    pairs = sorted([*given_pairs(given), *unsure], key=lambda pair: pair[0])
+    pairs = pairs_of(given)
     of = np.array([k for k, *_ in pairs], dtype=np.intp)
     counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
     texts = {field: np.array([getattr(one, field) for one in given], dtype=object) for field in _TEXTS}
-    sure = _amounts(given, "probability", of)
+    sure = amounts(given, "probability", of)
     return Answers(
         name=name,
         ids=np.array([ends for _, *ends, _ in pairs], dtype=object).reshape(-1, 2),
@@ -300,13 +355,13 @@ def log_answers(name: str, contents: LogContents) -> Answers:
         epsilon=contents.epsilon(given),
         questions=of if columns["id_b"] == "choices" else None,
         reading=contents.reading,
-        seconds=_amounts(given, "seconds", of),
+        seconds=amounts(given, "seconds", of),
         certainty=None if sure is None else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
         audits=contents.audits() or None,
     )
 
 
-def _amounts(given: Sequence[Answer[str]], name: str, of: Indices) -> Array | None:
+def amounts(given: Sequence[Answer[str]], name: str, of: Indices) -> Array | None:
     """Return an amount of each pair answer, NaN where it is not known; None where it never is."""
     found = np.array([getattr(one, name) for one in given], dtype=np.float64)[of]
     return None if np.isnan(found).all() else found
@@ -340,16 +395,18 @@ class AnswerLog:
         """Write the settings of a session."""
         self._append({"event": "session", "seed": seed, **settings})
 
-    def append(self, answer: Answer[str]) -> Answer[str]:
-        """Write an answer under the next number; it is on disk when this returns."""
+    def append(self, answer: Answer[str], cells: Sequence[str] = ()) -> Answer[str]:
+        """Write an answer under the next number, on disk when this returns; cells are digests of its rows."""
         answer = answer._replace(said=self._check(answer.said, answer.choices))
         number = self._last + 1
         several = len(answer.choices) > 1
         compared: Record = {"choices": list(answer.choices)} if several else {"right": answer.right}
-        record: Record = {"event": "answer", "number": number, "left": answer.left, **compared}
+        form = {"form": "match"} if several else {}
+        record: Record = {"event": "answer", "number": number, **form, "left": answer.left, **compared}
         record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
         more = {name: getattr(answer, name) for name in (*_LIMITS, "comment")}
         record |= {name: value for name, value in more.items() if value not in (None, "")}
+        record |= {"cells": list(cells)} if cells else {}
         self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]

@@ -21,6 +21,7 @@ import numpy as np
 from sdulearn.answers.records import Answers, BadRow
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import EVENTS, log_answers, read_log
+from sdulearn.io.download import COLUMNS, is_download, read_cells, with_log_columns
 from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
@@ -50,6 +51,8 @@ _SPELLINGS = {word: answer for answer, words in _WORDS.items() for word in words
 # Probability of being right that a person states with such a word.
 _STATED = {"definitely": 0.95, "surely": 0.95, "sure": 0.95, "probably": 0.75, "rather": 0.75, "unsure": 0.5}
 _SIDES = {SIMILAR: "above 0.5", DISSIMILAR: "below 0.5", UNSURE: "0.5"}
+# The row that two others are compared with.
+_ANCHORS = {"x", "anchor", "probe", "query"}
 _DURATIONS = ("seconds", "duration", "elapsed", "response_time", "reaction_time", "rt", "lead_time", "time_spent")
 _OTHER_COLUMNS = {
     "label": (
@@ -126,7 +129,8 @@ def read_answers(
         records = [one for _, one in sheet.records if isinstance(one, dict)]
         if any(one.get("event") in EVENTS and "session" in one for one in records):
             return _read_log(source, sheet.format)
-    return _read_answers(recognise(sheet, columns), columns, words or {})
+    of_page = is_download(sheet.header)
+    return _read_answers(sheet if of_page else recognise(sheet, columns), columns, words or {}, of_page)
 
 
 def _read_log(source: Location | Frame, file_format: str) -> Answers:
@@ -141,7 +145,7 @@ def _read_log(source: Location | Frame, file_format: str) -> Answers:
     return log_answers(str(source), contents)
 
 
-def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str]) -> Answers:
+def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, str], of_page: bool) -> Answers:
     name = sheet.name
     if sheet.n_unanswered and not sheet.records:
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
@@ -149,9 +153,11 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     if bad and len(bad) == len(sheet.records):
         raise _nothing_readable(name, bad)
     given = {**{role: column for role, column in sheet.columns.items() if column in sheet.header}, **columns}
+    _refuse_forced_choices(sheet, given)
     roles = _find_columns(name, sheet.header, given, {} if sheet.only_ids else _OTHER_COLUMNS)
-    n_cells = 1 + max(map(sheet.header.index, roles.values()))
-    parsed = [(line, _parse(one, roles, n_cells)) for line, one in sheet.records if isinstance(one, dict)]
+    read_as = {**roles, **{column: column for column in COLUMNS if of_page and column in sheet.header}}
+    n_cells = 1 + max(map(sheet.header.index, read_as.values()))
+    parsed = [(line, _parse(one, read_as, n_cells, of_page)) for line, one in sheet.records if isinstance(one, dict)]
     bad += [BadRow(line, reason) for line, reason in parsed if isinstance(reason, str)]
     rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
     meaning = _meanings(name, roles["label"], Counter(row["label"] for row in rows), words, sheet.words)
@@ -168,7 +174,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     codes = np.sign([meaning[row["label"]] for row in rows]).astype(int).tolist()
     # Probabilities are shown by the side of 1/2 that they are on.
     shown = [_SIDES[k] if "." in row["label"] else row["label"] for row, k in zip(rows, codes, strict=True)]
-    return Answers(
+    answers = Answers(
         name=name,
         ids=np.column_stack([texts["id_a"], texts["id_b"]]),
         answers=np.sign(degree).astype(np.int64),
@@ -184,6 +190,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         seconds=_seconds(texts["seconds"], roles["seconds"]) if "seconds" in roles else None,
         certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
+    return with_log_columns(answers, rows) if of_page else answers
 
 
 def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
@@ -198,13 +205,18 @@ _LABEL_HELP = (
 )
 
 
-def _parse(record: Record, roles: Mapping[str, str], n_cells: int) -> dict[str, Any] | str:
+def _parse(record: Record, roles: Mapping[str, str], n_cells: int, of_page: bool) -> dict[str, Any] | str:
     """Return what a row holds in each role, or the reason why it cannot be read."""
     if len(record) < n_cells:
         return f"{len(record)} cells where {n_cells} are needed"
     if nested := [role for role, name in roles.items() if isinstance(record[name], dict | list)]:
         return f"{nested[0]} is not a single value"
-    text = {role: as_text(record[column]) for role, column in roles.items()}
+    text: dict[str, Any] = {role: as_text(record[column]) for role, column in roles.items()}
+    if of_page:
+        try:
+            text = read_cells(text)
+        except (TypeError, ValueError) as reason:
+            return str(reason)
     for role in ("id_a", "id_b", "label"):
         if not text[role]:
             return f"{role} is empty"
@@ -333,6 +345,29 @@ def _find_columns(
     if missing := [role for role in ("id_a", "id_b", "label") if role not in found]:
         raise InputError(_no_columns(path, header, missing))
     return {role: found[role] for role in ROLES if role in found}
+
+
+def _refuse_forced_choices(sheet: Sheet, given: Mapping[str, str]) -> None:
+    """Refuse answers to "is it more like a or b?": they do not say that two rows are of one class."""
+    names = by_plain_name(sheet.header)
+    ends = (given["id_a"], given["id_b"]) if {"id_a", "id_b"} <= given.keys() else pair_columns(sheet.header)
+    rows = [row for _, row in sheet.records if isinstance(row, dict)]
+    if ends is None or not rows:
+        return
+    label = given.get("label") or next((names[name] for name in _OTHER_COLUMNS["label"] if name in names), None)
+    sides = {end.casefold() for end in ends} | ({"0", "1", "2"} if _ANCHORS & names.keys() else set())
+    for column in [label] if label else [name for name in sheet.header if name not in ends]:
+        picks = [(cell, row) for row in rows if (cell := as_text(row.get(column)))]
+        by_side = all(cell.casefold() in sides for cell, _ in picks)
+        # Labels 1 and 0 may be ids as well.
+        by_id = not _SPELLINGS.keys() | {"1", "0", "-1"} >= {_label_text(cell) for cell, _ in picks}
+        by_id = by_id and all(cell in [as_text(row.get(end)) for end in ends] for cell, row in picks)
+        if picks and (by_side or by_id):
+            raise InputError(
+                f"{sheet.name}: column {quoted(column)} seems to say which of {quoted(ends[0])} and {quoted(ends[1])} "
+                "is nearer to a third row. Such a forced choice does not say that two rows are of the same class. Ask "
+                'about pairs, or offer "none of them" as `sdulearn ask --design match` does.'
+            )
 
 
 def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:

@@ -82,7 +82,10 @@ def named_id_column(names: Collection[str], wanted: str | None, usual: Sequence[
 def choose_id_column(
     table: str, ids: Sequence[str], hits: Mapping[str, IdHits], asked: Collection[str], n_rows: int
 ) -> str | None:
-    """Return the column with the ids of answers, a usual name first; None for row numbers."""
+    """Return the column with the ids of answers, a usual name first; None for row numbers.
+
+    Ids that may be row numbers as well are refused, whatever the column is called: they may count from 1.
+    """
     mask = np.array([name in asked for name in ids], dtype=bool)
     times = {name: one.times[mask] for name, one in hits.items()}
     n_held = {name: int(np.count_nonzero(one)) for name, one in times.items()}
@@ -92,7 +95,7 @@ def choose_id_column(
     unique = [name for name in enough if times[name].max(initial=0) <= 1]
     complete = [name for name in unique if n_held[name] == len(asked)]
     by_number = all(is_row_number(name, n_rows) for name in asked)
-    if len(complete) == 1 and (looks_like_id(complete[0]) or not by_number):
+    if len(complete) == 1 and not by_number:
         return complete[0]
     if complete or (unique and by_number):
         columns = " and ".join(map(quoted, (complete or unique)[:3]))

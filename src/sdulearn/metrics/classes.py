@@ -225,7 +225,8 @@ def _accuracy(
         hits = names[inside] == predicted[inside]
         return _share(hits, graph.point_weights[inside], confidence), "labels" if labelled else "groups"
     two = bool((predicted < 0).any())
-    n_classes = 2 if two else int(max(names.max(), predicted.max()))
+    # Classes 1 to K are more than two, even if only two of them are predicted.
+    n_classes = 2 if two else int(max(3, names.max(), predicted.max()))
     column = (predicted > 0).astype(np.intp) if two else predicted - 1
     model = known_answer_model(error_rate, graph)
     chances = classes_by_answers(replace(graph, labels=names), model, n_classes)

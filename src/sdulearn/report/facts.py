@@ -659,6 +659,9 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
         f"{d.count:,} repeated questions, "
         f"{'each counted once by majority' if getattr(d, 'by_majority', True) else 'of which every answer counts'}."
     ),
+    "table_grew": "The table has {now:,} rows; it had {before:,} when the questions were asked.",
+    "asked_rows_changed": "{count:,} of the {n_asked:,} rows that were asked about have changed since then. The "
+    "answers name rows by their numbers: check that these are still the same rows.",
     "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
     "model. The prior and the accuracy come from a random sample of the rows alone.",
     "few_random": "{n_random:,} of the {n_answers:,} answers used were about random rows, so the prior and the "

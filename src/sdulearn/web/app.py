@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import mimetypes
 import secrets
@@ -26,7 +24,6 @@ from starlette.staticfiles import StaticFiles
 
 from sdulearn.answers.records import Answer, flip_rate
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
-from sdulearn.io.files import as_cell
 from sdulearn.io.typed import plain, read
 from sdulearn.web.security import Guard, whole_body
 
@@ -217,18 +214,6 @@ class Page:
         row = self.session.rows[row_id]
         return {"id": row_id, "title": self.things.title(row), "picture": self.things.thumbnail(row)}
 
-    def as_csv(self) -> str:
-        """Return the answers as a table that ``fit`` can read, one line per pair of rows."""
-        file = io.StringIO(newline="")
-        table = csv.writer(file)
-        more = ("annotator", "time", "kind", "comment", "session")
-        table.writerow(["id_a", "id_b", "label", "question", *more])
-        for one in reversed(self.session.history()):
-            texts = [as_cell(getattr(one, name)) for name in more]
-            said = [row_id for row_id in one.choices if one.picked in (None, row_id)]
-            table.writerows([as_cell(one.left), as_cell(row_id), one.word, one.number, *texts] for row_id in said)
-        return file.getvalue()
-
 
 def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve a page until interrupted; ``ready`` is called with its address."""
@@ -290,7 +275,7 @@ def make_app(page: Page, key: str, host: str) -> Guard:
 
     def answers(request: Request) -> Response:
         headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
-        return Response(page.as_csv(), headers=headers, media_type="text/csv; charset=utf-8")
+        return Response(page.session.as_csv(), headers=headers, media_type="text/csv; charset=utf-8")
 
     def image(request: Request) -> Response:
         row, place = (_whole_number(request.path_params.get(name, "0")) for name in ("row", "place"))

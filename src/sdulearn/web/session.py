@@ -1,4 +1,4 @@
-"""People, their questions and the log, for the page, the console and machines."""
+"""People, their questions and the log, for the page and for machines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import combinations, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sdulearn.answers.records import AUDIT, PAIR_WORDS, Answer
+from sdulearn.answers.answer_model import Rate
+from sdulearn.answers.records import AUDIT, PAIR_WORDS, Answer, Answers
 from sdulearn.asking.records import Question, read_said
+from sdulearn.diagnostics import audited_rates
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
-from sdulearn.io.answer_log import AnswerLog, Key
+from sdulearn.io.answer_log import AnswerLog, Key, log_answers
+from sdulearn.io.download import as_csv
 from sdulearn.io.ids import unknown_ids
 from sdulearn.progress import long_work
 from sdulearn.types import MatrixLike
@@ -67,6 +70,7 @@ class Session:
         if self.goal.overlap and self.epsilon is not None:
             raise InputError("Private answers cannot overlap: a second answer about a row would reveal more of it.")
         self.ids = ids
+        self.digest: Callable[[int], str] | None = None  # of a row, if ids are row numbers
         self.rows = {name: row for row, name in enumerate(ids)}
         self._people: dict[str, _Person] = {}
         self._tokens = count(1)
@@ -74,6 +78,7 @@ class Session:
         # The last estimates, and the answers that they used.
         self._estimates: dict[str, Any] = {"accuracy": None, "missing": 0, "classes": [], "review": [], "advice": None}
         self._estimated: tuple[Answer[str], ...] = ()
+        self._rates: tuple[tuple[Answer[int], ...], dict[str, Rate]] | None = None
         # One thread prepares questions and estimates. New work replaces what waits in its slot.
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
         self._slots: dict[str, Future[None]] = {}
@@ -127,7 +132,8 @@ class Session:
             given = self.asker.answer_to(question, answer, annotator)
             choices = tuple(self.ids[row] for row in given.choices)
             named: Answer[str] = Answer(self.ids[given.left], choices, *given[2:])
-            written = self.log.append(named._replace(**more))
+            digests = [] if self.digest is None else [self.digest(row) for row in (given.left, *given.choices)]
+            written = self.log.append(named._replace(**more), digests)
             self.asker.add(given._replace(session=written.session, number=written.number))
             return written
 
@@ -252,6 +258,11 @@ class Session:
         with self._lock:
             return list(self.log.contents.answers.values())[::-1]
 
+    def as_csv(self) -> str:
+        """Return all answers as a table that ``fit`` reads like the log."""
+        with self._lock:
+            return as_csv(self.log.contents)
+
     @property
     def n_answers(self) -> int:
         """Number of answers."""
@@ -265,22 +276,36 @@ class Session:
 
     def agreement(self) -> dict[str, list[dict[str, Any]]]:
         """Return counts and error rate of each person, and how often each two of them agree."""
+        with self._lock:
+            answers = log_answers(str(self.log.path), self.log.contents)
         given = self.history()[::-1]
+        rates = self._error_rates(answers)
         people: list[dict[str, Any]] = []
         said: dict[str, dict[tuple[str, ...], str | None]] = {}
         for name in sorted({one.annotator for one in given}):
             own = [one for one in given if one.annotator == name]
             sure = [one for one in own if one.sign]
             said[name] = {one.asked: one.picked if len(one.choices) > 1 else one.word for one in sure}
-            error = self.asker.error_rate(name) if self.epsilon is None else None
             counts = {"n_answers": len(own), "n_unsure": len(own) - len(sure)}
-            people.append({"name": name, **counts, "error_rate": error})
+            rate = rates.get(name)
+            known = rate and {"value": rate.value, "low": rate.low, "high": rate.high}
+            people.append({"name": name, **counts, "error_rate": known})
         couples = []
         for first, second in combinations(said, 2):
             if both := said[first].keys() & said[second].keys():
                 n_agreed = len(said[first].items() & said[second].items())
                 couples.append({"first": first, "second": second, "n_both": len(both), "n_agreed": n_agreed})
         return {"people": people, "couples": couples}
+
+    def _error_rates(self, answers: Answers) -> dict[str, Rate]:
+        """Return error rates by name as a fit of these answers has them; they are kept until others come."""
+        given = self.asker.given
+        if self._rates is None or self._rates[0] != given:
+            audited = audited_rates(answers)
+            names = ("", *answers.annotator_names)
+            by_audit = {} if audited is None else {names[k]: rate for k, rate in audited.by_annotator.items()}
+            self._rates = given, by_audit or self.asker.annotator_rates()
+        return self._rates[1]
 
     def label(self, names: dict[str, str], annotator: str) -> None:
         """Name the classes of rows."""

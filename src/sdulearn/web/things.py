@@ -85,17 +85,6 @@ class Things:
             raise MissingFileError("Rows have no sounds.")
         return find_sound(self.root, self._value(self.audio, row))
 
-    def plain(self, row: int) -> list[str]:
-        """Return a row as lines of text, for a terminal."""
-        if self.pictures is not None:
-            return ["".join(" .:-=+*#%@"[min(int(10 * v), 9)] * 2 for v in line) for line in self.pictures[row]]
-        lines = self._files(row)
-        if self.audio is not None:
-            lines.append(self._value(self.audio, row))
-        if self.text is not None:
-            lines += _cut(self._value(self.text, row), _LONGEST_TEXT).splitlines()
-        return lines + [f"{name}: {_cut(self._value(name, row), _LONGEST_VALUE)}" for name in self.columns]
-
     def data(self, row: int) -> dict[str, object]:
         """Return a row as data, for a program."""
         data: dict[str, object] = {"id": self.ids[row]}

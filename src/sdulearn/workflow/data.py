@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from sdulearn.errors import InputError, pa
 from sdulearn.io.files import Location, folder_of, is_location
 from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
 from sdulearn.io.rows import Labels, class_numbers
+from sdulearn.io.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
 from sdulearn.io.survey import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
 from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
 from sdulearn.pairs import SIMILAR, UNSURE, Pairs, mean_weight, read_pairs, scramble, stack_pairs
@@ -125,6 +126,7 @@ def gather(
         return _gather_sparse(source, answers, labels, options, engine)
     asked = set() if answers is None else set(answers.ids.ravel().tolist())
     table, found, columns, place, sums = _surveyed(source, options, engine, asked, labels)
+    changes = check_same_table(table, found, options.stored)
     if options.missing == "auto" and options.tries_trees:
         columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
     why = partial(why_unknown, table, columns.id_column)
@@ -139,6 +141,7 @@ def gather(
     used = usable_answers(answers, place, options.skip_bad, not options.is_joint, why)
     unlabeled = found.lowest(options.most_unlabeled(columns.width))
     data, _ = _kept(table, columns, found, used, unlabeled, labelled)
+    data = replace(data, findings=[*changes, *data.findings])
     if options.is_joint or engine.name == MEMORY:
         return data
     from sdulearn.workflow.codes import with_all_rows
@@ -185,6 +188,9 @@ def _surveyed(
         sums = sums_of_table(table, options, engine)
         rows += [*sums.ends[:, 0].tolist(), *sums.unlabeled[:, 0].tolist()]
         n_drawn = 0
+    if compares_cells(options.stored):
+        wanted = replace(wanted, shown=tuple(table.types))
+        n_drawn = max(n_drawn, DIGEST_ROWS)
     # Enough rows have marks below this one: 8 standard errors more than are drawn.
     enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
     share = enough / table.n_rows if table.n_rows else 1.0
@@ -252,21 +258,30 @@ def sample_sizes(n_answers: int) -> list[int]:
     return sizes
 
 
+class DrawnRows(NamedTuple):
+    """Rows to ask about."""
+
+    columns: Columns
+    X: Rows  # features, not scaled
+    ids: list[str]
+    cells: ArrowTable
+    n_rows: int  # of the table
+    digest: str  # of the table
+    row_digest: Callable[[int], str]
+    changes: Sequence[Finding]  # since questions were asked
+
+
 def draw_rows(
-    source: Location | Frame,
-    engine: Engine,
-    n_drawn: int,
-    *,
-    answer_ids: Collection[str] = (),
-    **reading: Any,
-) -> tuple[Columns, Rows, list[str], ArrowTable, int]:
-    """Draw rows, with those that answers name; return columns, features, ids, cells and n_rows.
+    source: Location | Frame, engine: Engine, n_drawn: int, *, answer_ids: Collection[str] = (), **reading: Any
+) -> DrawnRows:
+    """Draw rows, with those that answers name.
 
     The order is random, so that a larger draw begins with a smaller one; a small table is whole and in
-    its own order. Features are not scaled. ``reading`` are fields of :class:`FitOptions`.
+    its own order. ``reading`` are fields of :class:`FitOptions`.
     """
     options = FitOptions(**reading)
     table, found, columns, place, _ = _surveyed(source, options, engine, answer_ids, n_drawn=n_drawn)
+    changes = check_same_table(table, found, options.stored)
     named = list(place.values())
     rows = found.rows
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
@@ -278,7 +293,13 @@ def draw_rows(
         kept = {name: batch[name] for name in table.types}
         plain = {name: one.dictionary_decode() for name, one in kept.items() if hasattr(one, "dictionary_decode")}
         cells.append(pa.table(kept | plain))
-    return columns, X, ids, pa.concat_tables(cells, promote_options="permissive").take(order), found.n_rows
+    drawn = pa.concat_tables(cells, promote_options="permissive").take(order)
+    row_digest = partial(_row_digest, drawn.drop_columns(list(table.together)))
+    return DrawnRows(columns, X, ids, drawn, found.n_rows, table_digest(table, found), row_digest, changes)
+
+
+def _row_digest(cells: ArrowTable, row: int) -> str:
+    return row_digests(cells.slice(row, 1).to_pydict())[0]
 
 
 def _places(id_column: str | None, found: Survey) -> dict[str, int]:

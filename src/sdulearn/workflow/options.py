@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from joblib import cpu_count
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.records import Answers, flip_rate
+from sdulearn.answers.records import Answers, TableReading, flip_rate, stored_id_column
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
@@ -74,6 +74,7 @@ class FitOptions:
     sheet: str | None = None
     skip_rows: int | None = None
     dropped_before: Sequence[str] = ()  # when questions were asked; the table may lack them now
+    stored: TableReading | None = None  # the table that questions were asked about
 
     def __post_init__(self) -> None:
         if self.points is not None and self.codes is None:
@@ -114,6 +115,8 @@ class FitOptions:
             }
             found = replace(
                 self,
+                stored=reading,
+                id_column=stored_id_column(reading, self.id_column),
                 text=self.text or free["text"],
                 images=self.images or free["images"],
                 dropped_before=free["drop"],

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.records import Answers, flip_rate
+from sdulearn.answers.records import Answers, flip_rate, stored_id_column
 from sdulearn.base import posterior_of
 from sdulearn.blocks import Sums, add_all
 from sdulearn.columns import Where, in_row
@@ -26,6 +26,7 @@ from sdulearn.errors import FileError, InputError, pa, require
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, folder_of, is_location, written_whole
 from sdulearn.io.ids import find_ids, named_id_column, repeated_id
+from sdulearn.io.same_table import compare_table, compares_cells
 from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
 from sdulearn.pairs import SIMILAR, stack_pairs
@@ -153,9 +154,11 @@ def predict_table(
     Predictions
         Predictions of the next rows.
     """
+    given = None if answers is None else read_answers(answers)
+    id_column = stored_id_column(given.reading if given else None, id_column)
     reader, table = _opened(model, path, id_column, image_root, embedding, sheet, skip_rows)
-    if answers is not None:
-        reader = _with_answers(reader, table, read_answers(answers), skip_bad, progress)
+    if given is not None:
+        reader = _with_answers(reader, table, given, skip_bad, progress)
     yield from _in_turn(reader, table, progress)
 
 
@@ -214,6 +217,8 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
     model = reader.model
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
+    if compares_cells(answers.reading):
+        compare_table(table, answers.reading)
     names = sorted(set(answers.ids.ravel().tolist()))
     ids = pa.array(names, "string")
     p = np.zeros((len(names) + 1, len(model.classes)))
@@ -314,6 +319,8 @@ def write_predictions(
     """
     from sdulearn.workflow.options import Engine, open_engine
 
+    given = None if answers is None else read_answers(answers)
+    reading["id_column"] = stored_id_column(given.reading if given else None, reading.get("id_column"))
     reader, table = _opened(model, path, **reading)
     id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
@@ -322,8 +329,8 @@ def write_predictions(
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
     opened = nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine)
     with opened as where, written_whole(Path(folder).absolute(), folder=True) as draft:
-        if answers is not None:
-            reader = _with_answers(reader, table, read_answers(answers), skip_bad, where.progress)
+        if given is not None:
+            reader = _with_answers(reader, table, given, skip_bad, where.progress)
         counts: Sums | None = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")

@@ -327,10 +327,13 @@ const turn = (step) => { state.begin = Math.max(0, state.begin + step); attempt(
 
 // ---- people
 
+// An interval says what is known; without one there is no number to compare people by.
+const errorRate = (rate) => (rate ? `${percent(rate.value, 1)} (${interval(rate)})` : isPrivate() ? "–" : t("not_enough_answers"));
+
 async function showPeople() {
   const { people, couples } = await call("people");
   const named = (name) => name || t("no_name");
-  const who = people.map((one) => [named(one.name), number(one.n_answers), percent(one.n_unsure / one.n_answers), percent(one.error_rate, 1)]);
+  const who = people.map((one) => [named(one.name), number(one.n_answers), percent(one.n_unsure / one.n_answers), errorRate(one.error_rate)]);
   const pairs = couples.map((one) => [`${named(one.first)}, ${named(one.second)}`, number(one.n_both), `${number(one.n_agreed)} (${percent(one.n_agreed / one.n_both)})`]);
   at("agreement").replaceChildren(
     who.length ? tableOf([t("who"), t("answers"), t("unsure"), t("error_rate")], who) : soft(t("no_answers")),
