@@ -65,19 +65,6 @@ def test_candidates_are_those_that_stand_alone():
     )
 
 
-def test_the_table_of_candidates():
-    first = np.repeat([-1.0, -2.0, 0.0], [6, 6, 3])
-    second = np.repeat([-1.5, -3.0, 0.0], [6, 6, 3])
-    best, found = compare(["a", "b"], [first, second], 12)
-    assert best == 0
-    np.testing.assert_allclose(found["mean_test_score"], [-1.5, -2.25])
-    np.testing.assert_allclose(found["gap_to_best"], [0, 0.75])
-    # Six differences of 0.5 and six of 1; points in no answer have no say.
-    np.testing.assert_allclose(found["gap_error"], [0, np.sqrt(12 * 0.25**2) / 12])
-    assert found["rank_test_score"].tolist() == [1, 2]
-    assert np.isnan(compare(["a", "b"], [first[:3], second[:3]], 3)[1]["gap_error"]).all()
-
-
 def test_unknown_candidates_are_refused():
     X, codes, _ = pairs_of(line, n_pairs=20)
     for models in (["linear", "nystroem"], [], ["linear", "linear"], [PairLogisticRegressionCV()]):
@@ -110,6 +97,8 @@ def test_of_candidates_that_are_hardly_worse_the_first_is_kept(gaps, errors, n_c
     values = [100 / n_components * (-20 - gap - error * turns) for gap, error in zip(gaps, errors, strict=True)]
     best, table = compare(list("abc")[: len(gaps)], values, 100)
     assert best == expected
+    np.testing.assert_allclose(table["mean_test_score"], [np.sum(value) / 100 for value in values])
+    assert table["rank_test_score"].tolist() == (1 + np.argsort(np.argsort(gaps))).tolist()
     np.testing.assert_allclose(table["gap_to_best"], gaps, atol=1e-12)
     np.testing.assert_allclose(table["gap_error"], errors if n_components > 2 else np.nan, atol=1e-12)
 
