@@ -120,7 +120,8 @@ class LinearScore:
         if "centres" in arrays:
             n_centres = len(arrays["centres"])
             shapes |= {"centres": (n_centres, width), "coef": (n_centres, n_scores)}
-        if {name: array.shape for name, array in arrays.items()} != shapes or (n_values < 0).any():
+        fits = {name: array.shape for name, array in arrays.items()} == shapes
+        if not fits or n_values.min() < 0 or n_values.max() > 2**31:
             raise InputError("the parts of the linear score do not fit together")
         whole = (n_values.astype(np.int64), arrays["mean"], arrays["scale"], arrays["coef"], arrays["intercept"])
         return cls(*whole, arrays.get("centres"))
