@@ -14,41 +14,45 @@ from sdulearn.io import container
 lightgbm = pytest.importorskip("lightgbm")
 
 
-def curved_pairs(seed=0, n_pairs=200):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(2 * n_pairs + 100, 3))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 > 0.4, 1, -1)
-    same = y[: 2 * n_pairs : 2] * y[1 : 2 * n_pairs : 2]
-    return X, np.append(np.repeat(np.arange(1, n_pairs + 1) * same, 2), np.zeros(100, dtype=int)), y
-
-
-@pytest.fixture(scope="module")
-def gaps():
-    X, codes, y = curved_pairs()
-    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
-    return X, codes, y
-
-
-@pytest.fixture(scope="module")
-def boosted(gaps):
-    return PairBoostingClassifier(prior=0.6, max_iter=40).fit(gaps[0], gaps[1])
-
-
-@pytest.fixture(scope="module")
-def kernel(gaps):
-    """One class inside the other: a line says nothing."""
-    X = gaps[0]
-    y = np.where(np.nansum(X**2, axis=1) < 2, 1, -1)
+def coded(y):
+    """Codes of 200 pairs of neighbours, and of 100 unlabeled rows."""
     same = y[:400:2] * y[1:400:2]
-    codes = np.append(np.repeat(np.arange(1, 201) * same, 2), np.zeros(100, dtype=int))
-    model = PairBoostingClassifier(prior=0.49, max_iter=5, cv=3).fit(X, codes)
+    return np.append(np.repeat(np.arange(1, 201) * same, 2), np.zeros(100, dtype=int))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Three columns of numbers with gaps, and one of categories, so many that the start does not see them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    hint = curve(X) * np.where(rng.random(500) < 0.8, 1, -1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return np.column_stack([X, 2 * rng.integers(0, 30, 500) + (hint > 0)])
+
+
+def curve(X):
+    return np.where(X[:, 0] + np.nan_to_num(X[:, 1]) ** 2 > 0.4, 1, -1)
+
+
+@pytest.fixture(scope="module")
+def boosted(rows):
+    model = PairBoostingClassifier(prior=0.6, max_iter=40, categorical_features=[3]).fit(rows, coded(curve(rows)))
+    assert "num_cat=1" in "".join(model.trees_)
+    return model.orient(rows, -curve(rows))
+
+
+@pytest.fixture(scope="module")
+def linear(rows):
+    return PairModelCV(["linear"], prior=0.6).fit(rows, coded(curve(rows)))
+
+
+@pytest.fixture(scope="module")
+def kernel(rows):
+    """One class inside the other: a line says nothing."""
+    inside = np.where(np.nansum(rows[:, :3] ** 2, axis=1) < 2, 1, -1)
+    model = PairBoostingClassifier(prior=0.49, max_iter=5, cv=3).fit(rows, coded(inside))
     assert model.start_.has_kernel
     return model
-
-
-@pytest.fixture(scope="module")
-def linear(gaps):
-    return PairModelCV(["linear"], prior=0.6).fit(gaps[0], gaps[1])
 
 
 def refuse_forged(model, folder, match=None, **changes):
@@ -64,32 +68,18 @@ def refuse_forged(model, folder, match=None, **changes):
 
 
 @pytest.mark.parametrize("name", ["boosted", "kernel", "linear"])
-def test_a_loaded_model_is_the_fitted_one(name, request, gaps, tmp_path):
+def test_a_loaded_model_is_the_fitted_one(name, request, rows, tmp_path):
     model = request.getfixturevalue(name)
     model.save(tmp_path / "model.sdu")
     again = load_model(tmp_path / "model.sdu")
     assert type(again) is type(model)
-    np.testing.assert_array_equal(again.decision_function(gaps[0]), model.decision_function(gaps[0]))
+    np.testing.assert_array_equal(again.decision_function(rows), model.decision_function(rows))
     np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
     assert again.get_params() == model.get_params()
     assert again.prior_ == model.prior_
     assert getattr(again, "model_", "") == getattr(model, "model_", "")
     again.save(tmp_path / "again.sdu")
     assert (tmp_path / "again.sdu").read_bytes() == (tmp_path / "model.sdu").read_bytes()
-
-
-def test_categories_and_the_order_of_classes_are_kept(gaps, tmp_path):
-    X, codes, y = gaps
-    rng = np.random.default_rng(2)
-    hint = np.where(rng.random(len(y)) < 0.8, y, -y)
-    # So many values that the start does not see them.
-    rows = np.column_stack([X, 2 * rng.integers(0, 30, len(y)) + (hint > 0)])
-    model = PairBoostingClassifier(prior=0.6, max_iter=20, categorical_features=[3]).fit(rows, codes)
-    assert "num_cat=1" in "".join(model.trees_)
-    model.orient(rows, -y)
-    model.save(tmp_path / "model.sdu")
-    again = load_model(tmp_path / "model.sdu")
-    np.testing.assert_array_equal(again.decision_function(rows), model.decision_function(rows))
 
 
 def test_a_file_of_trees_names_the_extra(boosted, tmp_path, monkeypatch):
@@ -106,7 +96,7 @@ def test_a_file_of_trees_names_the_extra(boosted, tmp_path, monkeypatch):
         ("leaf_count=", "leaf_count=x "),
         ("num_cat=0", "num_cat=1"),
         ("leaf_value=", "leaf_value=nan "),
-        ("max_feature_idx=2", "max_feature_idx=20"),
+        ("max_feature_idx=3", "max_feature_idx=20"),
         ("is_linear=0", "is_linear=1"),
         ("num_tree_per_iteration=1", "num_tree_per_iteration=3"),
     ],
@@ -159,7 +149,7 @@ def test_every_index_of_a_tree_has_its_limits(name, allowed, refused):
     [
         ("n_rounds_", -1),
         ("n_features_in_", 0),
-        ("n_features_in_", 4),
+        ("n_features_in_", 5),
         ("n_features_in_", 2**31),
         ("n_classes_", 2**16),
         ("feature_names_in_", ["a"]),
@@ -175,7 +165,7 @@ def test_forged_headers_are_refused(boosted, tmp_path, name, value):
 @pytest.mark.parametrize(
     "name", [f"start_parts_/{name}" for name in ("coef", "mean", "n_values")] + ["feature_importances_", "order_"]
 )
-@pytest.mark.parametrize("value", [np.array([np.nan, 1.0, 1.0]), np.ones(7), np.array([1, 1])])
+@pytest.mark.parametrize("value", [np.array([np.nan, 1.0, 1.0, 1.0]), np.ones(7), np.array([1, 1])])
 def test_forged_arrays_are_refused(boosted, tmp_path, name, value):
     refuse_forged(boosted, tmp_path, **{name: value})
 
