@@ -66,7 +66,6 @@ LABELS = "classes are -1 and +1 by design: pairs never name the classes, so the 
 PAIRS = "the adapter folds a third class into the second; pair codes themselves know no classes to count"
 WEIGHTS = "the check gives the two ends of a pair different weights, which is refused by design"
 ONE_LABEL = "one class alone makes no dissimilar pair, and the SDDU risk needs one"
-ONE_LABEL_BY_PRIOR = "similar pairs alone and a prior of 0.7: trees put some of the rows into the second class"
 
 EXPECTED = {
     "check_classifiers_train": LABELS,
@@ -89,10 +88,7 @@ ESTIMATORS = {
 
 
 def expected_failures(name):
-    estimator = ESTIMATORS[name]
-    if isinstance(estimator, PairBoostingClassifier):
-        return EXPECTED | {"check_classifiers_one_label": ONE_LABEL_BY_PRIOR}
-    return EXPECTED | (NEEDS_BOTH_KINDS if isinstance(estimator, SDUClassifier | SDUClassifierCV) else {})
+    return EXPECTED | (NEEDS_BOTH_KINDS if isinstance(ESTIMATORS[name], SDUClassifier | SDUClassifierCV) else {})
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

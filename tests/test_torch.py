@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairKFold, PairLogisticRegressionCV, PairModelCV, load_model, stack_pairs
+from sdulearn import PairKFold, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, ModelFileError, OrientationWarning
 from sdulearn.metrics import pair_log_likelihood
@@ -398,10 +398,6 @@ def test_scikit_learn_takes_it(two):
     assert 0.5 <= search.best_score_ <= 1
     pipeline = make_pipeline(StandardScaler(), few).fit(rows, y)
     assert set(pipeline.predict(rows)) <= {-1, 1}
-    best = PairModelCV([few], prior=0.7, cv=2).fit(rows, y)
-    assert isinstance(best.best_estimator_, PairNetworkClassifier)
-    assert np.array_equal(best.predict(rows), best.best_estimator_.predict(rows))
-    assert [len(fold.predict(rows)) for _, fold in best.fold_models_] == [len(rows)] * 2
 
 
 def test_components_labels_and_annotators_in_one_fit(digits):

@@ -1,4 +1,4 @@
-"""PairBoostingClassifier: what it learns, what it takes, and that its answers do not depend on what they should not."""
+"""PairBoostingClassifier: what it learns, what it accepts, and what its predictions depend on."""
 
 import copy
 import pickle
@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.preprocessing import OrdinalEncoder
 
-from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV, stack_pairs
-from sdulearn.boosting.rows import TrainingRows
+from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV
 from sdulearn.errors import InputError
-from sdulearn.pairs import read_pairs
 
 pytest.importorskip("lightgbm")
 
@@ -89,19 +89,6 @@ def test_what_the_trees_depend_on(data):
     assert np.mean(scattered.predict(X) == model.predict(X)) > 0.95
 
 
-def test_rows_that_show_one_point_are_one_point():
-    """Trees see each point once, however many rows show it; no fold's training rows know its points."""
-    X, y = two_moons(60, 3)
-    pairs = np.column_stack([np.arange(40), np.arange(40) + np.where(np.arange(40) % 2, 1, 2)])
-    rows, table = stack_pairs(X, pairs, y[pairs[:, 0]] == y[pairs[:, 1]])
-    model = PairBoostingClassifier(cv=3)
-    found = TrainingRows(rows, read_pairs(table), None, model, np.zeros(2, dtype=int), 0)
-    assert len(rows) > 60
-    np.testing.assert_array_equal(found.points, X[found.graph.points])
-    for k, train in enumerate(found.trains):
-        assert not (found.fold[found.graph.row_point[train]] == k).any()
-
-
 def test_the_start_of_very_many_answers_is_fitted_to_some_of_them(data, monkeypatch):
     X, codes, _ = data
     fit = PairLogisticRegressionCV.fit
@@ -113,7 +100,7 @@ def test_the_start_of_very_many_answers_is_fitted_to_some_of_them(data, monkeypa
 
     monkeypatch.setattr(PairLogisticRegressionCV, "fit", spy)
     for most in (400, 150):
-        monkeypatch.setattr("sdulearn.boosting.start._MOST_ANSWERS", most)
+        monkeypatch.setattr("sdulearn.boosting.start.MAX_ANSWERS", most)
         model = PairModelCV(["linear"], cv=2).fit(X, codes)
         # Models of folds know some answers, too, and name the classes as this one does.
         decisions = [fold.decision_function(X) @ model.decision_function(X) for _, fold in model.fold_models_]
@@ -132,20 +119,36 @@ def test_labels_name_the_classes():
 
 
 def test_missing_values_and_categories():
+    """Categories are encoded first; in which order does not matter."""
     X, codes, y = loose_pairs(400, seed=7)
     rng = np.random.default_rng(0)
-    hint = np.where(rng.random(len(y)) < 0.9, y, -y)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": np.where(hint > 0, "left", "right")})
+    kind = 2 * rng.integers(0, 6, len(y)) + (np.where(rng.random(len(y)) < 0.9, y, -y) > 0)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": np.array(list("abcdefghijkl"))[kind]})
     frame.loc[rng.random(len(y)) < 0.2, "a"] = np.nan
     frame.loc[rng.random(len(y)) < 0.1, "kind"] = None
-    for kind in (frame["kind"].astype("category"), frame["kind"]):
-        model = PairBoostingClassifier(max_iter=10).fit(frame.assign(kind=kind), codes)
-        assert np.mean(model.predict(frame.assign(kind=kind)) == y) > 0.9
-        assert model.categories_ == {2: ["left", "right"]}
-        assert model.feature_importances_[2] > 0.2
-    unseen = frame.head(3).assign(kind="neither")
-    missing = frame.head(3).assign(kind=None)
-    np.testing.assert_allclose(model.decision_function(unseen), model.decision_function(missing))
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+    encode = make_column_transformer((encoder, ["kind"]), remainder="passthrough").fit(frame)
+    rows = encode.transform(frame)
+    model = PairBoostingClassifier(max_iter=10, categorical_features=[0]).fit(rows, codes)
+    assert np.mean(model.predict(rows) == y) > 0.9
+    assert model.n_rounds_ > 0
+    assert model.feature_importances_[0] > 0.2
+    unseen, missing = (encode.transform(frame.head(3).assign(kind=kind)) for kind in ("neither", None))
+    np.testing.assert_array_equal(model.decision_function(unseen), model.decision_function(missing))
+    renumbered = rows.copy()
+    renumbered[:, 0] = np.append(rng.permutation(12), np.nan)[np.nan_to_num(rows[:, 0], nan=12).astype(int)]
+    again = clone(model).fit(renumbered, codes)
+    np.testing.assert_allclose(again.decision_function(renumbered), model.decision_function(rows), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("columns", "value"), [(["a"], 0), ([4], 0), ([-1], 0), ([True], 0), ([3], -1), ([3], 0.5), ([3], 1e9), ([3], None)]
+)
+def test_categorical_features_are_numbers_of_columns_of_whole_numbers(data, columns, value):
+    X = np.column_stack([data[0], np.zeros(len(data[0]))])
+    X[5, 3] = value or 0
+    with pytest.raises(InputError, match="`categorical_features`"):
+        PairBoostingClassifier(categorical_features=columns).fit(sparse.csr_matrix(X) if value is None else X, data[1])
 
 
 def test_few_answers_are_refused():

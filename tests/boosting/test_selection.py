@@ -1,25 +1,23 @@
 """PairModelCV: the choice, and the numbers that say why."""
 
+import pickle
 import sys
 
 import numpy as np
 import pytest
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from sdulearn import (
-    PairBoostingClassifier,
-    PairKFold,
-    PairLogisticRegression,
-    PairLogisticRegressionCV,
-    PairModelCV,
-    load_model,
-)
+from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV, load_model
 from sdulearn.boosting.estimators import compare
 from sdulearn.errors import InputError, MissingExtraError, OrientationWarning
 
 pytest.importorskip("lightgbm")
 
 
-OTHER = PairLogisticRegression(prior=0.6)
+# The seed that `random_state=0` gives the folds and the kernel map.
+SEED = int(np.random.RandomState(0).randint(2**31 - 1))
 
 
 def pairs_of(classify, seed=0, n_pairs=300):
@@ -39,20 +37,15 @@ def step(X):
     return np.where((X[:, 0] > -0.7) & (X[:, 1] > -0.8), 1.5, -1.5) + 0.3 * X[:, 0]
 
 
-def ball(X):
-    """A centred ball is invisible to a line; a kernel finds it."""
-    return 4.5 - (X**2).sum(axis=1) + 0.5 * X[:, 0]
-
-
-@pytest.mark.parametrize(("classify", "expected"), [(step, "boosted"), (ball, "nystroem")])
+@pytest.mark.parametrize(("classify", "expected"), [(step, "boosted"), (line, "linear")])
 def test_the_right_kind_is_chosen(classify, expected):
     X, codes, y = pairs_of(classify)
     model = PairModelCV(prior=float(np.mean(y > 0)), max_iter=60, cv=3).fit(X, codes)
     assert model.model_ == expected
     results = model.cv_results_
     best = results["model"].index(expected)
-    assert results["mean_test_score"][best] == max(results["mean_test_score"])
-    assert results["gap_to_best"][best] == 0
+    # Of two that are nearly as good the first is kept.
+    assert results["mean_test_score"][best] >= max(results["mean_test_score"]) - 1 / 300
     assert np.mean(model.predict(X) == y) > 0.8
 
 
@@ -65,29 +58,16 @@ def test_candidates_are_those_that_stand_alone():
     assert chosen.cv_results_["mean_test_score"][place] == pytest.approx(alone.held_out_log_likelihood_.max())
     np.testing.assert_array_equal(chosen.decision_function(X), alone.decision_function(X))
     line = PairModelCV(["linear"], prior=prior).fit(X, codes)
-    folds = PairKFold(5, random_state=int(np.random.RandomState(0).randint(2**31 - 1)))
+    folds = PairKFold(5, random_state=SEED)
     plain = PairLogisticRegressionCV(prior=prior, cv=folds).fit((X - X.mean(axis=0)) / X.std(axis=0), codes)
     np.testing.assert_allclose(
         line.decision_function(X), plain.decision_function((X - X.mean(axis=0)) / X.std(axis=0)), atol=1e-6
     )
 
 
-def test_the_table_of_candidates():
-    first = np.repeat([-1.0, -2.0, 0.0], [6, 6, 3])
-    second = np.repeat([-1.5, -3.0, 0.0], [6, 6, 3])
-    best, found = compare(["a", "b"], [first, second], 12)
-    assert best == 0
-    np.testing.assert_allclose(found["mean_test_score"], [-1.5, -2.25])
-    np.testing.assert_allclose(found["gap_to_best"], [0, 0.75])
-    # Six differences of 0.5 and six of 1; points in no answer have no say.
-    np.testing.assert_allclose(found["gap_error"], [0, np.sqrt(12 * 0.25**2) / 12])
-    assert found["rank_test_score"].tolist() == [1, 2]
-    assert np.isnan(compare(["a", "b"], [first[:3], second[:3]], 3)[1]["gap_error"]).all()
-
-
 def test_unknown_candidates_are_refused():
     X, codes, _ = pairs_of(line, n_pairs=20)
-    for models in (["linear", "forest"], [], ["linear", "linear"], [PairLogisticRegression(n_classes=3)]):
+    for models in (["linear", "nystroem"], [], ["linear", "linear"], [PairLogisticRegressionCV()]):
         with pytest.raises(InputError, match="`models`"):
             PairModelCV(models).fit(X, codes)
 
@@ -98,7 +78,7 @@ def test_without_lightgbm_the_extra_is_named(monkeypatch):
     for model in (PairBoostingClassifier(), PairModelCV()):
         with pytest.raises(MissingExtraError, match=r"sdulearn\[boosting\]"):
             model.fit(X, codes)
-    assert PairModelCV(["linear", "nystroem"], prior=0.6, cv=2).fit(X, codes).boosters_ == []
+    assert PairModelCV(["linear"], prior=0.6, cv=2).fit(X, codes).boosters_ == []
 
 
 @pytest.mark.parametrize(
@@ -117,11 +97,13 @@ def test_of_candidates_that_are_hardly_worse_the_first_is_kept(gaps, errors, n_c
     values = [100 / n_components * (-20 - gap - error * turns) for gap, error in zip(gaps, errors, strict=True)]
     best, table = compare(list("abc")[: len(gaps)], values, 100)
     assert best == expected
+    np.testing.assert_allclose(table["mean_test_score"], [np.sum(value) / 100 for value in values])
+    assert table["rank_test_score"].tolist() == (1 + np.argsort(np.argsort(gaps))).tolist()
     np.testing.assert_allclose(table["gap_to_best"], gaps, atol=1e-12)
     np.testing.assert_allclose(table["gap_error"], errors if n_components > 2 else np.nan, atol=1e-12)
 
 
-@pytest.mark.parametrize("models", [["linear", OTHER], ["boosted"], [OTHER]])
+@pytest.mark.parametrize("models", [["linear"], ["boosted"]])
 def test_the_models_of_folds_decide_about_points_that_they_saw_no_answer_about(models, tmp_path):
     X, codes, y = pairs_of(step, n_pairs=100)
     weight = np.where(np.abs(codes) == 3, 0.0, 1.0)
@@ -132,26 +114,39 @@ def test_the_models_of_folds_decide_about_points_that_they_saw_no_answer_about(m
         inside = np.isin(codes, codes[its_rows][codes[its_rows] != 0])
         assert set(np.flatnonzero(inside)) <= set(its_rows)
         np.testing.assert_allclose(fold.decision_function(X[its_rows]), model.held_out_decisions_[its_rows], atol=1e-9)
+        fold.save(tmp_path / "fold.sdu")
+        np.testing.assert_array_equal(load_model(tmp_path / "fold.sdu").decision_function(X), fold.decision_function(X))
     left_out = np.flatnonzero(weight == 0)
     np.testing.assert_allclose(
         model.held_out_decisions_[left_out], model.fold_models_[0][1].decision_function(X[left_out])
     )
-    if models == ["boosted"]:
-        assert model.best_estimator_ is model
-        mean = np.mean([fold.decision_function(X) for _, fold in model.fold_models_], axis=0)
-        assert np.corrcoef(mean, model.decision_function(X))[0, 1] > 0.9
-        return
-    line = model.best_estimator_
-    if "linear" in models:
-        assert isinstance(line, PairLogisticRegressionCV)
-        model.save(tmp_path / "model.sdu")
-        np.testing.assert_array_equal(load_model(tmp_path / "model.sdu").predict(X), model.predict(X))
-    else:
-        assert model.model_ == "PairLogisticRegression"
-        assert model.feature_importances_[:2].sum() > 0.8
-        with pytest.raises(InputError, match=r"best_estimator_\.save"):
-            model.save(tmp_path / "model.sdu")
-    np.testing.assert_allclose(np.clip(line.decision_function(X), -8, 8), model.decision_function(X), atol=1e-9)
+    mean = np.mean([fold.decision_function(X) for _, fold in model.fold_models_], axis=0)
+    assert np.corrcoef(mean, model.decision_function(X))[0, 1] > 0.9
+
+
+def test_the_best_estimator_and_its_folds_have_coefficients_of_the_columns():
+    """In the user's units, and rows by the user's numbers, though unlabeled rows were sampled."""
+    X, codes, y = pairs_of(line, n_pairs=100)
+    more = np.random.default_rng(1).normal(size=(2600, 4))
+    order = np.random.default_rng(2).permutation(len(X) + len(more))
+    X = (np.vstack([X, more]) * [1e-3, 50, 1, 7] + [5, -300, 0, 1])[order]
+    codes = np.append(codes, np.zeros(len(more), dtype=int))[order]
+    model = PairModelCV(["linear"], prior=float(np.mean(y > 0)), cv=3).fit(X, codes)
+    best = model.best_estimator_
+    assert isinstance(best, PairLogisticRegressionCV)
+    np.testing.assert_allclose(np.clip(best.decision_function(X), -8, 8), model.decision_function(X), atol=1e-9)
+    assert len(best.fold_models_) == len(model.fold_models_) == 3
+    for (rows, fold), (its_rows, its_fold) in zip(model.fold_models_, best.fold_models_, strict=True):
+        np.testing.assert_array_equal(its_rows, rows)
+        np.testing.assert_allclose(np.clip(its_fold.decision_function(X), -8, 8), fold.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [PairBoostingClassifier(max_iter=5, cv=2), PairModelCV(max_iter=5, cv=2)], ids=str)
+@pytest.mark.parametrize("classify", [line, step])
+def test_a_refit_forgets_the_earlier_fit(model, classify):
+    X, codes, _ = pairs_of(classify, n_pairs=100)
+    sizes = [len(pickle.dumps(model.fit(X, codes))) for _ in range(3)]
+    assert sizes[0] == sizes[1] == sizes[2]
 
 
 def test_trees_begin_at_a_kernel_map_where_a_line_says_nothing():
@@ -162,5 +157,12 @@ def test_trees_begin_at_a_kernel_map_where_a_line_says_nothing():
     assert model.start_.has_kernel
     right = np.mean(model.predict(X) == y)
     assert max(right, 1 - right) > 0.85
+    kernel_map = make_pipeline(
+        StandardScaler(), Nystroem(gamma=1 / 8, n_components=150, random_state=SEED), StandardScaler()
+    )
+    pipeline = make_pipeline(kernel_map, PairLogisticRegressionCV(cv=PairKFold(3, random_state=SEED)))
+    with pytest.warns(OrientationWarning):
+        pipeline.fit(X, codes)
+    np.testing.assert_allclose(model.start_.decide(X), np.clip(pipeline.decision_function(X), -8, 8), atol=1e-6)
     X, codes, _ = pairs_of(line)
     assert PairBoostingClassifier(max_iter=5, cv=2).fit(X, codes).start_.has_kernel is False

@@ -1,4 +1,4 @@
-"""PairBoostingClassifier, and PairModelCV, which chooses between linear, kernel and tree models by held-out answers.
+"""PairBoostingClassifier, and PairModelCV, which chooses between a linear model and trees by held-out answers.
 
 All models here are a linear score plus the mean of some boosters, one for each fold. A round adds
 one tree to each of them. After every round each point has a score by the booster that saw no answer
@@ -9,8 +9,7 @@ best round, so no further fit is needed.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -22,22 +21,22 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state
+from sklearn.utils import Tags, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of
+from sdulearn.answers.answer_model import ErrorRateParameter
 from sdulearn.answers.graph import leave_out
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, in_order
-from sdulearn.boosting.model_text import Booster, read_trees, trees_text, write_trees
+from sdulearn.boosting.model_text import Booster, checked_trees, trees_text
 from sdulearn.boosting.objective import PointLoss, make_pull
-from sdulearn.boosting.rows import Categories, TrainingRows, checked_categories, encode, find_categories
-from sdulearn.boosting.start import LinearScore, ModelScore, ScoreFit, constant_start, fit_linear, fit_other
+from sdulearn.boosting.rows import TrainingRows
+from sdulearn.boosting.start import LinearScore, ScoreFit, constant_start, fit_linear
 from sdulearn.errors import InputError, require
 from sdulearn.io.container import Header
 from sdulearn.io.typed import finite, read
 from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.progress import long_work, steps
-from sdulearn.sklearn_private import Interval, StrOptions, fit_context, safe_indexing
+from sdulearn.sklearn_private import Interval, fit_context, safe_indexing
 from sdulearn.types import Array, Count, Estimator, Indices, MatrixLike, RandomState, Rows
 
 _LIGHTGBM = {
@@ -54,12 +53,14 @@ _ROWS_PER_THREAD = 10_000
 _ROWS = 200
 # A start is useful if it raises the mean log likelihood of an answer by more than this above one
 # probability for all points, the best of these logits.
-_LEAST_GAIN = 0.01
+_MIN_GAIN = 0.01
 _CONSTANTS = np.linspace(0, 4, 17)
-MODELS = ("linear", "nystroem", "boosted")
+# Categories are numbered from 0 on.
+_MAX_CATEGORY = 2**20
+MODELS = ("linear", "boosted")
 # A standard error needs so many components, and a component in no answer has a log likelihood of 0
 # up to rounding.
-_FEWEST_COMPONENTS = 10
+_MIN_COMPONENTS = 10
 _ROUNDING = 1e-12
 # A later candidate must be better by so many standard errors: a tie keeps the first. A whole one
 # would cost more than it saves: half a point of accuracy over the ten sets of the benchmark, at 200
@@ -69,6 +70,8 @@ _TIE = 0.25
 # the same held-out answers, so they are never worse than their start there. It alone counts where
 # answers are connected, and there is no standard error.
 _TIE_IN_ALL = 1.0
+# Attributes of an earlier fit that the models of the folds, copies of the estimator, must not keep.
+_NOT_IN_FOLDS = ("fold_models_", "best_estimator_", "held_out_decisions_")
 
 
 class ScoreClassifier(OrderedClassifier):
@@ -78,14 +81,12 @@ class ScoreClassifier(OrderedClassifier):
         **OrderedClassifier.FITTED,
         "trees_": list[str],
         "start_parts_": dict[str, Any],
-        "categories_": dict[str, list[Any]],
         "n_rounds_": Count,
         "feature_importances_": Any,
     }
 
-    start_: LinearScore | ModelScore
+    start_: LinearScore
     boosters_: list[Booster]
-    categories_: Categories
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -97,7 +98,7 @@ class ScoreClassifier(OrderedClassifier):
         "n_classes": [Interval(Integral, 2, None, closed="left")],
         **ANSWER_CONSTRAINTS,
         "prior_strength": [Interval(Real, 0, None, closed="left")],
-        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "categorical_features": ["array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -118,7 +119,7 @@ class ScoreClassifier(OrderedClassifier):
         orientation: str = "majority",
         error_rate: ErrorRateParameter = "auto",
         answer_table: str | bool = "auto",
-        categorical_features: str | ArrayLike | None = "from_dtype",
+        categorical_features: ArrayLike | None = None,
         cv: int = 5,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
@@ -142,66 +143,60 @@ class ScoreClassifier(OrderedClassifier):
 
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self)
-        rows = self._encoded(X, reset=False)
+        rows = self._checked(X, reset=False)
         scores = self.start_.decide(rows)
         if self.boosters_:
             threads = self._threads(rows.shape[0])
             scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
         return in_order(scores, self.order_)
 
-    def _encoded(self, X: MatrixLike, reset: bool) -> Rows:
-        """Encode rows as a float matrix with NaN in the gaps."""
+    def _checked(self, X: MatrixLike, reset: bool) -> Rows:
+        """Check rows, which may have gaps."""
         checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        checks["ensure_min_samples"] = 2 if reset else 1
-        if not hasattr(X, "columns") and not self.categories_:
-            rows = validate_data(self, X, reset=reset, **checks)
-            # LightGBM does not support scipy's sparse arrays yet.
-            return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
-        # Check the names and number of columns first: encoding relies on them.
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        return check_array(encode(X, self.categories_), estimator=self, input_name="X", **checks)
+        rows = validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **checks)
+        # LightGBM does not support scipy's sparse arrays yet.
+        return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
 
-    def _training_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TrainingRows, int]:
-        """Check and encode the rows, make the folds and draw the seed of the fit."""
+    def _training_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
+        """Check the rows, count the values of categories and make the folds."""
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        self.categories_ = find_categories(X, self.categorical_features)
-        rows = self._encoded(X, reset=True)
+        rows = self._checked(X, reset=True)
+        n_values = count_values(rows, self.categorical_features)
         check_consistent_length(rows, y)
         pairs, weight, kept = weighted_rows(read_pairs(y), sample_weight)
         rows = rows if kept is None else rows[kept]
         self._remember(pairs)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        layout = TrainingRows(rows, pairs, weight, self, self._n_values(), seed)
+        layout = TrainingRows(rows, pairs, weight, self, n_values, seed)
         if kept is not None:
             layout.all_rows = kept[layout.all_rows]
-        return layout, seed
+        return layout
 
-    def _fit_tree_start(self, rows: TrainingRows, seed: int, linear: ScoreFit | None = None) -> ScoreFit:
-        """Fit the start of the trees: a linear model, or the class shares if enough points are labelled."""
+    def _fit_trees(self, rows: TrainingRows, linear: ScoreFit | None = None) -> ScoreFit:
+        """Boost a linear model, or the class shares if enough points are labelled."""
         if self.n_classes > 2 and rows.has_labels_of(self.n_classes):
-            answer_model = answer_model_of(self.error_rate, rows.graph, self.n_classes, self.answer_table)
-            return constant_start(rows, self.n_classes, answer_model)
-        start = linear or fit_linear(self, rows, seed)
-        if self.n_classes > 2 or self._is_useful(rows, start):
-            return start
-        # The gradients at a useless model are noise to trees.
-        kernel = fit_linear(self, rows, seed, with_kernel=True)
-        return kernel if self._is_useful(rows, kernel) else start
+            return self._boost(rows, constant_start(self, rows))
+        start = linear or fit_linear(self, rows)
+        if self.n_classes == 2 and not self._is_useful(rows, start):
+            # The gradients at a useless model are noise to trees.
+            kernel = fit_linear(self, rows, with_kernel=True)
+            start = kernel if self._is_useful(rows, kernel) else start
+        return self._boost(rows, start)
 
     def _is_useful(self, rows: TrainingRows, start: ScoreFit) -> bool:
         """Whether a start makes held-out answers likelier than one probability for all points does."""
         loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
         scores = start.held_out(rows.fold)
         constant = max(loss.terms(np.full_like(scores, z))[0].sum() for z in _CONSTANTS)
-        return bool(loss.terms(scores)[0].sum() - constant > _LEAST_GAIN * loss.n_known)
+        return bool(loss.terms(scores)[0].sum() - constant > _MIN_GAIN * loss.n_known)
 
     def _threads(self, n_rows: int) -> int:
         """Threads of LightGBM: with few rows, several threads are slower, above all on busy cores."""
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
-    def _boost(self, rows: TrainingRows, start: ScoreFit, seed: int) -> ScoreFit:
-        """Add trees to the start, one a round for each fold, until held-out answers get no likelier."""
+    def _boost(self, rows: TrainingRows, start: ScoreFit) -> ScoreFit:
+        """Add trees to the start, one per round and fold, until held-out answers get no likelier."""
         lightgbm = require("lightgbm", "boosting")
         pull = make_pull(rows.graph, start.pull, self.prior_strength)
         whole = PointLoss(rows.graph, self.n_classes, start.answer_model)
@@ -217,9 +212,10 @@ class ScoreClassifier(OrderedClassifier):
             "lambda_l2": self.l2_regularization,
             "min_sum_hessian_in_leaf": self.min_hessian,
             "num_threads": self._threads(rows.graph.n_points),
-            "seed": seed,
+            "seed": rows.seed,
         }
-        data = lightgbm.Dataset(rows.points, categorical_feature=sorted(self.categories_), params=parameters)
+        categorical = np.flatnonzero(rows.n_values).tolist()
+        data = lightgbm.Dataset(rows.points, categorical_feature=categorical, params=parameters)
         boosters = [lightgbm.Booster(parameters, data) for _ in losses]
         now = replace(start, by_fold=start.by_fold.copy(), boosters=boosters)
 
@@ -257,10 +253,13 @@ class ScoreClassifier(OrderedClassifier):
             booster.free_dataset()
         self.trees_ = [trees_text(booster) for booster in self.boosters_]
         self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
+        for name in _NOT_IN_FOLDS:
+            self.__dict__.pop(name, None)
         models = [copy(self) for _ in fit.folds]
         for k, model in enumerate(models):
             model.start_ = fit.folds[k]
             model.boosters_ = self.boosters_[k : k + 1]
+            model.trees_ = self.trees_[k : k + 1]
         fold = rows.fold[rows.all_points]
         self.fold_models_ = [(rows.all_rows[fold == k], model) for k, model in enumerate(models)]
         return self
@@ -277,55 +276,57 @@ class ScoreClassifier(OrderedClassifier):
         # Check the number of features before anything of that size is built.
         if finite(self.feature_importances_).shape != (self.n_features_in_,):
             raise InputError("importances and number of features do not fit together")
-        self.categories_ = checked_categories(fitted["categories_"], self.n_features_in_)
-        self.start_ = LinearScore.from_parts(parts, self._n_values(), self.n_classes_)
-        shape = (self.n_features_in_, self.n_classes_)
-        texts = [write_trees(read_trees(text, *shape), *shape) for text in self.trees_]
+        self.start_ = LinearScore.from_parts(parts, self.n_features_in_, self.n_classes_)
+        texts = [checked_trees(text, self.n_features_in_, self.n_classes_) for text in self.trees_]
         self.boosters_ = [require("lightgbm", "boosting").Booster(model_str=text) for text in texts]
-
-    def _n_values(self) -> Indices:
-        """Number of values of each column, 0 for numbers."""
-        return np.array([len(self.categories_.get(j, ())) for j in range(self.n_features_in_)], dtype=np.intp)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
         return tags
 
 
-def mean_contributions(start: LinearScore | ModelScore, boosters: list[Booster], X: Rows) -> Array:
+def count_values(X: Rows, categorical: ArrayLike | None) -> Indices:
+    """Number of values of each categorical column, 0 for a column of numbers."""
+    n_values = np.zeros(X.shape[1], dtype=np.int64)
+    if categorical is None:
+        return n_values
+    columns = np.atleast_1d(np.asarray(categorical))
+    if columns.dtype.kind not in "iu" or sparse.issparse(X) or not np.isin(columns, np.arange(X.shape[1])).all():
+        raise InputError(
+            "`categorical_features` must contain numbers of columns of a dense `X`, counted from 0; "
+            f"got `categorical_features={categorical!r}`."
+        )
+    values = np.nan_to_num(X[:, columns])
+    if ((values < 0) | (values > _MAX_CATEGORY) | (values % 1 != 0)).any():
+        raise InputError(
+            "The columns in `categorical_features` must contain whole numbers from 0 on, or NaN. Encode them first "
+            "with OrdinalEncoder(handle_unknown='use_encoded_value', unknown_value=np.nan)."
+        )
+    n_values[columns] = values.max(axis=0).astype(np.int64) + 1
+    return n_values
+
+
+def mean_contributions(start: LinearScore, boosters: list[Booster], X: Rows) -> Array:
     """Mean absolute contribution of each column, with Shapley values of the trees, of sum 1."""
     step = max(1, X.shape[0] // _ROWS)
-    some = X[: _ROWS * step : step]
-    total = start.contributions(some)
+    sample = X[: _ROWS * step : step]
+    sample = sample.toarray() if sparse.issparse(sample) else sample
+    total = start.contributions(sample)
     n_rows, n_features, n_scores = total.shape
-    some = some.toarray() if sparse.issparse(some) else some
     for booster in boosters:
-        found = booster.predict(some, pred_contrib=True, num_threads=1).reshape(n_rows, n_scores, n_features + 1)
+        by_tree = booster.predict(sample, pred_contrib=True, num_threads=1).reshape(n_rows, n_scores, n_features + 1)
         # The last column is the mean of the score.
-        total = total + found[:, :, :-1].transpose(0, 2, 1) / len(boosters)
+        total = total + by_tree[:, :, :-1].transpose(0, 2, 1) / len(boosters)
     size = np.abs(total).mean(axis=(0, 2))
     return np.asarray(size / size.sum()) if size.sum() > 0 else size
-
-
-def with_parameters_of(parent: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a constructor its parent's parameters: scikit-learn reads signatures."""
-
-    def signed(init: Callable[..., None]) -> Callable[..., None]:
-        *own, _ = inspect.signature(init).parameters.values()
-        others = inspect.signature(parent).parameters.values()
-        init.__signature__ = inspect.Signature([*own, *others])  # type: ignore[attr-defined]
-        return init
-
-    return signed
 
 
 class PairBoostingClassifier(ScoreClassifier):
     """Boosted trees from same/different answers: LightGBM on the likelihood of the answers.
 
-    The gradient of the likelihood in the score of a point is its probability less its posterior
-    given the answers. Trees start from the linear score of
+    The gradient of the likelihood in the score of a point is its predicted probability minus its
+    posterior given the answers. Trees start from the linear score of
     :class:`~sdulearn.PairLogisticRegressionCV`, one booster for each fold of the *points*, and stop
     at the round with the highest likelihood of the held-out answers; the model is their mean.
     Unlabeled rows pull the mean prediction to the prior.
@@ -349,9 +350,9 @@ class PairBoostingClassifier(ScoreClassifier):
         Rounds without a higher held-out likelihood that end the search.
     n_classes, prior, prior_strength, orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Numbers or names of categorical columns, or those whose type in a frame is a category or a
-        text.
+    categorical_features : array-like of int or None, default=None
+        Numbers of the categorical columns, which hold whole numbers from 0 on: encode them first,
+        with scikit-learn's OrdinalEncoder.
     cv : int, default=5
         Folds over points.
     n_jobs : int or None, default=None
@@ -362,7 +363,7 @@ class PairBoostingClassifier(ScoreClassifier):
     Attributes
     ----------
     boosters_ : list of lightgbm.Booster
-        One a fold, cut at the best round; empty where no tree raised the held-out likelihood.
+        One per fold, cut at the best round; empty where no tree raised the held-out likelihood.
     n_rounds_ : int
         The best round.
     n_iter_ : int
@@ -413,14 +414,14 @@ class PairBoostingClassifier(ScoreClassifier):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         # Before minutes are spent on the start.
         require("lightgbm", "boosting")
-        rows, seed = self._training_rows(X, y, sample_weight)
-        fit = self._boost(rows, self._fit_tree_start(rows, seed), seed)
+        rows = self._training_rows(X, y, sample_weight)
+        fit = self._fit_trees(rows)
         self.held_out_log_likelihood_ = np.array(fit.curve)
         return self._accept(rows, fit)
 
 
 class PairModelCV(ScoreClassifier):
-    """Choose between a linear model, a linear model on a kernel map, and boosted trees by held-out answers.
+    """Choose between a linear model and boosted trees by held-out answers.
 
     Every candidate gives each point a score by a model that saw no answer about it, on the same
     folds over points. The first candidate is kept whose log likelihood of all answers at these
@@ -429,10 +430,10 @@ class PairModelCV(ScoreClassifier):
 
     Parameters
     ----------
-    models : sequence of {"linear", "nystroem", "boosted"} or estimators, default=all three
-        The candidates. "nystroem" is a linear model on Nystroem's map of an RBF kernel, "boosted"
-        needs LightGBM (``pip install 'sdulearn[boosting]'``). An estimator with as many classes,
-        such as :class:`~sdulearn.PairNetworkClassifier`, is fitted as it is.
+    models : sequence of {"linear", "boosted"}, default=("linear", "boosted")
+        The candidates. "boosted" needs LightGBM (``pip install 'sdulearn[boosting]'``). To compare
+        other estimators, use scikit-learn's GridSearchCV with :class:`~sdulearn.PairKFold` and
+        :func:`~sdulearn.metrics.pair_log_likelihood`.
     learning_rate, max_iter, max_leaf_nodes, l2_regularization, min_hessian, n_iter_no_change
         Of the trees, as in :class:`~sdulearn.PairBoostingClassifier`.
     n_classes, prior, prior_strength, orientation, error_rate, answer_table
@@ -451,8 +452,8 @@ class PairModelCV(ScoreClassifier):
         classes); ``rank_test_score``.
     best_estimator_ : estimator
         Where the linear model was chosen and all columns are numbers, a PairLogisticRegressionCV
-        with coefficients of the columns of X, without support for missing values; an estimator
-        among ``models`` that was chosen; else this one itself.
+        with coefficients of the columns of X, as its ``fold_models_`` have, without support for
+        missing values; else this one itself.
     held_out_decisions_ : array of shape (n_rows,) or (n_rows, K)
         The score of each row by a model that saw no answer about its point; a point that is in too
         many answers to be held out has the mean of the folds. Not kept in files.
@@ -472,9 +473,9 @@ class PairModelCV(ScoreClassifier):
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
     >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
-    >>> model = PairModelCV(models=["linear", "nystroem"]).fit(rows, codes)
+    >>> model = PairModelCV().fit(rows, codes)
     >>> model.cv_results_["model"]
-    ['linear', 'nystroem']
+    ['linear', 'boosted']
     """
 
     FITTED: Mapping[str, Any] = {**ScoreClassifier.FITTED, "model_": str, "cv_results_": dict[str, Any]}
@@ -484,35 +485,62 @@ class PairModelCV(ScoreClassifier):
         "models": ["array-like"],
     }
 
-    @with_parameters_of(ScoreClassifier)
-    def __init__(self, models: Sequence[str | Estimator] = MODELS, **parameters: Any) -> None:
-        super().__init__(**parameters)
+    def __init__(
+        self,
+        models: Sequence[str] = MODELS,
+        *,
+        learning_rate: float = 0.1,
+        max_iter: int = 500,
+        max_leaf_nodes: int = 8,
+        l2_regularization: float = 1.0,
+        min_hessian: float = 1.0,
+        n_iter_no_change: int = 30,
+        n_classes: int = 2,
+        prior: float | None = None,
+        prior_strength: float = 3.0,
+        orientation: str = "majority",
+        error_rate: ErrorRateParameter = "auto",
+        answer_table: str | bool = "auto",
+        categorical_features: ArrayLike | None = None,
+        cv: int = 5,
+        n_jobs: int | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        super().__init__(
+            learning_rate=learning_rate,
+            max_iter=max_iter,
+            max_leaf_nodes=max_leaf_nodes,
+            l2_regularization=l2_regularization,
+            min_hessian=min_hessian,
+            n_iter_no_change=n_iter_no_change,
+            n_classes=n_classes,
+            prior=prior,
+            prior_strength=prior_strength,
+            orientation=orientation,
+            error_rate=error_rate,
+            answer_table=answer_table,
+            categorical_features=categorical_features,
+            cv=cv,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.models = models
 
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        others = {type(one).__name__: one for one in self.models if not isinstance(one, str)}
-        names = [one if isinstance(one, str) else type(one).__name__ for one in self.models]
-        if not names or not set(names) <= {*MODELS, *others} or len(set(names)) < len(names):
-            known = ", ".join(MODELS)
+        names = list(self.models)
+        if not names or not all(names.count(name) == 1 and name in MODELS for name in names):
             raise InputError(
-                f"`models` must hold some of {known} and estimators, each once; got `models={self.models!r}`."
+                '`models` must contain "linear", "boosted" or both, each once; got '
+                f"`models={self.models!r}`. To compare other estimators, use scikit-learn's GridSearchCV."
             )
-        if wrong := [name for name, one in others.items() if getattr(one, "n_classes", None) != self.n_classes]:
-            raise InputError(f"{wrong[0]} among `models` must have `n_classes={self.n_classes}`, as PairModelCV has.")
         if "boosted" in names:
             require("lightgbm", "boosting")
-        rows, seed = self._training_rows(X, y, sample_weight)
+        rows = self._training_rows(X, y, sample_weight)
         fits: dict[str, ScoreFit] = {}
         for name in names:
-            if name == "boosted":
-                start = self._fit_tree_start(rows, seed, fits.get("linear"))
-                fits[name] = self._boost(rows, start, seed)
-            elif name in others:
-                fits[name] = fit_other(others[name], rows)
-            else:
-                fits[name] = fit_linear(self, rows, seed, with_kernel=name == "nystroem")
+            fits[name] = fit_linear(self, rows) if name == "linear" else self._fit_trees(rows, fits.get("linear"))
         # All candidates are judged by the answer model of the first.
         loss = PointLoss(rows.graph, self.n_classes, fits[names[0]].answer_model)
         values = [loss.terms(fit.held_out(rows.fold))[0] for fit in fits.values()]
@@ -526,17 +554,19 @@ class PairModelCV(ScoreClassifier):
         if (unused := np.setdiff1d(np.arange(len(self.held_out_decisions_)), rows.all_rows)).size:
             # Any fold will do for rows in no answer.
             self.held_out_decisions_[unused] = self.fold_models_[0][1].decision_function(safe_indexing(X, unused))
-        self.best_estimator_ = fit.model if self.model_ in others else self
-        if self.model_ == "linear" and not self.categories_:
-            self.best_estimator_ = self._linear_estimator(fit)
+        self.best_estimator_ = self
+        if self.model_ == "linear" and not rows.n_values.any():
+            self.best_estimator_ = self._of_columns(fit.model, self.start_)
+            folds = [(its_rows, self._of_columns(fit.model, fold.start_)) for its_rows, fold in self.fold_models_]
+            self.best_estimator_.fold_models_ = folds
         return self
 
-    def _linear_estimator(self, fit: ScoreFit) -> Estimator:
-        """The linear model with coefficients of the columns of X."""
-        assert isinstance(fit.score, LinearScore)
-        model = copy(fit.model)
-        model.coef_ = fit.model.coef_ * fit.score.features.scale
-        model.intercept_ = fit.model.intercept_ - model.coef_ @ fit.score.features.mean
+    def _of_columns(self, model: Estimator, score: LinearScore) -> Estimator:
+        """A copy of the linear model that has this score, with coefficients of the columns of X."""
+        model = copy(model)
+        model.coef_ = (score.coef * score.scale[:, None]).T
+        model.intercept_ = score.intercept - model.coef_ @ score.mean
+        model.fold_models_ = []
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
@@ -551,7 +581,7 @@ def compare(names: list[str], values: list[Array], n_known: int) -> tuple[int, d
     gap = gaps.sum(axis=1) / n_known
     terms = gaps[:, (np.abs(table) > _ROUNDING).any(axis=0)]
     # The standard error of each sum.
-    error = np.sqrt(terms.shape[1] * terms.var(axis=1)) if terms.shape[1] >= _FEWEST_COMPONENTS else np.nan
+    error = np.sqrt(terms.shape[1] * terms.var(axis=1)) if terms.shape[1] >= _MIN_COMPONENTS else np.nan
     gap_error = np.full(len(table), error) / n_known
     margin = np.maximum(_TIE * np.nan_to_num(gap_error), _TIE_IN_ALL / n_known)
     return int(np.argmax(gap <= margin)), {

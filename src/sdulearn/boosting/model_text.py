@@ -1,14 +1,13 @@
 """LightGBM's text of a booster: read into numbers, checked, and written again.
 
 Untrusted bytes never reach LightGBM: its reader trusts sizes and indices. What it gets of a model
-file is a text that :func:`write_trees` makes of checked trees. Numbers have 17 digits in it, so a
-loaded model is the fitted one to the last bit.
+file is a text that :func:`checked_trees` makes of checked fields. Numbers have 17 digits in it, so
+a loaded model is the fitted one to the last bit.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,36 +15,15 @@ import numpy as np
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Indices
 
-CATEGORICAL = 1
-DEFAULT_LEFT = 2
-# Where missing values go: with 0, by the default direction, not at all (NaN counts as 0).
-MISSING_ZERO = 1
-MISSING_NAN = 2
-
 Booster: TypeAlias = Any
 """A lightgbm.Booster: LightGBM is imported only where it is used."""
 
+# The bit of a node's decision that says that its threshold is the number of a set of categories.
+_CATEGORICAL = 1
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|-?inf", re.ASCII)
-_MOST_LEAVES = 2**16
+_MAX_LEAVES = 2**16
 _BY_NODE = ("split_gain", "internal_value", "internal_weight", "internal_count")
 _BY_LEAF = ("leaf_weight", "leaf_count")
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """A tree of n leaves and n - 1 inner nodes; a child of -k - 1 is leaf k."""
-
-    feature: Indices  # (n - 1,), column that a node looks at, and its children
-    left: Indices
-    right: Indices
-    # (n - 1,), rows at or below go left; of a categorical node, which of the sets of categories
-    # goes left
-    threshold: Array
-    decision: Indices  # (n - 1,), bits: categorical, missing values go left, two bits how values are missing
-    leaf: Array  # (n,), values
-    boundaries: Indices  # the sets of categories, as words of 32 bits and where each set begins
-    bits: Indices
-    lines: tuple[str, ...]  # the text of the tree
 
 
 def trees_text(booster: Booster) -> str:
@@ -54,8 +32,8 @@ def trees_text(booster: Booster) -> str:
     return str(text.partition("end of trees")[0]) + "end of trees\n"
 
 
-def read_trees(text: str, n_features: int, n_classes: int = 2) -> list[Tree]:
-    """The trees of a booster's text, every number and index checked."""
+def checked_trees(text: str, n_features: int, n_classes: int = 2) -> str:
+    """A booster's text for LightGBM, written from the fields of each tree after a check of every number and index."""
     head, *blocks = text.split("\nTree=")
     outputs = 1 if n_classes == 2 else n_classes
     header = _fields(head)
@@ -64,14 +42,9 @@ def read_trees(text: str, n_features: int, n_classes: int = 2) -> list[Tree]:
             raise InputError(f"the trees are not those of this model: {name} is not {wanted}")
     if len(blocks) % outputs:
         raise InputError("a round of trees is not whole")
-    return [_tree(_fields(block.partition("end of trees")[0]), n_features) for block in blocks]
-
-
-def write_trees(trees: list[Tree], n_features: int, n_classes: int = 2) -> str:
-    """The text that LightGBM reads."""
-    outputs = 1 if n_classes == 2 else n_classes
-    blocks = [f"Tree={place}\n" + "\n".join(tree.lines) + "\n\n\n" for place, tree in enumerate(trees)]
-    header = [
+    trees = [_tree(_fields(block.partition("end of trees")[0]), n_features) for block in blocks]
+    blocks = [f"Tree={place}\n{tree}\n\n\n" for place, tree in enumerate(trees)]
+    lines = [
         "tree",
         "version=v4",
         f"num_class={outputs}",
@@ -82,41 +55,36 @@ def write_trees(trees: list[Tree], n_features: int, n_classes: int = 2) -> str:
         "feature_infos=" + " ".join(["none"] * n_features),
         "tree_sizes=" + " ".join(str(len(block)) for block in blocks),
     ]
-    return "\n".join(header) + "\n\n" + "".join(blocks) + "end of trees\n"
+    return "\n".join(lines) + "\n\n" + "".join(blocks) + "end of trees\n"
 
 
 def _fields(text: str) -> dict[str, str]:
     pairs = (line.partition("=") for line in text.splitlines())
-    return {name: value for name, mark, value in pairs if mark}
+    return {name: value for name, equals, value in pairs if equals}
 
 
-def _tree(fields: dict[str, str], n_features: int) -> Tree:
-    n = _whole(fields["num_leaves"], 1, _MOST_LEAVES)
+def _tree(fields: dict[str, str], n_features: int) -> str:
+    """The lines of a tree of n leaves and n - 1 inner nodes, which LightGBM reads; a child of -k - 1 is leaf k."""
+    n = _whole(fields["num_leaves"], 1, _MAX_LEAVES)
     n_sets = _whole(fields["num_cat"], 0, n)
     if fields.get("is_linear", "0") != "0":
         raise InputError("trees with linear leaves are not supported")
-    feature = _wholes(fields, "split_feature", n - 1, 0, n_features - 1)
+    _wholes(fields, "split_feature", n - 1, 0, n_features - 1)
     left = _wholes(fields, "left_child", n - 1, -n, n - 2)
     right = _wholes(fields, "right_child", n - 1, -n, n - 2)
     _check_shape(left, right, n)
     decision = _wholes(fields, "decision_type", n - 1, 0, 11)
     threshold = _floats(fields, "threshold", n - 1)
+    # Sets of categories are words of 32 bits, and where each set begins.
     boundaries = _wholes(fields, "cat_boundaries", n_sets + 1 if n_sets else 0, 0, 2**24)
-    n_words = int(boundaries[-1]) if n_sets else 0
-    bits = _wholes(fields, "cat_threshold", n_words, 0, 2**32 - 1)
-    _check_sets(threshold[(decision & CATEGORICAL) > 0], boundaries)
-    leaf = _floats(fields, "leaf_value", n)
-    if not np.isfinite(leaf).all():
+    _wholes(fields, "cat_threshold", int(boundaries[-1]) if n_sets else 0, 0, 2**32 - 1)
+    _check_sets(threshold[(decision & _CATEGORICAL) > 0], boundaries)
+    if not np.isfinite(_floats(fields, "leaf_value", n)).all():
         raise InputError("a leaf is not finite")
     for name in _BY_NODE:
         _floats(fields, name, n - 1)
     for name in _BY_LEAF:
         _floats(fields, name, n if n > 1 else None)
-    return Tree(feature, left, right, threshold, decision, leaf, boundaries, bits, _lines(fields, n_sets))
-
-
-def _lines(fields: dict[str, str], n_sets: int) -> tuple[str, ...]:
-    """The fields that LightGBM reads, in its order."""
     sets = ("cat_boundaries", "cat_threshold") if n_sets else ()
     names = (
         "num_leaves", "num_cat", "split_feature", "split_gain", "threshold", "decision_type", "left_child",
@@ -124,7 +92,7 @@ def _lines(fields: dict[str, str], n_sets: int) -> tuple[str, ...]:
         "internal_count", *sets,
     )  # fmt: skip
     # The shrinkage is in the values of the leaves already; LightGBM keeps it for itself.
-    return (*(f"{name}={fields.get(name, '')}" for name in names), "is_linear=0", "shrinkage=1")
+    return "\n".join([*(f"{name}={fields.get(name, '')}" for name in names), "is_linear=0", "shrinkage=1"])
 
 
 def _check_shape(left: Indices, right: Indices, n_leaves: int) -> None:

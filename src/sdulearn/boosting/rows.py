@@ -1,7 +1,4 @@
-"""The rows of a fit: encoded for trees, numbered by point, split into folds, with the labels that answers imply.
-
-A column is numbers, NaN where a value is missing, or whole numbers for categories. scikit-learn's
-OrdinalEncoder refuses a column of numbers and texts.
+"""The rows of a fit: numbered by point, split into folds, with the labels that answers imply.
 
 K groups of points that all differ from each other are the K classes, up to their names. Questions
 that compare a new point with an example of each class make such groups. The likelihood does not
@@ -12,32 +9,21 @@ likelihood of labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.errors import InputError
-from sdulearn.io.typed import read
 from sdulearn.model_selection import NO_FOLD, PairKFold, fold_parts, number_of_folds
 from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Codes, Estimator, Indices, Rows
 
-Value = str | float | None
-Categories = dict[int, list[Value]]
-"""Values of each categorical column, by its number; a value is coded by its place."""
-
-_CATEGORY_TYPES = ("category", "Categorical", "Enum", "str", "String", "object", "large_string")
 # Unlabeled rows only give the mean prediction: so many give it to within 1%.
-_MOST_UNLABELED = 2_500
+MAX_UNLABELED = 2_500
 
 
 class TrainingRows:
-    """Rows, what is known of them, and their folds over points."""
+    """Rows, what is known about them, and their folds over points."""
 
     def __init__(
         self, X: Rows, pairs: Pairs, weight: Array | None, parameters: Estimator, n_values: Indices, seed: int
@@ -47,7 +33,7 @@ class TrainingRows:
         free = pairs.unlabeled
         if pairs.labels is not None:
             free = free[pairs.labels[free] == 0]
-        if (surplus := len(free) - _MOST_UNLABELED) > 0:
+        if (surplus := len(free) - MAX_UNLABELED) > 0:
             rows = np.setdiff1d(rows, np.random.default_rng(seed).choice(free, surplus, replace=False))
             pairs = read_pairs(np.asarray(pairs)[rows])
         n_folds = number_of_folds(parameters.cv, pairs.similar)
@@ -65,6 +51,7 @@ class TrainingRows:
             rows = rows[kept]
         self.X = X if len(rows) == X.shape[0] else X[rows]
         self.n_values = n_values  # number of values of each categorical column, 0 for numbers
+        self.seed = seed
         self.y = np.asarray(pairs)
         self.weight = None if weight is None else weight[rows]
         self.graph = AnswerGraph.from_y(pairs, self.weight)
@@ -86,7 +73,7 @@ class TrainingRows:
 
 
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
-    """Rows to keep and what is known of them, with implied labels if no answer is wrong."""
+    """Rows to keep and what is known about them, with implied labels if no answer is wrong."""
     graph = AnswerGraph.from_y(pairs)
     everything = np.arange(len(pairs)), pairs
     if is_crowd(graph, n_classes) or (graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain):
@@ -121,7 +108,7 @@ def implied_labels(graph: AnswerGraph, n_classes: int) -> Codes:
 
 
 def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indices, Pairs]:
-    """Rows to keep and what is known of them, with labels in place of the answers that imply them."""
+    """Rows to keep and what is known about them, with labels in place of the answers that imply them."""
     known = labels[graph.row_point] != 0
     codes = pairs.codes.copy()
     codes[pairs.ends[known[pairs.ends].all(axis=1)]] = 0
@@ -135,84 +122,3 @@ def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -
     annotators = np.zeros(len(pairs), dtype=np.int64) if pairs.annotators is None else pairs.annotators
     table = np.column_stack([codes, graph.row_point, annotators, labels[graph.row_point]])
     return rows, read_pairs(table[rows])
-
-
-def find_categories(X: MatrixLike, categorical: str | ArrayLike | None) -> Categories:
-    """Find the values of each categorical column."""
-    if categorical is None or sparse.issparse(X):
-        return {}
-    if isinstance(categorical, str):
-        types = [str(X[name].dtype) for name in getattr(X, "columns", ())]
-        places = [place for place, dtype in enumerate(types) if dtype.startswith(_CATEGORY_TYPES)]
-    else:
-        places = _places(X, np.atleast_1d(np.asarray(categorical, dtype=object)).tolist())
-    categories = {}
-    for place in places:
-        values = {_plain(value) for value in _column(X, place).tolist()} - {None}
-        # Numbers before texts.
-        categories[place] = sorted(values, key=lambda value: (isinstance(value, str), value))
-    return categories
-
-
-def encode(X: MatrixLike, categories: Categories) -> Rows:
-    """Encode rows as a float matrix; an unknown category is a missing value."""
-    coded = []
-    for place in range(np.shape(X)[1]):
-        column = _column(X, place)
-        if place in categories:
-            code = {value: float(k) for k, value in enumerate(categories[place])}
-            coded.append(np.array([code.get(_plain(value), np.nan) for value in column.tolist()]))
-            continue
-        try:
-            coded.append(column.astype(np.float64))
-        except (TypeError, ValueError):
-            raise InputError(
-                f"Column {place} of `X` holds texts. Name it in `categorical_features`, or give it a categorical type."
-            ) from None
-    return np.column_stack(coded)
-
-
-def checked_categories(found: dict[str, list[Value]], n_features: int) -> Categories:
-    """Check the categories of an untrusted model file."""
-    categories: Categories = {}
-    for place, values in found.items():
-        column = int(place)
-        plain = [_plain(value) for value in read(list[Any], values)]
-        if not 0 <= column < n_features or None in plain or len(set(plain)) < len(plain):
-            raise InputError("the categories of a column are not what a model has")
-        categories[column] = plain
-    return categories
-
-
-def _places(X: MatrixLike, given: Sequence[str | int]) -> list[int]:
-    """Numbers of columns from their names or numbers."""
-    names = [str(name) for name in getattr(X, "columns", ())]
-    places = [names.index(item) if item in names else item for item in given]
-    width = len(names) or np.shape(X)[1]
-    if wrong := [item for item in places if not (isinstance(item, int) and 0 <= item < width)]:
-        raise InputError(
-            f"`categorical_features` names {wrong[0]!r}, which is no column of `X`. Give names or numbers of columns."
-        )
-    return sorted(int(place) for place in places)
-
-
-def _column(X: MatrixLike, place: int) -> NDArray[np.generic]:
-    """Return a column as an array, with None for missing values that are not numbers."""
-    if not hasattr(X, "columns"):
-        column = X[:, place] if isinstance(X, np.ndarray) else [row[place] for row in X]
-        return np.asarray(column, dtype=object)
-    column = X[X.columns[place]]
-    values = np.asarray(column)
-    if values.dtype.kind in "biuf":
-        return values
-    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
-    values = values.astype(object)
-    values[missing] = None
-    return values
-
-
-def _plain(value: Value) -> Value:
-    """Convert a value to a type of JSON; None if it is missing."""
-    if value is None or value != value:
-        return None
-    return value if isinstance(value, str) else float(value)

@@ -1,27 +1,26 @@
-"""The linear score that boosting starts from, of the rows or of a kernel map of them.
+"""The score that trees start from: linear in the columns, or in Gaussian kernels around some rows.
 
 From a score of 0 answers have no gradient (mirrored models fit them equally well), so the trees are
-added to a linear model under the same likelihood. Missing values count as the column's mean,
-categories as one-hot columns. All of it is a few arrays, which model files and ONNX hold;
-scikit-learn's SimpleImputer, OneHotEncoder and Nystroem, which draws other points and bounds
-eigenvalues in another way, would have to be taken apart for that.
+added to a linear model under the same likelihood. Columns are standardised, a missing value counts
+as the mean of its column, categories as one-hot columns. Nystroem's map and what follows it are
+linear in the kernels, so a fitted score is a few arrays, which a model file can hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
-from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn.base import in_order
+from sdulearn.answers.answer_model import AnswerModel, answer_model_of
+from sdulearn.base import LinearClassifier
 from sdulearn.boosting.model_text import Booster
 from sdulearn.boosting.rows import TrainingRows
 from sdulearn.errors import InputError
@@ -30,65 +29,35 @@ from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegres
 from sdulearn.metrics.cross_validation import fitted
 from sdulearn.pairs import read_pairs, rows_of
 from sdulearn.progress import steps
+from sdulearn.risks import PriorEstimate
 from sdulearn.types import Array, Estimator, Indices, Rows
-
-if TYPE_CHECKING:
-    from sdulearn.answers.answer_model import AnswerModel
-    from sdulearn.base import LinearClassifier
-    from sdulearn.boosting.estimators import ScoreClassifier
-    from sdulearn.prior import PriorEstimate
 
 # Categories with more values get no one-hot columns, which would outweigh all others; the trees
 # still see them.
-_MOST_VALUES = 50
-_KERNEL_POINTS = 150
+MAX_ONE_HOT = 50
+N_CENTRES = 150
 # The start need not be the best linear model of all answers: the trees improve on it.
-_MOST_ANSWERS = 20_000
-MOST_LOGIT = 8.0
+MAX_ANSWERS = 20_000
+MAX_LOGIT = 8.0
 # Parameters that the linear start shares with the trees.
 _SHARED = ("n_classes", "prior", "prior_strength", "orientation", "error_rate", "answer_table")
 
 
-class Kernel(NamedTuple):
-    """Nystroem's map of an RBF kernel, ``k(x, points) @ weights``, standardised."""
-
-    points: Array  # some of the rows
-    weights: Array  # the inverse root of their kernel matrix
-    mean: Array  # of each column of the map
-    scale: Array
-
-    def transform(self, A: Rows) -> Array:
-        """Map standardised rows."""
-        return (_rbf(_dense(A), self.points) @ self.weights - self.mean) * self.scale
-
-
-def _rbf(A: Array, B: Array) -> Array:
-    """``exp(-|a - b|^2 / (2 d))`` of standardised rows."""
-    squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T
-    return np.exp(-np.maximum(squares, 0) / (2 * A.shape[1]))
-
-
-def _dense(A: Rows) -> Array:
-    return np.asarray(A.toarray() if sparse.issparse(A) else A)
-
-
-# Names of its arrays in a model file.
-_KERNEL_PARTS = tuple(f"kernel_{name}" for name in Kernel._fields)
-
-
 @dataclass(frozen=True)
-class Features:
-    """The columns of a linear model: numbers with means in the gaps, then one-hot columns, standardised."""
+class LinearScore:
+    """A score of raw rows, linear in standardised columns or in kernels between these and some rows."""
 
     n_values: Indices  # (n_features,), number of values of a categorical column, 0 for a column of numbers
-    mean: Array  # of each column. A sparse matrix is not centred
-    scale: Array
-    kernel: Kernel | None = None  # applied after that
+    mean: Array  # (n_columns,), 0 for sparse rows, which are not centred
+    scale: Array  # (n_columns,), 0 for a constant column
+    coef: Array  # (n_columns or n_centres, 1 or K)
+    intercept: Array  # (1 or K,)
+    centres: Array | None = None  # (n_centres, n_columns)
 
     @classmethod
-    def of(cls, X: Rows, n_values: Indices) -> Features:
-        """Compute means and standard deviations of the rows."""
-        raw = _expanded(X, n_values)
+    def constant(cls, X: Rows, n_values: Indices, intercept: Array) -> LinearScore:
+        """The same score for all rows, with means and standard deviations of these rows."""
+        raw = _one_hot(X, n_values)
         centred = not sparse.issparse(raw)
         # A column may hold nothing but gaps.
         with np.errstate(invalid="ignore"):
@@ -96,162 +65,74 @@ class Features:
         mean = np.nan_to_num(scaler.mean_) if centred else np.zeros(raw.shape[1])
         deviation = np.sqrt(np.nan_to_num(scaler.var_))
         # A constant column stays out: its deviation is rounding.
-        constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
-        return cls(n_values, mean, np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviation)))
+        varies = deviation > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
+        return cls(n_values, mean, scale, np.zeros((len(mean), len(intercept))), intercept)
 
-    def with_kernel(self, X: Rows, seed: int) -> Features:
-        """Add a kernel map with randomly drawn rows as its points."""
-        A = self.standardised(X)
-        size = min(_KERNEL_POINTS, A.shape[0])
-        points = _dense(A[np.random.default_rng(seed).choice(A.shape[0], size, replace=False)])
-        values, vectors = np.linalg.eigh(_rbf(points, points))
-        # The symmetric root: in the axes of the eigenvectors a standardised column of noise would
-        # weigh as much as the first one.
-        root = (vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
-        kernel = Kernel(points, root, np.zeros(size), np.ones(size))
-        mapped = kernel.transform(A)
-        deviation = mapped.std(axis=0)
-        scale = 1 / np.where(deviation > 0, deviation, 1.0)
-        return replace(self, kernel=kernel._replace(mean=mapped.mean(axis=0), scale=scale))
+    @property
+    def has_kernel(self) -> bool:
+        """Whether the score is linear in kernels."""
+        return self.centres is not None
 
     def standardised(self, X: Rows) -> Rows:
-        """Return the columns before the kernel map."""
-        raw = _expanded(X, self.n_values)
+        """Return the columns, standardised."""
+        raw = _one_hot(X, self.n_values)
         if sparse.issparse(raw):
             return raw.multiply(self.scale).tocsr()
         return (np.where(np.isnan(raw), self.mean, raw) - self.mean) * self.scale
 
-    def transform(self, X: Rows) -> Rows:
-        """Return the columns that the linear model sees."""
+    def decide(self, X: Rows) -> Array:
+        """Return the score of each row."""
         A = self.standardised(X)
-        return A if self.kernel is None else self.kernel.transform(A)
+        if self.centres is not None:
+            A = rbf_kernel(A, self.centres, 1 / (2 * A.shape[1]))
+        scores = np.asarray(A @ self.coef + self.intercept)
+        return bounded(scores[:, 0] if len(self.intercept) == 1 else scores)
 
-
-def _kinds(n_values: Indices) -> tuple[Indices, Indices]:
-    """Columns of numbers, and columns of categories with few values."""
-    return np.flatnonzero(n_values == 0), np.flatnonzero((n_values > 0) & (n_values <= _MOST_VALUES))
-
-
-def _expanded(X: Rows, n_values: Indices) -> Rows:
-    """Numbers, and a one-hot column for each value of a category: zeros where it is missing."""
-    if not n_values.any():
-        return X
-    numbers, few = _kinds(n_values)
-    one_hot = [(X[:, place, None] == np.arange(n_values[place])).astype(np.float64) for place in few]
-    return np.column_stack([X[:, numbers], *one_hot])
-
-
-@dataclass(frozen=True)
-class LinearScore:
-    """A fitted linear score of raw rows."""
-
-    features: Features
-    coef: Array  # (n_columns,) or (n_columns, K)
-    intercept: Array  # () or (K,)
-
-    @property
-    def has_kernel(self) -> bool:
-        """Whether the score is linear in a kernel map."""
-        return self.features.kernel is not None
+    def contributions(self, X: Array) -> Array:
+        """Return what each feature adds to each score (n_rows, n_features, n_scores)."""
+        if self.centres is None and not self.n_values.any():
+            A = self.standardised(X)
+            return np.asarray((A - A.mean(axis=0))[:, :, None] * self.coef)
+        whole = self.decide(X)
+        changes = np.empty((*X.shape, len(self.intercept)))
+        for j in range(X.shape[1]):
+            without = X.copy()
+            without[:, j] = np.nan
+            changes[:, j] = (whole - self.decide(without)).reshape(len(X), -1)
+        return changes
 
     def parts(self) -> dict[str, Array]:
-        """Return all of it as named arrays."""
-        arrays = {"mean": self.features.mean, "scale": self.features.scale, "coef": self.coef}
-        kernel = dict(zip(_KERNEL_PARTS, self.features.kernel or (), strict=False))
-        return {**arrays, "intercept": np.atleast_1d(self.intercept), **kernel}
+        """Return its arrays by name, for a model file."""
+        parts = {"mean": self.mean, "scale": self.scale, "coef": self.coef, "intercept": self.intercept}
+        parts["n_values"] = self.n_values.astype(np.float64)
+        return parts if self.centres is None else {**parts, "centres": self.centres}
 
     @classmethod
-    def from_parts(cls, parts: dict[str, Array], n_values: Indices, n_classes: int) -> LinearScore:
+    def from_parts(cls, parts: dict[str, Array], n_features: int, n_classes: int) -> LinearScore:
         """Build it from the arrays of :meth:`parts`, after a check of their shapes."""
         arrays = {name: finite(array) for name, array in parts.items()}
-        numbers, few = _kinds(n_values)
-        width = len(numbers) + int(n_values[few].sum())
-        shapes: dict[str, tuple[int, ...]] = {"mean": (width,), "scale": (width,)}
-        if any(name.startswith("kernel_") for name in arrays):
-            n_points = len(arrays["kernel_points"])
-            shapes |= {"kernel_points": (n_points, width), "kernel_weights": (n_points, n_points)}
-            shapes |= {"kernel_mean": (n_points,), "kernel_scale": (n_points,)}
-            width = n_points
-        shapes["coef"] = (width,) if n_classes == 2 else (width, n_classes)
-        shapes["intercept"] = (1,) if n_classes == 2 else (n_classes,)
-        if {name: array.shape for name, array in arrays.items()} != shapes:
+        n_values = arrays["n_values"]
+        width = int(np.where(n_values > 0, n_values * (n_values <= MAX_ONE_HOT), 1).sum())
+        n_scores = 1 if n_classes == 2 else n_classes
+        shapes: dict[str, tuple[int, ...]] = {"n_values": (n_features,), "mean": (width,), "scale": (width,)}
+        shapes |= {"coef": (width, n_scores), "intercept": (n_scores,)}
+        if "centres" in arrays:
+            n_centres = len(arrays["centres"])
+            shapes |= {"centres": (n_centres, width), "coef": (n_centres, n_scores)}
+        fits = {name: array.shape for name, array in arrays.items()} == shapes
+        if not fits or n_values.min() < 0 or n_values.max() > 2**31:
             raise InputError("the parts of the linear score do not fit together")
-        kernel = Kernel(*(arrays[name] for name in _KERNEL_PARTS)) if "kernel_points" in arrays else None
-        intercept = arrays["intercept"] if n_classes > 2 else np.array(arrays["intercept"].item())
-        return cls(Features(n_values, arrays["mean"], arrays["scale"], kernel), arrays["coef"], intercept)
-
-    @classmethod
-    def of(cls, features: Features, model: LinearClassifier, factor: float = 1.0) -> LinearScore:
-        """Return the score of a fitted linear model of the features."""
-        if len(model.coef_) == 1:
-            return cls(features, factor * model.coef_[0], factor * model.intercept_[0])
-        return cls(features, factor * model.coef_.T, factor * model.intercept_)
-
-    def decide(self, X: Rows) -> Array:
-        """Return the score of each row."""
-        return bounded(np.asarray(self.features.transform(X) @ self.coef + self.intercept))
-
-    def named_like(self, X: Rows, reference: Array) -> LinearScore:
-        """Name the classes as reference scores of the same rows do."""
-        order = order_like(self.decide(X), reference)
-        if reference.ndim == 1:
-            return self if order[0] == 0 else replace(self, coef=-self.coef, intercept=-self.intercept)
-        return replace(self, coef=self.coef[:, order], intercept=self.intercept[order])
-
-    def contributions(self, X: Rows) -> Array:
-        """Return what each feature adds to each score (n_rows, n_features, n_scores), relative to its mean."""
-        A = _dense(self.features.standardised(X))
-        by_class = self.coef if self.coef.ndim > 1 else self.coef[:, None]
-        kernel = self.features.kernel
-        if kernel is None:
-            by_column = (A - A.mean(axis=0))[:, :, None] * by_class
-        else:
-            by_column = column_changes(lambda B: kernel.transform(B) @ by_class, A, np.zeros(A.shape[1]))
-        n_values = self.features.n_values
-        if not n_values.any():
-            return by_column
-        # Sum over the one-hot columns of each category.
-        numbers, few = _kinds(n_values)
-        origin = np.concatenate([numbers, np.repeat(few, n_values[few])])
-        by_feature = np.zeros((len(n_values), len(A), by_class.shape[1]))
-        np.add.at(by_feature, origin, by_column.swapaxes(0, 1))
-        return by_feature.swapaxes(0, 1)
+        whole = (n_values.astype(np.int64), arrays["mean"], arrays["scale"], arrays["coef"], arrays["intercept"])
+        return cls(*whole, arrays.get("centres"))
 
 
-@dataclass(frozen=True)
-class ModelScore:
-    """The score of another estimator, such as a network."""
-
-    model: Estimator
-    order: Indices  # of its classes
-
-    has_kernel = False
-
-    def decide(self, X: Rows) -> Array:
-        """Return the score of each row."""
-        return in_order(bounded(self.model.decision_function(X)), self.order)
-
-    def contributions(self, X: Rows) -> Array:
-        """As :meth:`LinearScore.contributions`, by setting each column to its mean."""
-        dense = _dense(X)
-        return column_changes(lambda A: self.decide(A).reshape(len(A), -1), dense, dense.mean(axis=0))
-
-    @property
-    def features(self) -> Features:
-        """Refuse to be written to a file: it could not hold the estimator."""
-        raise InputError(
-            f"The model that was chosen is a {type(self.model).__name__}. Save it alone: `best_estimator_.save(path)`."
-        )
-
-    def parts(self) -> dict[str, Array]:
-        return {"mean": self.features.mean}
-
-
-def order_like(scores: Array, reference: Array) -> Indices:
-    """Which class of some scores each class of the reference scores is."""
-    if scores.ndim == 1:
-        return np.array([0, 1] if scores @ reference >= 0 else [1, 0])
-    return np.asarray(linear_sum_assignment(-softmax(reference, axis=1).T @ softmax(scores, axis=1))[1])
+def _one_hot(X: Rows, n_values: Indices) -> Rows:
+    """Numbers, then a column for each value of a category: zeros where it is missing or new."""
+    if not n_values.any():
+        return X
+    few = np.flatnonzero((n_values > 0) & (n_values <= MAX_ONE_HOT))
+    return np.column_stack([X[:, n_values == 0], *(X[:, [j]] == np.arange(n_values[j]) for j in few)])
 
 
 def bounded(scores: Array) -> Array:
@@ -259,32 +140,21 @@ def bounded(scores: Array) -> Array:
     # Far from other rows a model is certain, and sometimes wrong: then one row would outweigh all
     # others in the held-out likelihood, and no tree could correct it.
     if scores.ndim == 1:
-        return np.clip(scores, -MOST_LOGIT, MOST_LOGIT)
-    return np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_LOGIT)
-
-
-def column_changes(score: Callable[[Array], Array], A: Array, mean: Array) -> Array:
-    """Change of the scores (n_rows, n_scores) where each column is set to its mean."""
-    whole = score(A)
-    changes = np.empty((*A.shape, whole.shape[1]))
-    for j in range(A.shape[1]):
-        without = A.copy()
-        without[:, j] = mean[j]
-        changes[:, j] = whole - score(without)
-    return changes
+        return np.clip(scores, -MAX_LOGIT, MAX_LOGIT)
+    return np.maximum(scores, scores.max(axis=1, keepdims=True) - MAX_LOGIT)
 
 
 @dataclass(frozen=True)
 class ScoreFit:
     """A score fitted to all answers, the same without each fold, and the trees that were added to them."""
 
-    score: LinearScore | ModelScore  # of all answers
+    score: LinearScore  # of all answers
     prior: PriorEstimate | None  # as reported; None with more than two classes
     answer_model: AnswerModel
     pull: float | ArrayLike | None  # the prior, or class shares, that the mean prediction is pulled to
-    folds: Sequence[LinearScore | ModelScore]  # fitted without the points of each fold
+    folds: Sequence[LinearScore]  # fitted without the points of each fold
     by_fold: Array  # (n_folds, n_points), scores of all points by the model of each fold, with its trees
-    model: Estimator = None  # of all answers; a linear one by the columns of the features
+    model: Estimator = None  # of all answers, by the columns of the score
     boosters: Sequence[Booster] = ()  # one for each fold
     curve: Sequence[float] = (0.0,)  # held-out log likelihood after each round of trees, the first without any
 
@@ -295,58 +165,64 @@ class ScoreFit:
         return scores
 
 
-def fit_linear(parameters: ScoreClassifier, rows: TrainingRows, seed: int, with_kernel: bool = False) -> ScoreFit:
-    """Choose the penalty by all answers, or by a part of very many, then fit without each fold."""
-    features = Features.of(rows.X, rows.n_values)
+def fit_linear(parameters: Estimator, rows: TrainingRows, with_kernel: bool = False) -> ScoreFit:
+    """Choose the penalty by all answers, or by a sample of very many, then fit without each fold."""
+    blank = LinearScore.constant(rows.X, rows.n_values, np.zeros(1))
+    A = blank.standardised(rows.X)
+    kernel_map = None
     if with_kernel:
-        features = features.with_kernel(rows.points, seed)
-    some = np.arange(len(rows.y))
-    if rows.graph.n_answers > _MOST_ANSWERS:
+        A = A.toarray() if sparse.issparse(A) else A
+        n_centres = min(N_CENTRES, rows.graph.n_points)
+        nystroem = Nystroem(gamma=1 / (2 * A.shape[1]), n_components=n_centres, random_state=rows.seed)
+        kernel_map = make_pipeline(nystroem, StandardScaler()).fit(A[rows.first_row])
+        A = kernel_map.transform(A)
+    used = np.arange(len(rows.y))
+    if rows.graph.n_answers > MAX_ANSWERS:
         pairs = read_pairs(rows.y)
-        answers = np.random.default_rng(seed).choice(len(pairs.ends), _MOST_ANSWERS, replace=False)
-        some = np.sort(np.concatenate([pairs.ends[answers].ravel(), pairs.unlabeled]))
-    A = features.transform(rows.X)
+        answers = np.random.default_rng(rows.seed).choice(len(pairs.ends), MAX_ANSWERS, replace=False)
+        used = np.sort(np.concatenate([pairs.ends[answers].ravel(), pairs.unlabeled]))
     options = {name: getattr(parameters, name) for name in _SHARED}
     model = PairLogisticRegressionCV(cv=rows.splitter, **options)
-    model.fit(A[some], rows.y[some], sample_weight=rows_of(rows.weight, some))
-    score = LinearScore.of(features, model)
-    folds = []
-    if model.fold_models_ and len(some) == len(rows.y):
-        folds = [LinearScore.of(features, fold) for _, fold in model.fold_models_]
-    else:
-        reference = score.decide(rows.X)
+    model.fit(A[used], rows.y[used], sample_weight=rows_of(rows.weight, used))
+    models = [fold for _, fold in model.fold_models_] if len(used) == len(rows.y) else []
+    factor = 1.0
+    if not models:
+        names = model.predict(A)
         options["error_rate"] = model.answer_model_
         single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
-        scale = 1 / getattr(model, "temperature_", 1.0)
+        factor = 1 / getattr(model, "temperature_", 1.0)
         for train in steps(rows.trains, "folds"):
-            kept = np.intersect1d(train, some)
+            kept = np.intersect1d(train, used)
             fold = fitted(single, A[kept], rows.y[kept], rows_of(rows.weight, kept))
-            folds.append(LinearScore.of(features, fold, scale).named_like(rows.X, reference))
+            models.append(fold.orient(A, names))
+    folds = [_score(blank, kernel_map, fold, factor) for fold in models]
     scores = np.array([fold.decide(rows.points) for fold in folds])
-    return ScoreFit(score, model.prior_, model.answer_model_, _pull(model, rows), folds, scores, model)
+    whole = _score(blank, kernel_map, model)
+    return ScoreFit(whole, model.prior_, model.answer_model_, _pull(model, rows), folds, scores, model)
 
 
-def fit_other(estimator: Estimator, rows: TrainingRows) -> ScoreFit:
-    """Fit another estimator to all answers and without each fold."""
-    model = clone(estimator).fit(rows.X, rows.y, sample_weight=rows.weight)
-    whole = ModelScore(model, np.arange(model.n_classes_))
-    reference = whole.decide(rows.points)
-    folds = []
-    for train in steps(rows.trains, "folds"):
-        fold = replace(whole, model=fitted(estimator, rows.X[train], rows.y[train], rows_of(rows.weight, train)))
-        folds.append(replace(fold, order=order_like(fold.decide(rows.points), reference)))
-    scores = np.array([fold.decide(rows.points) for fold in folds])
-    return ScoreFit(whole, model.prior_, model.answer_model_, None, folds, scores, model)
+def _score(
+    blank: LinearScore, kernel_map: Pipeline | None, model: LinearClassifier, factor: float = 1.0
+) -> LinearScore:
+    """The score of a linear model of standardised columns, or of a kernel map of these."""
+    coef, intercept = factor * model.coef_.T, factor * model.intercept_
+    if kernel_map is None:
+        return replace(blank, coef=coef, intercept=intercept)
+    nystroem, scaler = kernel_map[0], kernel_map[1]
+    coef = coef / scaler.scale_[:, None]
+    intercept = intercept - scaler.mean_ @ coef
+    return replace(blank, coef=nystroem.normalization_.T @ coef, intercept=intercept, centres=nystroem.components_)
 
 
-def constant_start(rows: TrainingRows, n_classes: int, answer_model: AnswerModel) -> ScoreFit:
+def constant_start(parameters: Estimator, rows: TrainingRows) -> ScoreFit:
     """Start all folds and points from the log shares of the classes among the labels."""
-    features = Features.of(rows.X, rows.n_values)
-    counts = np.bincount(rows.graph.labels, minlength=n_classes + 1)[1:] + 1
+    K = parameters.n_classes
+    counts = np.bincount(rows.graph.labels, minlength=K + 1)[1:] + 1
     shares = np.log(counts / counts.sum())
-    score = LinearScore(features, np.zeros((len(features.mean), n_classes)), shares)
+    score = LinearScore.constant(rows.X, rows.n_values, shares)
+    answer_model = answer_model_of(parameters.error_rate, rows.graph, K, parameters.answer_table)
     n_folds = len(rows.trains)
-    scores = np.broadcast_to(shares, (n_folds, rows.graph.n_points, n_classes))
+    scores = np.broadcast_to(shares, (n_folds, rows.graph.n_points, K))
     return ScoreFit(score, None, answer_model, None, [score] * n_folds, scores)
 
 

@@ -97,12 +97,11 @@ def restored(kind: type, header: Header, arrays: Arrays, **given: object) -> Est
 
 
 def _jsonable(name: str, value: object) -> object:
-    """Convert a parameter to JSON; a splitter, a random state or an estimator is not kept."""
+    """Convert a parameter to JSON; a splitter, a random state or a module is not kept."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list | np.ndarray):
-        items = [_jsonable(name, item) for item in value]
-        return _NOT_KEPT if _NOT_KEPT in items else items
+        return [_jsonable(name, item) for item in value]
     if isinstance(value, Mapping):
         # Keys of JSON objects are texts.
         return [[_jsonable(name, key), _jsonable(name, item)] for key, item in value.items()]

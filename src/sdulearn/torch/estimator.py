@@ -123,7 +123,7 @@ class PairNetworkClassifier(OrderedClassifier):
     See Also
     --------
     sdulearn.torch.pair_nll : The likelihood for a loop of your own.
-    sdulearn.PairModelCV : Chooses between models, this one too.
+    sdulearn.PairModelCV : Chooses between a linear model and trees.
 
     Examples
     --------
