@@ -82,7 +82,7 @@ ESTIMATORS = {
     "squared": LabelledSDU(prior=0.7),
     "cv": LabelledSDUCV(prior=0.7, cv=2),
     "joint": LabelledPair(prior=0.7),
-    "joint_cv": LabelledPairCV(prior=0.7, cv=2, alphas=2, covariance_powers=(1,), error_rate=0),
+    "joint_cv": LabelledPairCV(prior=0.7, cv=2, alphas=2, covariance_power=1, error_rate=0),
     "boosted": LabelledBoosting(prior=0.7, cv=2, max_iter=1, error_rate=0),
 }
 
@@ -94,7 +94,7 @@ def expected_failures(name):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_scikit_learn_checks_pass_but_for_those_expected_to_fail(name, monkeypatch):
     # Where trees begin is chosen among few penalties.
-    few = partial(PairLogisticRegressionCV, alphas=2, covariance_powers=(1,))
+    few = partial(PairLogisticRegressionCV, alphas=2, covariance_power=1)
     monkeypatch.setattr("sdulearn.boosting.start.PairLogisticRegressionCV", few)
     reasons = expected_failures(name)
     with warnings.catch_warnings():

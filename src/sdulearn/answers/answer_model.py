@@ -51,6 +51,8 @@ _CLEARLY = 3.0
 _BEYOND_DOUBT = 10.0
 # Two classes are doubted above this mean error rate.
 _DOUBTFUL_RATE = 0.2
+# Answers that are wrong no more often than this are rarely wrong.
+_RARE = 0.05
 # Least probability of a class by the answers of a crowd: there are few draws.
 _LEAST_CHANCE = 1e-3
 # Least half-width of an interval of draws, in standard deviations: there are few chains.
@@ -273,6 +275,19 @@ def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
     """Return class probabilities by answers of a crowd alone; None for other answers."""
     crowd = model.crowd_of(graph)
     return None if crowd is None or not crowd.alone else np.asarray(softmax(crowd.evidence(graph), axis=1))
+
+
+def model_of_fit(model: AnswerModel, graph: AnswerGraph, n_classes: int) -> AnswerModel:
+    """Return the answer model that a fit uses.
+
+    With more than two classes, answers that contradict none and are rarely wrong tie points
+    together, as if they were right: a wrong one misplaces a point or two, and not, as with two
+    classes, all points behind it. Ties make a fit three times as fast and find better starts.
+    """
+    rarely_wrong = model.errors(graph.annotators).max(initial=0.0) <= _RARE
+    if n_classes == 2 or not rarely_wrong or model.crowd_of(graph) is not None or graph.refuted.any():
+        return model
+    return AnswerModel.given(0.0, graph)
 
 
 def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_softmax
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, model_of_fit
 from sdulearn.answers.graph import AnswerGraph, weights_by_component
 from sdulearn.answers.propagate import FactorGraph
 from sdulearn.errors import InputError
@@ -44,11 +44,16 @@ class PointLoss:
         by_point = self.weight[graph.component]
         # A point without answers and labels has no curvature.
         self.known_weight = np.where(known, by_point, 0.0)
+        # Total weight of independent answers and labels, in which the pull to a prior is counted.
+        labelled = np.bincount(graph.component, graph.labels != 0) > 0
+        self.total = float(self.weight @ (graph.component_sizes - 1 + labelled))
         self.likelihood: TwoClassLikelihood | SoftmaxLikelihood | FactorGraph
+        answer_model = model_of_fit(answer_model, graph, n_classes)
         if n_classes == 2:
             self.likelihood = TwoClassLikelihood(graph, answer_model, self.weight, total=1.0)
         elif answer_model.certain:
             self.likelihood = SoftmaxLikelihood(graph, answer_model, n_classes, by_point)
+            self.total = self.likelihood.n_answers
         else:
             # Answers that may be wrong make no groups: cycles go through belief propagation.
             self.likelihood = answer_model.factor_graph(graph, n_classes)
@@ -67,7 +72,10 @@ class PointLoss:
         return value, p - posteriors[:, :, 0]
 
     def slopes(self, scores: Array, pull: Pull | None = None) -> tuple[Array, Array]:
-        """Gradient and curvature of the loss and the pull, one row for each point."""
+        """Gradient and curvature of the loss and the pull, one row for each point.
+
+        The loss is a sum over answers, so a pull in units of the mean answer counts as many times.
+        """
         p = expit(scores) if scores.ndim == 1 else np.exp(log_softmax(scores, axis=1))
         weight = self.known_weight.reshape(-1, *[1] * (scores.ndim - 1))
         gradient = weight * self.terms(scores)[1]
@@ -75,8 +83,8 @@ class PointLoss:
         if pull is not None:
             points, share, divergence = pull
             first, second = pull_slopes(p[points], share, divergence)
-            gradient[points] += first
-            curvature[points] += second
+            gradient[points] += self.total * first
+            curvature[points] += self.total * second
         return gradient, np.maximum(curvature, _LEAST_CURVATURE)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd, model_of_fit
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.errors import InputError
 from sdulearn.model_selection import NO_FOLD, PairKFold, fold_parts, number_of_folds
@@ -76,7 +76,9 @@ def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds
     """Rows to keep and what is known about them, with implied labels if no answer is wrong."""
     graph = AnswerGraph.from_y(pairs)
     everything = np.arange(len(pairs)), pairs
-    if is_crowd(graph, n_classes) or (graph.n_answers and not answer_model_of(error_rate, graph, n_classes).certain):
+    if is_crowd(graph, n_classes):
+        return everything
+    if graph.n_answers and not model_of_fit(answer_model_of(error_rate, graph, n_classes), graph, n_classes).certain:
         return everything
     labels = implied_labels(graph, n_classes)
     return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)

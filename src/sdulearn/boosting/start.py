@@ -151,7 +151,7 @@ class ScoreFit:
     score: LinearScore  # of all answers
     prior: PriorEstimate | None  # as reported; None with more than two classes
     answer_model: AnswerModel
-    pull: float | ArrayLike | None  # the prior, or class shares, that the mean prediction is pulled to
+    pull: float | ArrayLike | None  # the given prior, or class shares, that the mean prediction is pulled to
     folds: Sequence[LinearScore]  # fitted without the points of each fold
     by_fold: Array  # (n_folds, n_points), scores of all points by the model of each fold, with its trees
     model: Estimator = None  # of all answers, by the columns of the score
@@ -198,7 +198,7 @@ def fit_linear(parameters: Estimator, rows: TrainingRows, with_kernel: bool = Fa
     folds = [_score(blank, kernel_map, fold, factor) for fold in models]
     scores = np.array([fold.decide(rows.points) for fold in folds])
     whole = _score(blank, kernel_map, model)
-    return ScoreFit(whole, model.prior_, model.answer_model_, _pull(model, rows), folds, scores, model)
+    return ScoreFit(whole, model.prior_, model.answer_model_, model.prior, folds, scores, model)
 
 
 def _score(
@@ -224,15 +224,3 @@ def constant_start(parameters: Estimator, rows: TrainingRows) -> ScoreFit:
     n_folds = len(rows.trains)
     scores = np.broadcast_to(shares, (n_folds, rows.graph.n_points, K))
     return ScoreFit(score, None, answer_model, None, [score] * n_folds, scores)
-
-
-def _pull(model: PairLogisticRegressionCV, rows: TrainingRows) -> float | ArrayLike | None:
-    """The prior that pulls the linear model: the one given, or that of the counts."""
-    if model.prior is not None:
-        return float(model.prior) if model.n_classes == 2 else np.asarray(model.prior)
-    estimate = model.prior_
-    # An estimate pulls nothing beside labels, which are of chosen points, or answers that may be
-    # wrong.
-    if estimate is None or rows.graph.labels.any() or not model.answer_model_.certain:
-        return None
-    return estimate.pull

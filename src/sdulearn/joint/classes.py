@@ -48,7 +48,7 @@ from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.answer_model import AnswerModel, model_of_fit
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
 from sdulearn.joint.data import MIN_ALPHA_MAX, PriorPull, TrainingData, axis_penalties, bordered_sum
@@ -64,8 +64,6 @@ _SEEDS = (0, 1)
 _SOFTNESS = (0.3, 1.0)
 # An edge is surely "different" where :attr:`SoftmaxLikelihood.all_apart` is above this.
 _SURELY = 0.8
-# Answers that contradict none and are wrong no more often than this tie points together.
-_RARE = 0.05
 # Share of the mean variance that is added before whitening.
 _SHRINKAGE = 0.1
 
@@ -276,16 +274,8 @@ class ClassProblem:
 
     @cached_property
     def fitted_model(self) -> AnswerModel:
-        """The answer model of the fit: answers that contradict none and are rarely wrong tie points together.
-
-        With more than two classes a wrong answer among these misplaces a point or two, and not, as
-        with two, all points behind it; ties make the fit three times as fast, and find better starts.
-        """
-        model = self.answer_model
-        rarely_wrong = model.errors(self.graph.annotators).max(initial=0.0) <= _RARE
-        if not rarely_wrong or model.crowd_of(self.graph) is not None or self.graph.refuted.any():
-            return model
-        return AnswerModel.given(0.0, self.graph)
+        """The answer model of the fit."""
+        return model_of_fit(self.answer_model, self.graph, self.n_classes)
 
     @cached_property
     def cycles(self) -> FactorGraph | None:
