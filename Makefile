@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -63,6 +63,10 @@ bench-real: $(VENV)/.dev
 
 bench-hubs: $(VENV)/.dev
 	$(BIN)/python benchmarks/hubs.py --write
+
+# Ten minutes.
+bench-how-many: $(VENV)/.bench
+	$(BIN)/python benchmarks/how_many.py
 
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py

@@ -97,8 +97,6 @@ sphinx_gallery_conf = {
 _EXAMPLES = [
     "plot_first_steps.py",
     "plot_joint_against_marginal.py",
-    "plot_prior_interval.py",
-    "plot_choose_alpha_gamma.py",
     "plot_curved_boundary.py",
     "plot_name_the_classes.py",
 ]

@@ -45,7 +45,6 @@ FLOORS = [
             "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
         ),
         ("asking",),
-        ("planning",),
     ],
     [("plotting", "web", "cli")],
 ]  # fmt: skip

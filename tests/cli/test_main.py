@@ -47,8 +47,7 @@ def test_version(capsys):
 
 
 WRONG = {
-    "plan": "--prior, --target",
-    "plan --prior x --target 1": "invalid float value: 'x'",
+    "fit": "--features",
     "--debug": "arguments are required",
     "fly": "invalid choice",
     "demo --seeds 0": "'0' is not a whole number of 1 or more",
@@ -59,7 +58,7 @@ WRONG = {
     "fit --prior 0": "not a share",
     "fit --error-rate 0.51": "'0.51' is not 'auto' or a rate from 0 to 0.5",
     "fit --error-rate nan": "not 'auto' or a rate",
-    "plan --repeats auto": "'auto' is not a whole number",
+    "demo --seeds auto": "'auto' is not a whole number",
     "check p.csv --answers yes": "not of the form yes=similar,no=dissimilar",
     "check p.csv --answers =similar": "not of the form",
     "check p.csv --columns a,b": "does not name three to five columns",
@@ -140,10 +139,9 @@ def test_parameters_in_messages_become_options():
     )
 
 
-@pytest.mark.parametrize("command", [["demo"], ["plan", "--prior", "0.7", "--target", "0.8"]])
-def test_a_user_s_mistake_is_one_line(tmp_path, capsys, command):
+def test_a_user_s_mistake_is_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
-    assert main([*command, "--out", str(tmp_path / "file")]) == 2
+    assert main(["demo", "--out", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err.startswith("sdulearn: The folder ")
 
 
@@ -156,7 +154,7 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from sdulearn.cli.main import main\n"
         f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-        f"sys.argv = ['sdulearn', 'plan', '--prior', '0.7', '--target', '0.9', '--out', {str(tmp_path)!r}]\n"
+        f"sys.argv = ['sdulearn', 'demo', '--out', {str(tmp_path)!r}]\n"
         "sys.exit(main())\n"
     )
     done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=False)

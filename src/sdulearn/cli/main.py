@@ -20,7 +20,6 @@ from sdulearn.errors import SdulearnError, reason
 # Only the module of the command is imported: all of them take a second.
 GROUPS = {
     "collect answers": {
-        "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
         "ask": "ask people on a page, same class or different, and keep their answers in a log",
         "check": "counts, mistakes and contradictions in a file of answers",
     },
