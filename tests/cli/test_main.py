@@ -10,7 +10,6 @@ import pytest
 
 from sdulearn import __version__
 from sdulearn.cli import demo
-from sdulearn.cli.completion import SHELLS
 from sdulearn.cli.main import COMMANDS, GROUPS, build_parser, main
 from sdulearn.cli.options import in_options
 from sdulearn.risks import RISKS
@@ -102,22 +101,6 @@ def test_help_lists_every_command_in_its_group(capsys):
     assert all(f"    {name:<12}{text}\n" in out for name, text in COMMANDS.items())
 
 
-def test_a_shell_completes_commands_options_choices_and_files(tmp_path, capsys):
-    """Bash itself says what it would offer."""
-    for shell in SHELLS:
-        assert main(["completion", shell]) == 0
-        (tmp_path / shell).write_text(capsys.readouterr().out)
-    (tmp_path / "points.csv").touch()
-    lines = [["sdulearn", "fi"], ["sdulearn", "fit", "--engi"], ["sdulearn", "fit", "--engine", "d"],
-             ["sdulearn", "predict", "model.sdu", "po"]]  # fmt: skip
-    calls = [f"COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; _shtab_sdulearn; echo ${{COMPREPLY[@]}}"
-             for line in lines]  # fmt: skip
-    done = subprocess.run(["bash", "-c", "\n".join(["source ./bash", *calls])],
-                          cwd=tmp_path, capture_output=True, text=True, check=True)  # fmt: skip
-    assert done.stdout.split() == ["fit", "--engine", "dask", "points.csv"]
-    assert all("--engine" in (tmp_path / shell).read_text() for shell in SHELLS)
-
-
 def test_values_that_options_take():
     given = ["fit", "--features", "t", "--codes", "c", "-o", "m", "--drop", "a, b,", "--classes", "2"]
     given += ["--error-rate", "0.5", "--exclude-annotators", "Ann, "]
@@ -165,25 +148,26 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
 
 def test_a_reader_who_has_seen_enough(tmp_path):
     """``| head``: no traceback, and no complaint at the end."""
-    command = f"{sys.executable} -m sdulearn.cli.main prior 58 42 | true"
+    (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nb,c,0\n")
+    command = f"{sys.executable} -m sdulearn.cli.main check {tmp_path / 'p.csv'} | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 
 
 def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys):
-    import sdulearn.cli.prior as command
+    import sdulearn.cli.check as command
 
     def fail(arguments):
         raise RuntimeError("no such case")
 
     monkeypatch.setattr(command, "run", fail)
-    assert main(["prior", "58", "42"]) == 3
+    assert main(["check", "p.csv"]) == 3
     assert "RuntimeError: no such case. This is a mistake in sdulearn: please report it" in capsys.readouterr().err
     with pytest.raises(RuntimeError, match="no such case"):
-        main(["--debug", "prior", "58", "42"])
+        main(["--debug", "check", "p.csv"])
     monkeypatch.setattr(command, "run", lambda arguments: (_ for _ in ()).throw(MemoryError))
-    assert main(["prior", "58", "42"]) == 2
+    assert main(["check", "p.csv"]) == 2
     assert "out of memory" in capsys.readouterr().err
 
 

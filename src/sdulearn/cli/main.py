@@ -21,7 +21,7 @@ from sdulearn.errors import SdulearnError, reason
 GROUPS = {
     "collect answers": {
         "ask": "ask people on a page, same class or different, and keep their answers in a log",
-        "check": "counts, mistakes and contradictions in a file of answers",
+        "check": "counts, mistakes, contradictions and the class prior in a file of answers",
     },
     "learn and predict": {
         "fit": "learn a model from a table and a file of answers",
@@ -31,11 +31,9 @@ GROUPS = {
     },
     "without a table": {
         "classes": "classes of the ids in a file of answers",
-        "prior": "the class prior from pair counts or a pair file, with its interval",
     },
-    "try it, set it up": {
+    "try it": {
         "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
-        "completion": "print what completes commands and options in bash, zsh or tcsh",
     },
 }
 COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}

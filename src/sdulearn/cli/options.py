@@ -33,8 +33,8 @@ _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
 # Options for the parameters that messages name: those of the same name, and the others.
 _ALIKE = (
-    "categories", "classes", "codes", "confidence", "design", "drop", "engine", "error_rate",
-    "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model",
+    "categories", "classes", "codes", "design", "drop", "engine", "error_rate",
+    "exclude_annotators", "labels", "loss", "max_categories", "method", "missing", "model",
     "points", "port", "prior", "private", "scheduler", "skip_bad", "answered", "text",
     "image_root", "embedding", "sheet", "skip_rows",
 )  # fmt: skip
