@@ -42,7 +42,7 @@ FLOORS = [
         (
             "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
             "io.tables", "io.rows", "io.survey", "streaming", "io.answer_log",
-            "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
+            "io.importers", "io.answers", "report", "table_model", "workflow",
         ),
         ("asking",),
     ],

@@ -2,7 +2,7 @@
 
 From a score of 0 answers have no gradient (mirrored models fit them equally well), so the trees are
 added to a linear model under the same likelihood. Missing values count as the column's mean,
-categories as one-hot columns. All of it is a few arrays, which model files and ONNX hold;
+categories as one-hot columns. All of it is a few arrays, which model files hold;
 scikit-learn's SimpleImputer, OneHotEncoder and Nystroem, which draws other points and bounds
 eigenvalues in another way, would have to be taken apart for that.
 """

@@ -27,7 +27,6 @@ GROUPS = {
         "fit": "learn a model from a table and a file of answers",
         "predict": "classes of the rows of a table",
         "inspect": "what is in a model file",
-        "export": "write a model as ONNX",
     },
     "without a table": {
         "classes": "classes of the ids in a file of answers",
