@@ -496,8 +496,6 @@ def _say_doubtful(d: SimpleNamespace) -> str:
 
 
 def _say_annotators_excluded(d: SimpleNamespace) -> str:
-    if not d.names:
-        return f"Nobody is wrong in more than {d.limit:.0%} of the answers for certain: no answers were left out."
     names = listed(map(shortened, d.names), _NAMES_SHOWN)
     accuracies, wrong = ([f"{value:.1%}" for value in pair] for pair in zip(d.before, d.after, strict=True))
     return (
