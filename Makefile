@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-style bench-wrong dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -111,13 +111,6 @@ bench-scale: $(VENV)/.bench
 # Commands on a table of 2,000,000 rows, and 25 runs of `check` beside a CSV table: do all end as they should?
 bench-commands: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale_commands.py
-
-bench-style: $(VENV)/.dev
-	$(BIN)/python benchmarks/style.py --write
-
-# What wrong answers cost: ten classes, and two beside right answers. Half an hour.
-bench-wrong: $(VENV)/.bench
-	$(BIN)/python benchmarks/wrong_answers.py
 
 # Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
 docs: $(VENV)/.docs
