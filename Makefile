@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-draws bench-golden bench-graph bench-honest bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-style bench-wrong dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -76,6 +76,10 @@ bench-real: $(VENV)/.dev
 bench-hubs: $(VENV)/.dev
 	$(BIN)/python benchmarks/hubs.py --write
 
+# Ten minutes.
+bench-how-many: $(VENV)/.bench
+	$(BIN)/python benchmarks/how_many.py
+
 bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py
 
@@ -119,13 +123,6 @@ bench-scale: $(VENV)/.bench
 # Commands on a table of 2,000,000 rows, and 25 runs of `check` beside a CSV table: do all end as they should?
 bench-commands: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale_commands.py
-
-bench-style: $(VENV)/.dev
-	$(BIN)/python benchmarks/style.py --write
-
-# What wrong answers cost: ten classes, and two beside right answers. Half an hour.
-bench-wrong: $(VENV)/.bench
-	$(BIN)/python benchmarks/wrong_answers.py
 
 # Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
 docs: $(VENV)/.docs

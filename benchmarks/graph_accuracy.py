@@ -82,7 +82,7 @@ def star(name, seed, n=200, prior=0.7):
     known = {}
     if prior == 0.5:
         # Nothing else says which class is which.
-        known["labels"] = np.where(np.arange(len(draw.y)) == 0, draw.y, 0)
+        known["labels"] = np.where(np.arange(len(draw.y)) == 0, draw.y, np.nan)
     return {"star": draw.accuracy(draw.fit(ends, **known)), "labels": draw.accuracy(supervised(draw.X[:n], draw.y[:n]))}
 
 

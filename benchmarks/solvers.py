@@ -2,7 +2,7 @@
 
     SDULEARN_DATA=folder make bench
 
-prints the tables and writes them to benchmarks/README.md. Times are medians; a ratio over 1 means sdulearn is faster.
+prints the tables and writes them to docs/speed.md. Times are medians; a ratio over 1 means sdulearn is faster.
 """
 
 from __future__ import annotations
@@ -212,13 +212,13 @@ def pair_codes() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("README.md"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "speed.md")
     arguments = parser.parse_args()
     software = versions("numpy", "scipy", "scikit-learn", "piqp", "clarabel", "cvxopt")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers complain about convergence in their own ways
         parts = [
-            "# Benchmarks",
+            "# Speed of the solvers",
             "Written by `make bench` (`benchmarks/solvers.py`); do not edit. Each data set: 200 pairs, 500 unlabeled "
             "rows, standardised. One thread. A ratio is the time of the other solver divided by ours in the same run.",
             f"Machine: {os.cpu_count()} cores, Python {platform.python_version()}, {software}.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -97,8 +96,6 @@ sphinx_gallery_conf = {
 _EXAMPLES = [
     "plot_first_steps.py",
     "plot_joint_against_marginal.py",
-    "plot_prior_interval.py",
-    "plot_choose_alpha_gamma.py",
     "plot_curved_boundary.py",
     "plot_name_the_classes.py",
 ]
@@ -116,7 +113,7 @@ _MEASURED = {
     "accuracy": ("accuracy", HERE / "accuracy.md", "measured accuracy and time", "make bench-accuracy"),
     "ablation": ("ablation", HERE / "ablation.md", "an ablation", "make bench-ablation"),
     "penalties": ("penalties", HERE / "penalties.md", "larger penalties than the paper's", "make bench-penalties"),
-    "speed": ("generated/benchmarks", ROOT / "benchmarks" / "README.md", "measured speed of the solvers", "make bench"),
+    "speed": ("speed", HERE / "speed.md", "measured speed of the solvers", "make bench"),
     "reproduction": (
         "reproduction/report",
         HERE / "reproduction" / "report.md",
@@ -130,10 +127,6 @@ _MEASURED = {
         "make reproduce OPTIONS='--methods sddu-printed'",
     ),
 }
-(HERE / "generated").mkdir(exist_ok=True)
-if _MEASURED["speed"][1].exists():
-    shutil.copyfile(_MEASURED["speed"][1], HERE / "generated" / "benchmarks.md")
-
 myst_substitutions = {
     name: f"[{text}]({page}.md)" if file.exists() else f"{text} (run `{command}`)"
     for name, (page, file, text, command) in _MEASURED.items()

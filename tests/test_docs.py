@@ -59,17 +59,6 @@ def test_the_tables_of_the_readme_are_those_that_were_measured():
             assert f"| {rows_.removesuffix(' rows')} | {loss.replace(' ', '_')} | {value} |" in sizes
 
 
-def test_the_table_of_the_shape_of_the_code_is_written_by_its_script(monkeypatch):
-    """All but the figures of the day, which move with every commit."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import style
-
-    rows = [line.strip("| ").split(" | ") for line in between(DOCS / "measured.md", "style").splitlines()[2:]]
-    assert [(row[0], row[1], row[3]) for row in rows if row[0] in style.TARGETS] == [
-        (name, f"{before:,}", f"{at_most:,}") for name, (before, at_most) in style.TARGETS.items()
-    ]
-
-
 def test_every_command_has_a_worked_example():
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     for name in COMMANDS:
@@ -140,10 +129,3 @@ def test_the_check_of_the_site_finds_faults(tmp_path, monkeypatch):
         "a.html: b.html#there has no such anchor",
         "a.html: c.html leads nowhere",
     ]
-
-
-def test_every_finding_names_a_test_that_is_there():
-    named = re.findall(r"`((?:reproduction/)?tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / "trust.md").read_text())
-    assert len(named) > 40
-    for path, name in named:
-        assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import astuple
 
 import matplotlib as mpl
 import numpy as np
@@ -13,34 +12,24 @@ import pytest
 from scipy import sparse
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import (
-    PairKFold,
     PairLogisticRegression,
     PairLogisticRegressionCV,
-    PriorEstimate,
     SDUClassifier,
-    SDUClassifierCV,
-    estimate_prior,
     stack_pairs,
 )
 from sdulearn.answers import AnswerModel, Rate
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.metrics import pair_log_likelihood
-from sdulearn.planning import simulate_plan
 from sdulearn.plotting import (
     AnnotatorDisplay,
     AnswerMatrixDisplay,
-    ClassProbabilityDisplay,
     PairBoundaryDisplay,
     PairLearningCurveDisplay,
-    PlanDisplay,
-    PriorIntervalDisplay,
     ReliabilityDisplay,
-    RiskGridDisplay,
 )
 from sdulearn.prior import clopper_pearson
 
@@ -62,7 +51,7 @@ def flat(waveform):
     return PairLogisticRegression().fit(X, codes), X, codes
 
 
-def test_the_boundary_has_the_response_of_the_model_and_the_pairs(flat):
+def test_the_boundary_has_the_response_of_the_model_and_the_pairs(flat, monkeypatch):
     model, X, codes = flat
     display = PairBoundaryDisplay.from_estimator(model, X, codes, resolution=20)
     grid = np.column_stack([display.xx0.ravel(), display.xx1.ravel()])
@@ -89,6 +78,10 @@ def test_the_boundary_has_the_response_of_the_model_and_the_pairs(flat):
     assert (few.ax_, few.figure_) == (ax, figure)
     assert few.plot(cmap="gray").surface_.get_cmap().name == "gray"
     assert few.ax_ is not ax
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"sdulearn\[demo\]"):
+        few.plot()
+    monkeypatch.undo()
     # Without probabilities the decision is drawn; where it has one sign there is no boundary.
     model = SDUClassifier(loss="double_hinge").fit(X, codes)
     assert PairBoundaryDisplay.from_estimator(model, X, codes, resolution=5).level == 0.0
@@ -113,98 +106,6 @@ def test_other_features_stand_at_their_median_in_every_kind_of_table(waveform, k
     z = at @ model.coef_[0] + model.intercept_[0]
     assert display.response[2, 3] == pytest.approx(1 / (1 + np.exp(-z)))
     assert display.names == (("t6", "t14") if keywords else ("feature 6", "feature 14"))
-
-
-def test_the_prior_follows_the_answers_in_their_order():
-    codes = np.repeat([1, 2, -3, 4, 5, -6, 7], 2)
-    display = PriorIntervalDisplay.from_codes(np.r_[codes[::-1], 0, 0], confidence=0.9)
-    assert display.n_pairs.tolist() == [1, 2, 3, 4, 5, 6, 7]
-    shown = np.column_stack([display.value, display.low, display.high])
-    for n, counts in {2: (2, 0), 3: (2, 1), 7: (5, 2)}.items():
-        assert shown[n - 1] == pytest.approx(astuple(estimate_prior(*counts, confidence=0.9))[:3])
-    np.testing.assert_array_equal(display.line_.get_ydata(), display.value)
-    many = PriorIntervalDisplay.from_codes(np.repeat(np.arange(1, 402), 2))
-    assert (len(many.n_pairs), many.n_pairs[0], many.n_pairs[-1]) == (200, 1, 401)
-    # With shared points it is that of their likelihood: the fourth answer follows from the first two.
-    y = np.array([[1, 0], [1, 1], [2, 0], [2, 2], [-3, 0], [-3, 3], [4, 1], [4, 2], [0, 9]])
-    display = PriorIntervalDisplay.from_codes(y)
-    assert (display.value[-1], display.low[-1], display.high[-1]) == astuple(estimate_prior(y=y))[:3]
-    assert display.low[-1] == display.low[-2]
-
-
-def test_the_expected_interval_is_about_the_prior_and_shrinks(monkeypatch):
-    for prior in (0.3, 0.5, 0.8):
-        display = PriorIntervalDisplay.from_prior(prior, n_pairs=[20, 200, 2000, 20000])
-        np.testing.assert_allclose(display.value, prior, atol=1e-6)
-        assert (np.diff(display.high - display.low) < 0).all()
-        assert ((display.low <= display.value + 1e-9) & (display.value <= display.high + 1e-9)).all()
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"sdulearn\[demo\]"):
-        display.plot()
-
-
-@pytest.mark.parametrize(
-    ("method", "given", "message"),
-    [
-        ("from_codes", [0, 0, 0], "no pairs"),
-        ("from_codes", [[1, 0, 0, 3], [1, 1, 0, 0]], "ClassProbabilityDisplay"),
-        ("from_prior", 1.0, "strictly between"),
-        ("from_estimates", [], "each from counts"),
-        ("from_estimates", [PriorEstimate.given(0.7)], "each from counts"),
-    ],
-)
-def test_what_implies_no_prior_is_refused(method, given, message):
-    with pytest.raises(ValueError, match=message):
-        getattr(PriorIntervalDisplay, method)(given)
-
-
-def test_a_plan_is_drawn_as_it_is():
-    plan = simulate_plan(prior=0.7, sizes=(50, 200), n_features=2, n_repeats=2)
-    display = PlanDisplay(plan, target_accuracy=0.8).plot()
-    left, right = display.axes_
-    assert left.figure is right.figure is display.figure_
-    for container, curve in zip(left.containers, plan.curves, strict=True):
-        x, y = container.lines[0].get_data()
-        assert tuple(x) == plan.sizes
-        np.testing.assert_allclose(y, 100 * np.array(curve.accuracy))
-    assert left.get_legend_handles_labels()[1][:3] == ["target", "best possible (assumed)", "always the larger class"]
-    np.testing.assert_allclose(right.lines[0].get_ydata(), 0.7)
-    low = [row.prior.low for row in plan.rows]
-    np.testing.assert_allclose(right.collections[0].get_datalim(right.transData).y0, min(low))
-    figure, axes = plt.subplots(2)
-    assert PlanDisplay(plan).plot(axes).figure_ is figure
-    assert "target" not in axes[0].get_legend_handles_labels()[1]
-
-
-def test_the_grid_shows_the_table_of_results(waveform):
-    model = SDUClassifierCV().fit(*waveform)
-    display = RiskGridDisplay.from_estimator(model)
-    results = model.cv_results_
-    np.testing.assert_allclose(display.risk, 1 - results["mean_test_score"])
-    splits = np.array([results[f"split{k}_test_score"] for k in range(5)])
-    np.testing.assert_allclose(display.error, splits.std(axis=0, ddof=1) / np.sqrt(5))
-    assert results["params"][display.best] == {"alpha": model.alpha_, "gamma": model.gamma_}
-    assert len(display.lines_) == len(model.alphas)
-    assert display.ax_.get_xlabel() == "gamma"
-    model = make_pipeline(StandardScaler(), PairLogisticRegressionCV(4)).fit(*waveform)
-    display = RiskGridDisplay.from_estimator(model)
-    np.testing.assert_allclose(display.risk, -model[-1].cv_results_["mean_test_score"])
-    assert display.alphas[display.best] == model[-1].alpha_
-    assert display.gammas is None
-    assert display.ax_.get_xscale() == "log"
-    assert display.risk_name == "held-out loss of an answer"
-    grid = {"sduclassifier__alpha": [0.01, 1.0], "sduclassifier__gamma": [0.0, 0.5, 1.0]}
-    pipeline = make_pipeline(StandardScaler(), SDUClassifier())
-    search = GridSearchCV(pipeline, grid, cv=PairKFold(3, random_state=0)).fit(*waveform)
-    display = RiskGridDisplay.from_estimator(search)
-    assert display.best == search.best_index_
-    assert display.risk_name == "held-out risk"
-    assert [len(line.lines[0].get_xdata()) for line in display.lines_] == [3, 3]
-    with pytest.raises(ValueError, match="has no cv_results_"):
-        RiskGridDisplay.from_estimator(SDUClassifier().fit(*waveform))
-    del search.cv_results_["param_sduclassifier__alpha"]
-    with pytest.raises(ValueError, match="no parameter 'alpha'"):
-        RiskGridDisplay.from_estimator(search)
 
 
 @pytest.fixture(scope="module")
@@ -311,21 +212,6 @@ def test_answers_are_counted_by_the_held_out_classes_of_their_points(three_class
     assert AnswerMatrixDisplay.from_estimator(model, *waveform, cv=None).names == ("-1", "0", "1")
 
 
-def test_classes_are_shown_with_their_shares_and_how_sure_they_are(three_classes):
-    X, _, _, _, model = three_classes
-    display = ClassProbabilityDisplay.from_estimator(model, X)
-    predicted = model.predict(X)
-    P = model.predict_proba(X)
-    assert display.names == ("1", "2", "3")
-    np.testing.assert_allclose(display.shares.sum(axis=1), [np.mean(predicted == k) for k in (1, 2, 3)])
-    np.testing.assert_allclose(display.shares[1, -1], np.mean((predicted == 2) & (P[:, 1] >= 0.9)))
-    np.testing.assert_allclose(display.marks_.get_offsets()[:, 0], P.mean(axis=0))
-    with pytest.raises(ValueError, match="each of the 3 names"):
-        ClassProbabilityDisplay.from_probabilities(np.ones((4, 2)), "abc")
-    with pytest.raises(ValueError, match="no predict_proba"):
-        ClassProbabilityDisplay.from_estimator(SDUClassifier(loss="double_hinge"), X)
-
-
 def test_classes_without_names_have_no_learning_curve_of_the_accuracy(three_classes):
     X, truth, rows, y, _ = three_classes
     model = PairLogisticRegression(1e-3, covariance_power=0, n_classes=3)
@@ -360,6 +246,8 @@ def test_reliability_has_exact_intervals_that_are_wider_with_shared_points():
     shared = ReliabilityDisplay.from_predictions(np.tile([0.1, 0.9], (12, 1)), y)
     assert shared.table.observed == pytest.approx(5 / 6)
     assert (shared.low[0], shared.high[0]) == pytest.approx(clopper_pearson(5 / 3, 1 / 3, 0.95))
+    with pytest.raises(ValueError, match="no predict_proba"):
+        ReliabilityDisplay.from_estimator(SDUClassifier(loss="double_hinge"), np.zeros((12, 1)), y)
 
 
 def crowd_model(n_people, table=None):

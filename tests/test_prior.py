@@ -13,7 +13,6 @@ from sdulearn.prior import (
     PriorEstimate,
     clopper_pearson,
     effective_number,
-    no_value_probability,
     prior_from_share,
     share_of,
 )
@@ -87,13 +86,6 @@ def test_counts_have_a_value_where_similar_pairs_are_more_frequent():
 def test_no_prior_makes_so_few_similar_pairs_likelier_than_the_p_value(n_similar, n_dissimilar, p):
     bound = estimate_prior(n_similar, n_dissimilar).p_value
     assert binom.cdf(n_similar, n_similar + n_dissimilar, similar_share(p)) <= bound + 1e-12
-
-
-@pytest.mark.parametrize("n_pairs", [1, 10, 11, 50])
-def test_chance_of_no_value_sums_over_the_counts_without_one(n_pairs):
-    without = [not estimate_prior(k, n_pairs - k).has_value for k in range(n_pairs + 1)]
-    chance = binom.pmf(np.arange(n_pairs + 1), n_pairs, similar_share(0.7)) @ without
-    assert no_value_probability(n_pairs, 0.7) == pytest.approx(chance)
 
 
 def test_the_unit_of_weights_does_not_set_the_width_of_the_interval():

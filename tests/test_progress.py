@@ -11,7 +11,6 @@ import pytest
 
 from sdulearn import PairLogisticRegressionCV, progress
 from sdulearn.cli.options import waiting
-from sdulearn.planning import simulate_plan
 from sdulearn.progress import RowProgress, long_work, steps
 
 
@@ -108,11 +107,9 @@ def test_notebooks_have_their_own_bars(screen, monkeypatch):
     assert [one["total"] for one in made] == [2, 2]
 
 
-def test_fits_and_plans_show_how_far_they_are(screen, waveform):
+def test_fits_show_how_far_they_are(screen, waveform):
     PairLogisticRegressionCV(3).fit(*waveform)
     assert re.search(r"penalties: .*3/3", screen.getvalue())
-    simulate_plan(prior=0.7, methods=("sddu",), sizes=(25, 50), n_repeats=2)
-    assert re.search(r"fits: .*4/4", screen.getvalue())
 
 
 def test_rows_are_counted_also_where_their_number_is_unknown(screen):

@@ -28,7 +28,7 @@ FLOORS = [
         ("solvers",),
     ],
     [("risks", "prior", "bounds")],
-    [("model_selection", "metrics", "diagnostics")],
+    [("model_selection", "pairing", "metrics", "diagnostics")],
     [("base", "datasets", "blocks", "linear")],
     [("joint",)],
     [
@@ -42,10 +42,9 @@ FLOORS = [
         (
             "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
             "io.tables", "io.rows", "io.survey", "io.same_table", "streaming", "io.answer_log",
-            "io.download", "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
+            "io.download", "io.importers", "io.answers", "report", "table_model", "workflow",
         ),
         ("asking",),
-        ("planning",),
     ],
     [("plotting", "web", "cli")],
 ]  # fmt: skip

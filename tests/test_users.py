@@ -91,7 +91,7 @@ def test_a_survey_researcher_with_german_spreadsheets(tmp_path, command):
 
 
 def test_an_engineer_who_serves_a_model(tmp_path, command):
-    """Fit from lines of JSON, keep the report as data, serve other formats from the file, in Python and in ONNX."""
+    """Fit from lines of JSON, keep the report as data, serve other formats from the file."""
     answers = read_answers(FILES / "answers-second-sheet.xlsx", columns={"sheet": "answers"})
     assert check_answers(answers).n_contradictions == 0
     fit_table(FILES / "lines.jsonl", answers, engine="stream").save(tmp_path / "model.sdu")
@@ -106,11 +106,3 @@ def test_an_engineer_who_serves_a_model(tmp_path, command):
     np.testing.assert_allclose(printed, served.predict_proba(table)[:, 1])
     report = json.loads(command("inspect", "model.sdu", "--json"))
     assert report["report"]["n_rows"] == 36
-    onnxruntime = pytest.importorskip("onnxruntime")
-    columns = json.loads(command("export", "model.sdu", "--onnx", "model.onnx", "--json"))
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
-    # A graph takes dates as days since 1970.
-    days = table.assign(joined=(table["joined"] - pd.Timestamp(0)) / pd.Timedelta(days=1))
-    cells = {"numbers": days[columns["numbers"]].to_numpy(), "texts": days[columns["texts"]].to_numpy(dtype=object)}
-    (decision,) = session.run(["decision"], cells)
-    np.testing.assert_allclose(decision, served.decision_function(table), atol=1e-9)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -399,6 +400,38 @@ class LinearClassifier(PairClassifier):
         if len(self.coef_) == 1:
             return np.asarray(X @ self.coef_[0] + self.intercept_[0])
         return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def to_sklearn(self) -> LogisticRegression:
+        """Return the fitted model as scikit-learn's own, for tools that know no other, such as ONNX.
+
+        Returns
+        -------
+        sklearn.linear_model.LogisticRegression
+            Fitted: the same classes, coefficients, intercepts and names of features, so the same
+            predictions. ``predict_proba`` is the same, too, for models that have it; with loss
+            "squared" or "double_hinge" it is only a score that increases with the decision value.
+
+        Examples
+        --------
+        >>> from sklearn.pipeline import Pipeline, make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> from sdulearn import PairLogisticRegression
+        >>> from sdulearn.datasets import make_waveform, sample_sdu
+        >>> X, y = make_waveform(1000, random_state=0)
+        >>> rows, codes = sample_sdu(X, y, n_pairs=50, n_unlabeled=100, prior=0.7, random_state=0)
+        >>> ours = make_pipeline(StandardScaler(), PairLogisticRegression()).fit(rows, codes)
+        >>> theirs = Pipeline([*ours.steps[:-1], ("model", ours[-1].to_sklearn())])
+        >>> bool((theirs.predict(X) == ours.predict(X)).all())
+        True
+        """
+        check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
+        model = LogisticRegression()
+        for name in ("classes_", "coef_", "intercept_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name).copy())
+        model.n_features_in_ = self.n_features_in_
+        model.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        return model
 
     def _restore(self, fitted: container.Header) -> None:
         """Set the attributes of a model file, all checked."""

@@ -1,7 +1,4 @@
-"""The theory of the paper (see :class:`sdulearn.SDUClassifier`): error bounds and their order.
-
-Bounds are worst cases; :func:`sdulearn.planning.simulate_plan` simulates.
-"""
+"""The theory of the paper (see :class:`sdulearn.SDUClassifier`): error bounds and their order."""
 
 from __future__ import annotations
 

@@ -1,41 +1,18 @@
-"""Example data: waveforms, pairs drawn from labelled points, and populations to simulate.
-
-:mod:`sdulearn.planning` draws from a population: generated points, or the user's rows with
-simulated classes.
-"""
+"""Example data: waveforms, and pairs drawn from labelled points."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
-from scipy.sparse import issparse
-from scipy.special import expit
-from scipy.stats import norm
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.extmath import randomized_svd
+from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from sdulearn.errors import InputError
 from sdulearn.risks import similar_share
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, RandomState
+from sdulearn.types import Array, Codes, Indices, MatrixLike, RandomState
 
 __all__ = ["make_waveform", "sample_sdu"]
-
-# Limits for the user's rows: more would cost time and change little.
-_MOST_ROWS = 10_000
-_FEWEST_ROWS = 1000
-_MOST_CELLS = 2_000_000
-_MOST_AXES = 100
-
-# Points, random pairs, their answers, unlabeled points, accuracy by coefficients and intercept.
-Draw: TypeAlias = tuple[Array, Indices, Mask, Indices, Callable[[Array, float], float]]
 
 
 def sample_sdu(
@@ -220,109 +197,3 @@ def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) ->
     mixture = u * waves[first[kind]] + (1 - u) * waves[second[kind]]
     X = mixture + rng.normal(size=mixture.shape)
     return X, np.where(kind == 2, 1, -1)
-
-
-class GaussianPopulation:
-    """Two Gaussian classes with identity covariance, as far apart as ``ceiling`` requires."""
-
-    n_rows: int | None = None
-
-    def __init__(self, prior: float, ceiling: float, n_features: int) -> None:
-        self.prior = prior
-        self.mean = np.full(n_features, _gaussian_distance(prior, ceiling) / 2 / math.sqrt(n_features))
-        self.n_features = self.n_axes = n_features
-
-    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
-        """Draw new points for every pair and every unlabeled row."""
-        n = 2 * n_pairs + n_unlabeled
-        y = np.where(rng.random(n) < self.prior, 1, -1)
-        points = y[:, None] * self.mean + rng.normal(size=(n, len(self.mean)))
-        pairs = np.arange(2 * n_pairs).reshape(n_pairs, 2)
-        same = y[pairs[:, 0]] == y[pairs[:, 1]]
-        return points, pairs, same, np.arange(2 * n_pairs, n), self.accuracy
-
-    def accuracy(self, coef: Array, intercept: float) -> float:
-        """Return the exact accuracy of ``sign(coef.x + intercept)``."""
-        norms = max(float(np.linalg.norm(coef)), 1e-300)
-        shift = float(coef @ self.mean)
-        positive = norm.cdf((shift + intercept) / norms)
-        negative = norm.cdf((shift - intercept) / norms)
-        return float(self.prior * positive + (1 - self.prior) * negative)
-
-
-def _gaussian_distance(prior: float, ceiling: float) -> float:
-    """Return the distance between the two means at which Bayes' rule has accuracy ``ceiling``."""
-    log_odds = math.log(prior / (1 - prior))
-
-    def gap(distance: float) -> float:
-        half = distance / 2
-        shift = log_odds / distance
-        return float(prior * norm.cdf(half + shift) + (1 - prior) * norm.cdf(half - shift)) - ceiling
-
-    return float(brentq(gap, 0.02, 40))
-
-
-class FeaturePopulation:
-    """The user's rows, with classes from a logistic model as steep as ``ceiling`` requires."""
-
-    def __init__(self, X: MatrixLike, prior: float, ceiling: float) -> None:
-        rows = StandardScaler().fit_transform(_some_rows(X))
-        self.prior = prior
-        self.ceiling = ceiling
-        self.n_rows, self.n_features = rows.shape
-        if self.n_features > _MOST_AXES:
-            # The estimators do not depend on the rotation.
-            U, scale, _ = randomized_svd(rows, min(_MOST_AXES, len(rows)), random_state=0)
-            rows = U * scale
-        self.rows = rows
-        self.n_axes = rows.shape[1]
-
-    def draw(self, n_pairs: int, n_unlabeled: int, rng: np.random.Generator) -> Draw:
-        """Draw classes along a random direction, and random pairs of rows, which may share rows."""
-        n, d = self.rows.shape
-        positive = expit(_logistic_scores(self.rows @ rng.normal(size=d), self.prior, self.ceiling))
-        y = rng.random(n) < positive
-        first = rng.integers(n, size=n_pairs)
-        second = (first + rng.integers(1, n, size=n_pairs)) % n
-        unlabeled = rng.permutation(n)[:n_unlabeled]
-
-        def accuracy(coef: Array, intercept: float) -> float:
-            up = self.rows @ coef + intercept > 0
-            return float(np.mean(np.where(up, positive, 1 - positive)))
-
-        return self.rows, np.column_stack([first, second]), y[first] == y[second], unlabeled, accuracy
-
-
-Population: TypeAlias = GaussianPopulation | FeaturePopulation
-
-
-def _some_rows(X: MatrixLike) -> Array:
-    """Return the user's rows, or a random sample if there are many, as a dense array."""
-    rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=20)
-    n, d = rows.shape
-    keep = min(n, _MOST_ROWS, max(_FEWEST_ROWS, _MOST_CELLS // d))
-    if keep < n:
-        rows = rows[np.sort(np.random.default_rng(0).choice(n, keep, replace=False))]
-    return np.asarray(rows.toarray() if issparse(rows) else rows)
-
-
-def _logistic_scores(t: Array, prior: float, ceiling: float) -> Array:
-    """Return ``k t + b`` with mean probability ``prior`` and Bayes accuracy ``ceiling``."""
-    t = (t - t.mean()) / (t.std() or 1.0)
-
-    def scores(log_k: float) -> Array:
-        k = math.exp(log_k)
-        reach = k * float(np.abs(t).max()) + 40
-        return k * t + brentq(lambda b: float(np.mean(expit(k * t + b))) - prior, -reach, reach)
-
-    def gap(log_k: float) -> float:
-        return float(np.mean(expit(np.abs(scores(log_k))))) - ceiling
-
-    bottom, top = np.log([1e-3, 1e3])
-    if gap(top) < 0:
-        raise InputError(
-            f"The rows of `X` take too few different values for `ceiling={ceiling:g}` at this "
-            f"prior: {gap(top) + ceiling:.1%} is the most. Give a lower `ceiling`, or features that"
-            " vary."
-        )
-    return scores(bottom if gap(bottom) >= 0 else brentq(gap, bottom, top, xtol=1e-4))

@@ -10,14 +10,13 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
-from scipy.stats import binom
 
 from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model, larger_share
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, clopper_pearson, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.risks import PriorEstimate, check_prior, refuse_linked, similar_share
+from sdulearn.risks import PriorEstimate, check_prior, refuse_linked
 from sdulearn.types import Array, Indices, Mask
 
 # Total weights of similar and of dissimilar loose pairs, and the sum of all squares.
@@ -33,11 +32,6 @@ def prior_from_share(share: float, error_rate: float = 0.0) -> float:
     It is 1/2 where there is no root, and at most 1.
     """
     return (1 + math.sqrt(min(max(0.0, 2 * share - 1) / max(1 - 2 * error_rate, 1e-12), 1.0))) / 2
-
-
-def no_value_probability(n_pairs: int, prior: float) -> float:
-    """Return the chance that at most half of n random pairs are similar: no prior follows then."""
-    return float(binom.cdf(n_pairs // 2, n_pairs, similar_share(prior)))
 
 
 def share_of(

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from sdulearn import estimate_prior
 from sdulearn.answers import AnswerModel, Rate
 
 
@@ -93,6 +94,84 @@ def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
         out = capsys.readouterr().out
         assert told in out
         assert "No problems found" not in out
+
+
+@pytest.fixture
+def prior_of(tmp_path, call, capsys):
+    """The details of the prior that ``check --json`` finds in a file of these lines; None without one."""
+
+    def read(lines, name="p.csv", code=0, options=()):
+        (tmp_path / name).write_text("\n".join(lines))
+        assert call("check", tmp_path / name, "--json", *options) == code
+        facts = json.loads(capsys.readouterr().out)["facts"]
+        return next((fact["details"] for fact in facts if fact["code"] == "prior"), None)
+
+    return read
+
+
+def loose(n_similar, n_dissimilar):
+    return ["id_a,id_b,label", *(f"a{k},b{k},{int(k < n_similar)}" for k in range(n_similar + n_dissimilar))]
+
+
+def star(kinds=None):
+    """Questions about 60 rows and one hub, as a file or as a log: 41 rows are in the hub's class, 19 in the other."""
+    answers = ["same"] * 41 + ["different"] * 19
+    if kinds is None:
+        return ["id_a,id_b,label", *(f"r{k},hub,{answer}" for k, answer in enumerate(answers))]
+    shared = {"event": "answer", "annotator": "", "time": "", "session": "s", "right": "hub"}
+    rows = zip(answers, kinds, strict=True)
+    return [
+        json.dumps({**shared, "number": k + 1, "left": f"r{k}", "answer": answer, "kind": kind})
+        for k, (answer, kind) in enumerate(rows)
+    ]
+
+
+def test_the_prior_of_loose_pairs(prior_of, tmp_path, call, capsys):
+    for counts in ((580, 420), (58, 42)):
+        expected = estimate_prior(*counts)
+        details = prior_of(loose(*counts))
+        assert {name: details[name] for name in ("value", "low", "high", "identified", "confidence")} == {
+            name: getattr(expected, name) for name in ("value", "low", "high", "identified", "confidence")
+        }
+        assert details["n_answers"] == sum(counts)
+    call("check", tmp_path / "p.csv", "--html", tmp_path / "page.html")
+    shown = re.search(r"^Prior: 0\.700 .* larger class .*", capsys.readouterr().out, re.MULTILINE)[0]
+    assert shown in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_the_prior_of_answers_that_share_points(prior_of):
+    """As loose pairs 41 of 60 would be 0.80; 42 of 61 points are on one side."""
+    details = prior_of(star())
+    assert details["value"] == pytest.approx(42 / 61, abs=1e-3)
+    assert details["low"] < 0.6 < 0.75 < details["high"]
+
+
+def test_the_prior_of_a_log_is_that_of_its_random_questions(prior_of):
+    """Of the random ones 15 of 20 are in one class; the 40 chosen ones are half and half."""
+    details = prior_of(star(["linked"] * 26 + ["random"] * 20 + ["explore"] * 14), "log.jsonl")
+    assert details["n_answers"] == 20
+    assert details["value"] == pytest.approx(0.75, abs=0.01)
+    unknown = prior_of(star([""] * 60), "log.jsonl")
+    assert (unknown["n_answers"], unknown["low"], unknown["high"]) == (0, 0, 1)
+
+
+def test_the_prior_of_answers_that_were_flipped_for_privacy(prior_of):
+    """Of 4,000 random pairs at prior 0.8, 68% are similar; flips at epsilon 2 leave 64% of them."""
+    n, flipped = 4000, 1 / (1 + np.exp(2))
+    n_similar = round(n * (0.68 * (1 - flipped) + 0.32 * flipped))
+    shared = {"event": "answer", "annotator": "", "kind": "random", "time": "", "session": "s", "epsilon": 2.0}
+    lines = [
+        json.dumps({**shared, "number": k + 1, "left": f"a{k}", "right": f"b{k}",
+                    "answer": "same" if k < n_similar else "different"})
+        for k in range(n)
+    ]  # fmt: skip
+    details = prior_of(lines, "log.jsonl")
+    assert details["value"] == pytest.approx(0.8, abs=0.005)
+    assert details["low"] < 0.79 < 0.81 < details["high"]
+
+
+def test_more_than_two_classes_have_no_prior(prior_of):
+    assert prior_of(loose(58, 42), options=("--classes", 3)) is None
 
 
 def test_long_ids_are_cut(call, tmp_path, capsys):

@@ -10,7 +10,6 @@ import pytest
 
 from sdulearn import __version__
 from sdulearn.cli import demo
-from sdulearn.cli.completion import SHELLS
 from sdulearn.cli.main import COMMANDS, GROUPS, build_parser, main
 from sdulearn.cli.options import in_options
 from sdulearn.risks import RISKS
@@ -47,8 +46,7 @@ def test_version(capsys):
 
 
 WRONG = {
-    "plan": "--prior, --target",
-    "plan --prior x --target 1": "invalid float value: 'x'",
+    "fit": "--features",
     "--debug": "arguments are required",
     "fly": "invalid choice",
     "demo --seeds 0": "'0' is not a whole number of 1 or more",
@@ -59,7 +57,7 @@ WRONG = {
     "fit --prior 0": "not a share",
     "fit --error-rate 0.51": "'0.51' is not 'auto' or a rate from 0 to 0.5",
     "fit --error-rate nan": "not 'auto' or a rate",
-    "plan --repeats auto": "'auto' is not a whole number",
+    "demo --seeds auto": "'auto' is not a whole number",
     "check p.csv --answers yes": "not of the form yes=similar,no=dissimilar",
     "check p.csv --answers =similar": "not of the form",
     "check p.csv --columns a,b": "does not name three to five columns",
@@ -103,22 +101,6 @@ def test_help_lists_every_command_in_its_group(capsys):
     assert all(f"    {name:<12}{text}\n" in out for name, text in COMMANDS.items())
 
 
-def test_a_shell_completes_commands_options_choices_and_files(tmp_path, capsys):
-    """Bash itself says what it would offer."""
-    for shell in SHELLS:
-        assert main(["completion", shell]) == 0
-        (tmp_path / shell).write_text(capsys.readouterr().out)
-    (tmp_path / "points.csv").touch()
-    lines = [["sdulearn", "fi"], ["sdulearn", "fit", "--engi"], ["sdulearn", "fit", "--engine", "d"],
-             ["sdulearn", "predict", "model.sdu", "po"]]  # fmt: skip
-    calls = [f"COMP_WORDS=({' '.join(line)}); COMP_CWORD={len(line) - 1}; _shtab_sdulearn; echo ${{COMPREPLY[@]}}"
-             for line in lines]  # fmt: skip
-    done = subprocess.run(["bash", "-c", "\n".join(["source ./bash", *calls])],
-                          cwd=tmp_path, capture_output=True, text=True, check=True)  # fmt: skip
-    assert done.stdout.split() == ["fit", "--engine", "dask", "points.csv"]
-    assert all("--engine" in (tmp_path / shell).read_text() for shell in SHELLS)
-
-
 def test_values_that_options_take():
     given = ["fit", "--features", "t", "--codes", "c", "-o", "m", "--drop", "a, b,", "--classes", "2"]
     given += ["--error-rate", "0.5", "--exclude-annotators", "Ann, "]
@@ -140,10 +122,9 @@ def test_parameters_in_messages_become_options():
     )
 
 
-@pytest.mark.parametrize("command", [["demo"], ["plan", "--prior", "0.7", "--target", "0.8"]])
-def test_a_user_s_mistake_is_one_line(tmp_path, capsys, command):
+def test_a_user_s_mistake_is_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
-    assert main([*command, "--out", str(tmp_path / "file")]) == 2
+    assert main(["demo", "--out", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err.startswith("sdulearn: The folder ")
 
 
@@ -156,7 +137,7 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from sdulearn.cli.main import main\n"
         f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-        f"sys.argv = ['sdulearn', 'plan', '--prior', '0.7', '--target', '0.9', '--out', {str(tmp_path)!r}]\n"
+        f"sys.argv = ['sdulearn', 'demo', '--out', {str(tmp_path)!r}]\n"
         "sys.exit(main())\n"
     )
     done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=False)
@@ -167,25 +148,26 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
 
 def test_a_reader_who_has_seen_enough(tmp_path):
     """``| head``: no traceback, and no complaint at the end."""
-    command = f"{sys.executable} -m sdulearn.cli.main prior 58 42 | true"
+    (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nb,c,0\n")
+    command = f"{sys.executable} -m sdulearn.cli.main check {tmp_path / 'p.csv'} | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
 
 
 def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys):
-    import sdulearn.cli.prior as command
+    import sdulearn.cli.check as command
 
     def fail(arguments):
         raise RuntimeError("no such case")
 
     monkeypatch.setattr(command, "run", fail)
-    assert main(["prior", "58", "42"]) == 3
+    assert main(["check", "p.csv"]) == 3
     assert "RuntimeError: no such case. This is a mistake in sdulearn: please report it" in capsys.readouterr().err
     with pytest.raises(RuntimeError, match="no such case"):
-        main(["--debug", "prior", "58", "42"])
+        main(["--debug", "check", "p.csv"])
     monkeypatch.setattr(command, "run", lambda arguments: (_ for _ in ()).throw(MemoryError))
-    assert main(["prior", "58", "42"]) == 2
+    assert main(["check", "p.csv"]) == 2
     assert "out of memory" in capsys.readouterr().err
 
 

@@ -8,7 +8,6 @@ from sdulearn import fit_table, load_model
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
-from sdulearn.io.onnx import export_onnx
 from sdulearn.text_columns import TextFeatures
 from tests.reference import read_features
 
@@ -113,11 +112,6 @@ def test_bad_choices(told, change, message):
     _, table, answers, _, _ = told
     with pytest.raises(InputError, match=message):
         fit_table(table, answers, **change)
-
-
-def test_onnx_is_refused_by_name(told, tmp_path):
-    with pytest.raises(InputError, match="cannot be read in ONNX: 'notes'"):
-        export_onnx(told[-1], tmp_path / "m.onnx")
 
 
 def test_forged_files(told, tmp_path):

@@ -3,7 +3,9 @@
 How columns and labels were understood, unreadable rows, pairs of a point with itself, repeated questions, and with
 --features ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
 questions about which people disagree more than errors explain; contradictions, the clearest first; how many
-answers are independent; whether they can be those of random pairs. Each finding ends with what to do about it.
+answers are independent; whether they can be those of random pairs; of two classes, the share of the larger one with
+its confidence interval. Of a log of sdulearn ask only random questions count for that. Each finding ends with what to
+do about it.
 Exit code 0: nothing wrong; 1: something to look at.
 """
 
@@ -17,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from sdulearn.answers import AnswerChecks, AnswerModel, Answers, check_answers
+from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
 from sdulearn.answers.checks import count_classes, known_answers
-from sdulearn.answers.records import TableReading, stored_id_column
+from sdulearn.answers.records import TableReading, flip_rate, random_ends, stored_id_column
 from sdulearn.cli import options as cli
 from sdulearn.diagnostics import (
     Finding,
@@ -36,8 +38,10 @@ from sdulearn.io.same_table import compare_table
 from sdulearn.io.survey import read_ids
 from sdulearn.io.tables import open_table
 from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
-from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, faults, lines
+from sdulearn.prior import estimate_prior, random_of
+from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, facts_of_prior, faults, lines
 from sdulearn.report.page import sections, whole_page
+from sdulearn.risks import PriorEstimate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,9 +113,28 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         replace(one, details={**one.details, "items": shown, "count": len(telling)})
         for one in check_contradictions(checks)
     ]
-    about = [*notes, *check_answers_ratio(graph, arguments.prior), *contradictions, *check_entities(answers)]
+    about = [*notes, *_classes(answers, model, arguments.prior, n_classes), *contradictions]
     structure = check_shared_points(read_pairs(graph.y), names)
-    return [*check_crowd(answers, model, n_classes), *structure, *about], checks
+    return [*check_crowd(answers, model, n_classes), *structure, *about, *check_entities(answers)], checks
+
+
+def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classes: int) -> list[Finding]:
+    """Return the share of the larger of two classes, and whether random pairs have such answers."""
+    known, used = known_answers(answers)
+    graph = AnswerGraph.from_y(known.y)
+    marked = random_ends(answers, known.ends, used)
+    random_points = None if marked is None else marked.ravel()
+    ratio = check_answers_ratio(graph, prior, random_of(graph, random_points))
+    if n_classes > 2:
+        return ratio
+    nothing = {"n_similar": 0.0, "n_dissimilar": 0.0, "confidence": 0.95}
+    estimate = PriorEstimate(0.5, low=0.0, high=1.0, identified=False, **nothing)
+    if marked is None or marked.any():
+        # The rate of flips for privacy is known.
+        errors = model if answers.epsilon is None else flip_rate(answers.epsilon)
+        weights = np.repeat(known.weights, 2)
+        estimate = estimate_prior(y=known.y, sample_weight=weights, random_points=random_points, error_rate=errors)
+    return [*facts_of_prior(estimate), *ratio]
 
 
 def _answer(answers: Answers, k: int) -> str:

@@ -22,7 +22,8 @@ from threadpoolctl import threadpool_limits
 from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.cli import options as cli
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.errors import require
+from sdulearn.errors import FileError, require
+from sdulearn.io.files import written_whole
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.progress import long_work, steps
 from sdulearn.risks import RISKS
@@ -43,13 +44,15 @@ Means = dict[tuple[str, int, str], tuple[float, float]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn demo``."""
     parser.add_argument("--seeds", type=cli.positive, default=6, help="random draws (default: %(default)s)")
-    cli.add_out_options(parser, "sdulearn-demo")
+    out = Path("sdulearn-demo")
+    parser.add_argument("--out", type=Path, default=out, metavar="FOLDER", help="(default: %(default)s)")
+    cli.add_json_option(parser)
 
 
 @long_work
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print a table per data set, and write the picture and the numbers."""
-    files = cli.output_files(arguments.out, "demo")
+    files = output_files(arguments.out)
     means: Means = {}
     for name, n_pairs in steps(list(itertools.product(SETS, SIZES)), "settings"):
         draws = [accuracies(name, n_pairs, seed) for seed in range(arguments.seeds)]
@@ -62,8 +65,19 @@ def run(arguments: argparse.Namespace) -> int:
         cli.print_json({"results": [dict(zip(fields, row, strict=True)) for row in rows], **files})
         return 0
     cli.say("\n".join([HEAD.format(arguments.seeds), *(table(name, means) for name in SETS)]))
-    cli.say(f"\n{cli.FILES.format(**files)}")
+    cli.say("\nPicture: {picture}\nNumbers: {numbers}".format(**files))
     return 0
+
+
+def output_files(folder: Path) -> dict[str, Path]:
+    """Make the folder of ``--out`` and return the paths in it; before the work, as it may fail."""
+    require("matplotlib", "demo")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"The folder {folder} cannot be made: {error.strerror}."
+        raise FileError(f"{reason} Choose another with --out.") from error
+    return {"picture": folder / "demo.png", "numbers": folder / "demo.csv"}
 
 
 @threadpool_limits.wrap(limits=1)
@@ -121,4 +135,5 @@ def draw(path: Path, means: Means) -> None:
         axis.grid(color="#e5e5e5")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
-    cli.write_picture(path, figure)
+    with written_whole(path) as draft:
+        figure.savefig(draft, dpi=120, format="png")

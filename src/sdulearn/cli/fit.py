@@ -53,19 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cli.add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     text = (
-        "fit again without the answers of these people, or of the worst (more than 30%% wrong for certain), and "
-        "say what it changes; unreliable people count little anyway, so this is for those who did not look"
+        "fit again without the answers of these people, and say what it changes; unreliable people count little "
+        "anyway, so this is for those who did not look"
     )
-    add = reading.add_argument
-    add("--exclude-annotators", type=_people, default=(), metavar="NAME,...", help=text)
+    reading.add_argument("--exclude-annotators", type=cli.names, default=(), metavar="NAME,...", help=text)
     _add_method_options(parser.add_argument_group("method"))
     where = parser.add_argument_group("where the work is done")
     cli.add_engine_options(where, ", and su ... sudu learn from every row")
     cli.add_json_option(parser)
-
-
-def _people(text: str) -> str | tuple[str, ...]:
-    return text if text == "worst" else cli.names(text)
 
 
 def _add_method_options(method: argparse._ArgumentGroup) -> None:

@@ -20,23 +20,19 @@ from sdulearn.errors import SdulearnError, reason
 # Only the module of the command is imported: all of them take a second.
 GROUPS = {
     "collect answers": {
-        "plan": "how many pairs a target accuracy takes, by simulation; a table, a picture and a CSV",
         "ask": "ask people on a page, same class or different, and keep their answers in a log",
-        "check": "counts, mistakes and contradictions in a file of answers",
+        "check": "counts, mistakes, contradictions and the class prior in a file of answers",
     },
     "learn and predict": {
         "fit": "learn a model from a table and a file of answers",
         "predict": "classes of the rows of a table",
         "inspect": "what is in a model file",
-        "export": "write a model as ONNX",
     },
     "without a table": {
         "classes": "classes of the ids in a file of answers",
-        "prior": "the class prior from pair counts or a pair file, with its interval",
     },
-    "try it, set it up": {
+    "try it": {
         "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
-        "completion": "print what completes commands and options in bash, zsh or tcsh",
     },
 }
 COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}

@@ -20,12 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdulearn.errors import FileError, InputError, require
+from sdulearn.errors import InputError
 from sdulearn.progress import PATIENCE, RowProgress
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from sdulearn.answers.records import Answers
     from sdulearn.workflow.options import Engine
 
@@ -35,9 +33,9 @@ _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
 # Options for the parameters that messages name: those of the same name, and the others.
 _ALIKE = (
-    "categories", "ceiling", "classes", "codes", "confidence", "design", "drop", "engine", "error_rate",
-    "exclude_annotators", "labels", "loss", "majority", "max_categories", "method", "missing", "model", "n_features",
-    "n_unlabeled", "points", "port", "prior", "private", "scheduler", "sizes", "skip_bad", "answered", "text",
+    "categories", "classes", "codes", "design", "drop", "engine", "error_rate",
+    "exclude_annotators", "labels", "loss", "max_categories", "method", "missing", "model",
+    "points", "port", "prior", "private", "scheduler", "skip_bad", "answered", "text",
     "image_root", "embedding", "sheet", "skip_rows",
 )  # fmt: skip
 OPTIONS = {
@@ -49,16 +47,12 @@ OPTIONS = {
     "id_column": "--id",
     "images": "--image",
     "max_unlabeled": "--unlabeled",
-    "methods": "--method",
     "n_classes": "--classes",
-    "n_repeats": "--repeats",
     "predict": "sdulearn predict",
     "random_state": "--seed",
     "table": "--features",
-    "target_accuracy": "--target",
     "words": "--answers",
 }
-FILES = "Picture: {picture}\nNumbers: {numbers}"
 _PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
 
 
@@ -258,24 +252,6 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object instead of text")
 
 
-def add_out_options(parser: argparse.ArgumentParser, folder: str) -> None:
-    """Add ``--out`` with a default folder, and ``--json``."""
-    out: dict[str, Any] = {"type": Path, "default": Path(folder), "metavar": "FOLDER"}
-    parser.add_argument("--out", **out, help="(default: %(default)s)")
-    add_json_option(parser)
-
-
-def output_files(folder: Path, name: str) -> dict[str, Path]:
-    """Make the folder of ``--out`` and return the paths in it; before the work, as it may fail."""
-    require("matplotlib", "demo")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = f"The folder {folder} cannot be made: {error.strerror}."
-        raise FileError(f"{reason} Choose another with --out.") from error
-    return {"picture": folder / f"{name}.png", "numbers": folder / f"{name}.csv"}
-
-
 def print_json(data: object) -> None:
     """Print results as one JSON object on standard output."""
     from sdulearn.io.typed import plain
@@ -289,14 +265,6 @@ def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
     with written_whole(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def write_picture(path: Path, figure: Figure) -> None:
-    """Write a matplotlib figure."""
-    from sdulearn.io.files import written_whole
-
-    with written_whole(path) as draft:
-        figure.savefig(draft, dpi=120, format="png")
 
 
 def refuse_overwriting(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:

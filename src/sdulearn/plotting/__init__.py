@@ -6,22 +6,13 @@ attributes, and ``plot(ax=...)`` draws them again. The displays need matplotlib:
 """
 
 from sdulearn.plotting.boundary import PairBoundaryDisplay
-from sdulearn.plotting.classes import (
-    AnnotatorDisplay,
-    AnswerMatrixDisplay,
-    ClassProbabilityDisplay,
-    ReliabilityDisplay,
-)
-from sdulearn.plotting.curves import PairLearningCurveDisplay, PlanDisplay, PriorIntervalDisplay, RiskGridDisplay
+from sdulearn.plotting.classes import AnnotatorDisplay, AnswerMatrixDisplay, ReliabilityDisplay
+from sdulearn.plotting.curves import PairLearningCurveDisplay
 
 __all__ = [
     "AnnotatorDisplay",
     "AnswerMatrixDisplay",
-    "ClassProbabilityDisplay",
     "PairBoundaryDisplay",
     "PairLearningCurveDisplay",
-    "PlanDisplay",
-    "PriorIntervalDisplay",
     "ReliabilityDisplay",
-    "RiskGridDisplay",
 ]

@@ -1,4 +1,4 @@
-"""Displays of predicted classes and of annotators: agreement, shares, calibration, error rates."""
+"""Displays of predicted classes and of annotators: agreement, calibration, error rates."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sdulearn.answers import AnswerModel, Rate
-from sdulearn.errors import InputError, require
+from sdulearn.errors import InputError
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
 from sdulearn.metrics.risk import Calibration, calibration, pair_calibration
 from sdulearn.pairs import read_pairs
-from sdulearn.plotting.display import ERROR_BARS, Display, require_probabilities
+from sdulearn.plotting.display import ERROR_BARS, Display
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CONFIDENCE = 0.95
-_LEVELS = (0.5, 0.7, 0.9)
 
 
 class AnswerMatrixDisplay(Display):
@@ -185,90 +184,6 @@ class AnnotatorDisplay(Display):
         ax.set(xlabel="share of wrong answers", title="annotators with the highest rates (dashed: all answers)")
 
 
-class ClassProbabilityDisplay(Display):
-    """Share of rows that a model assigns to each class, and how certain it is.
-
-    Each class has a bar, the share of rows predicted as this class, divided by the predicted
-    probability. A mark shows the mean probability of the class over all rows.
-
-    Attributes
-    ----------
-    names : tuple of K str
-        Names of the classes.
-    shares, means : arrays of shape (K, 4) and (K,)
-        Share of rows by predicted class and its probability (up to 0.5, 0.7, 0.9 and 1); mean
-        probability of each class.
-    %(axes)s
-    bars_, marks_ : list of matplotlib BarContainer, and matplotlib PathCollection
-        The parts of the bars, and the means.
-
-    Examples
-    --------
-    >>> from sdulearn.plotting import ClassProbabilityDisplay
-    >>> P = [[0.95, 0.05, 0.0], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]]
-    >>> display = ClassProbabilityDisplay.from_probabilities(P, ["a", "b", "c"])
-    >>> display.shares.sum(axis=1).tolist()
-    [0.5, 0.25, 0.25]
-    """
-
-    names: tuple[str, ...]
-    shares: Array
-    means: Array
-
-    @classmethod
-    def from_estimator(cls, estimator: Estimator, X: MatrixLike, *, ax: Axes | None = None) -> Self:
-        """Draw the predictions of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator or pipeline
-            With ``predict_proba``.
-        %(X)s
-        %(ax_and_display)s
-        """
-        require_probabilities(estimator)
-        return cls.from_probabilities(estimator.predict_proba(X), estimator.classes_, ax=ax)
-
-    @classmethod
-    def from_probabilities(cls, P: ArrayLike, names: Sequence[object], *, ax: Axes | None = None) -> Self:
-        """Draw given probabilities.
-
-        Parameters
-        ----------
-        P : array-like of shape (n_rows, K)
-            Probability of each class for each row.
-        names : sequence of K names
-            Names of the classes.
-        %(ax_and_display)s
-        """
-        chances = np.asarray(P, dtype=np.float64)
-        if chances.ndim != 2 or not len(chances) or chances.shape[1] != len(names):
-            raise InputError(
-                f"`P` must have at least one row, and a column for each of the {len(names)} names; got {chances.shape}."
-            )
-        shares = np.zeros((len(names), len(_LEVELS) + 1))
-        level = np.searchsorted(_LEVELS, chances.max(axis=1), side="right")
-        np.add.at(shares, (chances.argmax(axis=1), level), 1 / len(chances))
-        return cls(names=tuple(map(str, names)), shares=shares, means=chances.mean(axis=0)).plot(ax)
-
-    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        n_parts = self.shares.shape[1]
-        colours = require("matplotlib", "demo").colormaps["Blues"](np.linspace(0.25, 0.95, n_parts))
-        places = np.arange(len(self.names))
-        # The most certain part comes first, so that it can be compared between classes.
-        left = self.shares.sum(axis=1, keepdims=True) - np.cumsum(self.shares, axis=1)
-        edges = [0.0, *_LEVELS, 1.0]
-        self.bars_ = []
-        for k in range(n_parts):
-            part = {"left": left[:, k], "color": colours[k], "label": f"{edges[k]:g} to {edges[k + 1]:g}"}
-            self.bars_.append(ax.barh(places, self.shares[:, k], **part, **style))
-        self.marks_ = ax.scatter(self.means, places, marker="|", s=150, color="black", zorder=3, label="mean")
-        ax.set_yticks(places, self.names)
-        ax.invert_yaxis()
-        ax.set(xlabel="share of the rows", ylabel="class")
-        ax.legend(title="probability", loc="upper left", bbox_to_anchor=(1.01, 1.0))
-
-
 class ReliabilityDisplay(Display):
     """Reliability diagram of the predicted probability of "same", with intervals.
 
@@ -319,7 +234,11 @@ class ReliabilityDisplay(Display):
         %(n_bins)s
         %(ax_and_display)s
         """
-        require_probabilities(estimator)
+        if not hasattr(estimator, "predict_proba"):
+            raise InputError(
+                f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with "
+                "probabilities, such as PairLogisticRegression."
+            )
         if cv is None:
             return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
         chance, similar = held_out_same(estimator, X, y, cv)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
-from sdulearn.errors import InputError, require
-from sdulearn.types import Estimator
+from sdulearn.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,9 +32,6 @@ cv : int, splitter or None, default=5
     "n_bins": """\
 n_bins : int, default=10
     Bins of equal width from 0 to 1.""",
-    "confidence": """\
-confidence : float, default=0.95
-    Level of the interval.""",
     "ax": """\
 ax : matplotlib Axes, optional
     Where to draw; a new figure by default.""",
@@ -50,19 +46,6 @@ ax_, figure_ : matplotlib Axes and Figure
 }
 _SHARED["X_and_y"] = _SHARED["X"] + "\n" + _SHARED["y"]
 _SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
-_SHARED["line_and_display"] = f"""\
-name : str, optional
-    Entry in the legend.
-{_SHARED["ax"]}
-**line_kw
-    Passed to the matplotlib function that draws the line.
-
-{_SHARED["display"]}"""
-_SHARED["options_and_display"] = f"""\
-**options
-    Passed to :meth:`from_estimates`: ``name``, ``ax`` and options of ``ax.plot``.
-
-{_SHARED["display"]}"""
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -102,12 +85,3 @@ class Display:
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         raise NotImplementedError
-
-
-def require_probabilities(estimator: Estimator) -> None:
-    """Raise an InputError for an estimator without ``predict_proba``."""
-    if not hasattr(estimator, "predict_proba"):
-        raise InputError(
-            f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with "
-            "probabilities, such as PairLogisticRegression."
-        )

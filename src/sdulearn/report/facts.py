@@ -90,7 +90,7 @@ def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
     severities = ("error", "warning", "info", "result")
     findings = sorted(report.findings, key=lambda one: severities.index(one.severity))
     found = [what, headline, _next(report, headline), *findings, *numbers]
-    found += _prior(report.prior, names[-1])
+    found += facts_of_prior(report.prior, names[-1])
     if report.class_shares or report.n_classes_interval is not None:
         shares = dict(zip(names, report.class_shares, strict=False))
         known = {"n_classes": len(names), "interval": report.n_classes_interval}
@@ -112,7 +112,7 @@ def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
 
 def facts_of_estimator(estimator: Estimator) -> list[Finding]:
     """Return the facts of an estimator without a table."""
-    found = [_settings(estimator), *_prior(estimator.prior_, "+1")]
+    found = [_settings(estimator), *facts_of_prior(estimator.prior_, "+1")]
     if estimator.prior_ is None:
         known = {"n_classes": len(estimator.classes_), "interval": getattr(estimator, "n_classes_interval_", None)}
         found.append(_result("class_shares", **known, shares={}))
@@ -222,7 +222,8 @@ def _settings(estimator: Estimator) -> Finding:
     return _result("settings", estimator=type(estimator).__name__, settings=chosen_settings(estimator), **method)
 
 
-def _prior(prior: PriorEstimate | None, name: str) -> list[Finding]:
+def facts_of_prior(prior: PriorEstimate | None, name: str | None = None) -> list[Finding]:
+    """Return the share of the class of that name, by default of the larger one; nothing without a prior."""
     if prior is None:
         return []
     counts = [n for n in (prior.n_similar, prior.n_dissimilar) if n is not None]
@@ -382,7 +383,7 @@ def _say_model_kind(d: SimpleNamespace) -> str:
 
 
 def _say_prior(d: SimpleNamespace) -> str:
-    share = f"of the rows are of class {d.name}"
+    share = "of the rows are in the larger class" if d.name is None else f"of the rows are of class {d.name}"
     if d.confidence is None:
         return f"Prior: {d.value:.3g} {share}, as given."
     if d.n_answers == 0:
@@ -496,8 +497,6 @@ def _say_doubtful(d: SimpleNamespace) -> str:
 
 
 def _say_annotators_excluded(d: SimpleNamespace) -> str:
-    if not d.names:
-        return f"Nobody is wrong in more than {d.limit:.0%} of the answers for certain: no answers were left out."
     names = listed(map(shortened, d.names), _NAMES_SHOWN)
     accuracies, wrong = ([f"{value:.1%}" for value in pair] for pair in zip(d.before, d.after, strict=True))
     return (

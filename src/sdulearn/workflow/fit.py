@@ -54,8 +54,6 @@ from sdulearn.workflow.options import MEMORY, Engine, FitOptions, open_engine
 
 # From this share of the rows on it matters that random questions of old logs skip chosen rows.
 _MANY_CHOSEN = 0.1
-# The "worst" annotators: the low end of the interval of their error rate is above this.
-_WORST_RATE = 0.3
 
 
 @long_work
@@ -166,9 +164,8 @@ def fit_table(
         ``columns`` and ``words`` of :func:`~sdulearn.answers.read_answers`.
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
-    exclude_annotators : "worst" or sequence of str, optional
-        People whose answers are left out in a second fit; a finding says what that changes. "worst":
-        all whose error rate is above 0.3 even at the low end of its interval.
+    exclude_annotators : sequence of str, optional
+        People whose answers are left out in a second fit; a finding says what that changes.
     engine : {"memory", "stream", "dask"} or Engine, default="memory"
         Read the table row group by row group: one after another, several at a time on all cores, or
         on a Dask cluster. Only the rows that are needed are kept, whichever it is.
@@ -223,24 +220,16 @@ def _fit_without(
     if answers is None or answers.annotators is None:
         raise InputError(f"{option} needs answers that say who gave them, in a column `annotator`.")
     people = answers.annotator_names
-    model = None
     excluded = np.atleast_1d(options.exclude_annotators).tolist()
-    if options.exclude_annotators == "worst":
-        model = fit(answers)
-        rates = _report_of(model).annotators
-        excluded = [one.name for one in rates if one.name and one.low > _WORST_RATE]
     if unknown := [name for name in excluded if name not in people]:
         raise InputError(f"{option}: nobody is called {quoted(unknown[0])}; there are {listed(people)}.")
     if len(set(excluded)) == len(people):
         raise InputError(f"{option} leaves nobody of {listed(people)}. Ask others, or name fewer.")
     left_out = np.isin(answers.annotators, excluded)
-    details = {"names": excluded, "limit": _WORST_RATE, "n_answers": int(left_out.sum())}
-    model = model or fit(answers)
-    details["before"] = _quality(_report_of(model))
-    if excluded:
-        model = fit(some_answers(answers, ~left_out))
+    before = _quality(_report_of(fit(answers)))
+    model = fit(some_answers(answers, ~left_out))
     report = _report_of(model)
-    details["after"] = _quality(report)
+    details = {"names": excluded, "n_answers": int(left_out.sum()), "before": before, "after": _quality(report)}
     finding = Finding("annotators_excluded", "info", details)
     return replace(model, report=replace(report, findings=(finding, *report.findings)))
 

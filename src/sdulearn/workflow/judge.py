@@ -141,7 +141,7 @@ def _with_trees(options: FitOptions, data: TrainingData, n_classes: int | str) -
     gap_error = float(np.max(table["gap_error"]))
     scores = dict(zip(table["model"], table["mean_test_score"].tolist(), strict=True))
     kind = ModelChoice(both.model_, scores, gap_error if np.isfinite(gap_error) else None)
-    # Not the search around it: a linear model has coefficients, and can be exported to ONNX.
+    # Not the search around it: a linear model has coefficients and `to_sklearn`.
     return both.best_estimator_, kind, [FoldModel(*fold) for fold in both.fold_models_]
 
 

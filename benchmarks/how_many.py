@@ -1,0 +1,100 @@
+"""How accurate a model is by the number of answers, for the section "How many answers" of docs/asking.md.
+
+    SDULEARN_DATA=folder make bench-how-many
+
+Draws are random: the share of similar pairs varies as it does in practice. A draw with fewer than two answers or
+labels of a kind allows no cross-validation, and counts as a model that predicts the larger class.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from pathlib import Path
+
+import numpy as np
+from accuracy import supervised
+from pages import table, write_between
+from paper import BENCHMARKS, load_benchmark
+from runs import quietly, run_all
+from sklearn.preprocessing import StandardScaler
+
+from sdulearn import PairLogisticRegressionCV
+from sdulearn.datasets import sample_sdu
+
+PAGE = Path(__file__).parents[1] / "docs" / "asking.md"
+SIZES = (25, 50, 100, 200, 400)
+PRIORS = {0.7: "70% in the larger class", None: "classes as in the data"}
+
+
+@quietly
+def run_cell(cell):
+    """Accuracy in % from answers, from as many labels and by the larger class, on one draw."""
+    name, prior, n_pairs, seed = cell
+    X, y = load_benchmark(name)
+    y = y if np.mean(y == 1) >= 0.5 else -y
+    sizes = {"n_pairs": n_pairs, "n_unlabeled": 500, "n_test": 1000}
+    drawn, codes, test, y_test = sample_sdu(
+        np.column_stack([X, y]), y, **sizes, prior=prior, exact=False, random_state=seed
+    )
+    scaler = StandardScaler().fit(drawn[:, :-1])
+    rows, X_test = (scaler.transform(part[:, :-1]) for part in (drawn, test))
+    chosen = np.random.default_rng([seed, n_pairs]).permutation(2 * n_pairs)[:n_pairs]
+    by_labels = from_labels(rows[chosen], drawn[chosen, -1].astype(int))
+    predicted = (model.predict(X_test) if model else 1 for model in (from_answers(rows, codes), by_labels))
+    return *(100 * float(np.mean(classes == y_test)) for classes in predicted), 100 * float(np.mean(y_test == 1))
+
+
+def from_answers(rows, codes):
+    """The default estimator; in fewer folds where one kind of pair is rare, None where it is almost absent."""
+    signs = np.sign(codes if codes.ndim == 1 else codes[:, 0])
+    rarer = min(np.sum(signs > 0), np.sum(signs < 0)) // 2
+    return PairLogisticRegressionCV(cv=min(5, int(rarer))).fit(rows, codes) if rarer > 1 else None
+
+
+def from_labels(rows, y):
+    """scikit-learn's logistic regression; None where one class is almost absent."""
+    return supervised(rows, y) if np.bincount(y > 0, minlength=2).min() > 1 else None
+
+
+def page(results, n_draws):
+    """Lines of the section's table: means over sets and draws."""
+    found = {
+        key: np.array([accuracies for cell, accuracies in results if cell[1:3] == key])
+        for key in itertools.product(PRIORS, SIZES)
+    }
+    named = {prior: np.mean([found[prior, n][:, 0] >= 50 for n in SIZES]) for prior in PRIORS}
+    larger = {prior: np.mean([found[prior, n][:, 2] for n in SIZES]) for prior in PRIORS}
+    rows = []
+    for n in SIZES:
+        # Answers do not name the classes.
+        pairs = [np.maximum(found[prior, n][:, 0], 100 - found[prior, n][:, 0]).mean() for prior in PRIORS]
+        labels = [found[prior, n][:, 1].mean() for prior in PRIORS]
+        cells = [accuracy for both in zip(pairs, labels, strict=True) for accuracy in both]
+        rows.append([str(n), *(f"{accuracy:.1f}" for accuracy in cells)])
+    head = ["n", *(f"{text}: {kind}" for text in PRIORS.values() for kind in ("n answers", "n labels"))]
+    return [
+        f"Accuracy in %, mean over ten sets and {n_draws} random draws of each, with 500 unlabeled rows.",
+        "Answers are scored up to the names of the classes; taking the larger class as +1 names them right",
+        f"in {named[0.7]:.0%} of the draws with 70% in the larger class, and in {named[None]:.0%} of the others.",
+        f"Always predicting the larger class is right for {larger[0.7]:.0f}% and {larger[None]:.0f}% of the rows.",
+        "",
+        *table(head, rows),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--dry", action="store_true", help="print the table, and leave the page as it is")
+    options = parser.parse_args()
+    cells = list(itertools.product(BENCHMARKS, PRIORS, SIZES, range(options.draws)))
+    lines = page(run_all(run_cell, cells, options.jobs), options.draws)
+    print("\n".join(lines))
+    if not options.dry:
+        write_between(PAGE, "how-many", lines)
+
+
+if __name__ == "__main__":
+    main()
