@@ -162,7 +162,7 @@ def measure_linked(name, seed):
 def measure_number(name, seed):
     X, y, _, _, rng = draw(name, seed)
     rows, table = stack_pairs(X, *Asker(X, y, rng, uncertain=0.5).ask(400))
-    model = PairLogisticRegressionCV(alphas=3, covariance_powers=[0], n_classes="auto", cv=5).fit(rows, table)
+    model = PairLogisticRegressionCV(alphas=3, covariance_power=0, n_classes="auto", cv=5).fit(rows, table)
     return len(model.classes_), int(y.max())
 
 

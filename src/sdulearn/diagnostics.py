@@ -20,6 +20,8 @@ from sdulearn.answers.graph import AnswerGraph, connect, number_questions, restr
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
 from sdulearn.model_selection import PairKFold, number_of_folds
+from sdulearn.pairing import LEVEL as PAIRING_LEVEL
+from sdulearn.pairing import judge_pairing
 from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.risks import PriorEstimate, similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
@@ -39,6 +41,8 @@ _ENOUGH_OFF_MODE = 10
 _DRAWS = 1999
 # Folds over points of a cross-validated accuracy.
 ACCURACY_FOLDS = 10
+# Most features by which pairs were chosen that are named.
+_PAIRING_NAMED = 5
 # Most hubs that are named.
 _HUBS_NAMED = 5
 # Random pairs that imply more classes than this are hardly about classes that a model could learn.
@@ -97,8 +101,8 @@ def check_assumptions(
     -------
     list of Finding
         Empty where nothing is wrong. Each test raises a false alarm in one of a hundred clean data
-        sets. Answers that share points, and hubs, points in many answers, are reported with
-        severity "info".
+        sets; the one of pairs that were chosen by their features, in one of a thousand. Answers that
+        share points, and hubs, points in many answers, are reported with severity "info".
 
     Examples
     --------
@@ -117,7 +121,7 @@ def check_assumptions(
     found = check_answers_ratio(graph, prior)
     # A point counts once, on the first of its rows.
     first = np.unique(graph.row_point, return_index=True)[1]
-    found += check_population(rows[first], graph.ends, names)
+    found += check_population(rows[first], graph.ends, names) + check_pairing(rows[first], graph.ends, names)
     return found + check_shared_points(pairs) + check_contradictions(graph)
 
 
@@ -242,6 +246,20 @@ def check_population(
         "level": LEVEL,
     }
     return [Finding("other_population", "warning", details)]
+
+
+def check_pairing(X: Rows, ends: Indices, names: Sequence[str]) -> list[Finding]:
+    """Test whether who is compared with whom depends on the features: near neighbours, rows of one group."""
+    pairing = judge_pairing(X, ends)
+    if not pairing.is_chosen:
+        return []
+    details = {
+        "features": [names[j] for j in pairing.columns[:_PAIRING_NAMED]],
+        "correlations": pairing.correlations[:_PAIRING_NAMED].tolist(),
+        "n_answers": len(ends),
+        "level": PAIRING_LEVEL,
+    }
+    return [Finding("pairs_by_features", "warning", details)]
 
 
 def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> list[Finding]:

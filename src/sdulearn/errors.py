@@ -94,6 +94,10 @@ class TrainingAnswersWarning(SdulearnWarning):
     """A score by the answers of the fit, which says little about new answers."""
 
 
+class ChosenPairsWarning(SdulearnWarning):
+    """Pairs were chosen by their features, so that their answers do not tell the accuracy on new rows."""
+
+
 class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts, or gaps, that did not occur in training."""
 

@@ -20,7 +20,8 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 
-from sdulearn.types import Array, Indices, Rows
+from sdulearn.pairs import Pairs
+from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 # One false alarm in a thousand tables; the smaller of two p-values counts twice.
 LEVEL = 0.001
@@ -56,6 +57,20 @@ class Pairing:
     def is_chosen(self) -> bool:
         """Whether the pairs were chosen by their features, at the level 0.001."""
         return self.p_value < LEVEL
+
+
+def is_chosen(X: MatrixLike, pairs: Pairs) -> bool:
+    """Return whether the pairs among these rows were chosen by their features; False where rows are not numbers."""
+    try:
+        rows = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    ends = pairs.ends
+    if pairs.points is not None:
+        # A point is shown by the first of its rows.
+        _, first, place = np.unique(pairs.points, return_index=True, return_inverse=True)
+        ends = first[place.ravel()[ends]]
+    return judge_pairing(rows, ends).is_chosen
 
 
 def judge_pairing(X: Rows, ends: Indices) -> Pairing:

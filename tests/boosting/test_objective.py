@@ -47,7 +47,8 @@ def test_gradient_is_that_of_the_objective(y, shares, error_rate):
     def objective(z):
         p = probabilities(z[points])
         mean = share @ (np.column_stack([1 - p, p]) if K == 2 else p)
-        return -loss.terms(z)[0].sum() + 3 * np.dot(shares, np.log(shares / mean))
+        # In units of the mean answer, as in the linear model, beside a sum over answers.
+        return -loss.terms(z)[0].sum() + 3 * loss.total * np.dot(shares, np.log(shares / mean))
 
     gradient, curvature = loss.slopes(z, pull)
     np.testing.assert_allclose(gradient, numerical_gradient(objective, z), atol=1e-5)

@@ -100,7 +100,6 @@ def test_the_default_penalty_suits_many_classes():
     X = 3 * np.eye(8)[y - 1] + 0.7 * rng.normal(size=(400, 8)) + 3 * rng.normal(size=(400, 1))
     model = PairLogisticRegression(n_classes=8, tol=1e-3).fit(*stack_pairs(X, *random_answers(y, 300)))
     assert np.mean(model.orient(X, y).predict(X) == y) > 0.95
-    assert PairLogisticRegression()._penalty == (0.01, 1.0)
 
 
 def test_given_shares_pull_the_mean_prediction():
@@ -116,7 +115,7 @@ def test_numbers_beyond_what_the_answers_force_are_tried():
     y = rng.integers(0, 5, 500)
     ends = rng.permutation(500).reshape(-1, 2)
     rows, table = stack_pairs(4 * np.eye(5)[y] + rng.normal(size=(500, 5)), ends, y[ends[:, 0]] == y[ends[:, 1]])
-    model = PairLogisticRegressionCV(2, covariance_powers=[0], n_classes="auto", cv=3).fit(rows, table)
+    model = PairLogisticRegressionCV(2, covariance_power=0, n_classes="auto", cv=3).fit(rows, table)
     assert (model.n_classes_, model.n_classes_interval_) == (5, (5, 5))
     assert model.alpha_ in model.alphas_
     assert len(model.cv_results_["mean_test_score"]) == 2
@@ -129,7 +128,7 @@ def test_few_answers_leave_the_number_of_classes_open(tmp_path):
     X = (3 * rng.normal(size=(6, 4)))[y] + rng.normal(size=(60, 4))
     ends = rng.permutation(60)[:48].reshape(-1, 2)
     rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
-    model = PairLogisticRegressionCV(1, covariance_powers=[0], n_classes="auto", cv=2)
+    model = PairLogisticRegressionCV(1, covariance_power=0, n_classes="auto", cv=2)
     with pytest.warns(ClassNumberWarning, match=r'to \d+ are possible\. 6 of the 24 answers are "same"'):
         model.fit(rows, table)
     low, high = model.n_classes_interval_
@@ -170,7 +169,7 @@ def test_every_class_that_is_found_has_rows():
     X = (1.5 * rng.normal(size=(4, 5)))[y] + rng.normal(size=(100, 5))
     ends = rng.permutation(100)[:50].reshape(-1, 2)
     rows, table = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
-    model = PairLogisticRegressionCV(3, covariance_powers=[0], n_classes="auto", cv=3).fit(rows, table)
+    model = PairLogisticRegressionCV(3, covariance_power=0, n_classes="auto", cv=3).fit(rows, table)
     assert np.unique(model.predict(rows)).tolist() == model.classes_.tolist()
 
 
@@ -181,7 +180,7 @@ def test_two_classes_keep_their_own_path_with_auto():
     rows, table = stack_pairs(X, *random_answers(y, 60))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OrientationWarning)
-        model = PairLogisticRegressionCV(alphas=2, covariance_powers=[0], n_classes="auto", cv=2).fit(rows, table)
+        model = PairLogisticRegressionCV(alphas=2, covariance_power=0, n_classes="auto", cv=2).fit(rows, table)
     assert model.classes_.tolist() == [-1, 1]
     assert model.coef_.shape == (1, 2)
     with pytest.raises(InputError, match="`prior` needs a number of classes"):
@@ -204,7 +203,7 @@ CLIQUE += [[7, 4], [7, 5]]
         (LOOSE, {"prior": [0.5, 0.5], "n_classes": 2}, "`prior` is one number"),
         (LOOSE, {"n_classes": 6}, "`X` shows 5 points. Lower `n_classes`"),
         ([*LOOSE, [-3, 1], [-3, 0]], {"error_rate": 0.0}, "contradict each other"),
-        (CLIQUE, {}, r"at least 4 classes, but `n_classes=3`.*Raise `n_classes`"),
+        (CLIQUE, {"error_rate": 0.0}, r"at least 4 classes, but `n_classes=3`.*Raise `n_classes`"),
     ],
 )
 def test_bad_input_is_refused_in_words_of_the_parameters(table, options, message):

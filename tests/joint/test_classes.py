@@ -125,7 +125,7 @@ def test_twenty_random_restarts_find_nothing_better(load):
     X, y = load(return_X_y=True)
     graph = AnswerGraph.from_answers(*random_answers(y, 120, 0), n_points=len(X))
     problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), graph, 3)
-    alpha = 0.01 * problem.largest_alpha
+    alpha = 0.01 * problem.alpha_max
     start = follow_path(problem, [3 * alpha, alpha])[-1]
     found, _ = solve_classes(problem, [alpha], [start], 1e-3, 200)[0]
     starts = np.random.default_rng(0).normal(size=(20, X.shape[1] + 1, 3))
@@ -159,13 +159,13 @@ def test_pair_moment_estimates_the_spread_of_class_means():
     assert V @ problem.pair_moment @ V.T == pytest.approx(expected, abs=0.2)
 
 
-def test_largest_alpha_is_where_the_model_leaves_equal_chances():
+def test_alpha_max_is_where_the_model_leaves_equal_chances():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 200)
     X = rng.normal(size=(600, 2)) + 2 * np.array([[1.0, 0], [-1, 1], [0, -1]])[y]
     ends = rng.permutation(600).reshape(-1, 2)
     problem = problem_of(X, AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]]), 3)
-    alpha = problem.largest_alpha
+    alpha = problem.alpha_max
     start = 0.01 * rng.normal(size=(3, 3))
     _, above = solve_classes(problem, [2 * alpha], [start], 1e-8, 500)[0]
     _, below = solve_classes(problem, [alpha / 2], [start], 1e-8, 500)[0]

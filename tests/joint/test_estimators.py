@@ -8,10 +8,12 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import PredefinedSplit
+from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV
+from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning
 from sdulearn.joint.data import Axes
@@ -38,7 +40,7 @@ def quiet(model, X, codes):
         return model.fit(X, codes)
 
 
-def objective_of(rows, codes, alpha, prior):
+def objective_of(rows, codes, alpha, prior, rate):
     """The objective written out: mean log-loss of the answers, ridge, and the distance of the mean prediction."""
     order = np.argsort(codes, kind="stable")
     first, second = order[codes[order] != 0].reshape(-1, 2).T
@@ -46,6 +48,7 @@ def objective_of(rows, codes, alpha, prior):
     def J(v):
         p = expit(rows @ v[:-1] + v[-1])
         same = p[first] * p[second] + (1 - p[first]) * (1 - p[second])
+        same = (1 - rate) * same + rate * (1 - same)
         value = -np.log(np.where(codes[first] > 0, same, 1 - same)).mean() + alpha / 2 * v[:-1] @ v[:-1]
         if (codes == 0).any():
             m = p[codes == 0].mean()
@@ -55,13 +58,14 @@ def objective_of(rows, codes, alpha, prior):
     return J
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.02])
 @pytest.mark.parametrize("kept", ["all", "S and U", "D and U", "S and D"])
-def test_the_optimum_is_scipy_s(waveform, kept):
+def test_the_optimum_is_scipy_s(waveform, kept, rate):
     codes = waveform[1]
     keep = {"S and U": codes >= 0, "D and U": codes <= 0, "S and D": codes != 0}.get(kept, codes < 1e9)
     rows, codes = waveform[0][keep, :5], codes[keep]
-    model = quiet(PairLogisticRegression(0.02, covariance_power=0, prior=0.7), rows, codes)
-    J = objective_of(rows, codes, 0.02, 0.7)
+    model = quiet(PairLogisticRegression(0.02, covariance_power=0, prior=0.7, error_rate=rate), rows, codes)
+    J = objective_of(rows, codes, 0.02, 0.7, rate)
     ours = np.r_[model.coef_[0], model.intercept_]
     assert J(ours) == pytest.approx(model.objective_, abs=1e-9)
     assert model.optimality_ < 1e-6
@@ -117,7 +121,7 @@ def test_names_of_the_classes(waveform):
 
 def test_cv_chooses_on_held_out_answers(waveform):
     rows, codes = waveform
-    model = PairLogisticRegressionCV(alphas=[1.0, 0.1, 0.01], covariance_powers=[1], cv=PairKFold(4, random_state=0))
+    model = PairLogisticRegressionCV(alphas=[1.0, 0.1, 0.01], covariance_power=1, cv=PairKFold(4, random_state=0))
     model.fit(rows, codes)
     results = model.cv_results_
     assert {"params", "mean_test_score", "split3_test_score", "rank_test_score", "param_alpha"} <= set(results)
@@ -134,7 +138,7 @@ def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
     rows, codes = waveform
     splits = list(PairKFold(3, random_state=0).split(rows, codes))
     folds = SimpleNamespace(split=lambda X, y: splits)
-    model = PairLogisticRegressionCV([0.1], covariance_powers=[1], prior=0.7, cv=folds).fit(rows, codes)
+    model = PairLogisticRegressionCV([0.1], covariance_power=1, prior=0.7, cv=folds).fit(rows, codes)
     held_out, fold = model.fold_models_[0]
     np.testing.assert_array_equal(held_out, splits[0][1])
     other = np.where(np.isin(np.arange(len(codes)), held_out) & (np.abs(codes) % 2 == 0), -codes, codes)
@@ -254,9 +258,7 @@ def test_no_convergence_is_never_silent(waveform):
         ({"alphas": [0.0]}, "all greater than zero"),
         ({"alphas": [0.1, np.nan]}, "all greater than zero and finite"),
         ({"alphas": [np.inf]}, "all greater than zero and finite"),
-        ({"covariance_powers": [np.nan]}, "all finite"),
-        ({"covariance_powers": []}, "at least one power"),
-        ({"covariance_powers": [-1]}, "at least one power"),
+        ({"covariance_power": -1}, "'covariance_power' parameter"),
         ({"prior": 1.0}, "'prior' parameter"),
         ({"orientation": "left"}, "'orientation' parameter"),
         ({"cv": 50}, "50 folds need at least 50"),
@@ -277,9 +279,41 @@ def test_splitters_of_others_get_the_codes(waveform):
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
-def test_a_rate_of_zero_that_is_given_is_known():
+def test_only_a_rate_of_zero_that_is_given_is_certain():
     X, y = make_waveform(300, random_state=0)
     rows, codes = sample_sdu(X, y, n_pairs=40, n_unlabeled=0, prior=0.7, random_state=0)
-    for rate, high in ((0.0, 0.0), ("auto", 0.5)):
-        found = PairLogisticRegression(error_rate=rate).fit(rows, codes).answer_model_.error_rate
-        assert (found.value, found.high) == (0.0, high)
+    given, unknown = (
+        PairLogisticRegression(error_rate=rate).fit(rows, codes).answer_model_.error_rate for rate in (0.0, "auto")
+    )
+    assert (given.value, given.low, given.high) == (0.0, 0.0, 0.0)
+    assert 0 < unknown.value < 0.05
+    assert (unknown.low, unknown.high, unknown.identified) == (0.0, 0.5, False)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("unit", [1e-12, 1e-5, 1e12])
+def test_the_unit_of_the_columns_does_not_matter(n_classes, unit):
+    """Fault S7: with X in another unit the model was at chance, without a warning."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(n_classes, size=260)
+    X = rng.normal(size=(260, 4)) + 2 * np.eye(n_classes, 4)[truth]
+    codes = np.r_[np.repeat(np.where(truth[:160:2] == truth[1:160:2], 1, -1) * np.arange(1, 81), 2), np.zeros(100, int)]
+    for model in (PairLogisticRegression(n_classes=n_classes), PairLogisticRegressionCV(3, n_classes=n_classes, cv=3)):
+        ours, other = quiet(clone(model), X, codes), quiet(clone(model), X * unit, codes)
+        assert len(np.unique(ours.predict(X))) == n_classes
+        np.testing.assert_array_equal(other.predict(X * unit), ours.predict(X))
+        np.testing.assert_allclose(other.coef_ * unit, ours.coef_, rtol=1e-3, atol=1e-3 * np.abs(ours.coef_).max())
+
+
+def test_only_a_given_prior_pulls():
+    """Fault C1: answers about rows of other class shares than the rest; the estimate of the prior moved the model."""
+    X, truth = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ends = np.array([np.random.default_rng(k).choice(150, 2, replace=False) for k in range(200)])
+    rows, y = stack_pairs(X, ends, truth[ends[:, 0]] == truth[ends[:, 1]])
+    free = PairLogisticRegressionCV().fit(rows, y)
+    assert np.mean((free.predict(X[150:]) > 0) == truth[150:]) > 0.94
+    alone = PairLogisticRegressionCV(prior_strength=0).fit(rows, y)
+    np.testing.assert_array_equal(alone.coef_, free.coef_)
+    shares = [PairLogisticRegressionCV(prior=p).fit(rows, y).predict_proba(X[150:])[:, 1].mean() for p in (0.4, 0.9)]
+    assert shares[0] < free.predict_proba(X[150:])[:, 1].mean() < shares[1]

@@ -47,8 +47,8 @@ def test_moments_are_those_of_all_pairs_of_points_of_a_component():
                     weight = likelihood.omega[0] / (len(members) - 1)
                     expected += weight * sides[i] * sides[j] * np.outer(rows[i], rows[j])
     # In a unit in which the answers weigh two.
-    np.testing.assert_allclose(moments.joint, 2 * expected / total[-1], atol=1e-12)
-    np.testing.assert_allclose(moments.ends[:, 0], 2 * total / total[-1], atol=1e-12)
+    np.testing.assert_allclose(moments.joint, 2 * expected[:-1, :-1] / total[-1], atol=1e-12)
+    np.testing.assert_allclose(moments.ends, 2 * total[:-1] / total[-1], atol=1e-12)
     labelled = np.array([place[point] for point in (5, 6, 7)])
     expected = np.array([1, 1, -1]) @ (labelled - labelled.mean(axis=0))
     np.testing.assert_allclose(moments.named, expected, atol=1e-12)
@@ -75,7 +75,7 @@ def test_empty_models(design, prior):
     data = TrainingData(X, graph, np.ones(40, dtype=int), np.ones(40))
     likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
     problem = PointProblem(data, likelihood, prior, 3.0)
-    largest = problem.moments.largest_alpha(1.0)
+    largest = problem.moments.alpha_max(1.0)
     alphas = largest * np.array([[2.0], [1.0], [0.5], [0.5]])
     w = np.array([1.0, 1.0, 0.0]) / np.sqrt(problem.moments.variance.sum())
     path = np.array([1.0, 1.0, 1.0, 0.9e-3])[:, None, None] * w[:, None]

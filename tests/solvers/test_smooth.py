@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 
 from sdulearn.solvers.smooth import (
-    _newton_direction,
     backtrack_many,
     gradient_norm,
     is_enough,
@@ -108,12 +107,3 @@ def test_how_much_decrease_is_enough(share, taken):
     assert f[0] == (value_at(1.0) if taken else 3.0)
 
 
-@pytest.mark.parametrize("values", [(2.0, 5.0, 0.5), (2.0, -5.0, 0.5)], ids=["definite", "indefinite"])
-def test_the_direction_descends_along_every_axis_by_its_curvature(values):
-    """``V |values|^-1 V'g``: Newton's where the Hessian is definite, and of its length where it is not."""
-    rng = np.random.default_rng(0)
-    V = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    g = rng.normal(size=3)
-    H = V @ np.diag(values) @ V.T
-    expected = V @ ((V.T @ g) / np.abs(values))
-    np.testing.assert_allclose(_newton_direction(H, g, np.ones(3)), expected)

@@ -23,7 +23,7 @@ def noise():
     rows, y = stack_pairs(
         rng.normal(size=(120, 80)), np.arange(120).reshape(-1, 2), rng.random(60) < 0.4, unlabeled=None
     )
-    return rows, y, PairLogisticRegressionCV([1e-4], covariance_powers=[0], n_classes=3, cv=2).fit(rows, y)
+    return rows, y, PairLogisticRegressionCV([1e-4], covariance_power=0, n_classes=3, cv=2).fit(rows, y)
 
 
 def judged(model, rows, y):

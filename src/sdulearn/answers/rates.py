@@ -243,7 +243,9 @@ def two_class_rates(
         return unknown, 0 * unknown, 0 * unknown + HIGHEST
     likelihood = TwoClassAnswers(graph, annotator, n_rates, used, logits)
     best = likelihood.maximise()
-    return best.rates[0], *likelihood.intervals(best)
+    # A model that is often wrong, too, would explain its disagreement with the answers.
+    believed = logits is None or graph.contradictory.any() or likelihood.explains(best)
+    return best.rates[0] if believed else np.minimum(best.rates[0], PRIOR_RATE), *likelihood.intervals(best)
 
 
 class TwoClassAnswers(RateLikelihood):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
@@ -31,9 +32,7 @@ from sdulearn.asking.records import (
     count_votes,
     read_classes,
 )
-from sdulearn.joint.classes import ClassProblem
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.joint.path import PointProblem
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask
 
 # Doubtful answers are looked for even where none was found to be wrong.
@@ -250,10 +249,11 @@ class State:
         points, y = self._rows([point for point in labelled if point not in left_out], left_out)
         # With two classes the softmax has two coefficient vectors, halves of that of the estimator.
         penalty = self.settings.penalty / (2 if self.n_classes == 2 else 1)
-        model = _FromZero(
+        model = PairLogisticRegression(
             penalty / len(np.unique(points)), covariance_power=0, n_classes=self.n_classes, error_rate=rates
         )
-        return fit_quietly(model, self._stretched(self.points.coordinates(points)), y)
+        with _FITTING, quietly():
+            return model.fit_from_zero(self._stretched(self.points.coordinates(points)), y)
 
     def _rows(self, labelled: Sequence[int], left_out: Collection[int] = ()) -> tuple[Indices, Codes]:
         """Points and ``y`` of all answers, except about some points, then of labelled points."""
@@ -376,16 +376,15 @@ class State:
         return Settings(2 * model.alpha_ * len(np.unique(points)), model.covariance_power_)
 
 
-class _FromZero(PairLogisticRegression):
-    """Started from no model at all: labelled points say where each class lies."""
-
-    def _start(self, problem: PointProblem | ClassProblem, alpha: float) -> Array:
-        n_columns = () if self.n_classes == 2 else (self.n_classes,)
-        return np.zeros((len(problem.data.axes.variance) + 1, *n_columns))
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Leave out warnings about few answers: estimates from them have intervals."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def fit_quietly(model: Estimator, X: Array, y: Codes) -> Estimator:
-    """Fit without the warnings about few answers: estimates from them have intervals."""
-    with _FITTING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Fit, one thread at a time, without the warnings about few answers."""
+    with _FITTING, quietly():
         return model.fit(X, y)

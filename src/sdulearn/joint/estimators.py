@@ -352,31 +352,34 @@ class PairLogisticRegression(PairLogisticBase):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        return self._fit(*self._check_rows(X, y, sample_weight))
+
+    def fit_from_zero(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Fit from no model at all, where labelled points say where each class is: for the asker."""
+        return self._fit(*self._check_rows(X, y, None), from_zero=True)
+
+    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, from_zero: bool = False) -> Self:
+        """Fit checked rows."""
         if self.n_classes != 2:
-            return self._accept(self._fit_classes(X, pairs, weight))
+            return self._accept(self._fit_classes(X, pairs, weight, from_zero))
         problem, prior = self._two_class_problem(X, pairs, weight)
         alpha = self._alpha(problem.data, _ALPHA)
-        fit = polish(self, problem, self._start(problem, alpha), alpha, self._power, prior)
+        start = np.zeros(len(problem.axes.variance) + 1) if from_zero else descend(problem, alpha, self._power)
+        fit = polish(self, problem, start, alpha, self._power, prior)
         return self._accept(replace(fit, fitted={"answer_model_": problem.likelihood.answer_model}))
-
-    def _start(self, problem: PointProblem | ClassProblem, alpha: float) -> Array:
-        """Return where the last fit starts."""
-        if isinstance(problem, ClassProblem):
-            return descend_classes(problem, alpha)
-        return descend(problem, alpha, self._power)
 
     def _alpha(self, data: TrainingData, share: float) -> float:
         """Return the penalty; "auto" is a share of the mean variance of the columns."""
         return share * data.axes.mean_variance if self.alpha == "auto" else float(self.alpha)
 
     @_one_thread
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Fit:
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, from_zero: bool) -> Fit:
         """Fit more than two classes."""
         problem = self._class_problem(X, pairs, weight, int(self.n_classes))
         _check_number(problem)
         alpha = self._alpha(problem.data, _CLASS_ALPHA)
-        fit = polish_classes(problem, self, self._start(problem, alpha), alpha)
+        nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
+        fit = polish_classes(problem, self, nothing if from_zero else descend_classes(problem, alpha), alpha)
         _warn_of_empty_classes(X, problem, fit)
         return replace(fit, fitted={"answer_model_": problem.answer_model})
 

@@ -62,8 +62,10 @@ class AccuracyEstimate:
         Level of the interval.
     majority : float
         Accuracy of always predicting the larger class, estimated from the same answers.
-    basis : {"held-out answers", "random questions"}
-        Which answers count: all, or those about points that were drawn at random.
+    basis : {"held-out answers", "random questions", "chosen pairs"}
+        Which answers count: all, or those about points that were drawn at random. "chosen pairs":
+        the pairs were chosen by their features, and the accuracy is that on pairs chosen in this
+        way, not on new rows.
     """
 
     value: Probability
@@ -73,7 +75,7 @@ class AccuracyEstimate:
     n_answers: Count
     confidence: Probability
     majority: Probability = 0.5
-    basis: Literal["held-out answers", "random questions"] = "held-out answers"
+    basis: Literal["held-out answers", "random questions", "chosen pairs"] = "held-out answers"
 
     @property
     def beats_majority(self) -> bool:

@@ -25,10 +25,11 @@ from sklearn.pipeline import Pipeline
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.errors import InputError, OrientationWarning, SdulearnWarning
+from sdulearn.errors import ChosenPairsWarning, InputError, OrientationWarning, SdulearnWarning, warn
 from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
 from sdulearn.model_selection import PairFolds, PairKFold, check_places, fold_parts, number_of_folds
+from sdulearn.pairing import is_chosen
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import no_answers, random_of
 from sdulearn.progress import long_work, steps
@@ -86,7 +87,7 @@ def cross_val_accuracy(
     True
     """
     parts, pairs, decision = _cross_validated("decision_function", estimator, X, y, sample_weight, cv)
-    return held_out_accuracy(
+    accuracy = held_out_accuracy(
         decision,
         pairs,
         n_splits=len(parts),
@@ -96,6 +97,15 @@ def cross_val_accuracy(
         random_points=held_out_rows(parts, random_points),
         confidence=confidence,
     )
+    if accuracy.basis != "held-out answers" or not is_chosen(X, pairs):
+        return accuracy
+    warn(
+        "The two rows of a pair resemble each other more, or less, than rows of random pairs do: the pairs were chosen "
+        "by their features. The accuracy is that on pairs chosen in this way, not on new rows. Ask about random pairs "
+        "too, and mark them by `random_points`.",
+        ChosenPairsWarning,
+    )
+    return replace(accuracy, basis="chosen pairs")
 
 
 def _cross_validated(

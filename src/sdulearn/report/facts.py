@@ -238,7 +238,7 @@ def _next(report: FitReport, headline: Finding) -> Finding:
     useless = codes & {"no_better_than_guessing", "no_better_than_majority"}
     wide = headline.details["high"] - headline.details["low"] > _WIDE
     steps = {
-        "random": headline.details["unknown"],
+        "random": headline.details["unknown"] or headline.details["basis"] == "chosen pairs",
         "separate": useless,
         "look": n_warnings > len(codes & {"prior_not_identified", "names_uncertain"}),
         "name": not report.n_labels,
@@ -400,6 +400,11 @@ def _say_headline(d: SimpleNamespace) -> str:
         return f"Estimated accuracy: unknown by {d.n:.0f} random questions. It takes {ENOUGH_RANDOM}; ask more."
     if d.measure == "agreement":
         return f"{_say_agreement(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."
+    if d.basis == "chosen pairs":
+        return (
+            f"Estimated accuracy on pairs like those that were asked about: {d.value:.1%} ({_interval(d)}). They were "
+            "chosen by their features, so the accuracy on new rows is unknown."
+        )
     value = f"Estimated accuracy: {d.value:.1%} ({_interval(d)})"
     if d.unit == "answers":
         return f"{value}, by {d.n:,} {d.basis}."
@@ -529,6 +534,18 @@ def _say_other_population(d: SimpleNamespace) -> str:
         f"The points in pairs do not look like a random draw from the table: the means of {len(worst):,} of "
         f"{d.n_features:,} features differ (level {d.level:g} over all features); most, in standard errors, "
         f"{shown}. The prior and the estimated accuracy hold for the population that the pairs come from."
+    )
+
+
+def _say_pairs_by_features(d: SimpleNamespace) -> str:
+    alike = ", ".join(
+        f"{quoted(name)} ({value:+.2f})" for name, value in zip(d.features, d.correlations, strict=True)
+    )
+    return (
+        "The two rows of an answer resemble each other more, or less, than two random rows do (permutation test, level "
+        f"{d.level:g}; rank correlations: {alike}): the pairs were chosen by their features. The model can be used, "
+        "but accuracy and prior hold for pairs chosen in this way, not for new rows. Ask about some pairs of random "
+        "rows as well."
     )
 
 

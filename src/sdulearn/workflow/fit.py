@@ -25,6 +25,7 @@ from sdulearn.diagnostics import (
     audited_rates,
     check_answers_ratio,
     check_outcome,
+    check_pairing,
     check_population,
     check_ratio,
     check_shared_points,
@@ -274,6 +275,8 @@ def _fit(
         estimator = fit_on_all(chosen, options, data, engine) if data.parts else chosen
     model, n_right = _with_names(estimator, data, labels, options)
     checks = _checks(options, data, estimator.prior_, accuracy, n_right)
+    if accuracy is not None and any(finding.code == "pairs_by_features" for finding in checks):
+        accuracy = replace(accuracy, basis="chosen pairs")
     shares = model.decide(data.X[data.unlabeled] if len(data.unlabeled) else data.X)[1]
     report = FitReport(
         table=Path(str(table)).name if is_location(table) else "the table",
@@ -440,7 +443,9 @@ def _checks(
         details = {name: value for name, value in one.details.items() if name != "points"}
         found.append(replace(one, details=details))
     found += _check_population(data)
-    if data.random is not None:
+    if data.random is None:
+        found += check_pairing(data.columns.filled(data.X), data.ends, data.columns.feature_names)
+    else:
         found += _check_random(data, data.random)
     if prior is not None and accuracy is not None:
         found += check_outcome(prior, accuracy, bool(data.labels))
