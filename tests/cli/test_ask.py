@@ -302,7 +302,6 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert FitOptions(error_rate=0.2).for_answers(read_answers(log)).error_rate == 0.2
     assert "epsilon 2" in told(call, capsys, "check", log)
     assert "needs the joint likelihood" in refused(*fit, "--method", "sddu")
-    assert "imply no prior" in refused("prior", log)
     assert "--private is for two classes" in refused("ask", "--demo", "-o", tmp_path / "demo.jsonl", "--private", 1)
     assert "--private 2" in refused("ask", table, "-o", log, *options, "--private", 1)
     assert "--private needs a design" in refused("ask", table, "-o", log, *options, "--design", "linked")
