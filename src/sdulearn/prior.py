@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,10 @@ from sdulearn.types import Array, Indices, Mask
 
 # Total weights of similar and of dissimilar loose pairs, and the sum of all squares.
 Counts = tuple[float, float, float]
+
+ErrorRates: TypeAlias = float | Mapping[int, float] | AnswerModel | None
+# A dataclass with an interval: a prior or an accuracy.
+Estimate = TypeVar("Estimate", bound=Any)
 
 # Points whose likeliest class is no likelier than this are left out: nothing is known about them.
 _KNOWN = 0.55
@@ -146,9 +151,11 @@ def estimate_prior(
     if y is not None:
         if n_similar is not None or n_dissimilar is not None:
             raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`.")
-        return _prior_of_answers(
-            read_pairs(y), sample_weight, random_points, error_rate, decision, majority, confidence
-        )
+        estimates = [
+            _prior_of_answers(read_pairs(y), sample_weight, random_points, rates, decision, majority, confidence)
+            for rates in plausible_rates(error_rate)
+        ]
+        return replace(around(estimates), identified=all(estimate.identified for estimate in estimates))
     if n_similar is None or n_dissimilar is None:
         raise InputError("Give both counts, `n_similar` and `n_dissimilar`, or `y`.")
     rows = {"sample_weight": sample_weight, "random_points": random_points, "decision": decision}
@@ -181,6 +188,17 @@ def estimate_prior(
         n_effective=n_effective,
     )
     return estimate if majority == "positive" else estimate.mirrored()
+
+
+def plausible_rates(error_rate: ErrorRates) -> Sequence[ErrorRates]:
+    """Return rates as given, the most likely first; of a model that knows none, also lower and higher ones."""
+    return error_rate.plausible() if isinstance(error_rate, AnswerModel) else [error_rate]
+
+
+def around(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the first estimate with an interval that covers those of all."""
+    low = min(estimate.low for estimate in estimates)
+    return replace(estimates[0], low=low, high=max(estimate.high for estimate in estimates))
 
 
 def _prior_of_answers(

@@ -15,7 +15,7 @@ def test_classes_of_a_file(tmp_path, call, capsys):
     out = capsys.readouterr().out
     for text in (
         "2 classes of 20 connected ids (1: 10, 2: 10)",
-        "Error rate: 0.0% (95% interval 0.0% to",
+        "Error rate: 0.",
         "warning: 2 ids are not connected with these by answers, in 1 separate part.",
         f"wrote {tmp_path / 'out.csv'}",
     ):
@@ -24,7 +24,8 @@ def test_classes_of_a_file(tmp_path, call, capsys):
         found = {row["id"]: row for row in csv.DictReader(file)}
     assert found["'=0"]["class"] == found["p2"]["class"] != found["p1"]["class"] == found["p3"]["class"]
     assert (found["x"]["class"], found["x"]["part"], found["p1"]["n_answers"]) == ("1 of part 2", "2", "19")
-    assert float(found["p1"]["probability_" + found["p1"]["class"]]) == 1
+    # Two answers each, which may be wrong.
+    assert 0.99 < float(found["p5"]["probability_" + found["p5"]["class"]]) < 1
     assert call("classes", answers, "--classes", 3, "--json") == 0
     facts = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
     assert facts["classes_found"]["n_classes"] == 3

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
+from sdulearn import PairLogisticRegression, SDUClassifier, TableModel, load_model
 from sdulearn.columns import Column, Columns
 from sdulearn.io import tables
 from sdulearn.io.rows import read_labels
@@ -202,13 +202,18 @@ def test_rows_with_answers_are_predicted_by_these_too(call, refused, model, fram
     assert found["n_answers"].tolist() == [1, 1, *[0] * 148, 2, *[0] * (len(frame) - 151)]
     rest = found["n_answers"] == 0
     pd.testing.assert_frame_equal(found.loc[rest, plain.columns], plain[rest])
-    # No answer of this model is wrong.
     p, q, r = plain["probability"][[0, 1, 150]]
-    first = p * r * (1 - q)
-    assert found["probability"][0] == pytest.approx(first / (first + (1 - p) * (1 - r) * q))
+    # Rows 0, 1 and 150 in class +1 or not; "same" for the first and the last, "different" for the others.
+    e = load_model(tmp_path / "model.sdu").estimator.answer_model_.error_rate.value
+    chance = np.zeros((2, 2, 2))
+    for a, b, c in np.ndindex(2, 2, 2):
+        node = (p if a else 1 - p) * (q if b else 1 - q) * (r if c else 1 - r)
+        chance[a, b, c] = node * (1 - e if a == c else e) * (1 - e if b != c else e)
+    assert found["probability"][0] == pytest.approx(chance[1].sum() / chance.sum())
     assert "would overwrite it" in refused(*both, "-o", tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("id_a,id_b,label\nr0,r1,same\nr0,r1,different\nr0,nobody,same\n")
     told = refused(*both)
     assert re.search(r"1 pairs with an id not in the table \(lines 4\).*--skip-bad leaves them out.*with --id", told)
-    told = refused(*both, "--skip-bad")
-    assert re.search(r"contradict each other.*\(sdulearn check lists.*for example --error-rate 0.05", told)
+    # Two answers that contradict each other cancel.
+    call(*both, "--skip-bad", "-o", tmp_path / "again.csv")
+    assert pd.read_csv(tmp_path / "again.csv")["probability"][0] == pytest.approx(p)

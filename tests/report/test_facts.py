@@ -9,6 +9,7 @@ import pytest
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, TableModel
 from sdulearn.answers import read_answers
+from sdulearn.answers.answer_model import Rate
 from sdulearn.cli.options import OPTIONS, in_options
 from sdulearn.columns import Column, Columns
 from sdulearn.diagnostics import Finding
@@ -205,8 +206,9 @@ def test_the_headline_says_what_it_is_based_on(table_model, many_classes):
         assert text.startswith(f"Estimated accuracy: {words}")
     agrees = "The model agrees with 82.0% of the held-out answers."
     assert said(table_model, "agreement_of_two") == agrees
-    assert said(table_model, "agreement_of_two", annotators=()) == (
-        f"{agrees} All are assumed to be right; wrong ones make the estimated accuracy too low."
+    unknown = AnnotatorReport("", 0.02, 0.0, 0.5, False, 60)
+    assert "2.0% are assumed to be" in said(
+        table_model, "agreement_of_two", annotators=(unknown,), error_rate=Rate(0.02, 0.0, 0.5, 60)
     )
     agreement = many_classes.report.agreement
     assert said(many_classes, "headline") == (
@@ -266,10 +268,9 @@ def test_annotators_are_named_where_there_is_something_to_say(table_model):
     assert told(sure) == "Wrong answers by annotator: Ann, 10.0% of 60 (95% interval 5.0% to 20.0%)."
     assert told(AnnotatorReport("", 0.0, 0.0, 0.1, True, 60)) is None
     assert told() is None
-    unknown = AnnotatorReport("Bob", 0.0, 0.0, 1.0, False, 7)
-    assert told(sure, unknown).endswith("; Bob, 7 answers, assumed right, as there is nothing to compare them with.")
+    unknown = AnnotatorReport("Bob", 0.02, 0.0, 0.5, False, 7)
+    assert told(sure, unknown).endswith("; Bob, unknown for 7 answers, as few of them can be compared (2.0% assumed).")
     assert told(AnnotatorReport("", 0.02, 0.02, 0.02, True, 9)) == "Wrong answers by annotator: 2.0% of 9."
-    assert "close to the usual 2%" in told(AnnotatorReport("", 0.02, 0.0, 0.07, True, 9))
     assert "close to" not in told(AnnotatorReport("", 0.02, 0.0, 0.06, True, 9))
     many = [AnnotatorReport(f"w{k}", k / 100, 0.0, 0.2, True, 60) for k in range(9)]
     assert re.match(r"Error rate: .*\. Of 9 people, most often wrong: w8, 8.0% of 60 .*; w7.*; w6", told(*many))
@@ -300,6 +301,11 @@ CROWD = {"value": 0.258, "low": 0.24, "high": 0.275, "n_classes": 5, "n_people":
          "answers_each": [3.0, 30.0, 1200.0], "identified": True}  # fmt: skip
 SHARED = {"share": 0.4, "n_points": 30, "level": 0.01}
 SAMPLES = [
+    (
+        "pairs_by_features",
+        {"features": ["age"], "correlations": [0.98], "n_answers": 9, "level": 0.001},
+        "The two rows of an answer resemble each other",
+    ),
     ("majority", {"majority": 0.7, "beaten": True}, r"right 70\.0% .*; the model is better\.$"),
     ("majority", {"majority": 0.7, "beaten": False}, "is not shown to be better"),
     ("prior", {**PRIOR, "confidence": None}, r"^Prior: 0\.7 of the rows are of class a, as given\.$"),
@@ -326,7 +332,7 @@ SAMPLES = [
      r"similar\. These are too many .*one by one: let more people answer .* Start with these, .*:$"),
     ("crowd", CROWD, r"^Error rate: 25.8% \(95% interval 24.0% to 27.5%\)\. By the answers alone, with 5 "
      r"classes\. 300 people gave 3 to 1,200 answers each \(median 30\)\.$"),
-    ("crowd", {**CROWD, "identified": False, "n_people": 1, "value": 0}, "unknown.*assumed to be right.$"),
+    ("crowd", {**CROWD, "identified": False, "n_people": 1, "value": 0.02}, "unknown.* 2.0% is assumed"),
     ("people", {"count": 0, "people": [{}] * 7}, "^None of the 7 people stands out"),
     ("people", {"count": 2, "people": [{}] * 7}, "^Doubtful people: 2 of 7.*`exclude_annotators`"),
     ("disputed", {"count": 3, "level": 0.01}, r"level 0.01 over all questions\): 3\."),

@@ -8,7 +8,7 @@ and confused classes together; the resulting evidence about each point replaces 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
@@ -51,6 +51,8 @@ _CLEARLY = 3.0
 _BEYOND_DOUBT = 10.0
 # Two classes are doubted above this mean error rate.
 _DOUBTFUL_RATE = 0.2
+# Where nothing tells a rate, intervals of prior and accuracy allow for these beside PRIOR_RATE.
+_PLAUSIBLE = (0.005, 0.05)
 # Answers that are wrong no more often than this are rarely wrong.
 _RARE = 0.05
 # Least probability of a class by the answers of a crowd: there are few draws.
@@ -233,6 +235,17 @@ class AnswerModel:
         numbers, place = np.unique(annotators, return_inverse=True)
         rates = [self.by_annotator.get(a, self.error_rate).value for a in numbers.tolist()]
         return np.minimum(np.array(rates, dtype=np.float64), HIGHEST)[place]
+
+    def with_rates(self, change: Callable[[Rate], float]) -> AnswerModel:
+        """Return the model with other rates, and intervals as they are."""
+        return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
+
+    def plausible(self) -> list[AnswerModel]:
+        """Return the model and, where nothing tells a rate, a lower and a higher one, for intervals to cover."""
+        if all(rate.identified for rate in self.by_annotator.values()):
+            return [self]
+        others = [self.with_rates(lambda r, e=e: r.value if r.identified else e) for e in _PLAUSIBLE]
+        return [self, *others]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""

@@ -31,7 +31,7 @@ Arrays = dict[str, NDArray[Any]]
 
 MAGIC = b"SDULEARN"
 # Increased when earlier files can no longer be read. No release wrote version 1.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 READABLE = f"sdulearn {__version__} reads only model files of format version {FORMAT_VERSION}."
 _PREFIX = struct.Struct("<8sIQ")
 _DIGEST_SIZE = 32

@@ -12,7 +12,6 @@ likelihood of components instead (:mod:`sdulearn.answers.profile`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,16 +25,19 @@ from sdulearn.answers.profile import classes_by_answers, one_way, oriented, prof
 from sdulearn.errors import InputError
 from sdulearn.pairs import Pairs, rows_of
 from sdulearn.prior import (
+    ErrorRates,
+    around,
     clopper_pearson,
     mean_error,
     no_answers,
+    plausible_rates,
     prior_from_share,
     random_answers,
     rows_to_judge,
     share_of,
 )
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
-from sdulearn.types import Array, Codes, Count, Mask, Probability
+from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = 10
@@ -87,7 +89,7 @@ def pair_accuracy(
     decision: ArrayLike,
     y: ArrayLike | Pairs,
     *,
-    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     random_points: ArrayLike | None = None,
@@ -102,10 +104,11 @@ def pair_accuracy(
         Values of the decision function; their signs are the predictions.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
         What is known of each row; an UndeterminedError where there are neither answers nor labels.
-    error_rate : float or mapping, optional
+    error_rate : float, mapping or AnswerModel, optional
         Probability that an answer is wrong, one for all or one for each annotator. By default
         answers are right; where they contradict each other, wrong at an unknown rate with a mean of
-        5%.
+        5%. With an :class:`~sdulearn.answers.AnswerModel` (``model.answer_model_``) in which a rate
+        is unknown, the interval allows for rates from 0.005 to 0.05.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
@@ -138,7 +141,23 @@ def pair_accuracy(
     >>> round(found.value, 2), round(found.agreement, 2)
     (0.83, 0.8)
     """
-    z, pairs, weight, kept = rows_to_judge(decision, y, sample_weight, "decision")
+    judged = rows_to_judge(decision, y, sample_weight, "decision")
+    options = (prior, random_points, confidence, spread)
+    return around([_accuracy(*judged, rates, *options) for rates in plausible_rates(error_rate)])
+
+
+def _accuracy(
+    z: Array,
+    pairs: Pairs,
+    weight: Array | None,
+    kept: Indices | None,
+    error_rate: ErrorRates,
+    prior: float | None,
+    random_points: ArrayLike | None,
+    confidence: float,
+    spread: float,
+) -> AccuracyEstimate:
+    """The estimate at one set of error rates, of rows of positive weight."""
     graph = AnswerGraph.from_y(pairs, weight)
     weight = np.ones(len(pairs)) if weight is None else weight
     by_pair = pairs.pair_weights(weight)

@@ -257,10 +257,10 @@ def _headline(report: FitReport) -> list[Finding]:
         names = ["value", "low", "high", "confidence", "basis"]
         shown = {name: getattr(accuracy, name) for name in names}
         shown |= {"measure": "accuracy", "n": accuracy.n_answers, "unit": "answers"}
-        assumed_right = not any(one.rate > 0 for one in report.annotators)
+        assumed = None if all(one.identified for one in report.annotators) else report.error_rate
         beside = [
             _result("majority", majority=accuracy.majority, beaten=accuracy.beats_majority),
-            _result("agreement_of_two", value=accuracy.agreement, assumed_right=assumed_right),
+            _result("agreement_of_two", value=accuracy.agreement, assumed=assumed and assumed.value),
         ]
     else:
         shown = {"measure": "agreement", "unit": "answers", **vars(found.agreement), "basis": "held-out answers"}
@@ -458,13 +458,12 @@ def _say_class_shares(d: SimpleNamespace) -> str:
 
 def _annotator(one: Any) -> str:
     text = f"{one.name}, " if one.name else ""
-    if not one.identified and not one.rate:
-        return f"{text}{one.n_answers:,} answers, assumed right, as there is nothing to compare them with"
+    if not one.identified:
+        return f"{text}unknown for {one.n_answers:,} answers, as few of them can be compared ({one.rate:.1%} assumed)"
     text += f"{one.rate:.1%} of {one.n_answers:,}"
     if one.low < one.high:
         text += f" (95% interval {one.low:.1%} to {one.high:.1%})"
-    # With a wide interval the rate is mostly that of the prior.
-    return f"{text}, close to the usual 2% as few answers can be compared" if one.high > 3 * one.rate > 0 else text
+    return text
 
 
 def _say_classes_found(d: SimpleNamespace) -> str:
@@ -474,8 +473,8 @@ def _say_classes_found(d: SimpleNamespace) -> str:
 
 
 def _error_rate_words(d: SimpleNamespace) -> str:
-    if not d.identified and not d.value:
-        return "Error rate: unknown. Too few answers can be compared, so all are assumed to be right."
+    if not d.identified:
+        return f"Error rate: unknown, as too few answers can be compared; {d.value:.1%} is assumed."
     return f"Error rate: {d.value:.1%} (95% interval {d.low:.1%} to {d.high:.1%})."
 
 
@@ -538,9 +537,7 @@ def _say_other_population(d: SimpleNamespace) -> str:
 
 
 def _say_pairs_by_features(d: SimpleNamespace) -> str:
-    alike = ", ".join(
-        f"{quoted(name)} ({value:+.2f})" for name, value in zip(d.features, d.correlations, strict=True)
-    )
+    alike = ", ".join(f"{quoted(name)} ({value:+.2f})" for name, value in zip(d.features, d.correlations, strict=True))
     return (
         "The two rows of an answer resemble each other more, or less, than two random rows do (permutation test, level "
         f"{d.level:g}; rank correlations: {alike}): the pairs were chosen by their features. The model can be used, "
@@ -646,7 +643,12 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     **{name.removeprefix("_say_"): words for name, words in globals().items() if name.startswith("_say_")},
     "agreement_of_two": lambda d: (
         f"The model agrees with {d.value:.1%} of the held-out answers."
-        + (" All are assumed to be right; wrong ones make the estimated accuracy too low." if d.assumed_right else "")
+        + (
+            ""
+            if d.assumed is None
+            else f" How many answers are wrong is unknown: {d.assumed:.1%} are assumed to be. If more are, the "
+            "estimated accuracy is too low."
+        )
     ),
     "majority": lambda d: (
         f"Always predicting the larger class is right {d.majority:.1%} of the time; the model is "

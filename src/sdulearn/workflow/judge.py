@@ -255,20 +255,17 @@ def prior_of_random_points(model: Estimator, data: TrainingData) -> PriorEstimat
         return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
 
 
-def error_rates_of(model: Estimator) -> dict[int, float] | AnswerModel | None:
-    """Return the error rates of a model, away from 0 and 1/2; None if all answers are right.
-
-    Of a crowd, the answer model itself: it knows what all answers together say about each point.
-    """
+def error_rates_of(model: Estimator) -> AnswerModel | None:
+    """Return the answer model with rates away from 0 and 1/2, but that of a crowd; None if all answers are right."""
     found: AnswerModel = model.answer_model_
     if found.certain or found.of_crowd:
         return found if found.of_crowd else None
-    return {a: min(max(rate, _FEWEST_ERRORS), _MOST_ERRORS) for a, rate in found.rates.items()}
+    return found.with_rates(lambda rate: min(max(rate.value, _FEWEST_ERRORS), _MOST_ERRORS))
 
 
 def agreement_of_many(
     predicted: Array | Codes,
-    rates: dict[int, float] | AnswerModel | None,
+    rates: AnswerModel | None,
     folds: list[FoldModel],
     pairs: Pairs,
     weights: Array | None,
