@@ -194,7 +194,7 @@ def fit_table(
     >>> model.report.n_similar, model.report.n_dissimilar
     (101, 99)
     >>> round(model.report.accuracy.value, 2)
-    0.97
+    0.98
     >>> model.predict(points)[:3]
     array([-1, -1, -1])
     """
