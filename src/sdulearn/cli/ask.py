@@ -29,14 +29,12 @@ from sdulearn.cli.machines import add_machine_options, ask_machine
 from sdulearn.cli.options import (
     OPTIONS,
     TABLE_OPTIONS,
-    add_engine_options,
     add_files_options,
     add_table_options,
     in_options,
     names,
     number,
     number_of_classes,
-    opened_engine,
     positive,
     refuse_overwriting,
     say,
@@ -82,9 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_asking_options(parser.add_argument_group("what is asked, and whom"))
     add_machine_options(parser.add_argument_group("machines that answer"))
     _add_server_options(parser.add_argument_group("where"))
-    reading = parser.add_argument_group("reading the table")
-    add_table_options(reading)
-    add_engine_options(reading)
+    add_table_options(parser.add_argument_group("reading the table"))
 
 
 def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
@@ -210,15 +206,13 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     given = [*before.answers.values(), *before.withdrawn.values()]
     examples = {*before.examples, *(read_labels(arguments.seeds).by_id if arguments.seeds else ())}
     sizes = sample_sizes(len(given))
-    with opened_engine(arguments) as engine:
-        columns, X, ids, raw, n_rows = draw_rows(
-            arguments.table,
-            engine,
-            sizes[-1],
-            answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
-            id_column=arguments.id,
-            **table_options(arguments),
-        )
+    columns, X, ids, raw, n_rows = draw_rows(
+        arguments.table,
+        sizes[-1],
+        answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
+        id_column=arguments.id,
+        **table_options(arguments),
+    )
     name, times = Counter(ids).most_common(1)[0]
     if times > 1:
         raise repeated_id(name, times)
@@ -359,9 +353,8 @@ def _fit(
         "skip_bad": bool(session.log.contents.bad_rows),
     }
     answers = log_answers(str(log_path), session.log.contents)
-    with opened_engine(arguments) as engine:
-        given = {"labels": dict(labels) or None, "id_column": id_column or "", "engine": engine, **options}
-        model = fit_table(arguments.table, answers, **given)
+    given = {"labels": dict(labels) or None, "id_column": id_column or "", **options}
+    model = fit_table(arguments.table, answers, **given)
     model.save(model_path)
     model.write_report(report, model_path=model_path)
     write_answered(answered, model)

@@ -105,17 +105,12 @@ def _simulate(arguments: argparse.Namespace) -> Plan:
     X: MatrixLike | None = None
     if arguments.features is not None:
         # The features as 'sdulearn fit' would encode them.
-        from sdulearn.io.tables import read_svmlight, table_format
         from sdulearn.workflow.data import draw_rows
-        from sdulearn.workflow.options import MAX_UNLABELED, Engine
+        from sdulearn.workflow.options import MAX_UNLABELED
 
-        path = arguments.features
-        if table_format(path) == "svm":
-            X = read_svmlight(path)[1]
-        else:
-            how = {"id_column": arguments.id_column, "missing": arguments.missing}
-            how |= {"sheet": arguments.sheet, "skip_rows": arguments.skip_rows}
-            X = draw_rows(path, Engine(), MAX_UNLABELED, **how)[1]
+        how = {"id_column": arguments.id_column, "missing": arguments.missing}
+        how |= {"sheet": arguments.sheet, "skip_rows": arguments.skip_rows}
+        X = draw_rows(arguments.features, MAX_UNLABELED, **how)[1]
     methods = ("joint",) if arguments.prior == 0.5 else METHODS
     if arguments.method:
         methods = (arguments.method,)

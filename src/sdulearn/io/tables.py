@@ -1,7 +1,7 @@
 """Tables: named columns that are read in batches, as often as needed, whatever the format.
 
 A folder of Parquet files is one table, and the vectors of another file may be further columns of
-it. In text files every column is text, and all rows decide what it holds
+it. A Dask frame is a table that its workers read. In text files every column is text, and all rows decide what it holds
 (:mod:`sdulearn.column_counts`). JSON lines are checked before pyarrow, which crashes on some.
 """
 
@@ -11,29 +11,27 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, count, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
-from sdulearn.column_counts import usable_scale
-from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of
+from sdulearn.columns import Where, as_arrow, in_row, kind_of
 from sdulearn.errors import InputError, SdulearnError, listed, pa, pc, quoted, reason, require, shortened
 from sdulearn.io import files
 from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import Location, check_repeated, is_location, open_bytes, refuse_damaged
 from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
+from sdulearn.parts import Job, is_dask, lengths_of
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 
-FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
+FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
 # Formats in which cells are text, and numbers may be spelled in several ways.
 TEXT_FORMATS = ("csv", "tsv", "xlsx")
 # Texts that stand for a missing value in a text file.
@@ -42,8 +40,6 @@ BATCH_ROWS = 65_536
 # Most numbers of a batch: a wide table comes in fewer rows at a time.
 _BATCH_NUMBERS = 1 << 22
 _BLOCK_BYTES = 1 << 23
-# Rows of an svmlight file that are read at a time.
-_CHUNK_ROWS = 20_000
 _ENDINGS = (".parquet", ".pq")
 # Columns are read through a small buffer, so that a large row group is never in memory whole.
 _BUFFER_BYTES = 1 << 18
@@ -52,6 +48,7 @@ _DEEPEST = 100
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
+T = TypeVar("T")
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
 """Number of the first row, and a record batch."""
 Part: TypeAlias = Callable[[Sequence[str], int], Batches]
@@ -73,10 +70,9 @@ class Table:
     # number of lines "above" the header, and the "sheet" that was read where there are several
     notes: Mapping[str, Any] = field(default_factory=dict)
 
-    def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
-        """Read columns of all rows; ``width`` is their number of features, by default one each."""
-        for part in self.parts:
-            yield from part(self.some(columns), batch_rows(width or len(columns)))
+    def jobs(self, function: Callable[[int, Part], T], columns: Sequence[str]) -> list[Job]:
+        """Return one job per part: ``function(number, part)``, which reads these columns."""
+        return [partial(function, number, part) for number, part in enumerate(self.parts)]
 
     def some(self, columns: Sequence[str]) -> list[str]:
         """Return the columns, or any one where there are none: it is needed to count rows."""
@@ -110,6 +106,44 @@ class RowGroups:
                 begin += batch.num_rows
 
 
+@dataclass(frozen=True)
+class DaskTable(Table):
+    """A Dask frame, whose partitions stay where they are: jobs run on its workers."""
+
+    frame: Any = None
+    lengths: Sequence[int] = ()  # rows of each partition
+
+    @classmethod
+    def open(cls, frame: Any) -> DaskTable:
+        """Count the rows of all partitions."""
+        if getattr(frame, "ndim", 0) != 2 or not hasattr(frame, "columns"):
+            raise InputError("A Dask table is a dask DataFrame; dask.dataframe.from_dask_array makes one of an array.")
+        frame = frame.rename(columns=str)
+        names = list(frame.columns)
+        check_repeated("the table", names)
+        types = dict(zip(names, as_arrow(frame._meta_nonempty).select(names).schema.types, strict=True))
+        lengths = lengths_of(frame)
+        return cls("the table", "frame", types, (), sum(lengths), frame=frame, lengths=lengths)
+
+    def jobs(self, function: Callable[[int, Part], T], columns: Sequence[str]) -> list[Job]:
+        """As :meth:`Table.jobs`, delayed; an empty partition has none."""
+        delayed = require("dask", "dask").delayed
+        # One object that all tasks share: it may hold a model.
+        shared = delayed(function)
+        schema = pa.schema([(name, self.types[name]) for name in columns])
+        parts = zip(self.frame[list(columns)].to_delayed(), accumulate([0, *self.lengths]), self.lengths, strict=False)
+        filled = enumerate((frame, begin) for frame, begin, rows in parts if rows)
+        return [delayed(_on_partition)(shared, number, frame, begin, schema) for number, (frame, begin) in filled]
+
+
+def _on_partition(function: Callable[[int, Part], T], number: int, frame: Frame, begin: int, schema: Any) -> T:
+    try:
+        table = as_arrow(frame).select(schema.names).cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"A partition does not hold what the frame's dtypes say: {reason(error)}") from None
+    return function(number, partial(_numbered, partial(_held_rows, table), begin=begin))
+
+
 def batch_rows(width: int) -> int:
     """Return the number of rows of a batch that becomes so many features."""
     return max(min(BATCH_ROWS, _BATCH_NUMBERS // max(width, 1)), 1)
@@ -126,10 +160,12 @@ def open_table(
     """Open a file, a folder of Parquet files, or a frame; by default the first sheet."""
     if is_location(source):
         table = _open_file(str(source), sheet, skip_rows)
-    elif sheet is None and skip_rows is None:
-        table = _held("the table", "frame", as_arrow(source))
-    else:
+    elif sheet is not None or skip_rows is not None:
         raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
+    elif is_dask(source) and embedding is not None:
+        raise InputError("`embedding` goes with a table on this machine; join the vectors to a Dask frame instead.")
+    else:
+        table = DaskTable.open(source) if is_dask(source) else _held("the table", "frame", as_arrow(source))
     return table if embedding is None else with_embedding(table, embedding)
 
 
@@ -137,8 +173,6 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     name = table_format(path)
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise InputError(f"{path} is neither a file nor a folder: a table is read more than once. Copy it to a file.")
-    if name == "svm":
-        raise InputError(f"{path}: an svmlight file has no named columns. Give a .csv, .parquet, .jsonl, ...")
     if (sheet is not None and name != "xlsx") or (skip_rows is not None and name not in TEXT_FORMATS):
         raise InputError(f"{path}: `sheet` is for workbooks (.xlsx), `skip_rows` for these and CSV. Leave them out.")
     if name == "parquet":
@@ -169,7 +203,8 @@ def read_whole(source: Location | Frame) -> ArrowTable:
     """Read a whole table."""
     table = open_table(source)
     empty = pa.schema(list(table.types.items())).empty_table()
-    batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
+    names = list(table.types)
+    batches = [pa.Table.from_batches([batch]) for part in table.parts for _, batch in part(names, BATCH_ROWS)]
     return pa.concat_tables([empty, *batches], promote_options="permissive")
 
 
@@ -179,9 +214,8 @@ def _held(name: str, file_format: str, table: ArrowTable) -> Table:
     return Table(name, file_format, types, (partial(_numbered, partial(_held_rows, table)),), table.num_rows)
 
 
-def _numbered(read: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int) -> Batches:
-    """Read batches and number their rows from 0; see :data:`Part`."""
-    begin = 0
+def _numbered(read: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int, begin: int = 0) -> Batches:
+    """Read batches and number their rows; see :data:`Part`."""
     for batch in read(columns, rows):
         yield begin, batch
         begin += batch.num_rows
@@ -444,41 +478,3 @@ def _split_vectors(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColu
         elif may_hold_ids(name, column.type):
             ids[name] = id_texts(column)
     return np.hstack(blocks) if blocks else np.empty((0, 0)), ids
-
-
-def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:
-    """Read a whole svmlight file; its features are numbered from 1 unless a 0 occurs."""
-    with open_bytes(path) as file, refuse_damaged(path):
-        X = _parsed(path, file, None)
-    if X.shape[0] == 0:
-        raise InputError(f"{path} is empty.")
-    first: Literal[0, 1] = 1 if X.indices.size == 0 or X.indices.min() > 0 else 0
-    X = X[:, first:]
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-    return Columns.sparse(first, usable_scale(mean, np.sqrt(np.maximum(variance, 0)))), X
-
-
-def svmlight_rows(path: Location, columns: Columns) -> Iterator[tuple[int, sparse.csr_matrix]]:
-    """Read an svmlight file as wide as the model, some thousand rows at a time."""
-    begin = 0
-    first = columns.first or 0
-    with open_bytes(path) as file, refuse_damaged(path):
-        while some := list(islice(file, _CHUNK_ROWS)):
-            if lines := b"".join(line for line in some if line.strip()):
-                X = _parsed(path, io.BytesIO(lines), columns.width + first)[:, first:]
-                yield begin, X
-                begin += X.shape[0]
-
-
-def _parsed(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
-    """Parse rows, features numbered from 0; ``width`` is the most features that there may be."""
-    try:
-        X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
-    except (ValueError, OverflowError, MemoryError) as error:
-        raise InputError(
-            f"{path} cannot be read as svmlight, or has features the model does not know: {reason(error)}"
-        ) from None
-    if not np.isfinite(X.data).all():
-        raise InputError(f"{path} holds values that are missing or infinite. Leave them out; absent means zero.")
-    return X

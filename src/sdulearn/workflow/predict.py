@@ -1,42 +1,36 @@
-"""Predict the rows of a table in order, batch by batch; Parquet on all cores, or on a cluster."""
+"""Predict the rows of a table in order, batch by batch: Parquet on all cores, a Dask frame on its workers."""
 
 from __future__ import annotations
 
-import os
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.base import posterior_of
-from sdulearn.blocks import Sums, add_all
 from sdulearn.columns import Where, in_row
 from sdulearn.errors import FileError, InputError, pa, require
 from sdulearn.io.answers import read_answers
-from sdulearn.io.files import Location, folder_of, is_location, written_whole
+from sdulearn.io.files import Location, folder_of, written_whole
 from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.survey import why_unknown, without_blanks
-from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
+from sdulearn.io.tables import DaskTable, Part, RowGroups, Table, batch_rows, open_table
 from sdulearn.pairs import SIMILAR, stack_pairs
+from sdulearn.parts import Sums, add_all, in_order, sum_jobs
+from sdulearn.progress import Progress, Watch
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
 
-if TYPE_CHECKING:
-    from sdulearn.workflow.options import Engine, Progress, Watch
-
-T = TypeVar("T")
 # Most rows of a file that is written, and of its row groups.
 _PART_ROWS = 1 << 20
 # Files are numbered in the order of the rows.
@@ -83,15 +77,11 @@ class Reader:
         """Predict batch by batch."""
         columns = self.model.columns
         for begin, batch in part(self.needed, batch_rows(columns.width)):
-            if columns.first is None:
-                n_all = batch.num_rows
-                batch, places = without_blanks(batch)
-                rows = begin + places
-                X, unseen = columns.encode(getattr(part, "path", self.table), batch, partial(self._where, rows))
-                unseen += Counter({"": n_all - len(rows)})
-            else:
-                X, unseen = batch, Counter()
-                rows = np.arange(begin, begin + X.shape[0])
+            n_all = batch.num_rows
+            batch, places = without_blanks(batch)
+            rows = begin + places
+            X, unseen = columns.encode(getattr(part, "path", self.table), batch, partial(self._where, rows))
+            unseen += Counter({"": n_all - len(rows)})
             ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
             yield self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
             if watch is not None:
@@ -124,6 +114,8 @@ def predict_table(
     progress: Progress | None = None,
 ) -> Iterator[Predictions]:
     """Predict all rows of a file, folder or frame in order, batch by batch; never all in memory.
+
+    Parquet is read on all cores, and the workers predict a Dask frame.
 
     Parameters
     ----------
@@ -161,16 +153,23 @@ def predict_table(
 
 def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
     """Predict all rows, several parts at a time."""
-    watch = None if progress is None else progress(table.n_rows)
+    watch = _watch(table, progress)
     if len(table.parts) == 1:
         yield from reader(table.parts[0], watch)
     else:
-        with threadpool_limits(1, user_api="blas"):
-            # Predictions of a part are small compared to its rows.
-            jobs = (partial(list[Predictions], reader(part, watch)) for part in table.parts)
-            yield from chain.from_iterable(in_order(jobs, os.cpu_count() or 1))
+        # Predictions of a part are small compared to its rows.
+        yield from chain.from_iterable(in_order(table.jobs(partial(_predicted, reader, watch), reader.needed)))
     if watch is not None:
         watch(None)
+
+
+def _predicted(reader: Reader, watch: Watch | None, _number: int, part: Part) -> list[Predictions]:
+    return list(reader(part, watch))
+
+
+def _watch(table: Table, progress: Progress | None) -> Watch | None:
+    """Return the function that counts rows; those of a Dask frame are shown by Dask's dashboard."""
+    return None if progress is None or isinstance(table, DaskTable) else progress(table.n_rows)
 
 
 def _opened(
@@ -186,13 +185,6 @@ def _opened(
     root = folder_of(path) if image_root is None else Path(image_root)
     columns = replace(model.columns, image_root=root)
     model = replace(model, columns=columns)
-    is_sparse = columns.first is not None
-    if is_sparse != (is_location(path) and table_format(path) == "svm"):
-        wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
-        raise InputError(f"{path}: the model was fitted on {wanted}; give it one like that.")
-    if is_sparse:
-        parts = (lambda _names, _rows: svmlight_rows(path, columns),)
-        return Reader(model, str(path), (), None), Table(str(path), "svm", {}, parts)
     table = open_table(path, sheet, skip_rows, embedding)
     names = list(table.types)
     table.check_columns({"take ids from": [id_column or None]})
@@ -256,21 +248,6 @@ def _annotators(model: TableModel, answers: Answers) -> Codes:
     return np.array([0, *(numbers.get(name, other) for name in answers.annotator_names)])
 
 
-def in_order(jobs: Iterable[Callable[[], T]], n_threads: int) -> Iterator[T]:
-    """Return results in the order of the jobs, which run only a few ahead of the reader."""
-    waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for job in jobs:
-                waiting.append(pool.submit(job))
-                if len(waiting) > n_threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
 def write_predictions(
     model: TableModel,
     path: Location | Frame,
@@ -278,13 +255,14 @@ def write_predictions(
     *,
     answers: Location | Frame | Answers | None = None,
     skip_bad: bool = False,
-    engine: str | Engine = "stream",
+    progress: Progress | None = None,
     **reading: Any,
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
 
-    The files are numbered in the order of the rows: one per file of the table, or per million rows.
-    The folder appears whole or not at all. A table that is not Parquet gives one file.
+    The files are numbered in the order of the rows: one per file of the table, or per million rows;
+    the workers of a Dask frame, which must reach the folder under the same path, write one per
+    partition. The folder appears whole or not at all. Any other table gives one file.
 
     Parameters
     ----------
@@ -296,9 +274,8 @@ def write_predictions(
         n_answers.
     answers, skip_bad
         As in :func:`predict_table`.
-    engine : {"memory", "stream", "dask"} or Engine, default="stream"
-        On one core, on all cores, or on a Dask cluster, whose workers must reach table and folder
-        under the same path.
+    progress
+        As in :func:`predict_table`.
     **reading
         ``id_column``, ``image_root``, ``embedding``, ``sheet`` and ``skip_rows``, as there.
 
@@ -312,58 +289,51 @@ def write_predictions(
     --------
     predict_table : Predictions in this process, batch by batch.
     """
-    from sdulearn.workflow.options import Engine, open_engine
-
     reader, table = _opened(model, path, **reading)
     id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
-    parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]
     if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
-    opened = nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine)
-    with opened as where, written_whole(Path(folder).absolute(), folder=True) as draft:
+    with written_whole(Path(folder).absolute(), folder=True) as draft:
         if answers is not None:
-            reader = _with_answers(reader, table, read_answers(answers), skip_bad, where.progress)
-        counts: Sums | None = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
+            reader = _with_answers(reader, table, read_answers(answers), skip_bad, progress)
+        watch = _watch(table, progress)
+        write = partial(_write_part, reader, str(draft), id_type, watch)
+        counts: Sums | None = sum_jobs(replace(table, parts=_files(table.parts)).jobs(write, reader.needed))
+        if watch is not None:
+            watch(None)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
     return counts
 
 
-def _stretches(parts: Sequence[Part]) -> list[list[Part]]:
-    """Group the parts of each file, up to the most rows of a file to write; leave out empty ones."""
-    found: list[list[Part]] = []
-    end: tuple[object, int] = (None, 0)
+def _files(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Join the parts of each file, up to the most rows of a file to write; leave out empty ones."""
+    found: list[Part] = []
     for part in parts:
-        path, rows = (part.path, part.rows) if isinstance(part, RowGroups) else (None, _PART_ROWS)
-        if found and path == end[0] and end[1] + rows <= _PART_ROWS:
-            found[-1].append(part)
-            end = (path, end[1] + rows)
-        elif rows:
-            found.append([part])
-            end = (path, rows)
-    return found
+        last = found[-1] if found else None
+        if not isinstance(part, RowGroups):
+            found.append(part)
+        elif isinstance(last, RowGroups) and last.path == part.path and last.rows + part.rows <= _PART_ROWS:
+            found[-1] = replace(last, numbers=(*last.numbers, *part.numbers), rows=last.rows + part.rows)
+        elif part.rows:
+            found.append(part)
+    return tuple(found)
 
 
-def _one_block(number: int, stretch: list[Part]) -> Iterator[tuple[tuple[int, list[Part]], range, None]]:
-    """Yield a group of parts as a single block, which one task writes."""
-    yield (number, stretch), range(sum(getattr(part, "rows", 0) for part in stretch)), None
-
-
-def write_part(
-    block: tuple[int, list[Part]], _rows: range, _weight: None, reader: Reader, folder: str, id_type: ArrowType
+def _write_part(
+    reader: Reader, folder: str, id_type: ArrowType, watch: Watch | None, number: int, part: Part
 ) -> Sums | None:
-    """Write the predictions of a group of parts; return their counts, None without rows."""
-    number, stretch = block
-    counts: list[Sums] = []
+    """Write the predictions of a part; return their counts, None without rows."""
     with (
         written_whole(Path(folder) / _NAME.format(number)) as draft,
         parquet_writer(draft, reader.model, id_type) as write,
     ):
-        for one in chain.from_iterable(map(reader, stretch)):
-            write(one)
-            counts.append(counts_of(one, len(reader.model.classes)))
-    return add_all(counts)
+        counts = None
+        for found in reader(part, watch):
+            write(found)
+            counts = add_all((counts, counts_of(found, len(reader.model.classes))))
+    return counts
 
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
