@@ -8,10 +8,10 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sdulearn import SDUClassifier, streaming
-from sdulearn.linear import PairStatistics
+from sdulearn import SDUClassifier
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
+from sdulearn.statistics import PairStatistics
 from tests.reference import assert_same_coefficients
 
 
@@ -81,8 +81,6 @@ def test_fit_starts_afresh_and_so_does_what_follows_it(waveform):
     model = fed(rows, codes, [slice(None), slice(None)])
     model.fit(rows, codes)
     assert not hasattr(model, "statistics_")
-    streamed = streaming.SDUClassifier().partial_fit(rows, codes).fit([(rows, codes)])
-    assert not hasattr(streamed, "statistics_")
     assert_same_coefficients(model.partial_fit(rows, codes), SDUClassifier().fit(rows, codes))
     assert model.statistics_.weight.sum() == len(codes)
 

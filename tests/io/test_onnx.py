@@ -115,12 +115,13 @@ def test_raw_columns(fitted, tmp_path, name):
 
 @pytest.mark.parametrize("name", ["linear", "boosted"])
 def test_a_gap_without_a_stand_in_has_no_decision(fitted, waveform, tmp_path, name):
-    model = TableModel(fitted(name), Columns.sparse(1, SCALE))
+    columns = tuple(Column(str(k), "number") for k in range(1, 22))
+    model = TableModel(fitted(name), Columns(columns, None, np.zeros(21), SCALE))
     rows = waveform[0][:9] * SCALE
     rows[4, 2] = np.nan
     got, metadata = run(model, tmp_path / "m.onnx", numbers=rows)
     assert np.flatnonzero(np.isnan(got["decision"])).tolist() == [4]
-    whole = np.delete(rows, 4, axis=0)
+    whole = pd.DataFrame(np.delete(rows, 4, axis=0), columns=[column.name for column in columns])
     np.testing.assert_allclose(np.delete(got["decision"], 4), model.decision_function(whole), atol=1e-9)
     assert metadata["columns"]["numbers"][0] == "1"
 

@@ -70,6 +70,11 @@ class Table:
     # number of lines "above" the header, and the "sheet" that was read where there are several
     notes: Mapping[str, Any] = field(default_factory=dict)
 
+    def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
+        """Read columns of all rows; ``width`` is their number of features, by default one each."""
+        for part in self.parts:
+            yield from part(self.some(columns), batch_rows(width or len(columns)))
+
     def jobs(self, function: Callable[[int, Part], T], columns: Sequence[str]) -> list[Job]:
         """Return one job per part: ``function(number, part)``, which reads these columns."""
         return [partial(function, number, part) for number, part in enumerate(self.parts)]
@@ -203,8 +208,7 @@ def read_whole(source: Location | Frame) -> ArrowTable:
     """Read a whole table."""
     table = open_table(source)
     empty = pa.schema(list(table.types.items())).empty_table()
-    names = list(table.types)
-    batches = [pa.Table.from_batches([batch]) for part in table.parts for _, batch in part(names, BATCH_ROWS)]
+    batches = [pa.Table.from_batches([batch]) for _, batch in table.batches(list(table.types))]
     return pa.concat_tables([empty, *batches], promote_options="permissive")
 
 

@@ -307,8 +307,7 @@ def _say_understood(d: SimpleNamespace) -> str:
 
 def _say_table_read(d: SimpleNamespace) -> str:
     ids = f"ids from {quoted(d.id_column)}" if d.id_column else "rows numbered from 0"
-    columns = f"{_count(d.n_columns, 'column', 'columns')}, " if hasattr(d, "n_columns") else ""
-    features = f"{columns}{d.n_features:,} features"
+    features = f"{_count(d.n_columns, 'column', 'columns')}, {d.n_features:,} features"
     return f"{d.table}: {d.n_rows:,} rows, {features}, {ids}; {d.n_unlabeled:,} rows used as unlabeled."
 
 
