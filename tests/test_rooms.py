@@ -35,7 +35,7 @@ FLOORS = [
     [
         (
             "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
-            "io.tables", "io.rows", "io.survey", "large", "io.answer_log",
+            "io.tables", "io.rows", "io.survey", "io.number_rows", "large", "io.answer_log",
             "io.importers", "io.answers", "report", "table_model", "io.onnx", "workflow",
         ),
         ("asking",),

@@ -34,7 +34,7 @@ from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_conte
 from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
 from sdulearn.solvers.linalg import check_system_size, with_ones
 from sdulearn.solvers.problem import Design, Fit, Solution
-from sdulearn.statistics import PairStatistics, moment_problem, refuse_shared_prior, source_moments
+from sdulearn.statistics import PairStatistics, moment_problem, source_moments
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
 
 
@@ -164,6 +164,16 @@ def fit_statistics(model: _SDUBase, statistics: PairStatistics, prior: PriorEsti
     problem = statistics.problem(g, prior.value, get_training_loss(model.loss), alpha, model.fit_intercept)
     solution = problem.certified(problem.ridge_path([alpha])[0])
     return Fit.of(solution, *problem.coefficients(solution.w), prior, fitted)
+
+
+def _refuse_shared(ends: Codes) -> None:
+    """Refuse to estimate a prior from the counts of answers whose ends share points."""
+    n_points = len(np.unique(ends))
+    if n_points < len(ends):
+        raise InputError(
+            f"The {len(ends) // 2:,} answers share {n_points:,} points, so their counts do not imply the prior. Give "
+            "`prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone."
+        )
 
 
 def _exact_linear_term(design: Design, m: Array, source: Indices, moments: PairStatistics) -> Array:
@@ -384,7 +394,7 @@ class SDUClassifier(_SDUBase):
         codes, known = read_columns(y)
         check_consistent_length(X, codes)
         if self.prior is None and "point" in known:
-            refuse_shared_prior([known["point"][codes != 0]])
+            _refuse_shared(known["point"][codes != 0])
         weight = sample_weight
         if weight is not None:
             weight = check_weights(weight, X.shape[0], "sample_weight")

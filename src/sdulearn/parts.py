@@ -90,9 +90,3 @@ def _computed(jobs: Sequence[Job]) -> Iterator[Any]:
     futures = deque(client.compute(list(jobs)))
     while futures:
         yield futures.popleft().result()
-
-
-def lengths_of(frame: Any) -> list[int]:
-    """Return the numbers of rows of the partitions of a Dask frame, by one column."""
-    dask = require("dask", "dask")
-    return list(dask.compute(*map(dask.delayed(len), frame[list(frame.columns[:1])].to_delayed())))

@@ -28,7 +28,7 @@ from sdulearn.io import files
 from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import Location, check_repeated, is_location, open_bytes, refuse_damaged
 from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
-from sdulearn.parts import Job, is_dask, lengths_of
+from sdulearn.parts import Job, is_dask
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
@@ -119,15 +119,15 @@ class DaskTable(Table):
     lengths: Sequence[int] = ()  # rows of each partition
 
     @classmethod
-    def open(cls, frame: Any) -> DaskTable:
-        """Count the rows of all partitions."""
+    def open(cls, frame: Any, lengths: Sequence[int] = ()) -> DaskTable:
+        """Open a frame, and count the rows of its partitions unless they are known."""
         if getattr(frame, "ndim", 0) != 2 or not hasattr(frame, "columns"):
             raise InputError("A Dask table is a dask DataFrame; dask.dataframe.from_dask_array makes one of an array.")
         frame = frame.rename(columns=str)
         names = list(frame.columns)
         check_repeated("the table", names)
         types = dict(zip(names, as_arrow(frame._meta_nonempty).select(names).schema.types, strict=True))
-        lengths = lengths_of(frame)
+        lengths = lengths or frame[names[:1]].map_partitions(len).compute().tolist()
         return cls("the table", "frame", types, (), sum(lengths), frame=frame, lengths=lengths)
 
     def jobs(self, function: Callable[[int, Part], T], columns: Sequence[str]) -> list[Job]:
