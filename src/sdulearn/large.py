@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from sdulearn.io.number_rows import Batch, RowSource, join
 from sdulearn.io.tables import DaskTable, open_table
 from sdulearn.linear import SDUClassifier
 from sdulearn.pairs import COLUMNS, read_pairs, scramble, weighted_rows
-from sdulearn.parts import Sums, in_order, is_dask, sum_jobs
+from sdulearn.parts import Sums, is_dask
 from sdulearn.solvers.linalg import check_system_size
 from sdulearn.statistics import PairStatistics
 from sdulearn.types import Codes, Estimator, Frame
@@ -45,7 +44,7 @@ def survey(
         # Enough rows have hashes below this if half of all, or in a second pass all that are counted, may be drawn.
         share = min((2 * n_unlabeled + 16 * np.sqrt(n_unlabeled)) / max(n_rows, 1), 1.0)
         highest = int(share * 2**63) * 2 - 1
-        found: Sums | None = sum_jobs(source.jobs(partial(_survey, seed, highest, moments)))
+        found: Sums | None = source.sum(partial(_survey, seed, highest, moments))
         if found is None:
             raise InputError(f"{source.table.name} has no rows.")
         known, sample = join(found["known"]), join(found["sample"])
@@ -228,7 +227,7 @@ def map_rows(model: Estimator, frame_or_array: Any, method: str = "predict") -> 
     empty = np.empty((0, len(classes)) if by_class else 0, dtype)
     predict = partial(_predict, model=model, method=method, empty=empty, by_class=by_class)
     if isinstance(X, RowSource):
-        return chain.from_iterable(in_order(X.jobs(lambda batch: [predict(batch.X)])))
+        return X.map(lambda batch: predict(batch.X))
     if is_frame:
         return X.map_partitions(predict, meta=predict(X._meta))
     X = X.rechunk({1: -1})

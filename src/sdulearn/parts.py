@@ -1,15 +1,11 @@
-"""Jobs on the parts of a table: threads on all cores, or tasks of Dask.
-
-A job is a function without arguments, or a delayed object, which Dask's current scheduler computes: the workers of a
-``distributed.Client`` if there is one.
-"""
+"""Work on the batches of a table: in threads on all cores, or in tasks of Dask."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
@@ -17,7 +13,6 @@ from threadpoolctl import threadpool_limits
 from sdulearn.errors import require
 
 T = TypeVar("T")
-Job: TypeAlias = Any
 # Results that one task of a tree reduction adds up, and delayed objects that are computed at a time without a cluster.
 _WIDTH = 8
 _AT_ONCE = 32
@@ -30,11 +25,6 @@ class Sums(dict[str, Any]):
         return Sums({name: value + other[name] for name, value in self.items()})
 
 
-def is_dask(value: object) -> bool:
-    """Return whether Dask computes a value; Dask need not be installed."""
-    return hasattr(value, "__dask_graph__")
-
-
 def add_all(results: Iterable[Any]) -> Any:
     """Return the sum of all results that are not None, or None."""
     total = None
@@ -44,30 +34,12 @@ def add_all(results: Iterable[Any]) -> Any:
     return total
 
 
-def sum_jobs(jobs: Sequence[Job]) -> Any:
-    """Add up the results of all jobs, in their order; on Dask by a tree reduction."""
-    if not any(map(is_dask, jobs)):
-        return add_all(in_order(jobs))
-    dask = require("dask", "dask")
-    while len(jobs) > 1:
-        jobs = [dask.delayed(add_all)(jobs[k : k + _WIDTH]) for k in range(0, len(jobs), _WIDTH)]
-    return dask.compute(jobs[0])[0]
-
-
-def in_order(jobs: Sequence[Job]) -> Iterator[Any]:
-    """Yield the results in the order of the jobs, of which only a few run ahead of the reader."""
-    if any(map(is_dask, jobs)):
-        yield from _computed(jobs)
-    elif len(jobs) == 1:
-        yield jobs[0]()
-    else:
-        with threadpool_limits(1, user_api="blas"):
-            yield from _in_threads(jobs, cpu_count())
-
-
-def _in_threads(jobs: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T]:
+def in_threads(jobs: Iterable[Callable[[], T]], n_threads: int | None = None) -> Iterator[T]:
+    """Yield the results in the order of the jobs, which are made as needed: only a few run ahead of the reader."""
+    # One core makes the jobs, that is, reads the table.
+    n_threads = n_threads or max(cpu_count() - 1, 1)
     waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
         try:
             for job in jobs:
                 waiting.append(pool.submit(job))
@@ -79,7 +51,21 @@ def _in_threads(jobs: Sequence[Callable[[], T]], n_threads: int) -> Iterator[T]:
             pool.shutdown(cancel_futures=True)
 
 
-def _computed(jobs: Sequence[Job]) -> Iterator[Any]:
+def is_dask(value: object) -> bool:
+    """Return whether Dask computes a value; Dask need not be installed."""
+    return hasattr(value, "__dask_graph__")
+
+
+def sum_delayed(jobs: Sequence[Any]) -> Any:
+    """Add up the results of delayed objects in their order, by a tree reduction on Dask's current scheduler."""
+    dask = require("dask", "dask")
+    while len(jobs) > 1:
+        jobs = [dask.delayed(add_all)(jobs[k : k + _WIDTH]) for k in range(0, len(jobs), _WIDTH)]
+    return dask.compute(*jobs)[0] if jobs else None
+
+
+def computed(jobs: Sequence[Any]) -> Iterator[Any]:
+    """Yield the results of delayed objects in their order."""
     try:
         client = require("distributed", "dask").get_client()
     except ValueError:

@@ -162,7 +162,7 @@ def test_a_failure_in_the_last_file_leaves_no_file(refused, model, frame, tmp_pa
     frame.assign(x3=np.inf)[-5:].to_parquet(path / "z.parquet")
     for name in ("out.parquet", "out.csv"):
         told = refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / name)
-        assert "z.parquet: infinite values in 'x3'" in told
+        assert "infinite values in 'x3' (row 1 of z.parquet)" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "model.sdu"]
     for file in path.iterdir():
         pd.read_parquet(file).drop(columns="x7").to_parquet(file)

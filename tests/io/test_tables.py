@@ -354,7 +354,7 @@ def test_damaged_files_and_two_columns_of_one_name(folder):
 
 def surveyed(table, wanted, parts=None):
     """The sum over the batches of a table, in their order or another."""
-    found = [survey(batch, begin, wanted) for begin, batch in table.batches(list(wanted.features))]
+    found = [survey(wanted, None, *batch) for batch in table.batches(list(wanted.features))]
     assert all(isinstance(one, Survey) for one in found)
     order = range(len(found)) if parts is None else np.random.default_rng(parts).permutation(len(found))
     first, *others = (found[k] for k in order)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,9 @@ from sdulearn.io import ids
 from sdulearn.io.files import Location
 from sdulearn.io.ids import IdHits, looks_like_id, unknown_ids
 from sdulearn.io.images import MOST_PICTURES, ImageFeatures
-from sdulearn.io.tables import TEXT_FORMATS, DaskTable, Part, Table, batch_rows, open_table
+from sdulearn.io.tables import TEXT_FORMATS, DaskTable, Table, open_table
 from sdulearn.pairs import scramble
-from sdulearn.parts import add_all, sum_jobs
-from sdulearn.progress import RowProgress
+from sdulearn.progress import RowProgress, Watch
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
@@ -103,10 +103,11 @@ class Survey:
         return replace(self, kept=kept)
 
 
-def survey(batch: ArrowTable, begin: int, wanted: Wanted) -> Survey | None:
-    """Look at one batch, whose first row has this number; None where it is empty."""
-    if not (n_all := batch.num_rows):
-        return None
+def survey(wanted: Wanted, watch: Watch | None, begin: int, batch: ArrowTable) -> Survey:
+    """Look at one batch, whose first row has this number."""
+    n_all = batch.num_rows
+    if watch is not None:
+        watch(n_all)
     batch, places = without_blanks(batch)
     rows = begin + places
     counts = {name: count(batch[name], rows, role) for name, role in wanted.features.items()}
@@ -140,23 +141,12 @@ def surveyed(table: Table, wanted: Wanted) -> Survey:
     progress = RowProgress("reading").expect(table.n_rows)
     watch = None if isinstance(table, DaskTable) else progress
     try:
-        found: Survey | None = sum_jobs(table.jobs(partial(_survey_part, wanted, columns, watch), columns))
+        found: Survey | None = table.sum(partial(survey, wanted, watch), columns)
     finally:
         progress.close()
     if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found
-
-
-def _survey_part(
-    wanted: Wanted, columns: Sequence[str], watch: RowProgress | None, _number: int, part: Part
-) -> Survey | None:
-    total = None
-    for begin, batch in part(columns, batch_rows(len(columns))):
-        total = add_all((total, survey(batch, begin, wanted)))
-        if watch is not None:
-            watch(batch.num_rows)
-    return total
 
 
 def look_for(
@@ -279,15 +269,11 @@ def _are_sentences(name: str, one: ColumnCounts, found: Survey, rows: Codes, max
 
 def all_ids(table: Table, id_column: str | None) -> list[str]:
     """Return the id of every row."""
-    columns = table.some([] if id_column is None else [id_column])
-    return sum_jobs(table.jobs(partial(_ids_of_part, id_column, columns), columns)) or []
+    return list(chain.from_iterable(table.map(partial(_ids, id_column), [] if id_column is None else [id_column])))
 
 
-def _ids_of_part(id_column: str | None, columns: Sequence[str], _number: int, part: Part) -> list[str]:
-    found: list[str] = []
-    for begin, batch in part(columns, batch_rows(1)):
-        found += ids.ids_of(batch, id_column, np.arange(begin, begin + batch.num_rows))
-    return found
+def _ids(id_column: str | None, begin: int, batch: ArrowTable) -> list[str]:
+    return ids.ids_of(batch, id_column, np.arange(begin, begin + batch.num_rows))
 
 
 def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose: str = "answers") -> str:

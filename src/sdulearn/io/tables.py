@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, count, islice
+from itertools import accumulate, chain, count, islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -28,7 +28,7 @@ from sdulearn.io import files
 from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import Location, check_repeated, is_location, open_bytes, refuse_damaged
 from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
-from sdulearn.parts import Job, is_dask
+from sdulearn.parts import add_all, computed, in_threads, is_dask, sum_delayed
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
@@ -36,7 +36,7 @@ FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
 TEXT_FORMATS = ("csv", "tsv", "xlsx")
 # Texts that stand for a missing value in a text file.
 _MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
-BATCH_ROWS = 65_536
+BATCH_ROWS = 32_768
 # Most numbers of a batch: a wide table comes in fewer rows at a time.
 _BATCH_NUMBERS = 1 << 22
 _BLOCK_BYTES = 1 << 23
@@ -73,11 +73,19 @@ class Table:
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
         """Read columns of all rows; ``width`` is their number of features, by default one each."""
         for part in self.parts:
-            yield from part(self.some(columns), batch_rows(width or len(columns)))
+            for begin, batch in part(self.some(columns), batch_rows(width or len(columns))):
+                if batch.num_rows:
+                    yield begin, batch
 
-    def jobs(self, function: Callable[[int, Part], T], columns: Sequence[str]) -> list[Job]:
-        """Return one job per part: ``function(number, part)``, which reads these columns."""
-        return [partial(function, number, part) for number, part in enumerate(self.parts)]
+    def map(
+        self, function: Callable[[int, ArrowTable], T], columns: Sequence[str], width: int | None = None
+    ) -> Iterator[T]:
+        """Yield a function of the first row's number and the cells of each batch, in order; on all cores."""
+        return in_threads(partial(function, *batch) for batch in self.batches(columns, width))
+
+    def sum(self, function: Callable[[int, ArrowTable], Any], columns: Sequence[str]) -> Any:
+        """Add up a function of all batches; None if there are none."""
+        return add_all(self.map(function, columns))
 
     def some(self, columns: Sequence[str]) -> list[str]:
         """Return the columns, or any one where there are none: it is needed to count rows."""
@@ -104,7 +112,7 @@ class RowGroups:
     def __call__(self, columns: Sequence[str], rows: int) -> Batches:
         """See :data:`Part`."""
         begin = self.begin
-        reading = {"row_groups": list(self.numbers), "columns": list(columns), "use_threads": False}
+        reading = {"row_groups": list(self.numbers), "columns": list(columns)}
         with _clear_errors(self.path), _opened(self.path) as file:
             for batch in file.iter_batches(rows, **reading):
                 yield begin, batch
@@ -113,7 +121,7 @@ class RowGroups:
 
 @dataclass(frozen=True)
 class DaskTable(Table):
-    """A Dask frame, whose partitions stay where they are: jobs run on its workers."""
+    """A Dask frame, whose partitions stay where they are."""
 
     frame: Any = None
     lengths: Sequence[int] = ()  # rows of each partition
@@ -130,23 +138,47 @@ class DaskTable(Table):
         lengths = lengths or frame[names[:1]].map_partitions(len).compute().tolist()
         return cls("the table", "frame", types, (), sum(lengths), frame=frame, lengths=lengths)
 
-    def jobs(self, function: Callable[[int, Part], T], columns: Sequence[str]) -> list[Job]:
-        """As :meth:`Table.jobs`, delayed; an empty partition has none."""
+    def map(
+        self, function: Callable[[int, ArrowTable], T], columns: Sequence[str], width: int | None = None
+    ) -> Iterator[T]:
+        """As :meth:`Table.map`, on the workers."""
+        return chain.from_iterable(computed(self.jobs(partial(_listed, function), columns, width)))
+
+    def sum(self, function: Callable[[int, ArrowTable], Any], columns: Sequence[str]) -> Any:
+        """As :meth:`Table.sum`, by a tree reduction."""
+        return sum_delayed(self.jobs(partial(_summed, function), columns))
+
+    def jobs(
+        self, function: Callable[[int, Batches], T], columns: Sequence[str], width: int | None = None
+    ) -> list[Any]:
+        """Return a function of the number and the batches of each partition that is not empty, delayed."""
         delayed = require("dask", "dask").delayed
         # One object that all tasks share: it may hold a model.
         shared = delayed(function)
-        schema = pa.schema([(name, self.types[name]) for name in columns])
-        parts = zip(self.frame[list(columns)].to_delayed(), accumulate([0, *self.lengths]), self.lengths, strict=False)
-        filled = enumerate((frame, begin) for frame, begin, rows in parts if rows)
-        return [delayed(_on_partition)(shared, number, frame, begin, schema) for number, (frame, begin) in filled]
+        schema = pa.schema([(name, self.types[name]) for name in self.some(columns)])
+        frames = self.frame[schema.names].to_delayed()
+        filled = [k for k, rows in enumerate(self.lengths) if rows]
+        begins = list(accumulate([0, *self.lengths]))
+        given = (schema, batch_rows(width or len(columns)))
+        return [delayed(_on_partition)(shared, n, frames[k], begins[k], *given) for n, k in enumerate(filled)]
 
 
-def _on_partition(function: Callable[[int, Part], T], number: int, frame: Frame, begin: int, schema: Any) -> T:
+def _listed(function: Callable[[int, ArrowTable], T], _number: int, batches: Batches) -> list[T]:
+    return [function(*batch) for batch in batches]
+
+
+def _summed(function: Callable[[int, ArrowTable], Any], _number: int, batches: Batches) -> Any:
+    return add_all(function(*batch) for batch in batches)
+
+
+def _on_partition(
+    function: Callable[[int, Batches], T], number: int, frame: Frame, begin: int, schema: Any, rows: int
+) -> T:
     try:
         table = as_arrow(frame).select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InputError(f"A partition does not hold what the frame's dtypes say: {reason(error)}") from None
-    return function(number, partial(_numbered, partial(_held_rows, table), begin=begin))
+    return function(number, _numbered(partial(_held_rows, table), schema.names, rows, begin))
 
 
 def batch_rows(width: int) -> int:
@@ -318,14 +350,22 @@ def open_parquet(path: Location) -> Table:
     """Open a Parquet file, or a folder of files whose columns have the same names and kinds."""
     types: dict[str, ArrowType] = {}
     groups: list[RowGroups] = []
+    begins: dict[int, str] = {}  # names of the files by the number of their first row
     n_rows = 0
     for file in parquet_files(path):
         with _clear_errors(file), _opened(str(file.absolute())) as opened:
             _join_types(file, types, opened.schema_arrow)
             found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
         groups += found
+        begins[n_rows] = file.name
         n_rows += sum(group.rows for group in found)
-    return Table(str(path), "parquet", types, tuple(groups), n_rows)
+    where = partial(_in_file, begins) if len(begins) > 1 else in_row
+    return Table(str(path), "parquet", types, tuple(groups), n_rows, where=where)
+
+
+def _in_file(begins: Mapping[int, str], row: int) -> str:
+    begin = max(first for first in begins if first <= row)
+    return f"{in_row(row - begin)} of {begins[begin]}"
 
 
 def _opened(path: str) -> Any:

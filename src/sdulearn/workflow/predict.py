@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, folder_of, written_whole
 from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.survey import why_unknown, without_blanks
-from sdulearn.io.tables import DaskTable, Part, RowGroups, Table, batch_rows, open_table
+from sdulearn.io.tables import Batches, DaskTable, Table, open_table
 from sdulearn.pairs import SIMILAR, stack_pairs
-from sdulearn.parts import Sums, add_all, in_order, sum_jobs
+from sdulearn.parts import Sums, add_all, sum_delayed
 from sdulearn.progress import Progress, Watch
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
@@ -63,7 +63,7 @@ def counts_of(found: Predictions, n_classes: int) -> Sums:
 
 @dataclass(frozen=True)
 class Reader:
-    """Predicts a part of a table, in any thread or process."""
+    """Predicts batches of a table, in any thread or process."""
 
     model: TableModel
     table: str  # its name
@@ -73,19 +73,17 @@ class Reader:
     # of rows in answers: ids, class probabilities and numbers of answers; both of other rows at the end
     answered: tuple[ArrowColumn, Array, Codes] | None = None
 
-    def __call__(self, part: Part, watch: Watch | None = None) -> Iterator[Predictions]:
-        """Predict batch by batch."""
-        columns = self.model.columns
-        for begin, batch in part(self.needed, batch_rows(columns.width)):
-            n_all = batch.num_rows
-            batch, places = without_blanks(batch)
-            rows = begin + places
-            X, unseen = columns.encode(getattr(part, "path", self.table), batch, partial(self._where, rows))
-            unseen += Counter({"": n_all - len(rows)})
-            ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
-            yield self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
-            if watch is not None:
-                watch(len(rows))
+    def __call__(self, begin: int, batch: ArrowTable, watch: Watch | None = None) -> Predictions:
+        """Predict a batch, whose first row has this number."""
+        n_all = batch.num_rows
+        batch, places = without_blanks(batch)
+        rows = begin + places
+        X, unseen = self.model.columns.encode(self.table, batch, partial(self._where, rows))
+        unseen += Counter({"": n_all - len(rows)})
+        ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
+        if watch is not None:
+            watch(len(rows))
+        return self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
 
     def _where(self, rows: Codes, place: int) -> str:
         return self.where(int(rows[place]))
@@ -152,24 +150,12 @@ def predict_table(
 
 
 def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
-    """Predict all rows, several parts at a time."""
-    watch = _watch(table, progress)
-    if len(table.parts) == 1:
-        yield from reader(table.parts[0], watch)
-    else:
-        # Predictions of a part are small compared to its rows.
-        yield from chain.from_iterable(in_order(table.jobs(partial(_predicted, reader, watch), reader.needed)))
+    """Predict all rows, several batches at a time."""
+    # The rows of a Dask frame are shown by Dask's dashboard.
+    watch = None if progress is None or isinstance(table, DaskTable) else progress(table.n_rows)
+    yield from table.map(partial(reader, watch=watch), reader.needed, reader.model.columns.width)
     if watch is not None:
         watch(None)
-
-
-def _predicted(reader: Reader, watch: Watch | None, _number: int, part: Part) -> list[Predictions]:
-    return list(reader(part, watch))
-
-
-def _watch(table: Table, progress: Progress | None) -> Watch | None:
-    """Return the function that counts rows; those of a Dask frame are shown by Dask's dashboard."""
-    return None if progress is None or isinstance(table, DaskTable) else progress(table.n_rows)
 
 
 def _opened(
@@ -260,9 +246,9 @@ def write_predictions(
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
 
-    The files are numbered in the order of the rows: one per file of the table, or per million rows;
-    the workers of a Dask frame, which must reach the folder under the same path, write one per
-    partition. The folder appears whole or not at all. Any other table gives one file.
+    The files are numbered in the order of the rows: one per million rows; the workers of a Dask
+    frame, which must reach the folder under the same path, write one per partition. The folder
+    appears whole or not at all.
 
     Parameters
     ----------
@@ -297,43 +283,45 @@ def write_predictions(
     with written_whole(Path(folder).absolute(), folder=True) as draft:
         if answers is not None:
             reader = _with_answers(reader, table, read_answers(answers), skip_bad, progress)
-        watch = _watch(table, progress)
-        write = partial(_write_part, reader, str(draft), id_type, watch)
-        counts: Sums | None = sum_jobs(replace(table, parts=_files(table.parts)).jobs(write, reader.needed))
-        if watch is not None:
-            watch(None)
+        if isinstance(table, DaskTable):
+            write = partial(_write_partition, reader, str(draft), id_type)
+            counts: Sums | None = sum_delayed(table.jobs(write, reader.needed, reader.model.columns.width))
+        else:
+            files = groupby(_in_turn(reader, table, progress), _FileNumber())
+            counts = add_all(_write_file(draft, model, id_type, number, found) for number, found in files)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
     return counts
 
 
-def _files(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Join the parts of each file, up to the most rows of a file to write; leave out empty ones."""
-    found: list[Part] = []
-    for part in parts:
-        last = found[-1] if found else None
-        if not isinstance(part, RowGroups):
-            found.append(part)
-        elif isinstance(last, RowGroups) and last.path == part.path and last.rows + part.rows <= _PART_ROWS:
-            found[-1] = replace(last, numbers=(*last.numbers, *part.numbers), rows=last.rows + part.rows)
-        elif part.rows:
-            found.append(part)
-    return tuple(found)
+class _FileNumber:
+    """Says which file predictions go to: a million rows each."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+
+    def __call__(self, found: Predictions) -> int:
+        self.n_rows += len(found.place)
+        return max(self.n_rows - 1, 0) // _PART_ROWS
 
 
-def _write_part(
-    reader: Reader, folder: str, id_type: ArrowType, watch: Watch | None, number: int, part: Part
+def _write_file(
+    folder: Path, model: TableModel, id_type: ArrowType, number: int, found: Iterable[Predictions]
 ) -> Sums | None:
-    """Write the predictions of a part; return their counts, None without rows."""
+    """Write predictions to a file; return their counts, None without any."""
+    counts = None
     with (
-        written_whole(Path(folder) / _NAME.format(number)) as draft,
-        parquet_writer(draft, reader.model, id_type) as write,
+        written_whole(folder / _NAME.format(number)) as draft,
+        parquet_writer(draft, model, id_type) as write,
     ):
-        counts = None
-        for found in reader(part, watch):
-            write(found)
-            counts = add_all((counts, counts_of(found, len(reader.model.classes))))
+        for some in found:
+            write(some)
+            counts = add_all((counts, counts_of(some, len(model.classes))))
     return counts
+
+
+def _write_partition(reader: Reader, folder: str, id_type: ArrowType, number: int, batches: Batches) -> Sums | None:
+    return _write_file(Path(folder), reader.model, id_type, number, (reader(*batch) for batch in batches))
 
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
