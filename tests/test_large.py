@@ -222,7 +222,7 @@ def spoiled(rows, change):
         (lambda f: f.assign(x3="text"), "column 'x3' does not hold numbers.*fit_table"),
         (lambda f: f.drop(columns="code"), "no column 'code' to read. Its columns: x0"),
         (lambda f: f[:0], "has no rows"),
-        (lambda f: f[f["code"] == 0], "0 similar and 0 dissimilar ones"),
+        (lambda f: f[f["code"] == 0], "0 similar and 0 dissimilar ones|at least one pair"),
     ],
 )
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -237,12 +237,18 @@ def test_bad_rows_say_what_to_do(rows, loss, change, message):
 def test_what_is_no_dask_collection(rows):
     X, codes, _ = rows
     lazy = da.from_array(X, chunks=(1500, -1))
-    with pytest.raises(InputError, match=r"dask array or DataFrame, got ndarray; dask.array.from_array makes one"):
+    with pytest.raises(InputError, match=r"dask array or DataFrame, got ndarray: use dask.array.from_array"):
         dask_rows(X, codes)
     with pytest.raises(InputError, match=r"`X` has 5,400 rows, but 'answer' has 5,398"):
         dask_rows(lazy, codes[codes != 1])
     with pytest.raises(InputError, match=r"`X` has 5,400 rows, but 'weight' has 10"):
         dask_rows(lazy, codes, da.ones(10))
+    named = dd.from_pandas(pd.DataFrame({"answer": codes, "point": np.arange(len(codes))}), 4)
+    assert fit_rows(SDUClassifier(), dask_rows(lazy, named)).prior_ == SDUClassifier().fit(X, codes).prior_
+    with pytest.raises(InputError, match=r"`y` has a column 'code', but its columns are answer, point"):
+        fit_rows(SDUClassifier(), dask_rows(lazy, named.rename(columns={"answer": "code"})))
+    with pytest.raises(InputError, match=r"`n_unlabeled` must be 1 or more, got 0"):
+        fit_rows(SDUClassifier(loss="logistic"), dask_rows(lazy, codes), n_unlabeled=0)
     with pytest.raises(InputError, match=r"4,000 is the limit"):
         fit_rows(SDUClassifier(), dask_rows(da.ones((4, 4001)), [1, 1, 0, 0]))
     with pytest.raises(InputError, match="A Dask table is a dask DataFrame"):

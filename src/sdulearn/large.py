@@ -1,8 +1,7 @@
 """Fit and predict rows that do not fit in memory: Parquet files, Dask arrays and Dask frames.
 
-Squared loss needs sums alone. Every other model is fitted to all rows in answers or with a label, to a sample of the
-others, and to the exact moments of all rows: one pass, on all cores or on the workers of a Dask cluster. The sample has
-the rows with the smallest hash of seed and row number, so it does not depend on how the rows are stored.
+Squared loss needs sums alone. Every other model is fitted to all known rows (in answers or with a label), a sample of the
+others, and exact moments, in one pass. The sample has the rows with the smallest hash of seed and row number.
 """
 
 from __future__ import annotations
@@ -31,47 +30,47 @@ __all__ = ["dask_rows", "fit_rows", "map_rows", "parquet_rows"]
 
 
 def survey(
-    source: RowSource, n_unlabeled: int = 20_000, seed: int = 0, *, moments: bool = True
+    source: RowSource, n_unlabeled: int | None = 20_000, seed: int = 0, *, moments: bool = True
 ) -> tuple[Batch, PairStatistics, bool]:
     """Return known rows and a sample of the others, which has their weight; sums; whether no row was left out.
 
-    Without unlabeled rows no features are kept, and without ``moments`` no sums.
+    With ``n_unlabeled=None`` no features are kept, and without ``moments`` no sums.
     """
     if moments:
         check_system_size(len(source.columns))
-    n_rows = source.table.n_rows or 0
+    n_drawn, n_rows = n_unlabeled or 0, source.table.n_rows or 0
     while True:
         # Enough rows have hashes below this if half of all, or in a second pass all that are counted, may be drawn.
-        share = min((2 * n_unlabeled + 16 * np.sqrt(n_unlabeled)) / max(n_rows, 1), 1.0)
-        highest = int(share * 2**63) * 2 - 1
-        found: Sums | None = source.sum(partial(_survey, seed, highest, moments))
-        if found is None:
+        share = min((2 * n_drawn + 16 * np.sqrt(n_drawn)) / max(n_rows, 1), 1.0)
+        highest = None if n_unlabeled is None else int(share * 2**63) * 2 - 1
+        sums: Sums | None = source.sum(partial(_survey, seed, highest, moments))
+        if sums is None:
             raise InputError(f"{source.table.name} has no rows.")
-        known, sample = join(found["known"]), join(found["sample"])
-        sample = sample.take(np.argsort(_hashes(sample.rows, seed))[:n_unlabeled])
-        n_rows = found["n_others"]
-        if len(sample.rows) == min(n_unlabeled, n_rows):
+        known, sample = join(sums["known"]), join(sums["sample"])
+        sample = sample.take(np.argsort(_hashes(sample.rows, seed))[:n_drawn])
+        n_rows = sums["n_others"]
+        if len(sample.rows) == min(n_drawn, n_rows):
             break
     is_complete = len(sample.rows) == n_rows
     if known.y.ndim == 2:
         # A point that is in an answer must not count again.
         sample = sample.take(~np.isin(sample.y[:, 1], known.y[:, 1]))
     if not is_complete and len(sample.rows):
-        sample = sample._replace(weight=sample.weight * (found["weight_of_others"] / sample.weight.sum()))
+        sample = sample._replace(weight=sample.weight * (sums["weight_of_others"] / sample.weight.sum()))
     both = join([known, sample])
-    return both.take(np.argsort(both.rows)), found["statistics"], is_complete
+    return both.take(np.argsort(both.rows)), sums["statistics"], is_complete
 
 
-def _survey(seed: int, highest: int, moments: bool, batch: Batch) -> Sums:
+def _survey(seed: int, highest: int | None, moments: bool, batch: Batch) -> Sums:
     statistics = PairStatistics()
     codes = batch.y.T[0] if batch.y.ndim == 2 else batch.y
     if moments:
         statistics.update(batch.X, codes, None if (batch.weight == 1).all() else batch.weight)
-    batch = batch if highest >= 0 else batch._replace(X=batch.X[:, :0])
+    batch = batch if highest is not None else batch._replace(X=batch.X[:, :0])
     is_known = (codes != 0) | (batch.y[:, 3:4].any(axis=1) if batch.y.ndim == 2 else False)
     known = batch.take(is_known & (batch.weight > 0))
     others = batch.take(~is_known & (batch.weight > 0))
-    sample = others.take(_hashes(others.rows, seed) <= np.uint64(max(highest, 0)))
+    sample = others.take(_hashes(others.rows, seed) <= np.uint64(highest or 0))
     counts = {"n_others": len(others.rows), "weight_of_others": float(others.weight.sum())}
     return Sums(statistics=statistics, known=[known], sample=[sample], **counts)
 
@@ -84,9 +83,8 @@ def fit_rows(estimator: Estimator, source: RowSource, *, n_unlabeled: int = 20_0
     """Fit an estimator to rows that do not fit in memory, in one pass over them.
 
     :class:`~sdulearn.SDUClassifier` with squared loss is fitted to sums, exactly as in memory. Every other estimator is
-    fitted to all rows in answers or with a label, and to a sample of the others that has their total weight. The linear
-    ones also use exact moments of the unlabeled rows: the risks the mean, or with squared loss all sums, and the joint
-    likelihood mean and covariance.
+    fitted to all rows in answers or with a label, and to a weighted sample of the others. Linear ones also use exact
+    moments: the risks the mean of the unlabeled rows, and the joint likelihood their mean and covariance.
 
     Parameters
     ----------
@@ -102,13 +100,13 @@ def fit_rows(estimator: Estimator, source: RowSource, *, n_unlabeled: int = 20_0
     estimator
         The fitted estimator.
     """
+    if n_unlabeled < 1:
+        raise InputError(f"`n_unlabeled` must be 1 or more, got {n_unlabeled}.")
     is_linear = isinstance(estimator, LinearClassifier)
     by_sums = isinstance(estimator, SDUClassifier) and hasattr(estimator, "partial_fit")
-    rows, statistics, is_complete = survey(source, 0 if by_sums else n_unlabeled, moments=is_linear)
+    rows, statistics, is_complete = survey(source, None if by_sums else n_unlabeled, moments=is_linear)
     if by_sums:
-        pairs, weight, _ = (
-            weighted_rows(read_pairs(rows.y), rows.weight) if len(rows.y) else (statistics.counts, None, 0)
-        )
+        pairs, weight, _ = weighted_rows(read_pairs(rows.y), rows.weight)
         estimator._fit_sums(pairs, weight, statistics)
     elif is_linear and not is_complete:
         estimator._fit_sample(rows.X, rows.y, rows.weight, statistics)
@@ -168,30 +166,30 @@ def dask_rows(frame_or_array: Any, y: Any, sample_weight: Any | None = None) -> 
     """
     X = frame_or_array
     if not is_dask(X) or X.ndim != 2:
-        raise InputError(
-            f"Rows are a dask array or DataFrame, got {type(X).__name__}; dask.array.from_array makes one."
-        )
+        raise InputError(f"Rows must be a dask array or DataFrame, got {type(X).__name__}: use dask.array.from_array.")
     da, dd = require("dask.array", "dask"), require("dask.dataframe", "dask")
+    known_lengths: Sequence[int] = ()
     if not hasattr(X, "columns"):
+        known_lengths = () if np.isnan(X.shape[0]) else X.chunks[0]
         X = dd.from_dask_array(X.rechunk({1: -1}), columns=[f"x{j}" for j in range(X.shape[1])])
-    table = DaskTable.open(X)
+    table = DaskTable.open(X, known_lengths)
     y = y if is_dask(y) else np.asarray(read_pairs(y))
     known = {"answer": y}
     if y.ndim == 2:
-        named = hasattr(y, "columns")
-        known = {name: y[name] if named else y[:, j] for j, name in enumerate(COLUMNS[: y.shape[1]])}
+        names = list(getattr(y, "columns", COLUMNS[: y.shape[1]]))
+        known = {name: y[name] if hasattr(y, "columns") else y[:, j] for j, name in enumerate(names)}
     known |= {} if sample_weight is None else {"weight": sample_weight}
+    lengths = table.lengths
     for role, values in known.items():
         values = values if is_dask(values) else da.from_array(np.asarray(values), chunks=-1)
-        if hasattr(values, "chunks") and not np.isnan(values.shape[0]):
+        if not hasattr(values, "chunks"):
+            lengths = ()  # Dask may split the rows in another way to align a Series.
+        elif not np.isnan(values.shape[0]):
             if values.shape[0] != table.n_rows:
-                raise InputError(
-                    f"`X` has {table.n_rows:,} rows, but {role!r} has {values.shape[0]:,}. Give one for each."
-                )
+                raise InputError(f"`X` has {table.n_rows:,} rows, but {role!r} has {values.shape[0]:,} values.")
             values = values.rechunk((tuple(table.lengths),))
         X = X.assign(**{f"{role} of y": values})
-    known_by = {role: f"{role} of y" for role in known}
-    return RowSource(DaskTable.open(X, table.lengths), list(table.types), known_by)
+    return RowSource(DaskTable.open(X, lengths), list(table.types), {role: f"{role} of y" for role in known})
 
 
 def map_rows(model: Estimator, frame_or_array: Any, method: str = "predict") -> Any:

@@ -193,19 +193,17 @@ def read_columns(y: ArrayLike) -> tuple[Codes, dict[str, Codes]]:
             )
         columns = dict(zip(COLUMNS, table.T, strict=False))
     else:
-        if unknown := [name for name in names if name not in COLUMNS]:
-            raise InputError(
-                f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out."
-            )
         if "answer" not in names:
             raise InputError("`y` has no column 'answer', which holds the pair codes.")
         frame: Frame = y
-        columns = {name: np.asarray(frame[name]) for name in COLUMNS if name in names}
+        columns = {name: np.asarray(frame[name]) for name in names}
     return check_columns(columns)
 
 
 def check_columns(columns: dict[str, NDArray[Any]]) -> tuple[Codes, dict[str, Codes]]:
     """Return the pair codes, and the other columns, as integers, or raise."""
+    if unknown := [name for name in columns if name not in COLUMNS]:
+        raise InputError(f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out.")
     others = {name: values for name, values in columns.items() if name != "answer"}
     return _check_codes(columns["answer"]), {name: whole_numbers(one, f"{name} of y") for name, one in others.items()}
 

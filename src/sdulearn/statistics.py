@@ -45,12 +45,6 @@ class PairStatistics:
 
     Rows are added by :meth:`update`, and statistics of other rows with ``+``, in any order. Sums are in float64 and
     about an origin near the rows, so a large mean does no harm. The two ends of a pair may be in different batches.
-
-    >>> statistics = PairStatistics().update(np.eye(4), np.array([1, 1, -2, 0]))
-    >>> statistics.weight
-    array([2., 1., 1.])
-    >>> (statistics + PairStatistics().update(np.ones((1, 4)), np.array([-2]))).checksum
-    0
     """
 
     # What is subtracted from every row; empty before the first one, and zero where rows are sparse.

@@ -51,6 +51,8 @@ _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 T = TypeVar("T")
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
 """Number of the first row, and a record batch."""
+OnBatch: TypeAlias = Callable[[int, ArrowTable], Any]
+"""A function of the number of the first row, and a record batch."""
 Part: TypeAlias = Callable[[Sequence[str], int], Batches]
 """Reads these columns of some rows, in batches of at most so many rows; can be pickled."""
 
@@ -77,13 +79,11 @@ class Table:
                 if batch.num_rows:
                     yield begin, batch
 
-    def map(
-        self, function: Callable[[int, ArrowTable], T], columns: Sequence[str], width: int | None = None
-    ) -> Iterator[T]:
+    def map(self, function: OnBatch, columns: Sequence[str], width: int | None = None) -> Iterator[Any]:
         """Yield a function of the first row's number and the cells of each batch, in order; on all cores."""
         return in_threads(partial(function, *batch) for batch in self.batches(columns, width))
 
-    def sum(self, function: Callable[[int, ArrowTable], Any], columns: Sequence[str]) -> Any:
+    def sum(self, function: OnBatch, columns: Sequence[str]) -> Any:
         """Add up a function of all batches; None if there are none."""
         return add_all(self.map(function, columns))
 
@@ -138,42 +138,32 @@ class DaskTable(Table):
         lengths = lengths or frame[names[:1]].map_partitions(len).compute().tolist()
         return cls("the table", "frame", types, (), sum(lengths), frame=frame, lengths=lengths)
 
-    def map(
-        self, function: Callable[[int, ArrowTable], T], columns: Sequence[str], width: int | None = None
-    ) -> Iterator[T]:
+    def map(self, function: OnBatch, columns: Sequence[str], width: int | None = None) -> Iterator[Any]:
         """As :meth:`Table.map`, on the workers."""
-        return chain.from_iterable(computed(self.jobs(partial(_listed, function), columns, width)))
+        return chain.from_iterable(computed(self.jobs(partial(_over, list, function), columns, width)))
 
-    def sum(self, function: Callable[[int, ArrowTable], Any], columns: Sequence[str]) -> Any:
+    def sum(self, function: OnBatch, columns: Sequence[str]) -> Any:
         """As :meth:`Table.sum`, by a tree reduction."""
-        return sum_delayed(self.jobs(partial(_summed, function), columns))
+        return sum_delayed(self.jobs(partial(_over, add_all, function), columns))
 
-    def jobs(
-        self, function: Callable[[int, Batches], T], columns: Sequence[str], width: int | None = None
-    ) -> list[Any]:
-        """Return a function of the number and the batches of each partition that is not empty, delayed."""
+    def jobs(self, function: Callable[..., Any], columns: Sequence[str], width: int | None = None) -> list[Any]:
+        """Return ``function(number, batches)`` of each partition that is not empty, delayed."""
         delayed = require("dask", "dask").delayed
         # One object that all tasks share: it may hold a model.
         shared = delayed(function)
         schema = pa.schema([(name, self.types[name]) for name in self.some(columns)])
-        frames = self.frame[schema.names].to_delayed()
-        filled = [k for k, rows in enumerate(self.lengths) if rows]
-        begins = list(accumulate([0, *self.lengths]))
+        begins = [0, *accumulate(self.lengths)][:-1]
+        parts = zip(self.frame[schema.names].to_delayed(), begins, self.lengths, strict=True)
+        filled = enumerate((frame, begin) for frame, begin, rows in parts if rows)
         given = (schema, batch_rows(width or len(columns)))
-        return [delayed(_on_partition)(shared, n, frames[k], begins[k], *given) for n, k in enumerate(filled)]
+        return [delayed(_on_partition)(shared, number, *part, *given) for number, part in filled]
 
 
-def _listed(function: Callable[[int, ArrowTable], T], _number: int, batches: Batches) -> list[T]:
-    return [function(*batch) for batch in batches]
+def _over(collect: Callable[..., Any], function: OnBatch, _number: int, batches: Batches) -> Any:
+    return collect(function(*batch) for batch in batches)
 
 
-def _summed(function: Callable[[int, ArrowTable], Any], _number: int, batches: Batches) -> Any:
-    return add_all(function(*batch) for batch in batches)
-
-
-def _on_partition(
-    function: Callable[[int, Batches], T], number: int, frame: Frame, begin: int, schema: Any, rows: int
-) -> T:
+def _on_partition(function: Callable[..., T], number: int, frame: Frame, begin: int, schema: Any, rows: int) -> T:
     try:
         table = as_arrow(frame).select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:

@@ -288,7 +288,7 @@ def write_predictions(
             counts: Sums | None = sum_delayed(table.jobs(write, reader.needed, reader.model.columns.width))
         else:
             files = groupby(_in_turn(reader, table, progress), _FileNumber())
-            counts = add_all(_write_file(draft, model, id_type, number, found) for number, found in files)
+            counts = add_all(_write_file(draft, model, id_type, *file) for file in files)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
     return counts
@@ -300,13 +300,13 @@ class _FileNumber:
     def __init__(self) -> None:
         self.n_rows = 0
 
-    def __call__(self, found: Predictions) -> int:
-        self.n_rows += len(found.place)
+    def __call__(self, predictions: Predictions) -> int:
+        self.n_rows += len(predictions.place)
         return max(self.n_rows - 1, 0) // _PART_ROWS
 
 
 def _write_file(
-    folder: Path, model: TableModel, id_type: ArrowType, number: int, found: Iterable[Predictions]
+    folder: Path, model: TableModel, id_type: ArrowType, number: int, batches: Iterable[Predictions]
 ) -> Sums | None:
     """Write predictions to a file; return their counts, None without any."""
     counts = None
@@ -314,9 +314,9 @@ def _write_file(
         written_whole(folder / _NAME.format(number)) as draft,
         parquet_writer(draft, model, id_type) as write,
     ):
-        for some in found:
-            write(some)
-            counts = add_all((counts, counts_of(some, len(model.classes))))
+        for predictions in batches:
+            write(predictions)
+            counts = add_all((counts, counts_of(predictions, len(model.classes))))
     return counts
 
 
