@@ -100,7 +100,7 @@ bench-ablation: $(VENV)/.bench
 bench-penalties: $(VENV)/.bench
 	$(BIN)/python benchmarks/penalties.py
 
-# Fits and predictions of a table of 2,000,000 rows; about ten minutes.
+# Fits and predictions of a table of 2,000,000 rows; about a minute.
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py
 

@@ -1,7 +1,7 @@
 """Fit and predict rows that do not fit in memory: Parquet files, Dask arrays and Dask frames.
 
-Squared loss needs sums alone. Every other model is fitted to all known rows (in answers or with a label), a sample of the
-others, and exact moments, in one pass. The sample has the rows with the smallest hash of seed and row number.
+Squared loss needs sums alone. Every other model is fitted to all known rows (in answers or with a label), a sample of
+the others, and exact moments, in one pass. The sample has the rows with the smallest hash of seed and row number.
 """
 
 from __future__ import annotations
