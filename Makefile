@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-commands bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-penalties bench-real bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -58,7 +58,7 @@ bench-mutants: $(VENV)/.dev $(VENV)/.mutants
 
 # Twenty and five runs of the tests beside two busy loops: two hours.
 bench-repeat: $(VENV)/.dev
-	$(BIN)/python benchmarks/repeat.py tests/distributed --runs 20
+	$(BIN)/python benchmarks/repeat.py tests/test_large.py --runs 20
 	$(BIN)/python benchmarks/repeat.py tests reproduction src --runs 5
 
 bench-graph: $(VENV)/.bench
@@ -116,13 +116,10 @@ bench-ablation: $(VENV)/.bench
 bench-penalties: $(VENV)/.bench
 	$(BIN)/python benchmarks/penalties.py
 
-# Writes up to 4 GB under the system's temporary folder, and takes them away again.
+# Fits and predictions of a table of 2,000,000 rows; about a minute.
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py
 
-# Commands on a table of 2,000,000 rows, and 25 runs of `check` beside a CSV table: do all end as they should?
-bench-commands: $(VENV)/.bench
-	$(BIN)/python benchmarks/scale_commands.py
 
 # Pages and gallery, then every example in them; warnings, dead links and pictures without an alt text are errors.
 docs: $(VENV)/.docs

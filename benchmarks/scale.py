@@ -1,171 +1,160 @@
-"""Large data: time and memory of fits from disk and on a cluster as the rows grow, and the cost model they check.
+"""Large data: commands on a Parquet table, sums on disk and on Dask, and what a sample of the unlabeled rows costs.
 
     make bench-scale
 
-writes benchmarks/scale.md and the tables of docs/scale.md and README.md. Each measurement runs in a fresh process, with
-the files in the page cache; times are medians, and the rivals of one table take turns in one run. The generated files
-need 4 GB under --scratch while it runs.
+Each measurement of time runs in a process of its own. Writes the tables of docs/scale.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
-import json
-import shutil
-import statistics
-import subprocess
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+import time
 from pathlib import Path
 from typing import Any
 
-import scale_jobs
-from pages import write_between
-from scale_jobs import FEATURES, LOSSES, PAIRED, WIDE, Table
-from scale_report import PAIR_FEATURES, WIDE_ROWS, Findings, page, report
+import numpy as np
+from pages import table, write_between
 
-Task = Callable[[], dict[str, Any]]
+ROOT = Path(__file__).parents[1]
+ROWS, FEATURES, ROWS_A_FILE, PRIOR = 2_000_000, 20, 500_000, 0.7
+ANSWERS = 200
+COMMAND = "from sdulearn.cli.main import main; import sys; sys.exit(main())"
+FIT = "fit --features table --pairs answers.csv --drop label,code -o {}.sdu"
+COMMANDS = {
+    "`fit`": FIT.format("joint"),
+    "`fit --method sddu --loss logistic`": FIT.format("sddu") + " --method sddu --loss logistic",
+    "`predict -o classes.parquet`": "predict joint.sdu table -o classes.parquet",
+    "`predict -o classes`, a folder": "predict joint.sdu table -o classes",
+}
+OPEN = """
+from sdulearn import *
+from sdulearn.large import *
+names = [f"x{j}" for j in range(20)]
+rows = lambda: parquet_rows("table", codes="code", columns=names)
+"""
+ON_DASK = """
+import dask.dataframe as dd
+from distributed import Client
+if __name__ == "__main__":
+    with Client(processes=True, threads_per_worker=1, dashboard_address=None):
+        frame = dd.read_parquet("table")
+        fit_rows(SDUClassifier(), dask_rows(frame[names], frame["code"]))
+"""
+PROGRAMS = {
+    "`fit_rows(SDUClassifier(), ...)`: sums": "fit_rows(SDUClassifier(), rows())",
+    "`fit_rows(SDUClassifier(loss='logistic'), ...)`": "fit_rows(SDUClassifier(loss='logistic'), rows())",
+    "`fit_rows(PairLogisticRegression(), ...)`": "fit_rows(PairLogisticRegression(), rows())",
+    f"the sums on a local Dask cluster of {os.cpu_count()} processes": ON_DASK,
+}
 
 
-def run(name: str, table: Table | None = None, **options: Any) -> dict[str, Any]:
-    """One job in a fresh process: what it gives back, and its peak memory."""
-    order = json.dumps({"job": name, "table": table and asdict(table), "options": options})
-    done = subprocess.run(
-        [sys.executable, scale_jobs.__file__], input=order, stdout=subprocess.PIPE, text=True, check=True
-    )
-    found = json.loads(done.stdout.splitlines()[-1])
-    size = [f"{table.rows:,} x {table.features}"] if table else []
-    line = " ".join([name, *size, *(str(value) for value in options.values() if isinstance(value, str | int))])
-    seconds = f"{found['seconds']:.2f} s, " if "seconds" in found else ""
-    print(f"{line}: {seconds}peak {found['peak']:.2f} GB", file=sys.stderr, flush=True)
+def write_table(folder: Path, rows: int) -> None:
+    """Files of 500,000 rows of two Gaussian classes, with ids, 20 pairs in 10,000 rows, and 200 answers as a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    mean = rng.choice([-1, 1], FEATURES) * np.linspace(0.2, 1.8, FEATURES) / np.sqrt(FEATURES)
+    (folder / "table").mkdir()
+    labels = []
+    for begin in range(0, rows, ROWS_A_FILE):
+        n = min(ROWS_A_FILE, rows - begin)
+        y = np.where(rng.random(n) < PRIOR, 1, -1)
+        X = (rng.normal(size=(FEATURES, n)) + np.outer(mean, y)).astype(np.float32)
+        ends = rng.permutation(n)[: 4 * (n // 2000)].reshape(-1, 2)
+        codes = np.zeros(n, dtype=np.int64)
+        codes[ends] = (np.where(y[ends[:, 0]] == y[ends[:, 1]], 1, -1) * (1 + begin + np.arange(len(ends))))[:, None]
+        columns = {f"x{j}": column for j, column in enumerate(X)}
+        ids = [f"p{begin + k}" for k in range(n)]
+        path = folder / "table" / f"{begin // ROWS_A_FILE:03d}.parquet"
+        pq.write_table(pa.table({**columns, "code": codes, "label": y, "id": ids}), path)
+        labels.append(y)
+    y = np.concatenate(labels)
+    ends = rng.permutation(len(y))[: 2 * ANSWERS].reshape(-1, 2)
+    lines = [f"p{a},p{b},{int(y[a] == y[b])}" for a, b in ends]
+    (folder / "answers.csv").write_text("\n".join(["id_a,id_b,label", *lines, ""]))
+
+
+def run(program: str, arguments: list[str], folder: Path) -> dict[str, Any]:
+    """A program in a child: CPU and wall seconds, and peak memory in MB, without children of its own."""
+    (folder / "program.py").write_text(program)
+    began = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.execv(sys.executable, [sys.executable, "program.py", *arguments])
+    _, status, used = os.wait4(child, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"{program} {' '.join(arguments)} failed")
+    return {"wall": time.perf_counter() - began, "cpu": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss / 1024}
+
+
+def time_and_memory(rows: int, only: str) -> list[list[str]]:
+    found = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_table(folder, rows)
+        todo = {title: (COMMAND, command.split()) for title, command in COMMANDS.items()}
+        todo |= {title: (OPEN + program, []) for title, program in PROGRAMS.items()}
+        for title, given in todo.items():
+            if title.strip("`").startswith(only):
+                one = run(*given, folder)
+                found.append([title, f"{one['wall']:.1f}", f"{one['cpu']:.1f}", f"{one['peak']:.0f}"])
+                print(*found[-1], flush=True)
     return found
 
 
-def middle(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Median of every number over repeats; the largest peak; the rest from the last."""
-    merged = dict(found[-1])
-    for name, value in merged.items():
-        if isinstance(value, float):
-            merged[name] = statistics.median(one[name] for one in found)
-    return merged | {"peak": max(one["peak"] for one in found)}
+def sample_against_all(n_unlabeled: int, n_draws: int) -> list[list[str]]:
+    """Accuracy, and error of the scores as a share of their deviation, of fits to a sample of the unlabeled rows."""
+    import pyarrow as pa
 
+    from sdulearn import SDUClassifier
+    from sdulearn.datasets import make_waveform, sample_sdu
+    from sdulearn.large import fit_rows, parquet_rows, survey
 
-def in_turns(tasks: dict[str, Task], repeats: int) -> dict[str, dict[str, Any]]:
-    """Every task once, then again, so that a slow minute of the machine hits all of them."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in tasks}
-    for _ in range(repeats):
-        for name, task in tasks.items():
-            found[name].append(task())
-    return {name: middle(times) for name, times in found.items()}
-
-
-class Scratch:
-    """Writes tables under a folder and takes them away again, unless they are to be kept."""
-
-    def __init__(self, folder: Path, keep: bool) -> None:
-        self.folder, self.keep = folder, keep
-
-    @contextmanager
-    def table(self, rows: int, features: int = FEATURES, paired: float = PAIRED) -> Iterator[Table]:
-        """The table, written if it is not there yet, and read once."""
-        table = Table(str(self.folder / f"{rows}x{features}"), rows, features, paired)
-        done = Path(table.folder) / "_done"
-        if not done.exists():
-            shutil.rmtree(table.folder, ignore_errors=True)
-            run("write", table)
-            done.touch()
-        run("read", table)
-        yield table
-        if not self.keep:
-            shutil.rmtree(table.folder)
-
-
-def fits(table: Table, losses: Sequence[str] = LOSSES) -> dict[str, Task]:
-    tasks: dict[str, Task] = {"read": functools.partial(run, "read", table)}
-    return tasks | {loss: functools.partial(run, "fit", table, loss=loss) for loss in losses}
-
-
-def rivals(table: Table) -> dict[str, Task]:
-    """All ways of learning squared loss in one pass, and SGD."""
-    return {
-        "sgd": functools.partial(run, "sgd", table),
-        "partial_fit": functools.partial(run, "partial_fit", table),
-        "one thread": functools.partial(run, "fit", table, loss="squared", n_jobs=1),
-        "all threads": functools.partial(run, "fit", table, loss="squared"),
-    }
-
-
-def predictions(table: Table, line: list[float]) -> dict[str, Task]:
-    ways = ("model", "numpy", "numpy, float32")
-    return {way: functools.partial(run, "predict", table, line=line, way=way) for way in ways}
-
-
-def pair_fits(table: Table) -> dict[str, Task]:
-    return {
-        "stream": functools.partial(run, "fit", table, loss="squared", risk="sd"),
-        "partial_fit": functools.partial(run, "partial_fit", table, risk="sd"),
-    }
-
-
-def measure(arguments: argparse.Namespace, scratch: Scratch) -> Findings:
-    repeats, largest = arguments.repeats, max(arguments.sizes)
-    found = Findings(run("imports"), run("rates"))
-    for rows in arguments.sizes:
-        with scratch.table(rows) as table:
-            found.sizes[rows] = in_turns(fits(table), repeats)
-            if rows == largest:
-                compare(found, table, repeats)
-            if not arguments.skip_dask and rows >= min(largest, 10**6):
-                jobs = {loss: functools.partial(run, "dask", table, loss=loss) for loss in LOSSES}
-                found.dask[rows] = in_turns(jobs, min(repeats, 2))
-    for n_pairs in arguments.pairs:
-        with scratch.table(2 * n_pairs, PAIR_FEATURES, 1.0) as table:
-            found.pairs[n_pairs] = in_turns(pair_fits(table), repeats)
-    with scratch.table(WIDE_ROWS, WIDE) as table:
-        found.wide = in_turns(fits(table, ["squared"]), repeats)
-    if not arguments.skip_dask:
-        found.overhead = run("overhead", parts=2000)["seconds_a_part"]
+    X, y = make_waveform(4 * n_unlabeled, random_state=0)
+    found = []
+    for loss in ("logistic", "double_hinge"):
+        for n_pairs in (200, 2000, 20_000):
+            results = []
+            for draw in range(n_draws):
+                options = {"n_pairs": n_pairs, "n_unlabeled": n_unlabeled, "prior": PRIOR, "n_test": 20_000}
+                rows, codes, X_test, y_test = sample_sdu(X, y, **options, random_state=draw)
+                model = SDUClassifier(loss=loss, alpha=1e-3)
+                columns = {f"x{j}": column for j, column in enumerate(rows.T)}
+                source = parquet_rows(pa.table({**columns, "code": codes}), codes="code")
+                kept = survey(source)[0]
+                scores = [model.fit(rows, codes).decision_function(X_test)]
+                scores += [model.fit(kept.X, kept.y, kept.weight).decision_function(X_test)]
+                fit_rows(model, source)
+                scores += [X_test @ model.coef_[0] + model.intercept_[0]]
+                right = [100 * np.mean(np.sign(z) == y_test) for z in scores]
+                results.append([*right, *(np.std(z - scores[0]) / np.std(scores[0]) for z in scores[1:])])
+            whole, sample, exact, error, exact_error = np.mean(results, axis=0)
+            cells = [f"{whole:.1f}", f"{sample:.1f}, {error:.2f}", f"{exact:.1f}, {exact_error:.2f}"]
+            found.append([loss, f"{n_pairs:,}", *cells])
+            print(*found[-1], flush=True)
     return found
-
-
-def compare(found: Findings, table: Table, repeats: int) -> None:
-    """What is measured at the largest size only."""
-    fitted = found.sizes[table.rows]
-    found.rivals = in_turns(rivals(table), repeats)
-    found.predictions = in_turns(predictions(table, fitted["squared"]["line"]), repeats)
-    lines = {loss: fitted[loss]["line"] for loss in LOSSES} | {"sgd": found.rivals["sgd"]["line"]}
-    found.accuracy = run("accuracy", table, lines=lines)
 
 
 def main() -> None:
-    root = Path(__file__).parents[1]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=lambda text: int(float(text)), nargs="+", default=[10**5, 10**6, 10**7])
-    parser.add_argument("--pairs", type=lambda text: int(float(text)), nargs="+", default=[10**6, 10**7])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--scratch", type=Path, help="folder for the generated files (the system's temporary folder)")
-    parser.add_argument("--keep", action="store_true", help="keep the generated files; the next run finds them")
-    parser.add_argument("--skip-dask", action="store_true")
-    parser.add_argument("--out", type=Path, default=root / "benchmarks" / "scale.md")
-    parser.add_argument("--page", type=Path, default=root / "docs" / "scale.md")
+    parser.add_argument("--rows", type=lambda text: int(float(text)), default=ROWS)
+    parser.add_argument("--only", default="", help="measurements that begin like this, without writing the page")
     arguments = parser.parse_args()
-    folder = arguments.scratch or Path(tempfile.gettempdir()) / "sdulearn-scale"
-    scratch = Scratch(folder, arguments.keep)
-    try:
-        found = measure(arguments, scratch)
-    finally:
-        if not arguments.keep:
-            shutil.rmtree(folder, ignore_errors=True)
-    tables = report(found, arguments.repeats)
-    arguments.out.write_text(page(tables))
-    for name, lines in tables.items():
-        for text in (arguments.page, root / "README.md"):
-            write_between(text, name, lines)
-    print(arguments.out.read_text())
+    page = ROOT / "docs" / "scale.md"
+    times = time_and_memory(arguments.rows, arguments.only)
+    if arguments.only:
+        return
+    size = f"{arguments.rows:,} rows of {FEATURES} float32 columns in Parquet, {os.cpu_count()} cores."
+    head = ["", "seconds", "CPU seconds", "peak MB"]
+    write_between(page, "scale-times", [size, "", *table(head, times)])
+    head = ["loss", "pairs", "all rows", "sample of 20,000", "sample and exact mean"]
+    write_between(page, "scale-sample", table(head, sample_against_all(100_000, 3)))
 
 
 if __name__ == "__main__":

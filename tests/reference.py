@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sdulearn.workflow.data import draw_rows
-from sdulearn.workflow.options import Engine
 
 
 def random_ends(rng, n_points, count):
@@ -48,4 +47,4 @@ def assert_same_coefficients(one, other, tolerance=1e-8):
 
 def read_features(path, **options):
     """Columns, features and ids of a whole table."""
-    return draw_rows(path, Engine(), 10**9, **options)[:3]
+    return draw_rows(path, 10**9, **options)[:3]

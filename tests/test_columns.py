@@ -33,10 +33,7 @@ def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False,
     table = replace(table, format="csv" if guessed else "frame")
     wanted = look_for(table, id_column="", categories=categories)
     begins = np.cumsum([0, *(piece.num_rows for piece in pieces)]).tolist()
-    found = [
-        survey(piece, np.arange(begin, begin + piece.num_rows), None, wanted)
-        for piece, begin in zip(pieces, begins, strict=False)
-    ]
+    found = [survey(wanted, None, begin, piece) for piece, begin in zip(pieces, begins, strict=False)]
     return decide(table, reduce(add, found[::-1] if backwards else found), missing, most, Path())
 
 
@@ -145,7 +142,6 @@ def test_kinds_of_texts(texts, kind):
         (["3/4/2021", "5/12/2021"], "may be day/month or month/day in 'x'.*2021-12-31"),
         (["31.12.55", "1.1.04"], "two digits for the year in 'x'"),
         ([*["1.12.2004"] * 20, "31.2.2004"], r"no dates in 'x' \(1, the first '31.2.2004' in row 21\)"),
-        ([*"0112233445566"], "looks like pair codes"),
     ],
 )
 def test_texts_that_are_not_clear(texts, message):
@@ -289,26 +285,6 @@ def test_texts_are_not_counted_without_end(monkeypatch):
         decided(pieces, most=5)
     with pytest.raises(ValueError, match=r"more than 5 different texts in 'c' \(8\)"):
         decided(pieces[:2], most=5)
-
-
-@pytest.mark.parametrize("n_pairs", [4, 5, 2000])
-@pytest.mark.parametrize("as_text", [False, True])
-def test_a_forgotten_column_of_pair_codes_is_no_feature(n_pairs, as_text):
-    codes = np.random.default_rng(0).permutation(np.r_[np.repeat(np.arange(1, n_pairs + 1), 2), 0, 0, 0])
-
-    def learned(values):
-        return decided(split(pa.table({"p": [str(k) for k in values] if as_text else values}), 9), guessed=as_text)
-
-    if n_pairs == 4:
-        assert learned(codes).width == 1
-        return
-    with pytest.raises(InputError, match=r"looks like pair codes.* in 'p'.*`codes='p'`"):
-        learned(codes)
-    # No unlabeled row; a number on one row, or on three; a fraction.
-    assert learned(codes[codes != 0]).width == 1
-    assert learned(np.r_[codes, 9000]).width == 1
-    assert learned(np.r_[codes, codes[codes != 0][0]]).width == 1
-    assert learned(np.r_[codes, 0.5]).width == 1
 
 
 def test_a_text_that_did_not_occur_in_training_is_no_category():

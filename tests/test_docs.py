@@ -52,11 +52,6 @@ def test_the_tables_of_the_readme_are_those_that_were_measured():
     for n_pairs, cells in joint.items():
         for name, cell in zip(head[1:], cells, strict=True):
             assert f"| {name} | {n_pairs} | {cell.strip('*')} (" in whole
-    sizes = between(DOCS / "scale.md", "scale-sizes")
-    speed = [line.strip("| ").split(" | ") for line in between(readme, "scale-speed").splitlines()]
-    for loss, *seconds in speed[3:6]:
-        for rows_, value in zip(speed[0][1:], seconds, strict=True):
-            assert f"| {rows_.removesuffix(' rows')} | {loss.replace(' ', '_')} | {value} |" in sizes
 
 
 def test_every_command_has_a_worked_example():

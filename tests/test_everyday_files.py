@@ -22,7 +22,7 @@ spec.loader.exec_module(write)
 REFUSED = {
     "utf-16.csv": "is not text in UTF-8: .* convert it: iconv -f UTF-16 -t UTF-8",
     "windows-1252.csv": "is not text in UTF-8: .* save it as 'CSV UTF-8'; else convert it: iconv -f WINDOWS-1252",
-    "packed.zip": "the name must end in .csv, .tsv, .parquet, .jsonl, .svm, .xlsx",
+    "packed.zip": "the name must end in .csv, .tsv, .parquet, .jsonl, .xlsx",
     "header-twice.csv": "has two columns named 'height'. Rename or remove one of them",
     "cell-too-many.csv": "Row #2: Expected 6 columns, got 7: .* put cells that hold the delimiter into quotes",
     "id-twice.csv": "'0101' occurs 2 times. Name another column with `id_column`, or make them unique",

@@ -17,7 +17,6 @@ from sdulearn import (
     estimate_prior,
     load_model,
     stack_pairs,
-    streaming,
 )
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES
@@ -140,8 +139,6 @@ def test_one_kind_of_answer_with_a_prior(waveform, loss, risk, sign):
     assert model.score(rows, codes) == pair_accuracy(model.decision_function(rows), codes, prior=0.7).value
     local = SDUClassifier(risk, loss, prior=0.7).fit(rows, codes)
     assert_same_model(SDUClassifier(risk, loss, prior=0.7).fit(*waveform), local)
-    portions = [(rows[k::3], codes[k::3]) for k in range(3)]
-    assert_same_model(streaming.SDUClassifier(risk, loss, prior=0.7).fit(portions), local, 1e-5)
     with pytest.raises(UndeterminedError, match="Give `prior`"):
         SDUClassifierCV(risk, loss).fit(rows, codes)
 
@@ -207,13 +204,12 @@ def test_numbers_whose_squares_overflow_are_refused(waveform, scale):
         SDUClassifier().fit,
         PairLogisticRegressionCV().fit,
         SDUClassifier().partial_fit,
-        lambda X, y: streaming.SDUClassifier(loss="logistic").fit([(X, y)]),
     ):
         with pytest.raises(InputError, match=r"beyond 1e\+50.*standardise the features"):
             fit(rows, codes)
 
 
-@pytest.mark.parametrize("make", [SDUClassifier, streaming.SDUClassifierCV])
+@pytest.mark.parametrize("make", [SDUClassifier, SDUClassifierCV])
 def test_a_risk_as_an_array_works_everywhere(waveform, tmp_path, make):
     rows, codes = waveform
     risk = np.array([0.2, 0.3, 0.5])

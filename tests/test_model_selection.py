@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 
 from sdulearn import PairKFold, stack_pairs
-from sdulearn.blocks import HashedPairKFold
 from sdulearn.model_selection import grid_results
 
 
@@ -43,11 +41,9 @@ def test_one_missing_source_is_fine_but_too_few_pairs_are_not():
 
 @pytest.mark.parametrize("n_splits", [1, 2.5, "5"])
 def test_bad_number_of_folds(n_splits):
-    for kind in (PairKFold, HashedPairKFold):
-        with pytest.raises(ValueError, match="integer of 2 or more"):
-            kind(n_splits)
+    with pytest.raises(ValueError, match="integer of 2 or more"):
+        PairKFold(n_splits)
     assert repr(PairKFold(3)) == "PairKFold(3, shuffle=True, random_state=None)"
-    assert repr(HashedPairKFold(3)) == "HashedPairKFold(3)"
     assert PairKFold(4).get_n_splits() == 4
 
 
@@ -86,7 +82,7 @@ def drawn_answers(n_points, n_answers, seed=0):
     return stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], unlabeled="all")
 
 
-@pytest.mark.parametrize("splitter", [PairKFold(5, random_state=0), PairKFold(3, shuffle=False), HashedPairKFold(4)])
+@pytest.mark.parametrize("splitter", [PairKFold(5, random_state=0), PairKFold(3, shuffle=False)])
 @pytest.mark.parametrize(("n_points", "n_answers"), [(40, 200), (400, 200)])
 def test_no_point_is_in_training_and_test(splitter, n_points, n_answers):
     rows, known = drawn_answers(n_points, n_answers)
@@ -122,16 +118,16 @@ def test_small_components_stay_whole_and_kinds_are_spread():
 def test_hubs_are_in_every_part_and_nothing_else_is(n_hubs):
     ends = np.column_stack([np.arange(300) % n_hubs, n_hubs + np.arange(300)])
     rows, known = stack_pairs(np.zeros((300 + n_hubs, 1)), ends, np.arange(300) % 3 > 0)
-    for splitter in (PairKFold(5, random_state=0), HashedPairKFold(5)):
-        assert splitter.n_cut(rows, known) == 0
-        for train, test in splitter.split(rows, known):
-            shared = set(known[train, 1]) & set(known[test, 1])
-            assert 0 < len(shared) <= n_hubs
-            assert shared <= set(range(n_hubs))
+    splitter = PairKFold(5, random_state=0)
+    assert splitter.n_cut(rows, known) == 0
+    for train, test in splitter.split(rows, known):
+        shared = set(known[train, 1]) & set(known[test, 1])
+        assert 0 < len(shared) <= n_hubs
+        assert shared <= set(range(n_hubs))
 
 
-@pytest.mark.parametrize("splitter", [PairKFold(4, random_state=3), HashedPairKFold(4)])
-def test_points_of_loose_pairs_change_no_fold(splitter):
+def test_points_of_loose_pairs_change_no_fold():
+    splitter = PairKFold(4, random_state=3)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2))
     rows, known = stack_pairs(X, np.arange(60).reshape(-1, 2), rng.random(30) < 0.6)
@@ -151,25 +147,3 @@ def test_every_test_part_has_an_answer_where_points_allow_it(n_splits):
             assert len(test) >= 2
             assert not set(y[train, 1]) & set(y[test, 1])
         assert len(np.unique(splitter.fold_of_rows(None, y))) == n_splits
-
-
-def test_a_row_is_in_the_same_hashed_fold_however_rows_come():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 12)) * (rng.random((3000, 12)) < 0.5)
-    y = np.zeros(3000, dtype=np.int64)
-    y[:2000] = np.repeat(np.arange(1, 1001) * np.where(np.arange(1000) % 3, 1, -1), 2)
-    folds = HashedPairKFold(5)
-    expected = folds.fold_of_rows(X, y)
-    for kind in (y > 0, y < 0, y == 0):
-        np.testing.assert_allclose(np.bincount(expected[kind], minlength=5) / kind.sum(), 0.2, atol=0.05)
-    order = rng.permutation(3000)
-    np.testing.assert_array_equal(folds.fold_of_rows(X[order], y[order]), expected[order])
-    for other in (np.asfortranarray(X), sparse.csr_matrix(X), np.where(X == 0, -0.0, X)):
-        np.testing.assert_array_equal(folds.fold_of_rows(other, y), expected)
-    # Stored or not, a zero of a sparse matrix is a zero; rows without any other number share a fold.
-    stored = sparse.csr_matrix(X)
-    stored.data[stored.data < 0] = -0.0
-    np.testing.assert_array_equal(folds.fold_of_rows(stored, y), folds.fold_of_rows(np.maximum(X, 0), y))
-    assert len(set(folds.fold_of_rows(sparse.csr_matrix((5, 3)), np.zeros(5, dtype=np.int64)))) == 1
-    single = X.astype(np.float32)
-    np.testing.assert_array_equal(folds.fold_of_rows(single, y), folds.fold_of_rows(single.astype(float), y))

@@ -14,7 +14,7 @@ ROOT = Path(sdulearn.__file__).parent
 FLOORS = [
     [
         (
-            "types", "errors", "progress", "sklearn_private", "io", "io.files", "io.images", "io.typed",
+            "types", "errors", "progress", "parts", "sklearn_private", "io", "io.files", "io.images", "io.typed",
             "io.container",
         )
     ],
@@ -29,19 +29,13 @@ FLOORS = [
     ],
     [("risks", "prior", "bounds")],
     [("model_selection", "pairing", "metrics", "diagnostics")],
-    [("base", "datasets", "blocks", "linear")],
+    [("base", "datasets", "statistics", "linear")],
     [("joint",)],
-    [
-        ("boosting", "torch"),
-        (
-            "blocks.problem", "blocks.double_hinge", "distributed.cluster", "distributed.chunks",
-            "blocks.estimators", "distributed",
-        ),
-    ],
+    [("boosting", "torch")],
     [
         (
             "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
-            "io.tables", "io.rows", "io.survey", "io.same_table", "streaming", "io.answer_log",
+            "io.tables", "io.rows", "io.survey", "io.same_table", "io.number_rows", "large", "io.answer_log",
             "io.download", "io.importers", "io.answers", "report", "table_model", "workflow",
         ),
         ("asking",),

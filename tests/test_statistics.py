@@ -8,10 +8,10 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sdulearn import SDUClassifier, streaming
-from sdulearn.linear import PairStatistics
+from sdulearn import SDUClassifier
 from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
+from sdulearn.statistics import PairStatistics
 from tests.reference import assert_same_coefficients
 
 
@@ -34,7 +34,7 @@ def test_partial_fit_equals_fit(waveform, risk, fit_intercept, make):
     parameters = {"risk": risk, "fit_intercept": fit_intercept, "alpha": 0.01}
     whole = SDUClassifier(**parameters).fit(rows, codes)
     parts = fed(rows, codes, shuffled(len(codes), 7), **parameters)
-    assert_same_coefficients(parts, whole)
+    assert_same_coefficients(parts, whole, 1e-10)
     # Dense portions among sparse ones, and float32.
     portions = shuffled(len(codes), 3)
     mixed = fed(waveform[0], codes, portions[:1], **parameters)
@@ -76,13 +76,36 @@ def test_before_the_rows_determine_a_model(waveform):
     assert_same_coefficients(model.partial_fit(rows[codes > 0], codes[codes > 0]), SDUClassifier().fit(rows, codes))
 
 
+def test_a_model_that_later_rows_undo_is_not_fitted(waveform):
+    rows, codes = waveform
+    model = fed(rows, codes, [codes >= 0, codes < 0])
+    others = np.sign(codes) * (np.abs(codes) + 1000)
+    for _ in range(3):
+        # More dissimilar pairs than any prior explains.
+        model.partial_fit(rows[codes < 0], others[codes < 0])
+        others = np.sign(others) * (np.abs(others) + 1000)
+    with pytest.raises(NotFittedError, match="rows so far do not determine a model"):
+        model.predict(rows)
+    assert not hasattr(model, "coef_")
+    model.set_params(prior=0.7).partial_fit(rows[codes == 0], codes[codes == 0])
+    assert (model.predict(rows) == 1).any()
+
+
+def test_a_call_that_fails_adds_no_rows(waveform):
+    rows, codes = waveform
+    first, second = shuffled(len(codes), 2)
+    model = fed(rows, codes, [first], prior=0.7)
+    with pytest.raises(ValueError, match=r"undefined at `prior=0\.5`"):
+        model.set_params(prior=0.5).partial_fit(rows[first], codes[first])
+    model.set_params(prior=0.7).partial_fit(rows[second], codes[second])
+    assert_same_coefficients(model, SDUClassifier(prior=0.7).fit(rows, codes), 1e-10)
+
+
 def test_fit_starts_afresh_and_so_does_what_follows_it(waveform):
     rows, codes = waveform
     model = fed(rows, codes, [slice(None), slice(None)])
     model.fit(rows, codes)
     assert not hasattr(model, "statistics_")
-    streamed = streaming.SDUClassifier().partial_fit(rows, codes).fit([(rows, codes)])
-    assert not hasattr(streamed, "statistics_")
     assert_same_coefficients(model.partial_fit(rows, codes), SDUClassifier().fit(rows, codes))
     assert model.statistics_.weight.sum() == len(codes)
 

@@ -2,10 +2,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import sparse
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Columns
+from sdulearn.columns import Column, Columns
 from sdulearn.errors import InputError, UnseenCategoryWarning
 
 
@@ -46,14 +45,8 @@ def test_frames_of_every_kind(model, frame):
     assert caught[0].filename == __file__
 
 
-def test_a_sparse_matrix(waveform):
-    scale = np.linspace(1, 2, 21)
-    model = TableModel(SDUClassifier(loss="double_hinge").fit(*waveform), Columns.sparse(1, scale))
-    rows = waveform[0]
-    expected = model.estimator.decision_function(rows / scale)
-    np.testing.assert_allclose(model.decision_function(sparse.csr_matrix(rows)), expected)
-    np.testing.assert_allclose(model.decision_function(rows), expected)
-    with pytest.raises(InputError, match=r"shape \(\d+, 20\), but the model has 21 features"):
-        model.predict(rows[:, :20])
+def test_a_loss_without_probabilities(waveform):
+    columns = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)])
+    model = TableModel(SDUClassifier(loss="double_hinge").fit(*waveform), columns)
     with pytest.raises(InputError, match="gives no probabilities"):
-        model.predict_proba(rows)
+        model.predict_proba(pd.DataFrame(waveform[0], columns=columns.feature_names))

@@ -94,7 +94,7 @@ def test_an_engineer_who_serves_a_model(tmp_path, command):
     """Fit from lines of JSON, keep the report as data, serve other formats from the file."""
     answers = read_answers(FILES / "answers-second-sheet.xlsx", columns={"sheet": "answers"})
     assert check_answers(answers).n_contradictions == 0
-    fit_table(FILES / "lines.jsonl", answers, engine="stream").save(tmp_path / "model.sdu")
+    fit_table(FILES / "lines.jsonl", answers).save(tmp_path / "model.sdu")
     served = load_model(tmp_path / "model.sdu")
     assert isinstance(served, TableModel)
     assert served.report.accuracy.low > 0.6

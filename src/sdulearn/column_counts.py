@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sdulearn import spelling
 from sdulearn.columns import Column, Kind, Problem, Where, infinite, kind_of, noted, numbers
 from sdulearn.errors import pa, pc, quoted
-from sdulearn.pairs import pair_checksum
 from sdulearn.spelling import CYCLES, DATES, DECIMALS, FALSE, FORMS, TRUE, Cycle, Form, Spelling
 from sdulearn.types import Array, ArrowColumn, ArrowType, Codes, Mask
 
@@ -33,8 +32,6 @@ _FIRST = 2_000
 _FEW = 1_000
 # Share of numbers from which on a column of texts holds numbers with mistakes among them.
 _NEARLY_ALL = 0.9
-# Pair codes number at least so many pairs; fewer numbers may occur twice by chance.
-_FEW_PAIRS = 5
 # Gaps, in number and as a share, from which on they have a feature of their own.
 _GAPS = (10, 0.01)
 # Days over which dates must spread for their place in a cycle to be a feature. Over a lifetime they
@@ -80,7 +77,7 @@ class Moments(NamedTuple):
 # Number of a row, the first below the header being 0, and text of a cell.
 Cell: TypeAlias = tuple[int, str]
 _NOTHING = Moments()
-_SUMS = ("rows", "gaps", "n_infinite", "n_fractions", "n_zeros", "marks", "n_both", "n_short")
+_SUMS = ("rows", "gaps", "n_infinite", "n_fractions", "marks", "n_both", "n_short")
 
 
 @dataclass(frozen=True)
@@ -93,8 +90,6 @@ class ColumnCounts:
     forms: Mapping[str, Moments] = field(default_factory=dict)
     n_infinite: int = 0
     n_fractions: int = 0  # numbers that are not whole
-    n_zeros: int = 0
-    check: int = 0  # of whole numbers, see :func:`sdulearn.pairs.pair_checksum`; joined with ``^``
     # how often each value occurs; None where there are too many
     texts: Counter[str] | None = field(default_factory=Counter)
     marks: Counter[str] = field(default_factory=Counter)  # texts that stand for a missing number
@@ -111,7 +106,7 @@ class ColumnCounts:
         forms = {form: self.form(form) + other.form(form) for form in {**self.forms, **other.forms}}
         first = {**self.first, **{what: min(cell, self.first.get(what, cell)) for what, cell in other.first.items()}}
         sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
-        return replace(self, forms=forms, check=self.check ^ other.check, texts=texts, first=first, **sums)
+        return replace(self, forms=forms, texts=texts, first=first, **sums)
 
     def form(self, form: str) -> Moments:
         """Return the moments of the numbers of a form."""
@@ -150,9 +145,6 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
     moments = Moments.of(present, CYCLES if kind == "date" else ())
     n_infinite = int(np.isinf(present).sum())
     n_fractions = int(np.sum(present != np.rint(present)))
-    check = 0
-    if not n_fractions and not n_infinite and np.abs(present).max(initial=0) < 2**53:
-        check = pair_checksum(present.astype(np.int64))
     are_few = kind != "date" and len(cells[:_FIRST].unique()) <= _FEW
     # Fractions are counted only in a column of texts, which may hold categories.
     counted = are_few and (kind_of(cells.type) == "category" or not n_fractions)
@@ -162,8 +154,6 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
         {".": moments},
         n_infinite=n_infinite,
         n_fractions=n_fractions,
-        n_zeros=int(np.sum(present == 0)),
-        check=check,
         texts=_frequencies(cells.drop_null().value_counts()) if counted else None,
         first={} if finite else _first_cells(rows, gap=np.isnan(floats), infinite=np.isinf(floats)),
     )
@@ -358,12 +348,6 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         )
     if found.n_infinite:
         raise infinite(column, where(found.first["infinite"][0]))
-    if kind == "number" and _are_pair_codes(found):
-        raise Problem(
-            "what looks like pair codes, as every number but 0 stands on two rows, in",
-            quoted(column),
-            f"Learn from them with `codes={quoted(column)}`, or leave the column out with `drop`.",
-        )
     if kind == "category" and (found.texts is None or len(found.texts) > max_categories):
         number = f"more than {MANY_TEXTS:,}" if found.texts is None else f"{len(found.texts):,}"
         raise Problem(
@@ -372,13 +356,3 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
             "Name the ids with `id_column`, leave columns out with `drop`, learn from their words "
             "with `text`, or raise `max_categories`.",
         )
-
-
-def _are_pair_codes(found: ColumnCounts) -> bool:
-    """Whether all numbers are whole and each of them but 0 stands on two rows."""
-    if found.n_fractions or not found.n_zeros or found.n_zeros == found.form(".").n:
-        return False
-    if found.texts is None:
-        return found.check == 0
-    times = [number for text, number in found.texts.items() if float(text)]
-    return len(times) >= _FEW_PAIRS and set(times) == {2}

@@ -17,14 +17,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from sdulearn.errors import InputError, listed, pa, pc, quoted, shortened
-from sdulearn.io.files import Location, is_location
+from sdulearn.io.files import is_location
 from sdulearn.io.images import ImageFeatures
+from sdulearn.parts import is_dask
 from sdulearn.spelling import FALSE, TRUE, Cycle, Spelling, read_texts, trimmed, with_cycles
 from sdulearn.text_columns import TextFeatures
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Count, Frame, Mask, Rows
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Count, Frame, Mask
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 
@@ -78,25 +78,17 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """How a table with named columns, or a sparse matrix, becomes standardised features."""
+    """How a table becomes standardised features."""
 
     columns: tuple[Column, ...]
     id_column: str | None
     # (n_features,), mean and standard deviation of each feature in training; 1 for a constant one
     mean: Array
     scale: Array
-    # the number of the first feature of a sparse matrix, which is scaled and not centred
-    first: Literal[0, 1] | None = None
     # transformers of columns of texts and pictures, and the folder that pictures are in
     transformers: Mapping[str, TextFeatures | ImageFeatures] = field(default_factory=dict)
     image_root: Path = field(default_factory=Path)
     keep_gaps: bool = False  # whether missing numbers stay NaN, for trees
-
-    @classmethod
-    def sparse(cls, first: Literal[0, 1], scale: Array) -> Columns:
-        """Describe a sparse matrix; the names of its features are numbers."""
-        columns = tuple(Column(str(first + k), "number") for k in range(len(scale)))
-        return cls(columns, None, np.zeros(len(scale)), scale, first)
 
     @classmethod
     def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
@@ -122,10 +114,8 @@ class Columns:
         ends = np.cumsum([made.get(one.name) or len(one.features) for one in self.columns]).tolist()
         return list(zip(self.columns, map(slice, [0, *ends], ends), strict=True))
 
-    def scaled(self, X: Rows) -> Rows:
-        """Standardise features; a sparse matrix stays sparse."""
-        if sparse.issparse(X):
-            return sparse.csr_matrix(X @ sparse.diags_array(1 / self.scale))
+    def scaled(self, X: Array) -> Array:
+        """Standardise features."""
         return (X - self.mean) / self.scale
 
     def needed(self, name: str, present: Sequence[str], id_column: str | None = None) -> list[str]:
@@ -263,6 +253,8 @@ def as_arrow(frame: Frame) -> ArrowTable:
             f"{frame} is a file, and a frame is needed here: read it first, or call "
             "sdulearn.workflow.predict_table(model, path), which reads files of any size."
         )
+    if is_dask(frame):
+        raise InputError("A Dask frame is not in memory: call sdulearn.large.map_rows(model, frame), or compute() it.")
     try:
         table = frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
@@ -363,32 +355,3 @@ def numbers(values: ArrowColumn) -> NDArray[Any]:
         unit = pa.duration("us") if types.is_duration(values.type) else pa.timestamp("us", values.type.tz)
         values = values.cast(unit, safe=False)
     return np.asarray(values.cast(pa.int64()).cast(pa.float64(), safe=False)) / 86_400e6
-
-
-def pair_codes(path: Location, name: str, values: ArrowColumn) -> Codes:
-    """Read a column of pair codes."""
-    if values.null_count:
-        lacks = f"{path}: column {quoted(name)} lacks values; every row needs a pair code."
-        raise InputError(f"{lacks} Put in 0 for unlabeled rows.")
-    what = (
-        "does not hold pair codes. They are whole numbers: +k at both ends of similar pair k, -k "
-        "at both ends of dissimilar pair k, 0 for unlabeled rows."
-    )
-    return _whole_numbers(path, name, values, what)
-
-
-def point_numbers(path: Location, name: str, values: ArrowColumn) -> Codes:
-    """Read a column that says which point each row shows."""
-    what = (
-        "does not say which point each row shows. Points are whole numbers from 0 on, one on every "
-        "row; rows with equal numbers show the same point. Number what it names."
-    )
-    return _whole_numbers(path, name, values, what, least=0)
-
-
-def _whole_numbers(path: Location, name: str, values: ArrowColumn, what: str, least: float = -np.inf) -> Codes:
-    usable = kind_of(values.type) == "number" and not values.null_count
-    found = numbers(values) if usable else np.array([np.nan])
-    if not (np.isfinite(found) & (found == np.rint(found)) & (found >= least)).all():
-        raise InputError(f"{path}: column {noted(name, str(values.type))} {what}")
-    return found.astype(np.int64)

@@ -106,10 +106,6 @@ class CutComponentWarning(SdulearnWarning):
     """Answers that share points do not fit into one batch."""
 
 
-class ClusterWarning(SdulearnWarning):
-    """A cluster does not start the work that waits for it."""
-
-
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the user's line that led here."""
     level = 2

@@ -15,12 +15,11 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sdulearn.base import LinearClassifier
-from sdulearn.blocks import PairStatistics, moment_problem, points_of, refuse_shared_prior, source_moments
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results, positive_grid, splitter_of
-from sdulearn.pairs import Pairs, check_weights, codes_of, known_of_rows
-from sdulearn.prior import PriorEstimate, resolve_prior
+from sdulearn.pairs import Pairs, U, check_weights, read_columns
+from sdulearn.prior import Counts, PriorEstimate, resolve_prior
 from sdulearn.risks import (
     MIXED_RISKS,
     RISKS,
@@ -35,7 +34,8 @@ from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_conte
 from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
 from sdulearn.solvers.linalg import check_system_size, with_ones
 from sdulearn.solvers.problem import Design, Fit, Solution
-from sdulearn.types import Array, Estimator, Indices, MatrixLike, Rows, Splitter
+from sdulearn.statistics import PairStatistics, moment_problem, source_moments
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
 
 
 def fold_tol(solver: str, tol: float) -> float:
@@ -153,7 +153,7 @@ def _loss_is_additive(estimator: Estimator) -> bool:
             "partial_fit needs squared loss in closed form: its solution depends on the rows through "
             "their means and second moments alone, which can be added up; any other loss or solver "
             "needs every row again at every step. Use `loss='squared'` with `solver='auto'`, or "
-            "sdulearn.streaming.SDUClassifier, which reads the rows several times."
+            "sdulearn.large.fit_rows, which keeps a sample of the unlabeled rows."
         )
     return True
 
@@ -164,6 +164,24 @@ def fit_statistics(model: _SDUBase, statistics: PairStatistics, prior: PriorEsti
     problem = statistics.problem(g, prior.value, get_training_loss(model.loss), alpha, model.fit_intercept)
     solution = problem.certified(problem.ridge_path([alpha])[0])
     return Fit.of(solution, *problem.coefficients(solution.w), prior, fitted)
+
+
+def _refuse_shared(ends: Codes) -> None:
+    """Refuse to estimate a prior from the counts of answers whose ends share points."""
+    n_points = len(np.unique(ends))
+    if n_points < len(ends):
+        raise InputError(
+            f"The {len(ends) // 2:,} answers share {n_points:,} points, so their counts do not imply the prior. Give "
+            "`prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone."
+        )
+
+
+def _exact_linear_term(design: Design, m: Array, source: Indices, moments: PairStatistics) -> Array:
+    """Return ``sum m x`` with the exact mean of all unlabeled rows, of which the design has a sample."""
+    drawn = source == U
+    mean = moments.mean_and_covariance(U)[0] - design.shift
+    mean = np.append(mean, 1.0) if design.fit_intercept else mean
+    return np.asarray(design.A.T @ np.where(drawn, 0.0, m) + m[drawn].sum() * mean)
 
 
 class _SDUBase(LinearClassifier):
@@ -185,18 +203,29 @@ class _SDUBase(LinearClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        return self._fit(*self._check_rows(X, y, sample_weight))
+
+    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: PairStatistics | None = None) -> Self:
         settings = self._settings()
         loss = get_training_loss(self.loss)
-        X, pairs, weight = self._check_rows(X, y, sample_weight)
         prior = resolve_prior(self.prior, pairs, weight, needed=True)
-        design = Design.from_rows(X, self.fit_intercept)
+        design = Design.from_rows(X, self.fit_intercept, in_span=moments is None)
         alpha, g, chosen = self._choose(settings, X, design, pairs, weight, prior.value)
         weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
         problem = design.problem(*weights, loss, alpha)
         solver = choose_solver(self.solver, loss, len(problem.c))
+        if moments is not None and solver == "closed_form":
+            return self._accept(fit_statistics(self, moments, prior, (alpha, g, chosen)))
+        if moments is not None:
+            problem = replace(problem, c=_exact_linear_term(design, weights[1], pairs.source, moments))
         solution = solve(problem, solver, self.tol, self.max_iter)
         solution = design.certified(*weights, loss, alpha, solution)
         return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
+        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
+        return self._fit(*self._check_rows(X, y, sample_weight), moments)
 
     def _settings(self) -> Settings:
         raise NotImplementedError
@@ -319,10 +348,11 @@ class SDUClassifier(_SDUBase):
     def _settings(self) -> Settings:
         return Settings([float(self.alpha)], [float(self.gamma)], [mixture(self.risk, self.gamma)])
 
-    def _accept(self, fit: Fit) -> Self:
+    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: PairStatistics | None = None) -> Self:
+        super()._fit(X, pairs, weight, moments)
         # Rows added before belong to another fit.
         self.__dict__.pop("statistics_", None)
-        return super()._accept(fit)
+        return self
 
     @available_if(_loss_is_additive)
     @fit_context(prefer_skip_nested_validation=True)
@@ -333,20 +363,21 @@ class SDUClassifier(_SDUBase):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Add a portion of the rows; exact, and the same in any order (squared loss only).
+        """Add a batch of rows; exact, and the same in any order (squared loss only).
 
-        After the last portion the model equals that of ``fit`` on all rows; before, it is that of
+        After the last batch the model equals that of ``fit`` on all rows; before, it is that of
         the rows so far, once they determine one. The first call after ``fit`` or after loading a
-        model starts afresh. Memory is O(n_features^2), whatever the number of rows.
+        model starts afresh. A call that fails adds no rows. Memory is O(n_features^2), whatever the
+        number of rows.
 
-        The two ends of a pair may come in different portions, so it is left to you that every pair
-        code comes exactly twice, with one sign and one weight; then ``statistics_.checksum`` is 0.
+        The two ends of a pair may be in different batches, so make sure that every pair code appears
+        exactly twice, with one sign and one weight; then ``statistics_.checksum`` is 0.
 
         Parameters
         ----------
         X, y
-            As in :meth:`fit`, a portion of the rows. Where answers share points, in one portion or
-            in several, give ``prior``: it does not follow from counts then.
+            As in :meth:`fit`, some of the rows. If answers share points, in one batch or in several,
+            give ``prior``: counts do not imply it then.
         classes : ignored
             Always -1 and +1; here because scikit-learn passes it.
         sample_weight : array-like of shape (n_rows,), optional
@@ -357,28 +388,33 @@ class SDUClassifier(_SDUBase):
         self : SDUClassifier
             The model of the rows so far.
         """
-        (alpha,), _, (g,) = self._settings()
         first = not hasattr(self, "statistics_")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         check_system_size(X.shape[1])
-        known = known_of_rows(y)
-        check_consistent_length(X, known)
-        if self.prior is None:
-            refuse_shared_prior([points_of(known)])
+        codes, known = read_columns(y)
+        check_consistent_length(X, codes)
+        if self.prior is None and "point" in known:
+            _refuse_shared(known["point"][codes != 0])
         weight = sample_weight
         if weight is not None:
             weight = check_weights(weight, X.shape[0], "sample_weight")
-        statistics = PairStatistics() if first else self.statistics_
-        statistics.update(X, codes_of(known), weight)
+        statistics = PairStatistics().update(X, codes, weight)
+        statistics = statistics if first else self.statistics_ + statistics
         try:
-            prior = resolve_prior(self.prior, statistics.counts, needed=True)
-            self._accept(fit_statistics(self, statistics, prior, (alpha, g, {})))
+            self._fit_sums(statistics.counts, None, statistics)
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
-            self.__dict__.pop("coef_", None)
-        finally:
-            self.statistics_ = statistics
+            for name in set(self.FITTED) - {"n_features_in_", "feature_names_in_"}:
+                self.__dict__.pop(name, None)
+        self.statistics_ = statistics
         return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def _fit_sums(self, pairs: Pairs | Counts, weight: Array | None, statistics: PairStatistics) -> Self:
+        """Fit from sums alone, with the prior that the pairs imply."""
+        (alpha,), _, (g,) = self._settings()
+        prior = resolve_prior(self.prior, pairs, weight, needed=True)
+        return self._accept(fit_statistics(self, statistics, prior, (alpha, g, {})))
 
 
 class SDUClassifierCV(_SDUBase):

@@ -22,13 +22,45 @@ from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitt
 NO_FOLD = -1
 
 
-class PairFolds:
-    """Base of splitters over points, which know the fold of every point."""
+class PairKFold:
+    """K folds over points: no point is in both a training part and its test part.
 
-    def __init__(self, n_splits: int = 5) -> None:
+    The answers of a connected component stay in one fold where it is small enough, and loose pairs
+    of either kind, and points in no answer, are each spread evenly over all folds. A component too
+    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A
+    fold that would be left without an answer gets one from another, where there are enough. A hub,
+    a point that many answers hang on (:meth:`AnswerGraph.hubs
+    <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it is in every part.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=True
+        Whether components and points in no answer are dealt out in random order.
+    random_state : int, RandomState or None, default=None
+        Seed of the shuffle; give an int for the same folds every time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sdulearn import PairKFold
+    >>> y = np.array([1, 1, 2, 2, -3, -3, -4, -4, 0, 0])
+    >>> for train, test in PairKFold(2, shuffle=False).split(y, y):
+    ...     print(y[test])
+    [ 1  1 -3 -3  0]
+    [ 2  2 -4 -4  0]
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
             raise InputError(f"`n_splits` must be an integer of 2 or more, got {n_splits!r}.")
         self.n_splits = int(n_splits)
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __repr__(self) -> str:
+        return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
 
     def get_n_splits(self, X: MatrixLike = None, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> int:
         """Return the number of folds.
@@ -56,7 +88,7 @@ class PairFolds:
         Parameters
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows; only hashed folds depend on them.
+            Rows; folds do not depend on them.
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
             What is known of each row.
         groups : ignored
@@ -106,48 +138,6 @@ class PairFolds:
         int array of shape (n_rows,)
             Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
         """
-        raise NotImplementedError
-
-
-class PairKFold(PairFolds):
-    """K folds over points: no point is in both a training part and its test part.
-
-    The answers of a connected component stay in one fold where it is small enough, and loose pairs
-    of either kind, and points in no answer, are each spread evenly over all folds. A component too
-    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A
-    fold that would be left without an answer gets one from another, where there are enough. A hub,
-    a point that many answers hang on (:meth:`AnswerGraph.hubs
-    <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it is in every part.
-
-    Parameters
-    ----------
-    n_splits : int, default=5
-        Number of folds, at least 2.
-    shuffle : bool, default=True
-        Whether components and points in no answer are dealt out in random order.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle; give an int for the same folds every time.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sdulearn import PairKFold
-    >>> y = np.array([1, 1, 2, 2, -3, -3, -4, -4, 0, 0])
-    >>> for train, test in PairKFold(2, shuffle=False).split(y, y):
-    ...     print(y[test])
-    [ 1  1 -3 -3  0]
-    [ 2  2 -4 -4  0]
-    """
-
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
-        super().__init__(n_splits)
-        self.shuffle = shuffle
-        self.random_state = random_state
-
-    def __repr__(self) -> str:
-        return f"PairKFold({self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state})"
-
-    def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
         rng = check_random_state(self.random_state)
         graph = AnswerGraph.from_y(y)
         for name, kind in (("similar", 1), ("dissimilar", -1)):
@@ -258,7 +248,7 @@ def _other_fold(fold: Indices, pairs: Pairs) -> Indices:
 def fold_parts(cv: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:
     """Return the training rows of each fold, and all rows of the points it holds out."""
     splitter = splitter_of(cv)
-    if not isinstance(splitter, PairFolds):
+    if not isinstance(splitter, PairKFold):
         # Splitters of other libraries need ``y`` as an array.
         return list(splitter.split(X, np.asarray(pairs)))
     fold = splitter.fold_of_rows(X, pairs)
@@ -280,7 +270,7 @@ def number_of_folds(most: int, similar: Mask) -> int:
 
 def check_places(cv: Splitter | None) -> None:
     """Refuse a splitter that may go by row numbers where rows are left out."""
-    if cv is None or isinstance(cv, Integral | PairFolds):
+    if cv is None or isinstance(cv, Integral | PairKFold):
         return
     raise InputError(
         "Rows of weight 0 are left out before folds are made, and `cv` is a splitter that may go by the places of "

@@ -32,8 +32,6 @@ S, D, U = range(3)
 # Between these, squares of weights neither overflow nor vanish.
 _SMALLEST_WEIGHT = 1e-50
 _LARGEST_WEIGHT = 1e50
-# Larger than the number of rows in any block.
-_LARGEST_BLOCK = 2**40
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Pairs:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Codes:
         columns = {"point": self.points, "annotator": self.annotators, "label": self.labels}
-        table = _join_columns(self.codes, {name: one for name, one in columns.items() if one is not None})
+        table = join_columns(self.codes, {name: one for name, one in columns.items() if one is not None})
         return np.array(table, dtype=dtype) if copy else np.asarray(table, dtype=dtype)
 
     @cached_property
@@ -195,16 +193,19 @@ def read_columns(y: ArrayLike) -> tuple[Codes, dict[str, Codes]]:
             )
         columns = dict(zip(COLUMNS, table.T, strict=False))
     else:
-        if unknown := [name for name in names if name not in COLUMNS]:
-            raise InputError(
-                f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out."
-            )
         if "answer" not in names:
             raise InputError("`y` has no column 'answer', which holds the pair codes.")
         frame: Frame = y
-        columns = {name: np.asarray(frame[name]) for name in COLUMNS if name in names}
-    codes = _check_codes(columns.pop("answer"))
-    return codes, {name: whole_numbers(values, f"{name} of y") for name, values in columns.items()}
+        columns = {name: np.asarray(frame[name]) for name in names}
+    return check_columns(columns)
+
+
+def check_columns(columns: dict[str, NDArray[Any]]) -> tuple[Codes, dict[str, Codes]]:
+    """Return the pair codes, and the other columns, as integers, or raise."""
+    if unknown := [name for name in columns if name not in COLUMNS]:
+        raise InputError(f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out.")
+    others = {name: values for name, values in columns.items() if name != "answer"}
+    return _check_codes(columns["answer"]), {name: whole_numbers(one, f"{name} of y") for name, one in others.items()}
 
 
 def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
@@ -342,29 +343,14 @@ def _check_codes(codes: NDArray[Any]) -> Codes:
     return codes.astype(np.int64, copy=False)
 
 
-def known_of_rows(y: ArrayLike, number: int = 0) -> Codes:
-    """Return ``y`` of one block as codes, or as columns; its number keeps its points apart."""
-    return _join_columns(*read_columns(y), first_point=number * _LARGEST_BLOCK)
-
-
-def _join_columns(codes: Codes, known: dict[str, Codes], first_point: int = 0) -> Codes:
+def join_columns(codes: Codes, known: dict[str, Codes]) -> Codes:
     """Return the codes alone, or all columns up to the last known one."""
     if not known:
         return codes
-    points = {"point": first_point + np.arange(len(codes))}
+    points = {"point": np.arange(len(codes))}
     n_columns = 1 + max(COLUMNS.index(name) for name in known)
     columns = [(points | known).get(name, np.zeros_like(codes)) for name in COLUMNS[1:n_columns]]
     return np.column_stack([codes, *columns])
-
-
-def codes_of(y: Codes) -> Codes:
-    """Return the pair codes of a block."""
-    return y if y.ndim == 1 else y[:, 0]
-
-
-def labels_of(y: Codes) -> Codes:
-    """Return the labels of the rows of a block, 0 where not known."""
-    return y[:, 3] if y.ndim == 2 and y.shape[1] > 3 else np.zeros(len(y), dtype=np.int64)
 
 
 def stack_pairs(

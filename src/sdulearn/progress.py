@@ -19,6 +19,10 @@ _REFRESHED = 0.2
 _IN_A_LOG = {"leave": True, "disable": False, "dynamic_ncols": False, "mininterval": 10.0}
 P = ParamSpec("P")
 T = TypeVar("T")
+# Called with the number of rows of each batch, and with None at the end of a pass.
+Watch = Callable[[int | None], object]
+# Called before a pass with its number of rows, or None if unknown.
+Progress = Callable[[int | None], Watch]
 
 
 class _Work(threading.local):
@@ -95,11 +99,10 @@ def steps(items: Iterable[T], title: str) -> Iterator[T]:
 class RowProgress:
     """Count rows, with one bar per pass; ``log``: at once on a terminal, and as lines elsewhere."""
 
-    def __init__(self, title: str = "pass {}", log: bool = False) -> None:
+    def __init__(self, title: str, log: bool = False) -> None:
         self.title = title
         self.log = log
         self.began = time.monotonic()
-        self.passes = 0
         self.done = 0
         self.total = 0
         self.bar: Any = None
@@ -116,14 +119,12 @@ class RowProgress:
             if rows is None:
                 self.close()
                 return
-            self.passes += not self.done
             self.done += rows
             terminal = sys.stderr.isatty()
             patience = 0.0 if self.log and terminal else PATIENCE
             if self.bar is None and time.monotonic() - self.began >= patience and is_there("tqdm"):
                 options = _IN_A_LOG if self.log and not terminal else {}
-                title = self.title.format(self.passes)
-                self.bar = new_bar(desc=title, total=self.total, unit=" rows", unit_scale=True, **options)
+                self.bar = new_bar(desc=self.title, total=self.total, unit=" rows", unit_scale=True, **options)
             if self.bar is not None:
                 self.bar.update(self.done - self.bar.n)
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, fields
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
@@ -89,24 +88,19 @@ class TableModel:
         kind = object if isinstance(self.classes[0], str) else np.int64
         return np.array(self.classes, dtype=kind)[places]
 
-    def features(self, table: Frame) -> Rows:
+    def features(self, table: Frame) -> Array:
         """Encode a raw table as features, not yet scaled.
 
         Parameters
         ----------
-        table : frame, or sparse matrix where the model was fitted on an svmlight file
+        table : frame
             With the columns of the training table, in any order; others are ignored.
 
         Returns
         -------
-        array or CSR matrix of shape (n_rows, n_features)
+        array of shape (n_rows, n_features)
             The features.
         """
-        if self.columns.first is not None:
-            X = table if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
-            if X.ndim != 2 or X.shape[1] != self.columns.width:
-                raise InputError(f"The table has shape {X.shape}, but the model has {self.columns.width:,} features.")
-            return X
         arrow = as_arrow(table)
         needed = self.columns.needed("The table", arrow.column_names)
         X, unseen = self.columns.encode("the table", arrow.select(needed))
@@ -248,10 +242,8 @@ class TableModel:
         check_is_fitted(self.estimator)
         estimator, arrays = container.describe_estimator(self.estimator)
         columns = self.columns
-        layout = container.Header(kind="sparse", width=columns.width, first=columns.first)
-        if columns.first is None:
-            layout = {"kind": "columns", "columns": plain(columns.columns)}
-            layout |= {"id_column": columns.id_column, "keep_gaps": columns.keep_gaps}
+        layout: container.Header = {"kind": "columns", "columns": plain(columns.columns)}
+        layout |= {"id_column": columns.id_column, "keep_gaps": columns.keep_gaps}
         header: container.Header = {"model": "TableModel", "estimator": estimator, "layout": layout}
         header |= {"classes": list(self.classes), "report": plain(self.report)}
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
@@ -341,10 +333,6 @@ def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -
 
 
 def _columns(found: container.Header, mean: Array, scale: Array, arrays: container.Arrays) -> Columns:
-    if found["kind"] == "sparse":
-        if found["width"] != scale.size:
-            raise ValueError("features and scales do not fit together")
-        return Columns.sparse(read(Literal[0, 1], found["first"]), scale)
     if found["kind"] != "columns":
         raise ValueError(f"unknown kind of table {found['kind']!r}")
     columns = read(tuple[Column, ...], found["columns"])

@@ -85,8 +85,7 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, refused, tabl
     assert "no column 'note' to leave out" in refused(*fit, "--drop", "note")
 
 
-@pytest.mark.parametrize("engine", ["memory", "stream"])
-def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_path, monkeypatch, capsys, engine):
+def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_path, monkeypatch, capsys):
     """The random order of its rows goes on where it was, and no row comes twice."""
     monkeypatch.setattr(data, "MAX_UNLABELED", 16)
     parts = tmp_path / "parts"
@@ -94,7 +93,7 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
     frame = pd.read_csv(folder / "points.csv", dtype={"id": str})
     for k in range(3):
         frame[80 * k : 80 * (k + 1)].to_parquet(parts / f"{k}.parquet")
-    options = ("--oracle", "label", "--design", "random", *SHOWN, "--seed", 3, "--engine", engine)
+    options = ("--oracle", "label", "--design", "random", *SHOWN, "--seed", 3)
     for questions, drawn in ((3, 16), (13, 32), (6, 240)):
         assert call("ask", parts, "-o", tmp_path / "log.jsonl", "--questions", questions, *options) == 0
         assert (f"about {drawn} of the 240 rows, drawn at random" in capsys.readouterr().out) == (drawn < 240)

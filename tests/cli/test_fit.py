@@ -1,4 +1,4 @@
-"""``sdulearn fit``: what it learns, says and refuses. Engines are in tests/workflow/test_data.py."""
+"""``sdulearn fit``: what it learns, says and refuses."""
 
 import json
 import re
@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import LocalCluster
 from sklearn.datasets import load_wine
 
 from sdulearn import PairLogisticRegressionCV, PairModelCV, SDUClassifierCV, load_model
@@ -209,43 +208,3 @@ def test_three_kinds_of_wine_are_found_shown_and_predicted(call, tmp_path, monke
     assert np.mean(found["label"].map(names) == kinds) > 0.9
     told("predict", "model.sdu", "wine.csv", "-o", "out.parquet")
     np.testing.assert_array_equal(pd.read_parquet("out.parquet")[columns], found[columns])
-
-
-def test_a_running_cluster_fits_and_predicts(call, files, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    pd.read_csv(files / "table.csv").to_parquet("t.parquet", row_group_size=400)
-    fit = ["fit", "--features", "t.parquet", "--pairs", files / "pairs.csv", "--method", "sd", "-o"]
-    assert "--scheduler names a Dask cluster; it needs --engine dask" in told(
-        call, capsys, *fit, "m", "--scheduler", "x"
-    )
-    with LocalCluster(n_workers=1, threads_per_worker=2, host="127.0.0.1", dashboard_address=":0") as cluster:
-        address = cluster.scheduler_address
-        dask = ["--engine", "dask", "--scheduler", address]
-        assert f"cluster: running, 1 workers ({address})" in told(call, capsys, *fit, "dask.sdu", *dask)
-        told(call, capsys, "predict", "dask.sdu", "t.parquet", *dask, "-o", "out")
-        assert "write a folder of Parquet files" in told(call, capsys, "predict", "dask.sdu", "t.parquet", *dask)
-    told(call, capsys, *fit, "memory.sdu")
-    one, other = (load_model(tmp_path / name) for name in ("dask.sdu", "memory.sdu"))
-    np.testing.assert_allclose(one.estimator.coef_, other.estimator.coef_, atol=1e-8)
-    assert one.report.accuracy.value == pytest.approx(other.report.accuracy.value)
-    found = pd.read_parquet(tmp_path / "out")
-    table = pd.read_csv(files / "table.csv")
-    assert found["id"].tolist() == table["id"].tolist()
-    assert found["label"].tolist() == one.predict(table).tolist()
-
-
-def told(call, capsys, *arguments):
-    """All that a command prints."""
-    call(*arguments)
-    captured = capsys.readouterr()
-    return captured.out + captured.err
-
-
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [(["--pairs", "p", "--codes", "c"], "not allowed with"), ([], "one of the arguments --pairs --codes")],
-)
-def test_answers_come_from_a_file_or_a_column(call, capsys, answers, message):
-    with pytest.raises(SystemExit):
-        call("fit", "--features", "t.csv", "-o", "m.sdu", *answers)
-    assert message in capsys.readouterr().err

@@ -1,7 +1,5 @@
 import json
 
-import numpy as np
-
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.columns import Column, Columns
 
@@ -36,11 +34,11 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
     assert found["columns"]["columns"][-1]["categories"] == ["a", "b"]
 
 
-def test_a_sparse_model_without_a_report(call, waveform, tmp_path, capsys):
-    saved(waveform, tmp_path / "m.sdu", Columns.sparse(0, np.ones(21)))
+def test_a_model_without_a_report(call, waveform, tmp_path, capsys):
+    saved(waveform, tmp_path / "m.sdu", Columns.unscaled([Column(f"x{k}", "number") for k in range(21)]))
     call("inspect", tmp_path / "m.sdu")
     out = capsys.readouterr().out
-    assert "svmlight, 21 features numbered from 0" in out
+    assert "21 columns" in out
     assert "Estimated accuracy" not in out
 
 

@@ -80,10 +80,10 @@ def test_help_is_worth_reading(capsys, command):
     assert len(capsys.readouterr().out) > 400
 
 
-def test_without_arguments_there_are_five_ways_in(capsys):
+def test_without_arguments_there_are_four_ways_in(capsys):
     assert main([]) == 0
     ways = [line.split("  ")[-1].strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
-    assert len(ways) == 5
+    assert len(ways) == 4
     for way in ways:
         if way.startswith("sdulearn "):
             build_parser([way.split()[1]]).parse_args(way.split()[1:])
@@ -102,7 +102,7 @@ def test_help_lists_every_command_in_its_group(capsys):
 
 
 def test_values_that_options_take():
-    given = ["fit", "--features", "t", "--codes", "c", "-o", "m", "--drop", "a, b,", "--classes", "2"]
+    given = ["fit", "--features", "t", "--pairs", "a", "-o", "m", "--drop", "a, b,", "--classes", "2"]
     given += ["--error-rate", "0.5", "--exclude-annotators", "Ann, "]
     given += ["--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"]
     found = vars(build_parser(["fit"]).parse_args(given))
@@ -117,8 +117,8 @@ def test_parameters_in_messages_become_options():
     assert in_options(
         "Give `id_column='key'` and `skip_bad=True`, not `drop=['a', 'b']`: `check_answers` says why."
     ) == ("Give --id key and --skip-bad, not --drop a,b: sdulearn check says why.")
-    assert in_options("`words={'yes': 'similar'}`, `engine=''` or `engine=x` of `nothing=1`.") == (
-        "--answers yes=similar, --engine '' or --engine x of nothing=1."
+    assert in_options("`words={'yes': 'similar'}`, `method=''` or `method=x` of `nothing=1`.") == (
+        "--answers yes=similar, --method '' or --method x of nothing=1."
     )
 
 

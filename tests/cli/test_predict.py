@@ -9,8 +9,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy import sparse
-from sklearn.datasets import dump_svmlight_file
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel, load_model
 from sdulearn.columns import Column, Columns
@@ -86,17 +84,18 @@ def test_no_id_and_no_class_is_a_formula_and_numbers_stay(call, model, frame, tm
     assert "like a formula" not in capsys.readouterr().out
 
 
-def test_a_loss_without_probabilities_and_a_sparse_table(call, waveform, tmp_path, capsys):
+def test_a_loss_without_probabilities(call, waveform, tmp_path, capsys):
     rows, codes = waveform
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    TableModel(estimator, Columns.sparse(1, np.ones(21))).save(tmp_path / "model.sdu")
-    dump_svmlight_file(sparse.csr_matrix(rows), np.zeros(len(rows)), str(tmp_path / "t.svm"), zero_based=False)
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.tsv")
+    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)])
+    TableModel(estimator, layout).save(tmp_path / "model.sdu")
+    pd.DataFrame(rows, columns=layout.feature_names).to_csv(tmp_path / "t.csv", index=False)
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.tsv")
     out = pd.read_csv(tmp_path / "out.tsv", sep="\t")
     assert out.columns.tolist() == ["id", "label"]
     assert out["id"].tolist() == list(range(len(rows)))
     np.testing.assert_array_equal(out["label"], estimator.predict(rows))
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.svm", "-o", tmp_path / "out.parquet")
+    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out.parquet").astype({"label": int}), out)
 
 
@@ -163,7 +162,7 @@ def test_a_failure_in_the_last_file_leaves_no_file(refused, model, frame, tmp_pa
     frame.assign(x3=np.inf)[-5:].to_parquet(path / "z.parquet")
     for name in ("out.parquet", "out.csv"):
         told = refused("predict", tmp_path / "model.sdu", path, "-o", tmp_path / name)
-        assert "z.parquet: infinite values in 'x3'" in told
+        assert "infinite values in 'x3' (row 1 of z.parquet)" in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "model.sdu"]
     for file in path.iterdir():
         pd.read_parquet(file).drop(columns="x7").to_parquet(file)

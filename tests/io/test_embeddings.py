@@ -47,9 +47,8 @@ def test_a_model_learns_from_vectors_and_wants_them_again(embedded, tmp_path, ca
     folder, y, _ = embedded
     model = fit_table(folder / "t.csv", folder / "a.csv", embedding=folder / "v.npy", drop=["height"], model="linear")
     by_id = fit_table(
-        folder / "t.parquet", folder / "a.csv", embedding=folder / "v.parquet", drop=["height"], model="linear",
-        engine="stream",
-    )  # fmt: skip
+        folder / "t.parquet", folder / "a.csv", embedding=folder / "v.parquet", drop=["height"], model="linear"
+    )
     np.testing.assert_allclose(by_id.estimator.coef_, model.estimator.coef_, atol=1e-8)
     # One scale for all: the axes keep their weights.
     assert len(np.unique(model.columns.scale)) == 1

@@ -13,17 +13,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from scipy import sparse
-from sklearn.datasets import dump_svmlight_file
 
 from sdulearn.answers import read_answers
-from sdulearn.columns import Columns
 from sdulearn.errors import InputError
 from sdulearn.io import tables
-from sdulearn.io.survey import Survey, all_ids, look_for, parts_of, read_ids, survey, without_blanks
-from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_svmlight, read_whole, svmlight_rows
+from sdulearn.io.survey import Survey, all_ids, look_for, read_ids, survey, without_blanks
+from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole
 from sdulearn.pairs import scramble
-from tests import reference
+from tests.reference import read_features
 
 FRAME = pd.DataFrame(
     {
@@ -38,14 +35,6 @@ X = np.array(
     # age, size, member, blue, green, red
     [[1, 0.5, 1, 0, 0, 1], [2, -1, 0, 1, 0, 0], [3, 2.25, 1, 0, 0, 1], [4, 1e-3, 1, 0, 1, 0]]
 )
-
-
-def read_features(path, **options):
-    """Columns, features and ids of a whole table."""
-    if str(path).endswith((".svm", ".svm.gz")) and not options:
-        columns, X = read_svmlight(path)
-        return columns, X, list(map(str, range(X.shape[0])))
-    return reference.read_features(path, **options)
 
 
 def stored(frame, folder, name):
@@ -256,12 +245,7 @@ REFUSED = [
     ("jsonl", b'{"a": "\xff"}', {}, "not text in UTF-8"),
     ("jsonl", "{,}", {}, "cannot be read"),
     ("jsonl", '{"a": 1}\n{"a": "x"}', {}, "cannot be read"),
-    ("svm", "1 x:2\n", {}, "cannot be read as svmlight"),
-    ("svm", "1 4000000000:1\n", {}, "cannot be read as svmlight"),
-    ("svm", "1 1:nan\n", {}, "missing or infinite"),
-    ("svm", "", {}, "empty"),
-    ("svm", "1 1:2\n", {"id_column": "a"}, "no named columns"),
-    ("sav", "", {}, r"must end in \.csv, \.tsv, \.parquet, \.jsonl, \.svm, \.xlsx"),
+    ("sav", "", {}, r"must end in \.csv, \.tsv, \.parquet, \.jsonl, \.xlsx"),
 ]  # fmt: skip
 
 
@@ -271,46 +255,17 @@ def test_tables_that_cannot_be_used(tmp_path, ending, text, options, message):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=message):
         read_features(path, **options)
-    if ending == "svm":
-        with pytest.raises(InputError, match="no named columns"):
-            open_table(path)
 
 
-@pytest.mark.parametrize("name", ["csv", "jsonl", "svm"])
+@pytest.mark.parametrize("name", ["csv", "jsonl"])
 def test_a_zipped_file_that_is_cut_off(tmp_path, name):
-    text = {"csv": "a,b\n" + "1,2\n" * 50, "jsonl": '{"a": 1}\n' * 50, "svm": "1 1:2\n" * 50}[name]
+    text = {"csv": "a,b\n" + "1,2\n" * 50, "jsonl": '{"a": 1}\n' * 50}[name]
     path = tmp_path / f"t.{name}.gz"
     path.write_bytes(gzip.compress(text.encode())[:-9])
     with pytest.raises(ValueError, match="cut off or damaged"):
         read_features(path)
     with pytest.raises(ValueError, match="cut off or damaged"):
-        list(svmlight_rows(path, Columns.sparse(1, np.ones(1)))) if name == "svm" else all_ids(open_table(path), None)
-
-
-@pytest.mark.parametrize("zero_based", [True, False])
-@pytest.mark.parametrize("zipped", [False, True])
-def test_svmlight_stays_sparse(tmp_path, monkeypatch, zero_based, zipped):
-    S = sparse.random(50, 400, density=0.05, format="lil", random_state=0)
-    S[0, 0] = 1.0
-    S = sparse.csr_matrix(S)
-    path = tmp_path / "t.svm"
-    dump_svmlight_file(S, np.ones(50), str(path), zero_based=zero_based)
-    if zipped:
-        path.write_bytes(gzip.compress(path.read_bytes()))
-    columns, features, ids = read_features(path)
-    assert columns.first == int(not zero_based)
-    dense = S.toarray()[:, : columns.width]
-    np.testing.assert_allclose(features.toarray(), dense)
-    scale = dense.std(axis=0)
-    np.testing.assert_allclose(columns.scale, np.where(scale > 0, scale, 1))
-    np.testing.assert_allclose(columns.scaled(features).toarray(), dense / columns.scale)
-    monkeypatch.setattr(tables, "_CHUNK_ROWS", 7)
-    chunks = list(svmlight_rows(path, Columns.sparse(columns.first, np.ones(400))))
-    assert [first for first, _ in chunks] == list(range(0, 50, 7))
-    np.testing.assert_allclose(sparse.vstack([chunk for _, chunk in chunks]).toarray(), S.toarray())
-    assert ids == read_ids(path, None, ())[0] == [str(k) for k in range(50)]
-    with pytest.raises(ValueError, match="features the model does not know"):
-        list(svmlight_rows(path, Columns.sparse(columns.first, np.ones(3))))
+        all_ids(open_table(path), None)
 
 
 TABLE = pa.table({"n": np.arange(100.0), "c": ["a", "b"] * 50, "code": np.repeat(np.arange(-25, 25), 2)})
@@ -396,9 +351,8 @@ def test_damaged_files_and_two_columns_of_one_name(folder):
 
 
 def surveyed(table, wanted, parts=None):
-    """The sum over the blocks of a table, in their order or another."""
-    blocks = [block for part in parts_of(table, list(wanted.features)) for block in part()]
-    found = [survey(batch, rows, None, wanted) for batch, rows, _ in blocks]
+    """The sum over the batches of a table, in their order or another."""
+    found = [survey(wanted, None, *batch) for batch in table.batches(list(wanted.features))]
     assert all(isinstance(one, Survey) for one in found)
     order = range(len(found)) if parts is None else np.random.default_rng(parts).permutation(len(found))
     first, *others = (found[k] for k in order)

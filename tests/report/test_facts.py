@@ -357,7 +357,6 @@ SAMPLES = [
     ("columns_read", {"number": list("abcdefghijk"), "category": {"city": 2}, "decimal_commas": ["a"], "gaps": {},
                       "marks": {"a": ["?"]}},
      r"numbers: a, b, .* h, \.\.\. \(11 in all\); categories, .*: city \(2\); decimal .*; read as missing: a '\?'\.$"),
-    ("pairs_drawn", {"n_used": 60, "n_pairs": 400}, r"60 of the 400 pairs.*\(`method='sddu'`\)"),
     ("labels_used", {"classes": ["a", "b"], "n_labels": 4, "n_right": 3}, "^a is -1, b is .1; the model predicts 3"),
     ("settings", {"method": "joint", "start": "kernel", "settings": {"n_rounds": 0.0}, "estimator": "E", "loss": ""},
      r"boosted trees \(none kept\) on a kernel map \(E\): n_rounds 0"),

@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
-from sklearn.datasets import dump_svmlight_file
 
 from sdulearn import fit_table, load_model, stack_pairs
 from sdulearn.answers import read_answers
@@ -72,20 +70,6 @@ def test_asked_rows_are_known_better_than_by_their_features(model, table, answer
     assert f"the mean probability of their classes is {sure:.1%}. See" in model.summary()
 
 
-def test_points_on_several_rows_and_risks_of_the_paper(table):
-    frame, y = table
-    point = np.r_[np.arange(40), np.arange(160)]
-    first, second = y[point[:160:2]], y[point[1:160:2]]
-    codes = np.repeat(np.where(first == second, 1, -1) * np.arange(1, 81), 2)
-    coded = frame.assign(code=np.r_[codes, np.zeros(40, int)], point=point)
-    asked = fit_table(coded, codes="code", points="point", model="linear").answered
-    assert len(asked["id"]) == 160
-    # Rows 0 to 39 and 40 to 79 show the same forty points.
-    assert asked["n_answers"].tolist() == [2] * 80 + [1] * 80
-    np.testing.assert_array_equal(asked["probabilities"][:40], asked["probabilities"][40:80])
-    assert fit_table(coded, codes="code", method="sddu", prior=0.6).answered is None
-
-
 def test_weights_count(table, answers):
     """An answer that weighs next to nothing says next to nothing."""
     frame, _ = table
@@ -146,18 +130,18 @@ def test_annotators_go_by_their_names(model, table):
     assert predicted(model, frame, answers=flipped)[2][150] == pytest.approx(expected(1 / (1 + np.e)))
 
 
-def test_an_svmlight_file_and_three_classes(tmp_path):
+def test_row_numbers_and_three_classes(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 80)
     X = np.eye(3)[y] + rng.normal(size=(80, 3))
-    dump_svmlight_file(sparse.csr_matrix(X), np.zeros(80), str(tmp_path / "t.svm"))
+    pd.DataFrame(X, columns=["a", "b", "c"]).to_csv(tmp_path / "t.csv", index=False)
     ends = rng.permutation(80)[:60].reshape(-1, 2)
     answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": y[ends[:, 0]] == y[ends[:, 1]]})
-    model = fit_table(tmp_path / "t.svm", answers, classes=3, error_rate=0.05)
-    _, _, probability, n_answers = predicted(model, tmp_path / "t.svm", answers=answers)
+    model = fit_table(tmp_path / "t.csv", answers, classes=3, error_rate=0.05)
+    _, _, probability, n_answers = predicted(model, tmp_path / "t.csv", answers=answers)
     np.testing.assert_allclose(probability[n_answers > 0], model.answered["probabilities"], atol=1e-4)
     assert n_answers.sum() == 60
-    assert "80 rows, 3 features, rows numbered from 0; 80 rows used as unlabeled." in model.summary()
+    assert "80 rows, 3 columns, 3 features, rows numbered from 0; 80 rows used as unlabeled." in model.summary()
     assert "about 60 points, each in one answer; 0 unsure." in model.summary()
 
 
@@ -178,6 +162,7 @@ def test_answers_that_cannot_be_used(model, table, answers):
     waves = pd.DataFrame(X, columns=[f"x{k}" for k in range(21)]).assign(id=np.arange(300))
     loose = pd.DataFrame({"id_a": np.arange(0, 300, 2), "id_b": np.arange(1, 300, 2), "label": y[::2] == y[1::2]})
     risk = fit_table(waves, loose, method="sddu", loss="logistic")
+    assert risk.answered is None
     with pytest.raises(InputError, match=r"does not know how often answers are wrong. Fit one with `method='joint'`"):
         predicted(risk, waves, answers=loose)
     certain = fit_table(waves, loose, error_rate=0.0, model="linear")

@@ -128,20 +128,6 @@ def test_one_kind_of_answer_explains_nothing(mixed):
     assert similar.importances == similar.dependences == ()
 
 
-def test_sparse_tables_are_explained_by_their_numbers(tmp_path):
-    rng = np.random.default_rng(3)
-    truth = rng.random(300) < 0.7
-    X = np.column_stack([rng.normal(size=300), truth * 2 + rng.normal(size=300)])
-    lines = [f"0 1:{a} 2:{b}" for a, b in X.tolist()]
-    (tmp_path / "table.svm").write_text("\n".join(lines))
-    ends = rng.permutation(300).reshape(-1, 2)
-    same = (truth[ends[:, 0]] == truth[ends[:, 1]]).astype(int)
-    answers = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": same})
-    report = fit_table(tmp_path / "table.svm", answers, model="linear").report
-    assert report.importances[0].column == "2"
-    assert report.dependences[0].column == "2"
-
-
 def test_a_column_with_one_value_nearly_everywhere_is_drawn_along_all_it_has(mixed):
     frame, answers = mixed
     rng = np.random.default_rng(4)

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from sdulearn import PriorEstimate, estimate_prior, fit_table, load_model, stack_pairs
-from sdulearn.answers import AnswerGraph
+from sdulearn import PriorEstimate, fit_table, load_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.workflow.judge import choose
@@ -54,13 +53,12 @@ def test_the_same_model_from_every_kind_of_frame(frames, model, kind):
     np.testing.assert_array_equal(other.predict(pl.from_pandas(table)), model.predict(table))
 
 
-@pytest.mark.parametrize("engine", ["memory", "stream"])
-def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, model, tmp_path, engine):
+def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, model, tmp_path):
     """The number of rows is known beforehand in one file and not in the other."""
     table, answers = frames
     table.to_csv(tmp_path / "t.csv", index=False)
     table.to_parquet(tmp_path / "t.parquet", row_group_size=100)
-    options = {"method": "sddu", "max_unlabeled": 50, "engine": engine}
+    options = {"method": "sddu", "max_unlabeled": 50}
     one, other = (fit_table(tmp_path / name, answers, **options) for name in ("t.csv", "t.parquet"))
     assert one.report.n_unlabeled == other.report.n_unlabeled == 50
     np.testing.assert_allclose(one.estimator.coef_, other.estimator.coef_, rtol=1e-8, atol=1e-10)
@@ -77,12 +75,9 @@ THREE = {"r0": "a", "r1": "b", "r2": "c"}
         ({"loss": "x"}, "`loss` must be one of"),
         ({"missing": "x"}, "`missing` must be one of auto, error, mean"),
         ({"prior": 1.5}, "`prior` must lie between 0 and 1"),
-        ({"codes": "c"}, "either `answers` or `codes`"),
-        ({"engine": "x"}, "`engine` must be one of"),
         ({"labels": {"zzz": "a"}}, "no row with the id 'zzz'"),
         ({"categories": ["zzz"]}, "no column 'zzz' to read as categories"),
         ({"drop": "x0"}, r"`drop` is a list of columns: give \['x0'\]"),
-        ({"points": "x0"}, "`points` goes with `codes`"),
         ({"classes": 1}, "`classes` must be a whole number from 2 on or 'auto', got 1"),
         ({"classes": 2.5}, "`classes` must be a whole number"),
         ({"classes": 3, "method": "sd"}, r"`classes=3` needs the joint likelihood: give `method='joint'`, not 'sd'"),
@@ -173,62 +168,6 @@ def test_answers_that_share_points_do_not_flatter_the_model(answers_about, desig
     assert found.low - 0.01 <= right <= found.high + 0.01
     assert found.value < 0.97
     assert "shared_points" in [finding.code for finding in model.report.findings]
-
-
-def table_with_points(n_answers=200, n_shared=60):
-    """Rows of a table that show their points once for every answer about them, and further rows."""
-    X, y = make_waveform(3000, random_state=4)
-    rng = np.random.default_rng(0)
-    ends = rng.integers(0, n_shared, (2 * n_answers, 2))
-    ends = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
-    ends = rng.permutation(ends)[:n_answers]
-    same = y[ends[:, 0]] == y[ends[:, 1]]
-    rows, known = stack_pairs(X[:800], ends, same, unlabeled="rest")
-    table = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)])
-    return table.assign(code=known[:, 0], shown=known[:, 1]), ends, same
-
-
-@pytest.mark.parametrize(("method", "engine"), [("joint", "memory"), ("sd", "stream")])
-def test_points_of_a_column(method, engine, tmp_path):
-    """Pair codes with points are the answers with ids, in memory and row group by row group."""
-    table, ends, same = table_with_points()
-    table.to_parquet(tmp_path / "t.parquet", row_group_size=300)
-    model = fit_table(tmp_path / "t.parquet", codes="code", points="shown", method=method, engine=engine)
-    report = model.report
-    graph = AnswerGraph.from_answers(ends, same)
-    assert report.n_points == np.sum(graph.degree > 0)
-    assert report.n_independent == graph.n_independent
-    (found,) = [one for one in report.findings if one.code == "shared_points"]
-    assert found.details["n_answers"] == 200
-    assert [column.name for column in model.columns.columns] == [f"x{k}" for k in range(21)]
-    if method == "sd":
-        assert report.prior.value == pytest.approx(estimate_prior(y=table[["code", "shown"]].to_numpy()).value)
-        assert report.prior.n_effective == graph.n_independent
-        # Without the column every row would be a point of its own, and the model seem to know every test point.
-        flattered = fit_table(tmp_path / "t.parquet", codes="code", drop=["shown"], method=method, engine=engine).report
-        assert flattered.n_points == 400
-        assert flattered.accuracy.high - flattered.accuracy.low < report.accuracy.high - report.accuracy.low
-
-
-def test_more_answers_that_share_points_than_are_drawn(tmp_path, monkeypatch):
-    table, _, _ = table_with_points()
-    table.to_parquet(tmp_path / "t.parquet", row_group_size=300)
-    monkeypatch.setattr("sdulearn.workflow.codes.MAX_PAIRS", 100)
-    with pytest.raises(InputError, match=r"The 200 answers share 60 points.*`engine='memory'`"):
-        fit_table(tmp_path / "t.parquet", codes="code", points="shown", method="sd", engine="stream")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"points": "nowhere"}, "no column 'nowhere' to take points from"),
-        ({"points": "x1"}, "column 'x1' .* does not say which point each row shows"),
-    ],
-)
-def test_columns_of_points_that_are_none(change, message):
-    table, _, _ = table_with_points()
-    with pytest.raises(InputError, match=message):
-        fit_table(table, **({"codes": "code", "points": "shown"} | change))
 
 
 def test_one_slip_in_fifty_linked_answers_is_reported_and_costs_nothing(answers_about):

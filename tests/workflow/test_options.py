@@ -1,52 +1,15 @@
-"""What a fit is asked for, and where the work is done: what is opened to the outside, and what is refused."""
+"""What a fit is asked for, and what is refused."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from distributed import LocalCluster, get_client
 
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 from sdulearn.workflow.fit import _check_random, _independent_answers, _without_odd_cycles
-from sdulearn.workflow.options import FitOptions, open_engine
-
-
-def test_a_local_cluster_is_for_this_machine_alone():
-    """Neither scheduler nor dashboard has a password."""
-    with open_engine("dask") as engine:
-        client = get_client()
-        assert engine.address.startswith("tcp://127.0.0.1:")
-        assert client.cluster.dashboard_link.startswith("http://127.0.0.1:")
-        for server in client.cluster.scheduler.http_server._sockets.values():
-            assert server.getsockname()[0] == "127.0.0.1"
-        assert engine.n_workers == len(client.nthreads())
-        assert set(client.nthreads().values()) == {1}
-
-
-@pytest.mark.parametrize(
-    ("name", "scheduler", "message"),
-    [
-        ("cloud", None, "`engine` must be one of"),
-        ("stream", "tcp://x:1", r"`scheduler`.*needs `engine='dask'`"),
-        ("dask", "tcp://127.0.0.1:9", "No Dask scheduler answers at tcp://127.0.0.1:9 within 1s.*dask scheduler"),
-        ("dask", "nonsense://x", "No Dask scheduler answers at nonsense://x within 1s"),
-    ],
-)
-def test_engines_that_there_are_not(monkeypatch, name, scheduler, message):
-    monkeypatch.setattr("sdulearn.workflow.options._PATIENCE", "1s")
-    with pytest.raises(InputError, match=message), open_engine(name, scheduler=scheduler):
-        pass
-
-
-def test_a_cluster_without_workers():
-    cluster = LocalCluster(n_workers=0, host="127.0.0.1", protocol="tcp://", processes=False, dashboard_address=":0")
-    with cluster:
-        address = cluster.scheduler_address
-        message = rf"has no workers\. Start some with: dask worker {address}"
-        with pytest.raises(InputError, match=message), open_engine("dask", scheduler=address):
-            pass
+from sdulearn.workflow.options import FitOptions
 
 
 def test_a_wide_table_has_few_unlabeled_rows():

@@ -29,14 +29,12 @@ from sdulearn.cli.machines import add_machine_options, ask_machine
 from sdulearn.cli.options import (
     OPTIONS,
     TABLE_OPTIONS,
-    add_engine_options,
     add_files_options,
     add_table_options,
     in_options,
     names,
     number,
     number_of_classes,
-    opened_engine,
     positive,
     refuse_overwriting,
     say,
@@ -88,9 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_asking_options(parser.add_argument_group("what is asked, and whom"))
     add_machine_options(parser.add_argument_group("machines that answer"))
     _add_server_options(parser.add_argument_group("where"))
-    reading = parser.add_argument_group("reading the table")
-    add_table_options(reading)
-    add_engine_options(reading)
+    add_table_options(parser.add_argument_group("reading the table"))
 
 
 def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
@@ -213,16 +209,14 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     examples = {*before.examples, *(read_labels(arguments.seeds).by_id if arguments.seeds else ())}
     sizes = sample_sizes(len(given))
     read_as = table_options(arguments)
-    with opened_engine(arguments) as engine:
-        drawn = draw_rows(
-            arguments.table,
-            engine,
-            sizes[-1],
-            answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
-            id_column=stored_id_column(before.reading, arguments.id),
-            stored=before.reading,
-            **read_as,
-        )
+    drawn = draw_rows(
+        arguments.table,
+        sizes[-1],
+        answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
+        id_column=stored_id_column(before.reading, arguments.id),
+        stored=before.reading,
+        **read_as,
+    )
     columns, ids, n_rows = drawn.columns, drawn.ids, drawn.n_rows
     if drawn.changes:
         say("\n".join(lines(drawn.changes)))
@@ -366,8 +360,7 @@ def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, s
         "skip_bad": bool(session.log.contents.bad_rows),
     }
     answers = log_answers(str(log_path), session.log.contents)
-    with opened_engine(arguments) as engine:
-        model = fit_table(arguments.table, answers, labels=dict(labels) or None, engine=engine, **options)
+    model = fit_table(arguments.table, answers, labels=dict(labels) or None, **options)
     model.save(model_path)
     model.write_report(report, model_path=model_path)
     write_answered(answered, model)

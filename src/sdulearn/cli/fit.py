@@ -2,12 +2,8 @@
 
 Settings are chosen by cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
 class label is needed. All of it goes into one model file, from which `sdulearn predict` works on raw tables, and a
-report page is written beside it. A table may be larger than memory: the rows in answers and a draw of unlabeled ones
-are kept.
-
-The answers are a file of pairs (--pairs) or a column of pair codes in the table itself (--codes): +k at both
-ends of similar pair k, -k at both ends of dissimilar pair k, 0 elsewhere. Where several of these rows show the
-same point, --points names the column that says which.
+report page is written beside it. A table may be larger than memory: Parquet is read on all cores, and only the rows
+in answers and a sample of all rows are kept.
 """
 
 from __future__ import annotations
@@ -26,15 +22,10 @@ from sdulearn.workflow.options import MAX_UNLABELED, METHODS, MODELS
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``sdulearn fit``, stored under the names of their parameters."""
     files = parser.add_argument_group("files")
-    text = "table: .csv, .tsv, .jsonl, .parquet, .xlsx or .svm, or a folder of Parquet files"
+    text = "table: .csv, .tsv, .jsonl, .parquet or .xlsx, or a folder of Parquet files"
     files.add_argument("--features", dest="table", type=Path, required=True, help=text)
-    answers = files.add_mutually_exclusive_group(required=True)
     text = "answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool"
-    answers.add_argument("--pairs", dest="answers", type=Path, help=text)
-    text = "answers: a column of the table that holds pair codes"
-    answers.add_argument("--codes", metavar="COLUMN", help=text)
-    text = "with --codes: a column that says which point a row shows, by whole numbers"
-    files.add_argument("--points", metavar="COLUMN", help=text)
+    files.add_argument("--pairs", dest="answers", type=Path, required=True, help=text)
     text = "model file to write"
     files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help=text)
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
@@ -58,8 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     reading.add_argument("--exclude-annotators", type=cli.names, default=(), metavar="NAME,...", help=text)
     _add_method_options(parser.add_argument_group("method"))
-    where = parser.add_argument_group("where the work is done")
-    cli.add_engine_options(where, ", and su ... sudu learn from every row")
     cli.add_json_option(parser)
 
 
@@ -78,10 +67,7 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
     add("--prior", type=cli.share, help="share of class +1, where it is known")
     text = "share of the answers that are wrong, for joint (auto: estimated for each annotator where possible)"
     add("--error-rate", type=cli.error_rate, default="auto", metavar="RATE", help=text)
-    text = (
-        f"most rows to use as unlabeled, drawn at random and kept in memory ({MAX_UNLABELED:,}; for su ... sudu "
-        "with --engine stream or dask, every row)"
-    )
+    text = f"most rows to use as unlabeled, drawn at random and kept in memory ({MAX_UNLABELED:,})"
     add("--unlabeled", dest="max_unlabeled", type=cli.positive, metavar="N", help=text)
 
 
@@ -93,8 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     page = _page(arguments)
     options = cli.parameters_of(fit_table, arguments) | {"id_column": arguments.id}
-    with cli.opened_engine(arguments) as engine:
-        model = fit_table(**(options | {"engine": engine}))
+    model = fit_table(**options)
     model.save(arguments.output)
     model.write_report(page, model_path=arguments.output)
     if arguments.answered is not None:

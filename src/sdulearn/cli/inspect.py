@@ -61,8 +61,6 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
 
 def _columns(model: TableModel) -> list[str]:
     found = model.columns
-    if found.first is not None:
-        return [f"Table: svmlight, {found.width:,} features numbered from {found.first}"]
     ids = f", ids from {quoted(found.id_column)}" if found.id_column else ""
     return [f"Table: {len(found.columns):,} columns{ids}", *(f"  {_column(column)}" for column in found.columns)]
 

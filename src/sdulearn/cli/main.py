@@ -37,13 +37,12 @@ GROUPS = {
 }
 COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
 _WAYS_IN = """\
-sdulearn learns a classifier from answers to "same class, or different?". Five ways to start:
+sdulearn learns a classifier from answers to "same class, or different?". Four ways to start:
 
   a page       sdulearn ask TABLE.csv -o answers.jsonl
   two files    sdulearn fit --features TABLE.csv --pairs ANSWERS.csv -o model.sdu
   Python       model = sdulearn.fit_table("TABLE.csv", "ANSWERS.csv")
   a notebook   sdulearn.asking.Asker(X)
-  a cluster    sdulearn fit --features FOLDER --pairs ANSWERS.csv -o model.sdu --engine dask
 
 No data yet? sdulearn ask --demo, or sdulearn demo.
 All commands: sdulearn --help. Options of one: sdulearn fit --help."""
@@ -131,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _stop("stopped", 130)
         if argv is None:
-            # Interrupted libraries print tracebacks at exit: in their imports, or while a cluster closes.
+            # Interrupted libraries print tracebacks at exit.
             sys.stdout.flush()
             os._exit(130)
         return 130
@@ -146,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         if debug:
             raise
-        return _stop("out of memory. Read Parquet with --engine stream, or give --unlabeled a smaller number.", 2)
+        return _stop("out of memory. Write the table as Parquet, or give --unlabeled a smaller number.", 2)
     except Exception as error:
         if debug:
             raise

@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdulearn.errors import InputError
-from sdulearn.progress import PATIENCE, RowProgress
+from sdulearn.progress import PATIENCE
 
 if TYPE_CHECKING:
     from sdulearn.answers.records import Answers
-    from sdulearn.workflow.options import Engine
 
 # Options of a table with the names of their parameters.
 TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories", "sheet", "skip_rows")
@@ -33,9 +32,9 @@ _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
 # Options for the parameters that messages name: those of the same name, and the others.
 _ALIKE = (
-    "categories", "classes", "codes", "design", "drop", "engine", "error_rate",
+    "categories", "classes", "design", "drop", "error_rate",
     "exclude_annotators", "labels", "loss", "max_categories", "method", "missing", "model",
-    "points", "port", "prior", "private", "scheduler", "skip_bad", "answered", "text",
+    "port", "prior", "private", "skip_bad", "answered", "text",
     "image_root", "embedding", "sheet", "skip_rows",
 )  # fmt: skip
 OPTIONS = {
@@ -176,36 +175,6 @@ def add_table_options(table: argparse._ArgumentGroup) -> None:
     add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
     text = "most texts a column may have (%(default)s)"
     add("--max-categories", type=positive, default=50, help=text)
-
-
-def add_engine_options(where: argparse._ArgumentGroup, more: str = "", *, memory: bool = True) -> None:
-    """Add options of the engine; ``more`` says what else one other than "memory" does."""
-    from sdulearn.workflow.options import ENGINES
-
-    engines = ENGINES if memory else ENGINES[1:]
-    text = (
-        f"{'memory: on one core; ' * memory}stream: on all cores{more}; dask: the same on a cluster, "
-        "whose workers must reach the files under the same path (%(default)s)"
-    )
-    where.add_argument("--engine", choices=engines, default=engines[0], help=text)
-    text = "a running Dask cluster, such as tcp://10.0.0.1:8786 (default: one is started on this machine)"
-    where.add_argument("--scheduler", metavar="ADDRESS", help=text)
-
-
-@contextmanager
-def opened_engine(arguments: argparse.Namespace, title: str = "pass {}") -> Iterator[Engine]:
-    """Open the engine, with a progress bar for each pass over the table."""
-    from sdulearn.workflow.options import MEMORY, open_engine
-
-    progress = RowProgress(title, log=arguments.engine != MEMORY)
-    try:
-        with open_engine(arguments.engine, scheduler=arguments.scheduler, progress=progress.expect) as engine:
-            if engine.address and not getattr(arguments, "json", False):
-                kind = "local" if arguments.scheduler is None else "running"
-                say(f"cluster: {kind}, {engine.n_workers} workers ({engine.address})")
-            yield engine
-    finally:
-        progress.close()
 
 
 @contextmanager

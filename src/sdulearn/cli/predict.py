@@ -2,8 +2,8 @@
 
 Writes id, label and, where the model has one, the probability of the second class, or of each of several, in the
 order of the table, which may be larger than memory; the file appears whole or not at all. Large tables go fastest
-from Parquet to Parquet: into one file (-o out.parquet), or into a folder of files (-o out), which all cores write,
-or the workers of a cluster. In CSV and TSV an apostrophe stands before ids and class names that a spreadsheet would
+from Parquet to Parquet: into one file (-o out.parquet), or into a folder of files (-o out), which all cores write.
+In CSV and TSV an apostrophe stands before ids and class names that a spreadsheet would
 run as a formula; the summary says how many.
 
 With --answers, rows that answers are about are predicted by features and answers together; the column
@@ -26,11 +26,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from sdulearn.blocks import Sums
 from sdulearn.cli import options as cli
 from sdulearn.errors import InputError, ModelFileError, pa, pc, require, shortened
 from sdulearn.io.files import FORMULA_START, as_cell, file_format, written_whole
 from sdulearn.io.ids import id_texts
+from sdulearn.parts import Sums
 from sdulearn.progress import RowProgress
 from sdulearn.table_model import TableModel, load_model
 from sdulearn.workflow.predict import (
@@ -65,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "same/different answers about rows of this table"
     asked.add_argument("--answers", type=Path, metavar="FILE", help=text)
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
-    cli.add_engine_options(parser.add_argument_group("where a folder is written"), memory=False)
     cli.add_json_option(parser)
 
 
@@ -84,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     escaped: Counter[str] = Counter(id=0, label=0)
     options = cli.parameters_of(predict_table, arguments) | {"model": model}
     if output is not None and not output.suffix:
-        with cli.opened_engine(arguments, "predicting") as engine:
-            found = write_predictions(**options, path=arguments.table, folder=output, engine=engine)
+        progress = RowProgress("predicting", log=True).expect
+        found = write_predictions(**options, path=arguments.table, folder=output, progress=progress)
     else:
         found = _write(arguments, options, escaped)
     counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
@@ -101,10 +100,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _write(arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]) -> Sums:
     """Write predictions to the screen or to one file."""
     model: TableModel = options["model"]
-    if arguments.engine == "dask":
-        raise InputError(
-            "The workers of a cluster write a folder of Parquet files: name one with -o, without an ending."
-        )
     counts = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
     # No bar between the rows on a screen.
     progress = None if arguments.output is None else RowProgress("predicting", log=True).expect

@@ -33,7 +33,6 @@ _ENDINGS = {
     "json": (".json",),
     "npy": (".npy",),
     "parquet": (".parquet", ".pq"),
-    "svm": (".svm", ".svmlight", ".libsvm"),
     "xlsx": (".xlsx",),
 }
 _PANDAS_MISSING = ("NAType", "NaTType")

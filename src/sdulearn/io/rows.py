@@ -30,6 +30,7 @@ from sdulearn.io.files import (
 )
 from sdulearn.io.ids import looks_like_id
 from sdulearn.io.tables import read_whole
+from sdulearn.parts import is_dask
 from sdulearn.types import Codes, Frame
 
 Record = dict[str, object]
@@ -114,6 +115,8 @@ def _records(header: list[str], rows: Iterable[tuple[int, Sequence[object]]]) ->
 
 def _frame(frame: Frame) -> tuple[list[str], list[NumberedRecord]]:
     """Return column names and rows of a frame, counted from 1."""
+    if is_dask(frame):
+        raise InputError("Answers and labels are read whole: call compute() on this Dask frame first.")
     if not hasattr(frame, "columns"):
         what = "A path or a pandas, polars or pyarrow frame is needed, with columns such as id_a, id_b and"
         raise InputError(f"{what} label; got {type(frame).__name__}.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from sdulearn.column_counts import ColumnCounts, Role, count, decimal_mark, desc
 from sdulearn.columns import Column, Columns, Problem, refuse
 from sdulearn.errors import InputError, listed, pa, quoted
 from sdulearn.io import ids
-from sdulearn.io.files import Location, is_location
+from sdulearn.io.files import Location
 from sdulearn.io.ids import IdHits, looks_like_id, unknown_ids
 from sdulearn.io.images import MAX_IMAGES, ImageFeatures
-from sdulearn.io.tables import TEXT_FORMATS, Part, Table, batch_rows, open_table, read_svmlight, table_format
+from sdulearn.io.tables import TEXT_FORMATS, DaskTable, Table, open_table
 from sdulearn.pairs import scramble
+from sdulearn.progress import RowProgress, Watch
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
@@ -101,13 +103,13 @@ class Survey:
         return replace(self, kept=kept)
 
 
-def survey(batch: ArrowTable, rows: Codes, _: None, wanted: Wanted) -> Survey | None:
-    """Look at one batch; None where it is empty."""
-    if not len(rows):
-        return None
-    n_all = len(rows)
+def survey(wanted: Wanted, watch: Watch | None, begin: int, batch: ArrowTable) -> Survey:
+    """Look at one batch, whose first row has this number."""
+    n_all = batch.num_rows
+    if watch is not None:
+        watch(n_all)
     batch, places = without_blanks(batch)
-    rows = rows[places]
+    rows = begin + places
     counts = {name: count(batch[name], rows, role) for name, role in wanted.features.items()}
     names = pa.array(wanted.ids, pa.string())
     hits = {}
@@ -133,23 +135,15 @@ def without_blanks(batch: ArrowTable) -> tuple[ArrowTable, Indices]:
     return batch.take(pa.array(places)), places
 
 
-def parts_of(table: Table, columns: Sequence[str]) -> list[Any]:
-    """Return the parts of a table as :class:`sdulearn.blocks.Blocks` takes them."""
-    columns = table.some(columns)
-    return [partial(_blocks, part, columns, batch_rows(len(columns))) for part in table.parts]
-
-
-def _blocks(part: Part, columns: Sequence[str], rows: int) -> Iterator[tuple[ArrowTable, Codes, None]]:
-    for begin, batch in part(columns, rows):
-        yield batch, np.arange(begin, begin + batch.num_rows), None
-
-
-def surveyed(table: Table, wanted: Wanted, blocks: Callable[..., Any] | None = None) -> Survey:
-    """Look at a whole table; ``blocks`` makes blocks of its parts and number of rows."""
-    from sdulearn.blocks import LocalBlocks
-
-    parts = parts_of(table, list(dict.fromkeys([*wanted.features, *wanted.id_columns, *wanted.shown])))
-    found: Survey | None = (LocalBlocks(parts) if blocks is None else blocks(parts, table.n_rows)).sum(survey, wanted)
+def surveyed(table: Table, wanted: Wanted) -> Survey:
+    """Look at a whole table, with a progress bar."""
+    columns = table.some(list(dict.fromkeys([*wanted.features, *wanted.id_columns, *wanted.shown])))
+    progress = RowProgress("reading").expect(table.n_rows)
+    watch = None if isinstance(table, DaskTable) else progress
+    try:
+        found: Survey | None = table.sum(partial(survey, wanted, watch), columns)
+    finally:
+        progress.close()
     if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found
@@ -276,10 +270,11 @@ def _are_sentences(name: str, one: ColumnCounts, found: Survey, rows: Codes, max
 
 def all_ids(table: Table, id_column: str | None) -> list[str]:
     """Return the id of every row."""
-    found: list[str] = []
-    for begin, batch in table.batches([] if id_column is None else [id_column]):
-        found += ids.ids_of(batch, id_column, np.arange(begin, begin + batch.num_rows))
-    return found
+    return list(chain.from_iterable(table.map(partial(_ids, id_column), [] if id_column is None else [id_column])))
+
+
+def _ids(id_column: str | None, begin: int, batch: ArrowTable) -> list[str]:
+    return ids.ids_of(batch, id_column, np.arange(begin, begin + batch.num_rows))
 
 
 def why_unknown(table: Table, id_column: str | None, names: Iterable[str], whose: str = "answers") -> str:
@@ -295,8 +290,6 @@ def read_ids(
     skip_rows: int | None = None,
 ) -> tuple[list[str], str | None]:
     """Read the ids of a table alone, and the column that they are in, found as for a fit."""
-    if is_location(source) and table_format(source) == "svm":
-        return list(map(str, range(read_svmlight(source)[1].shape[0]))), None
     table = open_table(source, sheet, skip_rows)
     wanted = look_for(table, id_column=id_column, answer_ids=answer_ids)
     features = {name: role for name, role in wanted.features.items() if name in wanted.id_columns}

@@ -1,7 +1,7 @@
 """Tables: named columns that are read in batches, as often as needed, whatever the format.
 
 A folder of Parquet files is one table, and the vectors of another file may be further columns of
-it. In text files every column is text, and all rows decide what it holds
+it. A Dask frame is a table that its workers read. In text files every column is text, and all rows decide what it holds
 (:mod:`sdulearn.column_counts`). JSON lines are checked before pyarrow, which crashes on some.
 """
 
@@ -11,40 +11,36 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, count, islice
+from itertools import accumulate, chain, count, islice
 from json import loads
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
-from sdulearn.column_counts import usable_scale
-from sdulearn.columns import Columns, Where, as_arrow, in_row, kind_of
+from sdulearn.columns import Where, as_arrow, in_row, kind_of
 from sdulearn.errors import InputError, SdulearnError, listed, pa, pc, quoted, reason, require, shortened
 from sdulearn.io import files
 from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import Location, check_repeated, is_location, open_bytes, refuse_damaged
 from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
+from sdulearn.parts import add_all, computed, in_threads, is_dask, sum_delayed
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 
-FORMATS = ("csv", "tsv", "parquet", "jsonl", "svm", "xlsx")
+FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
 # Formats in which cells are text, and numbers may be spelled in several ways.
 TEXT_FORMATS = ("csv", "tsv", "xlsx")
 # Texts that stand for a missing value in a text file.
 _MISSING = ("", "#N/A", "N/A", "NA", "<NA>", "NULL", "null", "NaN", "nan", "n/a", "-nan", "-NaN", "None", "?")
-BATCH_ROWS = 65_536
+BATCH_ROWS = 32_768
 # Most numbers of a batch: a wide table comes in fewer rows at a time.
 _BATCH_NUMBERS = 1 << 22
 _BLOCK_BYTES = 1 << 23
-# Rows of an svmlight file that are read at a time.
-_CHUNK_ROWS = 20_000
 _ENDINGS = (".parquet", ".pq")
 # Columns are read through a small buffer, so that a large row group is never in memory whole.
 _BUFFER_BYTES = 1 << 18
@@ -55,8 +51,11 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
+T = TypeVar("T")
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
 """Number of the first row, and a record batch."""
+OnBatch: TypeAlias = Callable[[int, ArrowTable], Any]
+"""A function of the number of the first row, and a record batch."""
 Part: TypeAlias = Callable[[Sequence[str], int], Batches]
 """Reads these columns of some rows, in batches of at most so many rows; can be pickled."""
 
@@ -82,7 +81,17 @@ class Table:
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
         """Read columns of all rows; ``width`` is their number of features, by default one each."""
         for part in self.parts:
-            yield from part(self.some(columns), batch_rows(width or len(columns)))
+            for begin, batch in part(self.some(columns), batch_rows(width or len(columns))):
+                if batch.num_rows:
+                    yield begin, batch
+
+    def map(self, function: OnBatch, columns: Sequence[str], width: int | None = None) -> Iterator[Any]:
+        """Yield a function of the first row's number and the cells of each batch, in order; on all cores."""
+        return in_threads(partial(function, *batch) for batch in self.batches(columns, width))
+
+    def sum(self, function: OnBatch, columns: Sequence[str]) -> Any:
+        """Add up a function of all batches; None if there are none."""
+        return add_all(self.map(function, columns))
 
     def some(self, columns: Sequence[str]) -> list[str]:
         """Return the columns, or any one where there are none: it is needed to count rows."""
@@ -109,11 +118,63 @@ class RowGroups:
     def __call__(self, columns: Sequence[str], rows: int) -> Batches:
         """See :data:`Part`."""
         begin = self.begin
-        reading = {"row_groups": list(self.numbers), "columns": list(columns), "use_threads": False}
+        reading = {"row_groups": list(self.numbers), "columns": list(columns)}
         with _clear_errors(self.path), _opened(self.path) as file:
             for batch in file.iter_batches(rows, **reading):
                 yield begin, batch
                 begin += batch.num_rows
+
+
+@dataclass(frozen=True)
+class DaskTable(Table):
+    """A Dask frame, whose partitions stay where they are."""
+
+    frame: Any = None
+    lengths: Sequence[int] = ()  # rows of each partition
+
+    @classmethod
+    def open(cls, frame: Any, lengths: Sequence[int] = ()) -> DaskTable:
+        """Open a frame, and count the rows of its partitions unless they are known."""
+        if getattr(frame, "ndim", 0) != 2 or not hasattr(frame, "columns"):
+            raise InputError("A Dask table is a dask DataFrame; dask.dataframe.from_dask_array makes one of an array.")
+        frame = frame.rename(columns=str)
+        names = list(frame.columns)
+        check_repeated("the table", names)
+        types = dict(zip(names, as_arrow(frame._meta_nonempty).select(names).schema.types, strict=True))
+        lengths = lengths or frame[names[:1]].map_partitions(len).compute().tolist()
+        return cls("the table", "frame", types, (), sum(lengths), frame=frame, lengths=lengths)
+
+    def map(self, function: OnBatch, columns: Sequence[str], width: int | None = None) -> Iterator[Any]:
+        """As :meth:`Table.map`, on the workers."""
+        return chain.from_iterable(computed(self.jobs(partial(_over, list, function), columns, width)))
+
+    def sum(self, function: OnBatch, columns: Sequence[str]) -> Any:
+        """As :meth:`Table.sum`, by a tree reduction."""
+        return sum_delayed(self.jobs(partial(_over, add_all, function), columns))
+
+    def jobs(self, function: Callable[..., Any], columns: Sequence[str], width: int | None = None) -> list[Any]:
+        """Return ``function(number, batches)`` of each partition that is not empty, delayed."""
+        delayed = require("dask", "dask").delayed
+        # One object that all tasks share: it may hold a model.
+        shared = delayed(function)
+        schema = pa.schema([(name, self.types[name]) for name in self.some(columns)])
+        begins = [0, *accumulate(self.lengths)][:-1]
+        parts = zip(self.frame[schema.names].to_delayed(), begins, self.lengths, strict=True)
+        filled = enumerate((frame, begin) for frame, begin, rows in parts if rows)
+        given = (schema, batch_rows(width or len(columns)))
+        return [delayed(_on_partition)(shared, number, *part, *given) for number, part in filled]
+
+
+def _over(collect: Callable[..., Any], function: OnBatch, _number: int, batches: Batches) -> Any:
+    return collect(function(*batch) for batch in batches)
+
+
+def _on_partition(function: Callable[..., T], number: int, frame: Frame, begin: int, schema: Any, rows: int) -> T:
+    try:
+        table = as_arrow(frame).select(schema.names).cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"A partition does not hold what the frame's dtypes say: {reason(error)}") from None
+    return function(number, _numbered(partial(_held_rows, table), schema.names, rows, begin))
 
 
 def batch_rows(width: int) -> int:
@@ -132,10 +193,12 @@ def open_table(
     """Open a file, a folder of Parquet files, or a frame; by default the first sheet."""
     if is_location(source):
         table = _open_file(str(source), sheet, skip_rows)
-    elif sheet is None and skip_rows is None:
-        table = _held("the table", "frame", as_arrow(source))
-    else:
+    elif sheet is not None or skip_rows is not None:
         raise InputError("`sheet` and `skip_rows` are for files; a frame has its columns already. Leave them out.")
+    elif is_dask(source) and embedding is not None:
+        raise InputError("`embedding` goes with a table on this machine; join the vectors to a Dask frame instead.")
+    else:
+        table = DaskTable.open(source) if is_dask(source) else _held("the table", "frame", as_arrow(source))
     return table if embedding is None else with_embedding(table, embedding)
 
 
@@ -143,8 +206,6 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
     name = table_format(path)
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise InputError(f"{path} is neither a file nor a folder: a table is read more than once. Copy it to a file.")
-    if name == "svm":
-        raise InputError(f"{path}: an svmlight file has no named columns. Give a .csv, .parquet, .jsonl, ...")
     if (sheet is not None and name != "xlsx") or (skip_rows is not None and name not in TEXT_FORMATS):
         raise InputError(f"{path}: `sheet` is for workbooks (.xlsx), `skip_rows` for these and CSV. Leave them out.")
     if name == "parquet":
@@ -197,9 +258,8 @@ def split_index(schema: Any) -> tuple[dict[str, ArrowType], tuple[str, ...]]:
     return {name: dtype for name, dtype in types if not _UNNAMED_INDEX.fullmatch(name)}, index
 
 
-def _numbered(read: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int) -> Batches:
-    """Read batches and number their rows from 0; see :data:`Part`."""
-    begin = 0
+def _numbered(read: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int, begin: int = 0) -> Batches:
+    """Read batches and number their rows; see :data:`Part`."""
     for batch in read(columns, rows):
         yield begin, batch
         begin += batch.num_rows
@@ -309,6 +369,7 @@ def open_parquet(path: Location) -> Table:
     types: dict[str, ArrowType] = {}
     groups: list[RowGroups] = []
     index: list[tuple[str, ...]] = []
+    begins: dict[int, str] = {}  # names of the files by the number of their first row
     n_rows = 0
     for file in parquet_files(path):
         with _clear_errors(file), _opened(str(file.absolute())) as opened:
@@ -318,11 +379,18 @@ def open_parquet(path: Location) -> Table:
             found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
         groups += found
         index.append(noted)
+        begins[n_rows] = file.name
         n_rows += sum(group.rows for group in found)
     # An index without a name can be read if all files have it.
     noted_names = dict.fromkeys(name for noted in index for name in noted)
     kept = tuple(name for name in noted_names if name in types or all(name in noted for noted in index))
-    return Table(str(path), "parquet", types, tuple(groups), n_rows, index=kept)
+    where = partial(_in_file, begins) if len(begins) > 1 else in_row
+    return Table(str(path), "parquet", types, tuple(groups), n_rows, where=where, index=kept)
+
+
+def _in_file(begins: Mapping[int, str], row: int) -> str:
+    begin = max(first for first in begins if first <= row)
+    return f"{in_row(row - begin)} of {begins[begin]}"
 
 
 def _opened(path: str) -> Any:
@@ -478,41 +546,3 @@ def _split_vectors(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColu
         elif may_hold_ids(name, column.type):
             ids[name] = id_texts(column)
     return np.hstack(blocks) if blocks else np.empty((0, 0)), ids
-
-
-def read_svmlight(path: Location) -> tuple[Columns, sparse.csr_matrix]:
-    """Read a whole svmlight file; its features are numbered from 1 unless a 0 occurs."""
-    with open_bytes(path) as file, refuse_damaged(path):
-        X = _parsed(path, file, None)
-    if X.shape[0] == 0:
-        raise InputError(f"{path} is empty.")
-    first: Literal[0, 1] = 1 if X.indices.size == 0 or X.indices.min() > 0 else 0
-    X = X[:, first:]
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-    return Columns.sparse(first, usable_scale(mean, np.sqrt(np.maximum(variance, 0)))), X
-
-
-def svmlight_rows(path: Location, columns: Columns) -> Iterator[tuple[int, sparse.csr_matrix]]:
-    """Read an svmlight file as wide as the model, some thousand rows at a time."""
-    begin = 0
-    first = columns.first or 0
-    with open_bytes(path) as file, refuse_damaged(path):
-        while some := list(islice(file, _CHUNK_ROWS)):
-            if lines := b"".join(line for line in some if line.strip()):
-                X = _parsed(path, io.BytesIO(lines), columns.width + first)[:, first:]
-                yield begin, X
-                begin += X.shape[0]
-
-
-def _parsed(path: Location, file: Iterable[bytes], width: int | None) -> sparse.csr_matrix:
-    """Parse rows, features numbered from 0; ``width`` is the most features that there may be."""
-    try:
-        X, _ = load_svmlight_file(file, n_features=width, zero_based=True)
-    except (ValueError, OverflowError, MemoryError) as error:
-        raise InputError(
-            f"{path} cannot be read as svmlight, or has features the model does not know: {reason(error)}"
-        ) from None
-    if not np.isfinite(X.data).all():
-        raise InputError(f"{path} holds values that are missing or infinite. Leave them out; absent means zero.")
-    return X

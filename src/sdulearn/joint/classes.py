@@ -257,7 +257,7 @@ class ClassProblem:
         """Return the problem with the answers and labels of the points ``shown`` only."""
         return replace(self, graph=leave_out(self.graph, ~shown))
 
-    def penalties(self, alphas: Sequence[float]) -> Array:
+    def penalties(self, alphas: Sequence[float] | Array) -> Array:
         """Return one column (r,) for each alpha."""
         return axis_penalties(self.data.axes.variance, alphas, self.power)
 

@@ -66,15 +66,26 @@ class Axes:
         return cls(mean, V[:, keep], values[keep], design)
 
     @classmethod
-    def of(cls, X: Rows, weight: Array) -> tuple[Axes, Array]:
-        """Return the axes of weighted rows, and the rows in them."""
-        design = Design.from_rows(X, True)
+    def of(
+        cls, X: Rows, weight: Array, drawn: Mask | None = None, moments: tuple[Array, Array] | None = None
+    ) -> tuple[Axes, Array]:
+        """Return the axes of weighted rows, and the rows in them.
+
+        If the rows ``drawn`` are a sample, ``moments`` are the mean and covariance of what it was drawn from.
+        """
+        design = Design.from_rows(X, True, in_span=moments is None)
         B = design.A[:, :-1]
-        if (weight == weight[0]).all():
+        share = weight / weight.sum()
+        if moments is not None and drawn is not None:
+            whole = float(share[drawn].sum())
+            share = np.where(drawn, 0.0, share)
+            centre = moments[0] - design.shift
+            mean = B.T @ share + whole * centre
+            second = weighted_gram(B, share) + whole * (moments[1] + np.outer(centre, centre))
+        elif (weight == weight[0]).all():
             mean = np.asarray(B.mean(axis=0)).ravel()
             second = weighted_gram(B, None) / B.shape[0]
         else:
-            share = weight / weight.sum()
             mean = B.T @ share
             second = weighted_gram(B, share)
         axes = cls.from_moments(mean, second - np.outer(mean, mean), design)
@@ -110,11 +121,17 @@ def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
 
 
 class TrainingData:
-    """Points in their principal axes. A point is the weighted mean of its rows."""
+    """Points in their principal axes. A point is the weighted mean of its rows.
 
-    def __init__(self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array) -> None:
+    ``moments`` are the exact mean and covariance of the rows in no answer, if those in ``X`` are a sample.
+    """
+
+    def __init__(
+        self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, moments: tuple[Array, Array] | None = None
+    ) -> None:
         # Each point has the mean weight of its rows.
-        self.axes, A = Axes.of(graph.by_point(X, weight), graph.point_weights)
+        points = graph.by_point(X, weight)
+        self.axes, A = Axes.of(points, graph.point_weights, graph.degree == 0, moments)
         silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
         share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
         rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))

@@ -43,13 +43,16 @@ from sdulearn.joint.path import (
     polish_classes,
 )
 from sdulearn.model_selection import fold_parts, number_of_folds, positive_grid
-from sdulearn.pairs import Pairs
+from sdulearn.pairs import Pairs, U
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers.problem import Fit
-from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows, Splitter
+from sdulearn.statistics import PairStatistics
+from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, Rows, Splitter
 
+# The exact mean and covariance of the unlabeled rows, if a fit has a sample of them.
+Exact = tuple[Array, Array] | None
 # The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two
 # classes, and for more.
 _GRID = (10**0.5, 10**-3.5)
@@ -115,7 +118,16 @@ class PairLogisticBase(LinearClassifier):
     tol: float
     max_iter: int
 
-    def _training_data(self, X: Rows, pairs: Pairs, weight: Array | None) -> TrainingData:
+    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
+        raise NotImplementedError
+
+    @long_work
+    @fit_context(prefer_skip_nested_validation=True)
+    def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
+        """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
+        return self._fit(*self._check_rows(X, y, sample_weight), moments.mean_and_covariance(U))
+
+    def _training_data(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> TrainingData:
         """Return the points of checked rows; warn where the columns have different scales."""
         weight = np.ones(len(pairs)) if weight is None else weight
         if sparse.issparse(X):
@@ -125,9 +137,11 @@ class PairLogisticBase(LinearClassifier):
             mean = share @ X
             variance = share @ (X - mean) ** 2
         warn_of_scales(np.sqrt(variance), mean, getattr(self, "feature_names_in_", None))
-        return TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight)
+        return TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, moments)
 
-    def _two_class_problem(self, X: Rows, pairs: Pairs, weight: Array | None) -> tuple[PointProblem, PriorEstimate]:
+    def _two_class_problem(
+        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact
+    ) -> tuple[PointProblem, PriorEstimate]:
         """Return the problem of checked rows with two classes, and the prior to report."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
@@ -139,7 +153,7 @@ class PairLogisticBase(LinearClassifier):
                 "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
                 "`n_classes`, or leave `answer_table='auto'`."
             )
-        data = self._training_data(X, pairs, weight)
+        data = self._training_data(X, pairs, weight, moments)
         likelihood = TwoClassLikelihood(data.graph, self._answer_model(X, pairs, data), data.weight)
         prior = self._reported_prior(pairs, weight, likelihood)
         given = None if self.prior is None else float(self.prior)
@@ -196,9 +210,11 @@ class PairLogisticBase(LinearClassifier):
             answer_model = AnswerModel.estimate(data.graph, logits=logits)
         return answer_model
 
-    def _class_problem(self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int) -> ClassProblem:
+    def _class_problem(
+        self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int, moments: Exact
+    ) -> ClassProblem:
         """Return the problem of checked rows with K classes."""
-        data = self._training_data(X, pairs, weight)
+        data = self._training_data(X, pairs, weight, moments)
         _check_answers(data.graph, n_classes)
         shares = None if self.prior is None else class_shares_given(self.prior, n_classes)
         pull = PriorPull.of(shares, float(self.prior_strength), len(data.share))
@@ -303,7 +319,6 @@ class PairLogisticRegression(PairLogisticBase):
     --------
     PairLogisticRegressionCV : Chooses ``alpha`` and ``covariance_power``.
     SDUClassifier : The paper's risks, which use the two ends of a pair apart from each other.
-    sdulearn.distributed.PairLogisticRegression : The same on a Dask cluster.
 
     Examples
     --------
@@ -358,11 +373,13 @@ class PairLogisticRegression(PairLogisticBase):
         """Fit from no model at all, where labelled points say where each class is: for the asker."""
         return self._fit(*self._check_rows(X, y, None), from_zero=True)
 
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, from_zero: bool = False) -> Self:
+    def _fit(
+        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None, *, from_zero: bool = False
+    ) -> Self:
         """Fit checked rows."""
         if self.n_classes != 2:
-            return self._accept(self._fit_classes(X, pairs, weight, from_zero))
-        problem, prior = self._two_class_problem(X, pairs, weight)
+            return self._accept(self._fit_classes(X, pairs, weight, moments, from_zero))
+        problem, prior = self._two_class_problem(X, pairs, weight, moments)
         alpha = self._alpha(problem.data, _ALPHA)
         start = np.zeros(len(problem.axes.variance) + 1) if from_zero else descend(problem, alpha, self._power)
         fit = polish(self, problem, start, alpha, self._power, prior)
@@ -373,9 +390,9 @@ class PairLogisticRegression(PairLogisticBase):
         return share * data.axes.mean_variance if self.alpha == "auto" else float(self.alpha)
 
     @_one_thread
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, from_zero: bool) -> Fit:
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact, from_zero: bool) -> Fit:
         """Fit more than two classes."""
-        problem = self._class_problem(X, pairs, weight, int(self.n_classes))
+        problem = self._class_problem(X, pairs, weight, int(self.n_classes), moments)
         _check_number(problem)
         alpha = self._alpha(problem.data, _CLASS_ALPHA)
         nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
@@ -464,6 +481,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
     }
 
     n_classes_interval_: tuple[int, int] | None
+    fold_models_: list[tuple[Indices, PairLogisticRegressionCV]]
     # What the scores in ``cv_results_`` are.
     scoring = "log-likelihood"
 
@@ -504,23 +522,30 @@ class PairLogisticRegressionCV(PairLogisticBase):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        X, pairs, weight = self._check_rows(X, y, sample_weight)
+        self._fit(*self._check_rows(X, y, sample_weight))
+        if sample_weight is not None:
+            # Rows of weight 0 were left out.
+            kept = np.flatnonzero(np.asarray(sample_weight))
+            self.fold_models_ = [(kept[rows], model) for rows, model in self.fold_models_]
+        return self
+
+    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
+        """Fit checked rows."""
         self.n_classes_interval_ = None
         self.fold_models_ = []
         if self.n_classes != 2:
-            fit = self._fit_classes(X, pairs, weight)
+            fit = self._fit_classes(X, pairs, weight, moments)
             if fit is not None:
                 return self._accept(fit)
-        problem, prior = self._two_class_problem(X, pairs, weight)
+        problem, prior = self._two_class_problem(X, pairs, weight, moments)
         parts = fold_parts(self.cv, X, pairs)
         known = problem.data.known_to_folds(parts)
         powers = _POWERS if self.covariance_power == "auto" else (self._power,)
         alphas = np.column_stack([self._grid(problem.moments.alpha_max(power), _GRID) for power in powers])
         fit, of_folds = choose_and_fit(problem, self, alphas, powers, known, prior)
         self._accept(fit)
-        kept = np.arange(len(pairs)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
         models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in of_folds.T]
-        self.fold_models_ = [(kept[rows], model) for (_, rows), model in zip(parts, models, strict=True)]
+        self.fold_models_ = [(rows, model) for (_, rows), model in zip(parts, models, strict=True)]
         return self
 
     def _of_fold(self, X: Rows, coef: Array, intercept: float) -> Self:
@@ -532,7 +557,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return model
 
     @_one_thread
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None) -> Fit | None:
+    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> Fit | None:
         """Fit more than two classes; None where "auto" finds two."""
         n_classes = _MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         auto = self.n_classes == "auto"
@@ -545,7 +570,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
                 auto = n_classes == _MOST_CLASSES
         if n_classes == 2:
             return None
-        problem = self._class_problem(X, pairs, weight, n_classes)
+        problem = self._class_problem(X, pairs, weight, n_classes, moments)
         known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
         if auto:
             fit, self.n_classes_interval_ = self._find_number(X, problem, known)

@@ -241,11 +241,11 @@ def choose_and_fit(
         evidence[i] = [problem.log_evidence(path[i, :, j], pen[:, j]) for j in range(len(row))]
     empty = problem.empty(alphas, powers, path)
     evidence[empty & ~empty.all()] = -np.inf
-    row, best = np.unravel_index(np.argmax(evidence), evidence.shape)
+    row, best = map(int, np.unravel_index(np.argmax(evidence), evidence.shape))
     scores, W = fit_folds(problem, alphas[:, best], powers[best], known)
     results = grid_results([{"alpha": alpha} for alpha in alphas[:, best].tolist()], scores)
     if problem.likelihood.is_loose:
-        row = np.argmax(np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf))
+        row = int(np.argmax(np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf)))
     alpha = float(alphas[row, best])
     fitted = {
         "alpha_": alpha,

@@ -28,7 +28,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import ChosenPairsWarning, InputError, OrientationWarning, SdulearnWarning, warn
 from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
-from sdulearn.model_selection import PairFolds, PairKFold, check_places, fold_parts, number_of_folds
+from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds
 from sdulearn.pairing import is_chosen
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import no_answers, random_of
@@ -416,7 +416,7 @@ def _weighted_parts(
     splitter = _splitter(cv, pairs)
     parts = fold_parts(splitter, X, pairs)
     held_out = np.unique(np.concatenate([rows for _, rows in parts]))
-    if not isinstance(splitter, PairFolds) and len(held_out) < len(pairs):
+    if not isinstance(splitter, PairKFold) and len(held_out) < len(pairs):
         raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
     for train, test in parts:
         yield kept[train], kept[test]

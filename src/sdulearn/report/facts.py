@@ -197,8 +197,6 @@ def _result(code: str, source: object = None, names: Iterable[str] = (), /, **mo
 def _read(report: FitReport, layout: Columns) -> list[Finding]:
     details: dict[str, object] = {"n_features": layout.width, "id_column": layout.id_column}
     counts = ["table", "n_rows", "n_unlabeled"]
-    if layout.first is not None:
-        return [_result("table_read", report, counts, **details)]
     columns = layout.columns
     transformers = layout.transformers
     made = ("text", "image")
@@ -310,8 +308,7 @@ def _say_understood(d: SimpleNamespace) -> str:
 
 def _say_table_read(d: SimpleNamespace) -> str:
     ids = f"ids from {quoted(d.id_column)}" if d.id_column else "rows numbered from 0"
-    columns = f"{_count(d.n_columns, 'column', 'columns')}, " if hasattr(d, "n_columns") else ""
-    features = f"{columns}{d.n_features:,} features"
+    features = f"{_count(d.n_columns, 'column', 'columns')}, {d.n_features:,} features"
     return f"{d.table}: {d.n_rows:,} rows, {features}, {ids}; {d.n_unlabeled:,} rows used as unlabeled."
 
 
@@ -702,8 +699,6 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     "prior_of_other_class": "By the labels, {prior:g} is the share of the other class: the names were exchanged.",
     "labels_disagree": "The model predicts only {n_right:,} of the {n_labels:,} labels: the labels and the answers are "
     "about different classes, or the ids are mixed up. Check a few labels by hand.",
-    "pairs_drawn": "The joint method learns from {n_used:,} of the {n_pairs:,} pairs, drawn at random; a marginal one "
-    "(`method='sddu'`) learns from all.",
     "fit_warning": "{message}",
     "people": lambda d: (
         f"Doubtful people: {d.count:,} of {len(d.people):,}. To fit without them, name them in `exclude_annotators`."

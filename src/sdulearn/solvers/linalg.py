@@ -74,7 +74,7 @@ def joined(rows: list[Rows]) -> Rows:
 def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
     """Yield slices of rows as ``[x - origin, 1]`` (sparse: origin 0); dense ones share a buffer."""
     n_rows, n_features = X.shape
-    size = piece_rows(n_features)
+    size = max(_PIECE_NUMBERS // (n_features + 1), _ROWS_PER_COLUMN * n_features)
     slices = [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
     if sparse.issparse(X):
         for rows in slices:
@@ -98,19 +98,15 @@ LARGEST_SYSTEM = 4000
 LARGEST_NUMBER = 1e50
 # Numbers in a piece of rows (2 MB), which stay in a core's own cache. But a piece has several times
 # more rows than columns, so that d x d sums are few.
-PIECE_SIZE = 1 << 18
+_PIECE_NUMBERS = 1 << 18
 _ROWS_PER_COLUMN = 8
-# Rows gathered from many blocks take at most this many numbers (16 MB), or this many square
-# matrices, of which there are a few anyway.
-_GATHERED_NUMBERS = 1 << 21
-_GATHERED_SQUARES = 10
 
 
 def check_system_size(n_columns: int) -> None:
     """Refuse more columns than fit into a dense square matrix."""
     if n_columns > LARGEST_SYSTEM:
         raise InputError(
-            f"`X` has {n_columns:,} features. Rows that come in portions are summed up in square "
+            f"`X` has {n_columns:,} features. Rows that come in batches are summed up in square "
             f"matrices of that size, and {LARGEST_SYSTEM:,} is the limit. Fit in memory, or reduce "
             "the features first, for example with sklearn.random_projection."
         )
@@ -124,13 +120,3 @@ def check_magnitude(X: Rows) -> None:
             f"`X` holds a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give the column a "
             "larger unit, or standardise the features first."
         )
-
-
-def piece_rows(n_features: int) -> int:
-    """Number of rows in a piece."""
-    return max(PIECE_SIZE // (n_features + 1), _ROWS_PER_COLUMN * n_features)
-
-
-def affordable_rows(n_columns: int) -> int:
-    """Number of rows of that width that may be gathered in one place."""
-    return max(_GATHERED_NUMBERS // n_columns, _GATHERED_SQUARES * n_columns)

@@ -26,7 +26,7 @@ class Solution:
     """A solver's result and, once the problem has measured it, its certificate."""
 
     w: Array  # (n_columns,), the minimiser
-    n_iter: int  # iterations; over blocks, passes over the rows
+    n_iter: int  # iterations
     # (n_rows,), a slope ``theta_i`` of ``a_i even``; needed to certify a kinked loss
     dual: Array | None = None
     objective: float = np.inf  # ``J(w)``; infinite until measured
@@ -45,20 +45,12 @@ class Place:
 
 
 class Objective:
-    """``J(w) = 1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, wherever its rows are."""
+    """``J(w) = 1/2 sum_j ridge_j w_j^2 + sum_i a_i even(z_i) - c.w``, from rows or from their moments."""
 
     c: Array
     ridge: Array
     total: float  # sum of the weights a
     squares: Array  # sum of the squares of each column under the weights a
-
-    def at(self, w: Array) -> Place:
-        """Evaluate J and its derivatives at w."""
-        raise NotImplementedError
-
-    def along(self, w: Array, step: Array, lengths: Array) -> Array:
-        """Evaluate J at ``w + t step`` for each length t."""
-        raise NotImplementedError
 
     def objective(self, w: Array, even: float) -> float:
         """J(w) from ``even = sum_i a_i even(z_i)``."""
@@ -92,7 +84,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Problem(Objective):
-    """J over rows in memory, ``z = A w`` and ``a > 0``; rows of weight 0 are in ``c`` only."""
+    """J over rows, ``z = A w`` and ``a > 0``; rows of weight 0 are in ``c`` only."""
 
     A: Rows
     a: Array
@@ -101,6 +93,7 @@ class Problem(Objective):
     loss: TrainingLoss
 
     def at(self, w: Array) -> Place:
+        """Evaluate J and its derivatives at w."""
         z = self.A @ w
 
         def hessian(careful: bool) -> Array:
@@ -109,6 +102,7 @@ class Problem(Objective):
         return Place(w, self.objective_at(w, z), self.gradient(w, self._slopes(z)), hessian)
 
     def along(self, w: Array, step: Array, lengths: Array) -> Array:
+        """Evaluate J at ``w + t step`` for each length t."""
         z = self.A @ w
         dz = self.A @ step
         return np.array([self.objective_at(w + t * step, z + t * dz) for t in lengths])
@@ -202,13 +196,13 @@ class Design:
     span: Span | None = None
 
     @classmethod
-    def from_rows(cls, X: Rows, fit_intercept: bool) -> Design:
-        """Build the design matrix from validated rows."""
+    def from_rows(cls, X: Rows, fit_intercept: bool, in_span: bool = True) -> Design:
+        """Build the design matrix from validated rows; not in their span where others count, too."""
         n_rows, n_features = X.shape
         centred = fit_intercept and not sparse.issparse(X)
         shift = X.mean(axis=0) if centred else np.zeros(n_features)
         span = None
-        if n_features > n_rows:
+        if in_span and n_features > n_rows:
             X, span = _span(X - shift if centred else X)
         if not fit_intercept:
             return cls(X, False, shift, span)
@@ -302,13 +296,13 @@ def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted linear model and its certificate, from rows in memory or in blocks."""
+    """A fitted linear model and its certificate."""
 
     coef: Array  # (1, n_features), or (K, n_features) with K > 2 classes
     intercept: Array  # (1,) or (K,)
     objective: float  # minimum reached
     optimality: float  # relative residual, to be compared with ``tol``
-    n_iter: int  # iterations, or passes over the rows
+    n_iter: int  # iterations
     prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
     shares: Array | None = None  # (K,), shares of K > 2 classes
     tol: float = 0.0  # the smallest tolerance that the method can meet

@@ -19,7 +19,7 @@ import numpy as np
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.solvers.interior_point import solve_interior_point
 from sdulearn.solvers.linalg import Cholesky
-from sdulearn.solvers.problem import Objective, Place, Problem, Solution
+from sdulearn.solvers.problem import Place, Problem, Solution
 from sdulearn.types import Array, Indices, Mask
 
 Numbers = Array | float
@@ -148,7 +148,7 @@ class Counted:
 # Each step of the continuation divides the penalty by this, and is solved to this tolerance: it
 # only has to start the next.
 _PENALTY_RATIO = 10.0
-CONTINUATION_TOL = 1e-2
+_CONTINUATION_TOL = 1e-2
 # Lengths of a step, tried all at once where the whole one ascends: down to 1e-6.
 _LENGTHS: Array = 0.5 ** np.arange(1.0, 21.0)
 # Give up after this many steps that do not halve the residual.
@@ -158,19 +158,19 @@ _PATIENCE = 25
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Run Newton's method with a line search, from the solutions of larger penalties."""
     # From afar a step is worthless: the solution may be huge, and the curvature zero at every row.
-    w, n_iter = follow_penalties(problem, starts[0].w if starts else np.zeros(len(problem.c)), tol, max_iter)
+    w, n_iter = _follow_penalties(problem, starts[0].w if starts else np.zeros(len(problem.c)), tol, max_iter)
     best = problem.certified(Solution(w, n_iter))
     if best.optimality <= tol / 10 or n_iter >= max_iter:
         return best
     # Near the prior 1/2 the solution is so huge that the loss is all kink: start from double hinge.
     hinge = solve_interior_point(replace(problem, loss=TRAINING_LOSSES["double_hinge"]), tol, max_iter - n_iter)
     n_iter += hinge.n_iter
-    w, n_steps = descend(problem, hinge.w, tol, max_iter - n_iter)
+    w, n_steps = _descend(problem, hinge.w, tol, max_iter - n_iter)
     other = problem.certified(Solution(w, n_iter + n_steps))
     return replace(min(best, other, key=lambda one: one.optimality), n_iter=n_iter + n_steps)
 
 
-def follow_penalties(problem: Objective, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+def _follow_penalties(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
     """Solve ever smaller penalties, the last one to ``tol``; return w and the iterations."""
     ridge = float(problem.ridge.max())
     n_iter = 0
@@ -178,12 +178,12 @@ def follow_penalties(problem: Objective, w: Array, tol: float, max_iter: int) ->
         problem = problem.with_penalty(ridge * _PENALTY_RATIO**k)
         # Where the penalty rules, a tenth of it makes the solution ten times as large.
         w = min((w, _PENALTY_RATIO * w), key=lambda one: problem.at(one).objective)
-        w, n_steps = descend(problem, w, CONTINUATION_TOL if k else tol, max_iter - n_iter)
+        w, n_steps = _descend(problem, w, _CONTINUATION_TOL if k else tol, max_iter - n_iter)
         n_iter += n_steps
     return w, n_iter
 
 
-def _n_penalties(problem: Objective, w: Array) -> int:
+def _n_penalties(problem: Problem, w: Array) -> int:
     """Return how many larger penalties to solve first, up to that for which w is best."""
     penalised = problem.ridge > 0
     top = float(np.mean(problem.column_scale[penalised] ** 2)) / float(problem.ridge.max())
@@ -193,7 +193,7 @@ def _n_penalties(problem: Objective, w: Array) -> int:
     return int(np.log(max(top, 1.0)) / np.log(_PENALTY_RATIO))
 
 
-def descend(problem: Objective, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
     """Take Newton steps until the residual is below a tenth of ``tol``, or no longer falls."""
     here = problem.at(w)
     nearest = np.inf
@@ -212,7 +212,7 @@ def descend(problem: Objective, w: Array, tol: float, max_iter: int) -> tuple[Ar
     return here.w, max(max_iter, 0)
 
 
-def _step(problem: Objective, here: Place, careful: bool) -> Place | None:
+def _step(problem: Problem, here: Place, careful: bool) -> Place | None:
     """Return where a whole step leads, or the best of shorter ones; None where none descends."""
     step = -Cholesky(here.hessian(careful), problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
@@ -227,7 +227,7 @@ def _step(problem: Objective, here: Place, careful: bool) -> Place | None:
     return problem.at(here.w + _LENGTHS[best] * step)
 
 
-def solve_lbfgs(problem: Objective, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
+def solve_lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Run L-BFGS with variables scaled by their curvature; ``n_iter`` counts evaluations."""
 
     def value_and_gradient(W: Array, _: Indices) -> tuple[Array, Array]:

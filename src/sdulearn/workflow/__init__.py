@@ -5,19 +5,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sdulearn.workflow.fit import fit_table
-    from sdulearn.workflow.options import Engine, open_engine
     from sdulearn.workflow.predict import predict_table, write_predictions
 
 # Imported on first use: predictions do not need what fits a model.
 _HOMES = {
-    "Engine": "options",
     "fit_table": "fit",
-    "open_engine": "options",
     "predict_table": "predict",
     "write_predictions": "predict",
 }
 
-__all__ = ["Engine", "fit_table", "open_engine", "predict_table", "write_predictions"]
+__all__ = ["fit_table", "predict_table", "write_predictions"]
 
 
 def __getattr__(name: str) -> object:

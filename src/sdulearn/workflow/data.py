@@ -1,9 +1,7 @@
 """Read a table and answers into the rows and pair codes that an estimator learns from.
 
-All engines pass over the table once. The pass finds the kinds of the columns, the rows of the ids and
-the rows to keep; these are encoded afterwards. A column of pair codes is read before, on its own, as
-both ends of a drawn pair are needed. Risks of the paper may then be fitted on all rows: one more pass
-for squared loss, several for the others.
+One pass over the table finds the kinds of the columns, the rows of the ids and the rows to keep; these
+are encoded afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,19 +20,15 @@ from sdulearn.answers.records import Answers, random_ends
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, pa
-from sdulearn.io.files import Location, folder_of, is_location
-from sdulearn.io.ids import ids_of, is_row_number, repeated_id, unknown_ids
+from sdulearn.io.files import Location, folder_of
+from sdulearn.io.ids import ids_of, is_row_number, repeated_id
 from sdulearn.io.rows import Labels, class_numbers
 from sdulearn.io.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
 from sdulearn.io.survey import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
-from sdulearn.io.tables import Table, open_table, read_svmlight, table_format
+from sdulearn.io.tables import Table, open_table
 from sdulearn.pairs import SIMILAR, UNSURE, Pairs, mean_weight, read_pairs, scramble, stack_pairs
-from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask, Rows
-from sdulearn.workflow.options import MAX_UNLABELED, MEMORY, Engine, FitOptions
-
-if TYPE_CHECKING:
-    from sdulearn.blocks import Part as BlockPart
-    from sdulearn.workflow.codes import CodeSums
+from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask
+from sdulearn.workflow.options import MAX_UNLABELED, FitOptions
 
 _LINES_SHOWN = 5
 # Rows to choose questions from, per answer.
@@ -47,27 +41,22 @@ class TrainingData:
 
     columns: Columns  # how the table becomes features
     n_rows: int  # rows of the table
-    X: Rows  # the rows that are kept, not scaled
+    X: Array  # the rows that are kept, not scaled
     ids: Sequence[str]  # of these rows
-    answers: Answers  # as read, or made from pair codes
+    answers: Answers  # as read
     used: Indices  # positions of the answers that are learned from
     ends: Indices  # (n_used, 2), their rows
     unlabeled: Indices  # rows that serve as unlabeled
-    n_similar: int  # counts for the report; larger than those above where a fit is on all rows
+    n_similar: int
     n_dissimilar: int
-    n_unlabeled: int
     random: Mask | None = None  # ends that are in a random sample of the rows; None if all are
     annotators: Codes | None = None  # of the answers used
     people: Codes | None = None  # the person of each annotator, if annotators are (person, certainty)
     labels: Mapping[int, str] = field(default_factory=dict)  # a few true classes by row
     classes: tuple[str, ...] = ()  # names of all classes, if there are labels
     label_codes: Codes | None = None  # the labels as classes of an estimator
-    points: Codes | None = None  # the point of each row of ``X``; None if every row is a point
     population: Population | None = None  # moments of the table; None if ``X`` is the whole table
     findings: Sequence[Finding] = ()
-    # for a fit on all rows: its parts, and whether they hold the same answers as above
-    parts: Sequence[BlockPart] = ()
-    same_answers: bool = True
 
     @property
     def similar(self) -> Mask:
@@ -75,7 +64,7 @@ class TrainingData:
         return self.answers.answers[self.used] == SIMILAR
 
     @cached_property
-    def stacked(self) -> tuple[Rows, Pairs, Array | None]:
+    def stacked(self) -> tuple[Array, Pairs, Array | None]:
         """Standardised rows, their ``y``, and weights if these differ."""
         labels = None
         if self.label_codes is not None:
@@ -90,8 +79,6 @@ class TrainingData:
             # An unlabeled row weighs as much as the mean answer, whatever the unit of the file.
             weights = np.ones(len(y))
             weights[: self.ends.size] = np.repeat(of_answers / mean_weight(of_answers), 2)
-        if self.points is not None:
-            y[:, 1] = self.points[y[:, 1]]
         return self.columns.scaled(rows), read_pairs(y), weights
 
     @property
@@ -118,55 +105,37 @@ class TrainingData:
         return replace(self, label_codes=codes, classes=names)
 
 
-def gather(
-    source: Location | Frame, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
-) -> TrainingData:
-    """Read the rows in answers and a sample of the others, and prepare a fit on all rows."""
-    if is_location(source) and table_format(source) == "svm":
-        return _gather_sparse(source, answers, labels, options, engine)
-    asked = set() if answers is None else set(answers.ids.ravel().tolist())
-    table, found, columns, place, sums = _surveyed(source, options, engine, asked, labels)
+def gather(source: Location | Frame, answers: Answers, labels: Labels | None, options: FitOptions) -> TrainingData:
+    """Read the rows in answers and a sample of all rows."""
+    asked = set(answers.ids.ravel().tolist())
+    table, found, columns, place = _surveyed(source, options, asked, labels)
     changes = check_same_table(table, found, options.stored)
     if options.missing == "auto" and options.tries_trees:
         columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
     why = partial(why_unknown, table, columns.id_column)
     labelled = {} if labels is None else labels.of_rows(place, why)
-    if sums is not None:
-        from sdulearn.workflow.codes import drawn_pairs, of_codes
-
-        used = drawn_pairs(table.name, str(options.codes), sums)
-        data, rows = _kept(table, columns, found, used, np.sort(sums.unlabeled[:, 0]), labelled)
-        return of_codes(data, rows, table, options, engine, sums)
-    assert answers is not None
     used = usable_answers(answers, place, options.skip_bad, not options.is_joint, why)
     unlabeled = found.lowest(options.most_unlabeled(columns.width))
-    data, _ = _kept(table, columns, found, used, unlabeled, labelled)
-    data = replace(data, findings=[*changes, *data.findings])
-    if options.is_joint or engine.name == MEMORY:
-        return data
-    from sdulearn.workflow.codes import with_all_rows
-
-    return with_all_rows(data, table, options, engine)
+    data = _kept(table, columns, found, used, unlabeled, labelled)
+    return replace(data, findings=[*changes, *data.findings])
 
 
 def _surveyed(
     source: Location | Frame,
     options: FitOptions,
-    engine: Engine,
     asked: Collection[str],
     labels: Labels | None = None,
     n_drawn: int | None = None,
-) -> tuple[Table, Survey, Columns, dict[str, int], CodeSums | None]:
-    """Pass over a table; return its columns, the rows of ids, and the sums of a column of pair codes.
+) -> tuple[Table, Survey, Columns, dict[str, int]]:
+    """Pass over a table; return its columns, and the rows of ids.
 
     ``n_drawn`` rows are drawn to be shown, with all their cells; by default, to be unlabeled rows.
     """
     table = open_table(source, options.sheet, options.skip_rows, options.embedding)
-    table.check_columns({"take pair codes from": [options.codes], "take points from": [options.points]})
     wanted = look_for(
         table,
         id_column=options.id_column,
-        left_out={*options.drop, options.codes, options.points, *table.types.keys() & options.dropped_before},
+        left_out={*options.drop, *table.types.keys() & options.dropped_before},
         categories=options.categories,
         text=options.text,
         images=options.images,
@@ -175,19 +144,11 @@ def _surveyed(
     )
     # An id may be the number of a row.
     rows = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
-    sums = None
     if n_drawn is not None:
         wanted = replace(wanted, shown=tuple(table.types))
-    elif options.codes is None:
+    else:
         fewest = MOST_TEXTS if {"text", "image"} & set(wanted.features.values()) else 0
         n_drawn = max(options.most_unlabeled(len(wanted.features)), fewest)
-    else:
-        # A column of pair codes is rare, and fits on blocks with it.
-        from sdulearn.workflow.codes import sums_of_table
-
-        sums = sums_of_table(table, options, engine)
-        rows += [*sums.ends[:, 0].tolist(), *sums.unlabeled[:, 0].tolist()]
-        n_drawn = 0
     if compares_cells(options.stored):
         wanted = replace(wanted, shown=tuple(table.types))
         n_drawn = max(n_drawn, DIGEST_ROWS)
@@ -196,10 +157,10 @@ def _surveyed(
     share = enough / table.n_rows if table.n_rows else 1.0
     highest = int(share * 2**64) if share < 1 else 2**64 - 1
     wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
-    found = surveyed(table, wanted, engine.blocks)
+    found = surveyed(table, wanted)
     root = folder_of(source) if options.image_root is None else Path(options.image_root)
     columns = decide(table, found, options.missing, options.max_categories, root)
-    return table, found, columns, _places(columns.id_column, found), sums
+    return table, found, columns, _places(columns.id_column, found)
 
 
 def _kept(
@@ -209,8 +170,8 @@ def _kept(
     used: dict[str, Any],
     unlabeled: Codes,
     labels: Mapping[int, str],
-) -> tuple[TrainingData, Codes]:
-    """Return data of the rows that were kept, in the order of the table, and their row numbers."""
+) -> TrainingData:
+    """Return data of the rows that were kept, in the order of the table."""
     order = np.argsort(found.rows)
     rows = found.rows[order]
     X, ids, unseen = _encoded(table, columns, found, order)
@@ -228,21 +189,19 @@ def _kept(
     messages = [f"{columns.unseen_words(*one)}." for one in unseen.items()]
     warned = [Finding("fit_warning", "warning", {"message": message}) for message in messages]
     findings = [*noted, *warned, *used.get("findings", ())]
-    data = TrainingData(
+    return TrainingData(
         columns=columns,
         n_rows=found.n_rows,
         X=X,
         ids=ids,
         **{**used, "ends": np.searchsorted(rows, used["ends"]), "findings": findings},
         unlabeled=local,
-        n_unlabeled=len(local),
         labels={int(np.searchsorted(rows, row)): name for row, name in labels.items()},
         population=Population(found.n_rows, columns.mean, variance, off_mode(sample)),
     )
-    return data, rows
 
 
-def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Rows, list[str], Counter[str]]:
+def _encoded(table: Table, columns: Columns, found: Survey, order: Indices) -> tuple[Array, list[str], Counter[str]]:
     """Return unscaled features and ids of the kept rows in an order; cells without features by column."""
     encoded = [columns.encode(table.name, batch) for _, batch in found.kept]
     X = np.concatenate([features.T for features, _ in encoded], axis=1).T
@@ -262,7 +221,7 @@ class DrawnRows(NamedTuple):
     """Rows to ask about."""
 
     columns: Columns
-    X: Rows  # features, not scaled
+    X: Array  # features, not scaled
     ids: list[str]
     cells: ArrowTable
     n_rows: int  # of the table
@@ -272,7 +231,7 @@ class DrawnRows(NamedTuple):
 
 
 def draw_rows(
-    source: Location | Frame, engine: Engine, n_drawn: int, *, answer_ids: Collection[str] = (), **reading: Any
+    source: Location | Frame, n_drawn: int, *, answer_ids: Collection[str] = (), **reading: Any
 ) -> DrawnRows:
     """Draw rows, with those that answers name.
 
@@ -280,7 +239,7 @@ def draw_rows(
     its own order. ``reading`` are fields of :class:`FitOptions`.
     """
     options = FitOptions(**reading)
-    table, found, columns, place, _ = _surveyed(source, options, engine, answer_ids, n_drawn=n_drawn)
+    table, found, columns, place = _surveyed(source, options, answer_ids, n_drawn=n_drawn)
     changes = check_same_table(table, found, options.stored)
     named = list(place.values())
     rows = found.rows
@@ -315,32 +274,6 @@ def _places(id_column: str | None, found: Survey) -> dict[str, int]:
         often = int(np.argmax(hits.times))
         raise repeated_id(found.wanted.ids[often], int(hits.times[often]))
     return {name: row for name, row in zip(found.wanted.ids, hits.rows.tolist(), strict=True) if row >= 0}
-
-
-def _gather_sparse(
-    path: Location, answers: Answers | None, labels: Labels | None, options: FitOptions, engine: Engine
-) -> TrainingData:
-    """Read a whole svmlight file; ids are row numbers."""
-    if engine.name != MEMORY:
-        raise InputError(f"{path}: `engine` is for tables with named columns. Leave `engine` out to read it whole.")
-    if answers is None or options.id_column or options.drop:
-        raise InputError(f"{path}: an svmlight file has no named columns; its rows are numbered from 0.")
-    columns, X = read_svmlight(path)
-    n_rows = X.shape[0]
-    place = {str(k): k for k in range(n_rows)}
-    why = partial(unknown_ids, known=place, id_column=None)
-    marks = np.argsort(scramble(np.arange(n_rows)), kind="stable")
-    unlabeled = np.sort(marks[: options.most_unlabeled(columns.width)])
-    return TrainingData(
-        columns=columns,
-        n_rows=n_rows,
-        X=X,
-        ids=list(place),
-        **usable_answers(answers, place, options.skip_bad, not options.is_joint, why),
-        unlabeled=unlabeled,
-        n_unlabeled=len(unlabeled),
-        labels={} if labels is None else labels.of_rows(place, why),
-    )
 
 
 def usable_answers(

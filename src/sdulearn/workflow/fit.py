@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -45,13 +44,12 @@ from sdulearn.workflow.judge import (
     choose,
     column_dependences,
     column_importances,
-    fit_on_all,
     judge,
     most_doubtful,
     number_of_classes,
     prior_of_random_points,
 )
-from sdulearn.workflow.options import MEMORY, Engine, FitOptions, open_engine
+from sdulearn.workflow.options import FitOptions
 
 # From this share of the rows on it matters that random questions of old logs skip chosen rows.
 _MANY_CHOSEN = 0.1
@@ -60,10 +58,8 @@ _MANY_CHOSEN = 0.1
 @long_work
 def fit_table(
     table: Location | Frame,
-    answers: Location | Frame | Answers | None = None,
+    answers: Location | Frame | Answers,
     *,
-    codes: str | None = None,
-    points: str | None = None,
     labels: Location | Mapping[object, object] | Frame | None = None,
     method: str = "auto",
     loss: str = "squared",
@@ -87,7 +83,6 @@ def fit_table(
     answer_words: Mapping[str, str] | None = None,
     skip_bad: bool = False,
     exclude_annotators: str | Sequence[str] = (),
-    engine: str | Engine = MEMORY,
 ) -> TableModel:
     """Learn a classifier of the rows of a table from same/different answers about them.
 
@@ -98,16 +93,12 @@ def fit_table(
     Parameters
     ----------
     table : str, path-like or frame
-        .csv, .tsv, .jsonl, .parquet, .xlsx or .svm (svmlight), a folder of Parquet files, or a
-        pandas, polars or pyarrow frame. A pandas index is not a feature; with a name it may hold the ids.
-    answers : str, path-like, frame or Answers, optional
-        As :func:`~sdulearn.answers.read_answers` takes them. Either these or ``codes``.
-    codes : str, optional
-        A column of the table that holds pair codes: +k at both ends of similar pair k, -k at both
-        ends of dissimilar pair k, 0 elsewhere.
-    points : str, optional
-        With ``codes``, a column of whole numbers: rows with equal ones show the same point. Without
-        it every row is a point of its own.
+        .csv, .tsv, .jsonl, .parquet or .xlsx, a folder of Parquet files, or a pandas, polars,
+        pyarrow or Dask frame. It may be larger than memory: Parquet is read on all cores, a Dask
+        frame by its workers, and only the rows in answers and a sample of all rows are kept. A
+        pandas index is not a feature; with a name it may hold the ids.
+    answers : str, path-like, frame or Answers
+        As :func:`~sdulearn.answers.read_answers` takes them.
     labels : str, path-like, frame or mapping, optional
         A few ids with the names of their classes, which the joint likelihood learns from, too.
     method : {"auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"}, default="auto"
@@ -129,8 +120,7 @@ def fit_table(
         than 60 answers, more than 100 features, more than two classes, or another method. With
         "auto" a finding says so.
     max_unlabeled : int, optional
-        Most rows to use as unlabeled, drawn at random; by default 20,000, or, for the risks of the
-        paper with another engine than "memory", every row.
+        Most rows to use as unlabeled, drawn at random; by default 20,000.
     id_column : str, optional
         The column of ids, or "" for row numbers from 0; by default found by the ids of the answers.
     drop : sequence of str
@@ -167,9 +157,6 @@ def fit_table(
         Leave out answers that cannot be used instead of refusing them.
     exclude_annotators : sequence of str, optional
         People whose answers are left out in a second fit; a finding says what that changes.
-    engine : {"memory", "stream", "dask"} or Engine, default="memory"
-        Read the table row group by row group: one after another, several at a time on all cores, or
-        on a Dask cluster. Only the rows that are needed are kept, whichever it is.
 
     Returns
     -------
@@ -200,25 +187,17 @@ def fit_table(
     """
     given = locals()
     options = FitOptions(**{one.name: given[one.name] for one in fields(FitOptions) if one.name in given})
-    if (answers is None) == (codes is None):
-        raise InputError("Give either `answers` or `codes`, a column of the table with pair codes.")
-    said = None
-    if answers is not None:
-        said = read_answers(answers, columns=answer_columns, words=answer_words)
-        options = options.for_answers(said)
-    labelled = None if labels is None else read_labels(labels)
-    with nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine) as where:
-        fit = partial(_fit, table, labelled, options, where)
-        return _fit_without(fit, said, options) if exclude_annotators else fit(said)
+    all_answers = read_answers(answers, columns=answer_columns, words=answer_words)
+    options = options.for_answers(all_answers)
+    fit = partial(_fit, table, None if labels is None else read_labels(labels), options)
+    return _fit_without(fit, all_answers, options) if exclude_annotators else fit(all_answers)
 
 
-def _fit_without(
-    fit: Callable[[Answers | None], TableModel], answers: Answers | None, options: FitOptions
-) -> TableModel:
+def _fit_without(fit: Callable[[Answers], TableModel], answers: Answers, options: FitOptions) -> TableModel:
     """Fit with and without the answers of some annotators, and report the difference."""
     option = "`exclude_annotators`"
     options.need_joint(option)
-    if answers is None or answers.annotators is None:
+    if answers.annotators is None:
         raise InputError(f"{option} needs answers that say who gave them, in a column `annotator`.")
     people = answers.annotator_names
     excluded = np.atleast_1d(options.exclude_annotators).tolist()
@@ -248,16 +227,10 @@ def _quality(report: FitReport) -> tuple[float, float]:
     return found.value, report.error_rate.value
 
 
-def _fit(
-    table: Location | Frame,
-    labels: Labels | None,
-    options: FitOptions,
-    engine: Engine,
-    answers: Answers | None,
-) -> TableModel:
+def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, answers: Answers) -> TableModel:
     """Read, choose a model and its settings, judge it by held-out answers, and report."""
     started = time.perf_counter()
-    data, options = _prepared(gather(table, answers, labels, options, engine), options)
+    data, options = _prepared(gather(table, answers, labels, options), options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -272,9 +245,8 @@ def _fit(
             chosen.prior_ = prior_of_random_points(chosen, data)
         folds, accuracy, agreement, doubts = judge(choice, options, data)
         importances = column_importances(chosen, folds, data)
-        estimator = fit_on_all(chosen, options, data, engine) if data.parts else chosen
-    model, n_right = _with_names(estimator, data, labels, options)
-    checks = _checks(options, data, estimator.prior_, accuracy, n_right)
+    model, n_right = _with_names(chosen, data, labels, options)
+    checks = _checks(options, data, chosen.prior_, accuracy, n_right)
     if accuracy is not None and any(finding.code == "pairs_by_features" for finding in checks):
         accuracy = replace(accuracy, basis="chosen pairs")
     shares = model.decide(data.X[data.unlabeled] if len(data.unlabeled) else data.X)[1]
@@ -282,9 +254,9 @@ def _fit(
         table=Path(str(table)).name if is_location(table) else "the table",
         **_data_fields(data, options, chosen),
         accuracy=accuracy,
-        prior=estimator.prior_,
+        prior=chosen.prior_,
         n_labels_right=n_right,
-        findings=(*_warnings(caught, estimator, data), *checks, *doubts, *reasons),
+        findings=(*_warnings(caught, chosen, data), *checks, *doubts, *reasons),
         agreement=agreement,
         class_shares=() if shares is None else tuple(shares.mean(axis=0).tolist()),
         classes=model.classes,
@@ -346,7 +318,7 @@ def _with_names(
 def _data_fields(data: TrainingData, options: FitOptions, chosen: Estimator) -> dict[str, Any]:
     """Return the fields of a report about data and settings; annotators for the joint likelihood."""
     n_points, n_independent = _independent_answers(data, len(chosen.classes_))
-    counts = ("n_rows", "n_unlabeled", "n_similar", "n_dissimilar")
+    counts = ("n_rows", "n_similar", "n_dissimilar")
     answers = data.answers
     questions = answers.questions
     found: dict[str, Any] = {
@@ -354,6 +326,7 @@ def _data_fields(data: TrainingData, options: FitOptions, chosen: Estimator) -> 
         "settings": chosen_settings(chosen),
         "method": "joint" if options.is_joint else options.method,
         **{name: getattr(data, name) for name in counts},
+        "n_unlabeled": len(data.unlabeled),
         "n_labels": len(data.labels),
         "answers": Path(answers.name).name,
         "n_questions": None if questions is None else len(np.unique(questions[data.used])),
@@ -432,7 +405,7 @@ def _checks(
     pairs = data.stacked[1]
     found = _without_odd_cycles(data.findings) if prior is None else [*data.findings]
     if prior is not None and options.method not in ("su", "du"):
-        # SU and DU learn from one kind of answer, in any number. Some loose pairs may not be in the sample.
+        # SU and DU learn from one kind of answer, in any number.
         if data.random is None and not pairs.shares_points:
             found += check_ratio(data.n_similar, data.n_dissimilar, options.prior)
         else:
@@ -471,15 +444,8 @@ def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
 
 def _check_population(data: TrainingData) -> list[Finding]:
     """Compare the points in answers with the table, each point once; only random ones count."""
-    names = data.columns.feature_names
-    if data.points is None or not data.stacked[1].shares_points:
-        drawn = data.ends if data.random is None else data.ends[data.random]
-        return check_population(data.columns.filled(data.X), drawn, names, data.population)
-    if len(data.X) < data.n_rows:
-        # The moments of the table count rows, but a point may be on several rows.
-        return []
-    _, first, place = np.unique(data.points, return_index=True, return_inverse=True)
-    return check_population(data.columns.filled(data.X[first]), place[data.ends], names)
+    drawn = data.ends if data.random is None else data.ends[data.random]
+    return check_population(data.columns.filled(data.X), drawn, data.columns.feature_names, data.population)
 
 
 def _check_random(data: TrainingData, random: Mask) -> list[Finding]:

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 from scipy.stats.mstats import mquantiles
 from sklearn import config_context
 
@@ -45,7 +44,7 @@ from sdulearn.report.records import (
 )
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, Rows
 from sdulearn.workflow.data import TrainingData
-from sdulearn.workflow.options import Engine, FitOptions
+from sdulearn.workflow.options import FitOptions
 
 if TYPE_CHECKING:
     from sdulearn.table_model import TableModel
@@ -177,26 +176,6 @@ def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
         n_classes=len(model.classes_),
         **options.likelihood | {"error_rate": model.answer_model_},
     )
-
-
-def fit_on_all(model: Estimator, options: FitOptions, data: TrainingData, engine: Engine) -> Estimator:
-    """Fit the same risk on all rows, with the settings chosen on a sample.
-
-    If the sample has all answers, its prior is kept: blocks do not show which answers share points.
-    """
-    from sdulearn.streaming import SDUClassifier as StreamingClassifier
-
-    n_rows = data.n_rows + (2 * len(data.ends) if options.codes is None else 0)
-    blocks = engine.blocks(data.parts, n_rows)
-    if options.loss != "squared":
-        # Squared loss reads the rows once; for the others a cluster keeps them.
-        blocks = blocks.persist()
-    fitted = StreamingClassifier(**at_its_settings(model, options).get_params())
-    if not data.same_answers:
-        return fitted.set_params(prior=options.prior).fit(blocks)
-    fitted.fit(blocks).set_params(prior=options.prior)
-    fitted.prior_ = model.prior_
-    return fitted
 
 
 def judge(
@@ -340,8 +319,7 @@ def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingD
     answered = rows[asked]
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
         return ()
-    scaled = answered.toarray() if sparse.issparse(answered) else answered
-    held = scaled * columns.scale + columns.mean
+    held = answered * columns.scale + columns.mean
     values = columns.values(held)
     by_feature = np.abs(list(feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
     strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
@@ -372,7 +350,6 @@ def column_dependences(
     columns = model.columns
     drawn = np.random.default_rng(0).permutation(X.shape[0])[:_MOST_ROWS]
     rows = X[np.sort(drawn)]
-    rows = rows.toarray() if sparse.issparse(rows) else rows
     values = columns.values(rows)
     places = {column.name: k for k, column in enumerate(columns.columns)}
     # Texts and pictures have no values in order.

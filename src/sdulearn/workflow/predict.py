@@ -1,43 +1,37 @@
-"""Predict the rows of a table in order, batch by batch; Parquet on all cores, or on a cluster."""
+"""Predict the rows of a table in order, batch by batch: Parquet on all cores, a Dask frame on its workers."""
 
 from __future__ import annotations
 
-import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate, stored_id_column
 from sdulearn.base import posterior_of
-from sdulearn.blocks import Sums, add_all
 from sdulearn.columns import Where, in_row
 from sdulearn.errors import FileError, InputError, pa, require
 from sdulearn.io.answers import read_answers
-from sdulearn.io.files import Location, folder_of, is_location, written_whole
+from sdulearn.io.files import Location, folder_of, written_whole
 from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.same_table import compare_table, compares_cells
 from sdulearn.io.survey import why_unknown, without_blanks
-from sdulearn.io.tables import Part, RowGroups, Table, batch_rows, open_table, svmlight_rows, table_format
+from sdulearn.io.tables import Batches, DaskTable, Table, open_table
 from sdulearn.pairs import SIMILAR, stack_pairs
+from sdulearn.parts import Sums, add_all, sum_delayed
+from sdulearn.progress import Progress, Watch
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
 
-if TYPE_CHECKING:
-    from sdulearn.workflow.options import Engine, Progress, Watch
-
-T = TypeVar("T")
 # Most rows of a file that is written, and of its row groups.
 _PART_ROWS = 1 << 20
 # Files are numbered in the order of the rows.
@@ -70,7 +64,7 @@ def counts_of(found: Predictions, n_classes: int) -> Sums:
 
 @dataclass(frozen=True)
 class Reader:
-    """Predicts a part of a table, in any thread or process."""
+    """Predicts batches of a table, in any thread or process."""
 
     model: TableModel
     table: str  # its name
@@ -80,23 +74,17 @@ class Reader:
     # of rows in answers: ids, class probabilities and numbers of answers; both of other rows at the end
     answered: tuple[ArrowColumn, Array, Codes] | None = None
 
-    def __call__(self, part: Part, watch: Watch | None = None) -> Iterator[Predictions]:
-        """Predict batch by batch."""
-        columns = self.model.columns
-        for begin, batch in part(self.needed, batch_rows(columns.width)):
-            if columns.first is None:
-                n_all = batch.num_rows
-                batch, places = without_blanks(batch)
-                rows = begin + places
-                X, unseen = columns.encode(getattr(part, "path", self.table), batch, partial(self._where, rows))
-                unseen += Counter({"": n_all - len(rows)})
-            else:
-                X, unseen = batch, Counter()
-                rows = np.arange(begin, begin + X.shape[0])
-            ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
-            yield self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
-            if watch is not None:
-                watch(len(rows))
+    def __call__(self, begin: int, batch: ArrowTable, watch: Watch | None = None) -> Predictions:
+        """Predict a batch, whose first row has this number."""
+        n_all = batch.num_rows
+        batch, places = without_blanks(batch)
+        rows = begin + places
+        X, unseen = self.model.columns.encode(self.table, batch, partial(self._where, rows))
+        unseen += Counter({"": n_all - len(rows)})
+        ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
+        if watch is not None:
+            watch(len(rows))
+        return self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
 
     def _where(self, rows: Codes, place: int) -> str:
         return self.where(int(rows[place]))
@@ -125,6 +113,8 @@ def predict_table(
     progress: Progress | None = None,
 ) -> Iterator[Predictions]:
     """Predict all rows of a file, folder or frame in order, batch by batch; never all in memory.
+
+    Parquet is read on all cores, and the workers predict a Dask frame.
 
     Parameters
     ----------
@@ -163,15 +153,10 @@ def predict_table(
 
 
 def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
-    """Predict all rows, several parts at a time."""
-    watch = None if progress is None else progress(table.n_rows)
-    if len(table.parts) == 1:
-        yield from reader(table.parts[0], watch)
-    else:
-        with threadpool_limits(1, user_api="blas"):
-            # Predictions of a part are small compared to its rows.
-            jobs = (partial(list[Predictions], reader(part, watch)) for part in table.parts)
-            yield from chain.from_iterable(in_order(jobs, os.cpu_count() or 1))
+    """Predict all rows, several batches at a time."""
+    # The rows of a Dask frame are shown by Dask's dashboard.
+    watch = None if progress is None or isinstance(table, DaskTable) else progress(table.n_rows)
+    yield from table.map(partial(reader, watch=watch), reader.needed, reader.model.columns.width)
     if watch is not None:
         watch(None)
 
@@ -189,13 +174,6 @@ def _opened(
     root = folder_of(path) if image_root is None else Path(image_root)
     columns = replace(model.columns, image_root=root)
     model = replace(model, columns=columns)
-    is_sparse = columns.first is not None
-    if is_sparse != (is_location(path) and table_format(path) == "svm"):
-        wanted = "an svmlight file (.svm)" if is_sparse else "a table with named columns"
-        raise InputError(f"{path}: the model was fitted on {wanted}; give it one like that.")
-    if is_sparse:
-        parts = (lambda _names, _rows: svmlight_rows(path, columns),)
-        return Reader(model, str(path), (), None), Table(str(path), "svm", {}, parts)
     table = open_table(path, sheet, skip_rows, embedding)
     names = list(table.types)
     table.check_columns({"take ids from": [id_column or None]})
@@ -261,21 +239,6 @@ def _annotators(model: TableModel, answers: Answers) -> Codes:
     return np.array([0, *(numbers.get(name, other) for name in answers.annotator_names)])
 
 
-def in_order(jobs: Iterable[Callable[[], T]], n_threads: int) -> Iterator[T]:
-    """Return results in the order of the jobs, which run only a few ahead of the reader."""
-    waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for job in jobs:
-                waiting.append(pool.submit(job))
-                if len(waiting) > n_threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
 def write_predictions(
     model: TableModel,
     path: Location | Frame,
@@ -283,13 +246,14 @@ def write_predictions(
     *,
     answers: Location | Frame | Answers | None = None,
     skip_bad: bool = False,
-    engine: str | Engine = "stream",
+    progress: Progress | None = None,
     **reading: Any,
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
 
-    The files are numbered in the order of the rows: one per file of the table, or per million rows.
-    The folder appears whole or not at all. A table that is not Parquet gives one file.
+    The files are numbered in the order of the rows: one per million rows; the workers of a Dask
+    frame, which must reach the folder under the same path, write one per partition. The folder
+    appears whole or not at all.
 
     Parameters
     ----------
@@ -301,9 +265,8 @@ def write_predictions(
         n_answers.
     answers, skip_bad
         As in :func:`predict_table`.
-    engine : {"memory", "stream", "dask"} or Engine, default="stream"
-        On one core, on all cores, or on a Dask cluster, whose workers must reach table and folder
-        under the same path.
+    progress
+        As in :func:`predict_table`.
     **reading
         ``id_column``, ``image_root``, ``embedding``, ``sheet`` and ``skip_rows``, as there.
 
@@ -317,60 +280,55 @@ def write_predictions(
     --------
     predict_table : Predictions in this process, batch by batch.
     """
-    from sdulearn.workflow.options import Engine, open_engine
-
     given = None if answers is None else read_answers(answers)
     reading["id_column"] = stored_id_column(given.reading if given else None, reading.get("id_column"))
     reader, table = _opened(model, path, **reading)
     id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
     id_type = getattr(id_type, "value_type", id_type)
-    parts: list[Any] = [partial(_one_block, k, stretch) for k, stretch in enumerate(_stretches(table.parts))]
     if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
-    opened = nullcontext(engine) if isinstance(engine, Engine) else open_engine(engine)
-    with opened as where, written_whole(Path(folder).absolute(), folder=True) as draft:
+    with written_whole(Path(folder).absolute(), folder=True) as draft:
         if given is not None:
-            reader = _with_answers(reader, table, given, skip_bad, where.progress)
-        counts: Sums | None = where.blocks(parts, table.n_rows).sum(write_part, reader, str(draft), id_type)
+            reader = _with_answers(reader, table, given, skip_bad, progress)
+        if isinstance(table, DaskTable):
+            write = partial(_write_partition, reader, str(draft), id_type)
+            counts: Sums | None = sum_delayed(table.jobs(write, reader.needed, reader.model.columns.width))
+        else:
+            files = groupby(_in_turn(reader, table, progress), _FileNumber())
+            counts = add_all(_write_file(draft, model, id_type, *file) for file in files)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
     return counts
 
 
-def _stretches(parts: Sequence[Part]) -> list[list[Part]]:
-    """Group the parts of each file, up to the most rows of a file to write; leave out empty ones."""
-    found: list[list[Part]] = []
-    end: tuple[object, int] = (None, 0)
-    for part in parts:
-        path, rows = (part.path, part.rows) if isinstance(part, RowGroups) else (None, _PART_ROWS)
-        if found and path == end[0] and end[1] + rows <= _PART_ROWS:
-            found[-1].append(part)
-            end = (path, end[1] + rows)
-        elif rows:
-            found.append([part])
-            end = (path, rows)
-    return found
+class _FileNumber:
+    """Says which file predictions go to: a million rows each."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+
+    def __call__(self, predictions: Predictions) -> int:
+        self.n_rows += len(predictions.place)
+        return max(self.n_rows - 1, 0) // _PART_ROWS
 
 
-def _one_block(number: int, stretch: list[Part]) -> Iterator[tuple[tuple[int, list[Part]], range, None]]:
-    """Yield a group of parts as a single block, which one task writes."""
-    yield (number, stretch), range(sum(getattr(part, "rows", 0) for part in stretch)), None
-
-
-def write_part(
-    block: tuple[int, list[Part]], _rows: range, _weight: None, reader: Reader, folder: str, id_type: ArrowType
+def _write_file(
+    folder: Path, model: TableModel, id_type: ArrowType, number: int, batches: Iterable[Predictions]
 ) -> Sums | None:
-    """Write the predictions of a group of parts; return their counts, None without rows."""
-    number, stretch = block
-    counts: list[Sums] = []
+    """Write predictions to a file; return their counts, None without any."""
+    counts = None
     with (
-        written_whole(Path(folder) / _NAME.format(number)) as draft,
-        parquet_writer(draft, reader.model, id_type) as write,
+        written_whole(folder / _NAME.format(number)) as draft,
+        parquet_writer(draft, model, id_type) as write,
     ):
-        for one in chain.from_iterable(map(reader, stretch)):
-            write(one)
-            counts.append(counts_of(one, len(reader.model.classes)))
-    return add_all(counts)
+        for predictions in batches:
+            write(predictions)
+            counts = add_all((counts, counts_of(predictions, len(model.classes))))
+    return counts
+
+
+def _write_partition(reader: Reader, folder: str, id_type: ArrowType, number: int, batches: Batches) -> Sums | None:
+    return _write_file(Path(folder), reader.model, id_type, number, (reader(*batch) for batch in batches))
 
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
