@@ -38,7 +38,7 @@ from sdulearn.statistics import PairStatistics, moment_problem, source_moments
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
 
 
-def _fold_tol(solver: str, tol: float) -> float:
+def fold_tol(solver: str, tol: float) -> float:
     """Return the tolerance of fits within folds, which are only compared with each other."""
     # The interior point method gains one digit per iteration; Newton's last digits come for free.
     return max(tol, 1e-3) if solver == "interior_point" else tol
@@ -83,7 +83,7 @@ class Grid:
     def __post_init__(self) -> None:
         self.loss = get_training_loss(self.model.loss)
         self.solver = choose_solver(self.model.solver, self.loss, self.design.A.shape[1])
-        self.tol = _fold_tol(self.solver, self.model.tol)
+        self.tol = fold_tol(self.solver, self.model.tol)
         if self.solver == "closed_form":
             self.moments = self._moments(slice(None))
 
