@@ -83,10 +83,9 @@ def sources(rows, folder, y=None, weight=None):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_same_sample_however_rows_are_stored(rows, tmp_path, weighted):
     _, codes, weight = rows
-    found = {
-        name: survey(one, 800) for name, one in sources(rows, tmp_path, weight=weight if weighted else None).items()
-    }
-    expected, statistics, is_complete = found["memory"]
+    stored = sources(rows, tmp_path, weight=weight if weighted else None)
+    surveys = {name: survey(source, 800) for name, source in stored.items()}
+    expected, statistics, is_complete = surveys["memory"]
     weight = weight if weighted else np.ones(len(codes))
     assert not is_complete
     # All rows in answers, and 800 others that have the weight of all.
@@ -94,13 +93,23 @@ def test_the_same_sample_however_rows_are_stored(rows, tmp_path, weighted):
     assert set(np.flatnonzero(is_known)) <= set(expected.rows)
     assert len(expected.rows) == is_known.sum() + 800
     assert expected.weight.sum() == pytest.approx(weight.sum())
-    for batch, other, _ in found.values():
+    for batch, other, _ in surveys.values():
         for ours, theirs in zip(batch, expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_allclose(other.mean_and_covariance(2)[0], statistics.mean_and_covariance(2)[0])
     others = survey(sources(rows, tmp_path)["memory"], 800, seed=1)[0].rows
     assert 0 < len(np.intersect1d(others, expected.rows)) < 800
     assert survey(sources(rows, tmp_path)["memory"])[2]
+
+
+def test_a_sample_of_few_rows_among_many_that_are_known_is_as_large(rows, tmp_path):
+    """How many rows may be drawn is known after the first pass."""
+    _, codes, _ = rows
+    weight = np.where(codes != 0, 1.0, np.arange(len(codes)) % 10 == 0)
+    surveys = [survey(source, 300)[0] for source in sources(rows, tmp_path, weight=weight).values()]
+    for batch in surveys:
+        assert len(batch.rows) == 400 + 300
+        np.testing.assert_array_equal(batch.rows, surveys[0].rows)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -156,7 +165,7 @@ def test_the_exact_mean_makes_a_sample_nearly_as_good_as_all_rows(tmp_path, loss
         assert exact.optimality_ < 1e-8
         z = [X[:4000] @ model.coef_[0] + model.intercept_[0] for model in (whole, sample, exact)]
         errors.append([np.std(other - z[0]) / np.std(z[0]) for other in z[1:]])
-        right = [np.mean(np.sign(one) == y[:4000]) for one in z]
+        right = [np.mean(np.sign(scores) == y[:4000]) for scores in z]
         assert right[2] > right[0] - 0.01
     by_sample, with_mean = np.mean(errors, axis=0)
     assert with_mean < 0.1
@@ -194,10 +203,10 @@ def test_predictions_of_arrays_frames_and_files(rows, tmp_path):
         expected = getattr(model, method)(frame[NAMES])
         np.testing.assert_allclose(np.concatenate(list(map_rows(model, source, method))), expected)
         np.testing.assert_allclose(map_rows(model, chunks, method).compute(), expected)
-        found = map_rows(model, lazy, method)
-        np.testing.assert_allclose(found.compute(), expected)
-        assert found.compute().index.equals(frame.index)
-        assert str(found.compute().dtypes) == str(found.dtypes)
+        predicted = map_rows(model, lazy, method)
+        np.testing.assert_allclose(predicted.compute(), expected)
+        assert predicted.compute().index.equals(frame.index)
+        assert str(predicted.compute().dtypes) == str(predicted.dtypes)
     assert map_rows(model, lazy, "predict_proba").columns.tolist() == [-1, 1]
     with pytest.raises(InputError, match=r"lacks the column 'x3' that the model needs\. Add it"):
         map_rows(model, lazy.drop(columns="x3"))
@@ -325,8 +334,8 @@ def test_a_worker_that_dies_changes_nothing(client, rows, tmp_path):
     assert_same_coefficients(table_model.estimator, local.estimator)
     with one_worker_dies(notes):
         predictions = list(predict_table(table_model, lazy))
-    assert [name for one in predictions for name in one.ids.to_pylist()] == frame["id"].tolist()
-    np.testing.assert_allclose(np.concatenate([one.probability for one in predictions]), local.predict_proba(frame))
+    assert [name for batch in predictions for name in batch.ids.to_pylist()] == frame["id"].tolist()
+    np.testing.assert_allclose(np.concatenate([batch.probability for batch in predictions]), local.predict_proba(frame))
     counts = write_predictions(table_model, lazy, tmp_path / "out")
     assert counts["by_class"].sum() == len(frame)
     written = pd.read_parquet(tmp_path / "out")

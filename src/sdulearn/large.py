@@ -80,7 +80,7 @@ def _hashes(rows: Codes, seed: int) -> NDArray[np.uint64]:
 
 
 def fit_rows(estimator: Estimator, source: RowSource, *, n_unlabeled: int = 20_000) -> Estimator:
-    """Fit an estimator to rows that do not fit in memory, in one pass over them.
+    """Fit an estimator to rows that do not fit in memory, in one pass, or two if most rows are in answers.
 
     :class:`~sdulearn.SDUClassifier` with squared loss is fitted to sums, exactly as in memory. Every other estimator is
     fitted to all rows in answers or with a label, and to a weighted sample of the others. Linear ones also use exact

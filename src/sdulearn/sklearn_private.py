@@ -5,14 +5,12 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._indexing import _get_column_indices as column_indices
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names as check_feature_names
-from sklearn.utils.validation import _check_n_features as check_n_features
 
 __all__ = [
     "HasMethods",
     "Interval",
     "StrOptions",
     "check_feature_names",
-    "check_n_features",
     "column_indices",
     "fit_context",
     "safe_indexing",

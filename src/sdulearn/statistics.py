@@ -25,8 +25,8 @@ def source_moments(A: Rows, source: Indices, weight: Array | None) -> Array:
     for k in np.unique(source):
         rows = np.flatnonzero(source == k)
         # Gathered in the memory order of the whole.
-        some = A[rows] if sparse.issparse(A) or A.flags.c_contiguous else A.T.take(rows, axis=1).T
-        moments[k] = weighted_gram(some, None if weight is None else weight[rows])
+        of_source = A[rows] if sparse.issparse(A) or A.flags.c_contiguous else A.T.take(rows, axis=1).T
+        moments[k] = weighted_gram(of_source, None if weight is None else weight[rows])
     return moments
 
 

@@ -64,13 +64,6 @@ def with_ones(A: Rows) -> Rows:
     return sparse.hstack([A, ones], format="csr") if sparse.issparse(A) else np.hstack([A, ones])
 
 
-def joined(rows: list[Rows]) -> Rows:
-    """Stack rows, dense or sparse, one below the other."""
-    if all(sparse.issparse(part) for part in rows):
-        return sparse.vstack(rows, format="csr")
-    return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in rows])
-
-
 def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
     """Yield slices of rows as ``[x - origin, 1]`` (sparse: origin 0); dense ones share a buffer."""
     n_rows, n_features = X.shape
