@@ -15,6 +15,19 @@ import tempfile
 import venv
 from pathlib import Path
 
+# What the core does without any extra.
+CORE = """
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+from sdulearn import PairLogisticRegressionCV, stack_pairs
+
+X, truth = load_breast_cancer(return_X_y=True)
+X = StandardScaler().fit_transform(X)
+pairs = np.random.default_rng(0).permutation(len(X))[:200].reshape(-1, 2)
+model = PairLogisticRegressionCV().fit(*stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]]))
+print(np.mean((model.predict(X) > 0) == truth))
+"""
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -87,11 +100,15 @@ def main() -> None:
         version = wheel.name.split("-")[1]
         assert fresh.run("sdulearn --version").split() == ["sdulearn", version]
         assert "site-packages" in fresh.run("python -c 'import sdulearn; print(sdulearn.__file__)'")
-        (fresh.home / "example.py").write_text(blocks("python")[0], encoding="utf-8")
-        assert fresh.run("python example.py") == blocks("text")[0]
+        (fresh.home / "core.py").write_text(CORE, encoding="utf-8")
+        assert float(fresh.run("python core.py")) > 0.9
         fresh.install(f"{wheel}{extras[1]}")
-        for line in blocks("console")[1].splitlines():
-            fresh.run(line.removeprefix("$ "))
+        fresh.install("pandas")
+        for line in blocks("console")[2].splitlines():
+            printed = fresh.run(line.removeprefix("$ "))
+            assert " fit " not in line or printed.startswith(blocks("text")[0])
+        (fresh.home / "example.py").write_text(blocks("python")[0], encoding="utf-8")
+        assert fresh.run("python example.py") == blocks("text")[1]
         assert (fresh.home / "classes.csv").exists()
     print("The wheel does what the README says.")
 

@@ -1,4 +1,4 @@
-"""How accurate a model is by the number of answers, for the section "How many answers" of docs/asking.md.
+"""How accurate a model is by the number of answers: the table of README, and "How many answers" in docs/asking.md.
 
     SDULEARN_DATA=folder make bench-how-many
 
@@ -19,17 +19,20 @@ from paper import BENCHMARKS, load_benchmark
 from runs import quietly, run_all
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairLogisticRegressionCV
+from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.datasets import sample_sdu
 
-PAGE = Path(__file__).parents[1] / "docs" / "asking.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "asking.md"
 SIZES = (25, 50, 100, 200, 400)
+# Of the table of README, with classes as in the data.
+SHORT_SIZES = (50, 200, 1000)
 PRIORS = {0.7: "70% in the larger class", None: "classes as in the data"}
 
 
 @quietly
 def run_cell(cell):
-    """Accuracy in % from answers, from as many labels and by the larger class, on one draw."""
+    """Accuracy in % from answers, from as many labels, by the larger class and by the paper's risk, on one draw."""
     name, prior, n_pairs, seed = cell
     X, y = load_benchmark(name)
     y = y if np.mean(y == 1) >= 0.5 else -y
@@ -41,8 +44,12 @@ def run_cell(cell):
     rows, X_test = (scaler.transform(part[:, :-1]) for part in (drawn, test))
     chosen = np.random.default_rng([seed, n_pairs]).permutation(2 * n_pairs)[:n_pairs]
     by_labels = from_labels(rows[chosen], drawn[chosen, -1].astype(int))
-    predicted = (model.predict(X_test) if model else 1 for model in (from_answers(rows, codes), by_labels))
-    return *(100 * float(np.mean(classes == y_test)) for classes in predicted), 100 * float(np.mean(y_test == 1))
+    models = [from_answers(rows, codes), by_labels, None]
+    if prior is None and n_pairs in SHORT_SIZES:
+        # Its risk is given the share of the larger class, which random pairs often do not tell.
+        models.append(SDUClassifierCV(prior=float(np.mean(y == 1))).fit(rows, codes.reshape(len(rows), -1)[:, 0]))
+    predicted = (model.predict(X_test) if model else 1 for model in models)
+    return [100 * float(np.mean(classes == y_test)) for classes in predicted]
 
 
 def from_answers(rows, codes):
@@ -83,17 +90,33 @@ def page(results, n_draws):
     ]
 
 
+def short_table(results):
+    """Lines of the table of README; the best of a column is bold."""
+    rows = {"n same/different answers": [], "n labels": [], "n answers, the paper's risk": []}
+    for n in SHORT_SIZES:
+        pairs, labels, _, paper = np.array([found for cell, found in results if cell[1:3] == (None, n)]).T
+        means = [np.maximum(pairs, 100 - pairs).mean(), labels.mean(), paper.mean()]
+        for cells, mean in zip(rows.values(), means, strict=True):
+            text = f"{mean:.1f}"
+            cells.append(f"**{text}**" if text == f"{max(means):.1f}" else text)
+    head = ["accuracy, %", *(f"n = {n:,}" for n in SHORT_SIZES)]
+    return table(head, [[name, *cells] for name, cells in rows.items()])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--dry", action="store_true", help="print the table, and leave the page as it is")
     options = parser.parse_args()
-    cells = list(itertools.product(BENCHMARKS, PRIORS, SIZES, range(options.draws)))
-    lines = page(run_all(run_cell, cells, options.jobs), options.draws)
-    print("\n".join(lines))
+    kinds = [*itertools.product(PRIORS, SIZES), (None, SHORT_SIZES[-1])]
+    cells = [(name, *kind, seed) for name in BENCHMARKS for kind in kinds for seed in range(options.draws)]
+    results = run_all(run_cell, cells, options.jobs)
+    lines, short = page([(cell, found[:3]) for cell, found in results], options.draws), short_table(results)
+    print("\n".join([*lines, *short]))
     if not options.dry:
         write_between(PAGE, "how-many", lines)
+        write_between(ROOT / "README.md", "how-well", short)
 
 
 if __name__ == "__main__":

@@ -44,16 +44,6 @@ def test_tables_are_whole(path):
         assert len(widths) == 1, f"{path.name}: {block}"
 
 
-def test_the_tables_of_the_readme_are_those_that_were_measured():
-    readme = ROOT / "README.md"
-    whole = (DOCS / "accuracy.md").read_text(encoding="utf-8")
-    head, _, *rows = [line.strip("| ").split(" | ") for line in between(readme, "accuracy").splitlines()]
-    joint = {int(re.search(r"\d+", row[0])[0]): row[1:] for row in rows if "joint" in row[0]}
-    for n_pairs, cells in joint.items():
-        for name, cell in zip(head[1:], cells, strict=True):
-            assert f"| {name} | {n_pairs} | {cell.strip('*')} (" in whole
-
-
 def test_every_command_has_a_worked_example():
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     for name in COMMANDS:
