@@ -107,8 +107,9 @@ def row(name, n, prior, cells, before, after):
     a, b = (np.array([values[cell] for cell in cells]) for values in (before, after))
     gap = 100 * (b[:, at] - a[:, at])
     error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
+    means = f"{100 * a[:, at].mean():.1f} | {100 * b[:, at].mean():.1f}"
     return (
-        f"| {name} | {n} | {'own' if prior is None else prior} | {100 * a[:, at].mean():.1f} | {100 * b[:, at].mean():.1f} "
+        f"| {name} | {n} | {'own' if prior is None else prior} | {means} "
         f"| {gap.mean():+.2f} ({error:.2f}) | {np.median(a[:, 2]):.2f} | {np.median(b[:, 2]):.2f} |"
     )
 
