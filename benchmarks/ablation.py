@@ -88,8 +88,8 @@ def page(results, n_draws):
         "",
         f"Written by `make bench-ablation` ({versions('sdulearn', 'numpy', 'scipy', 'scikit-learn')}). Ten sets, "
         f"{n_draws} random draws of each, 70% in the larger class, 500 unlabeled rows, right answers of one person: "
-        "loose pairs, a star (all with one row), a chain, and 200 answers about 100 rows. Differences to the default in "
-        "percentage points, with their standard errors in brackets.",
+        "loose pairs, a star (all with one row), a chain, and 200 answers about 100 rows. Differences to the "
+        "default in percentage points, with their standard errors in brackets.",
         "",
         *table(head, rows),
     ]

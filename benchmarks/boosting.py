@@ -321,16 +321,6 @@ def write_part(page, results, condition, note):
     print("\n".join(figures))
 
 
-def readme_line(results):
-    """Say in one sentence what the choice between a linear model and trees gains."""
-    choice, linear, labels = (results.over_sets(1000, "0.7", method) for method in ("choice", "linear", "n labels"))
-    return (
-        "With 1,000 pairs, mean over the ten sets: a linear model or [trees](docs/boosting.md), chosen by held-out "
-        f"answers, {choice:.1f}; the linear model alone {linear:.1f}; logistic regression or LightGBM on 1,000 true "
-        f"labels {labels:.1f} (`make bench-boosting`)."
-    )
-
-
 def scale(n_rows, n_answers, width, threads):
     """One fit against LightGBM on labels of all rows, as many rounds; CPU seconds, so other programs do not matter."""
     from sdulearn import PairBoostingClassifier
@@ -388,7 +378,6 @@ def main():
         note = f"{arguments.trials} draws (seeds {seeds[0]} to {seeds[-1]}), `{command}`."
         write_part(arguments.page, results, condition, note)
     if "0.7" in arguments.conditions:
-        write_between(ROOT / "README.md", "boosting", [readme_line(results)])
 
 
 if __name__ == "__main__":

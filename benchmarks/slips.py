@@ -140,7 +140,7 @@ def lines_of(results):
 def show(arguments):
     for path in (arguments.results, *arguments.more):
         print(f"\n{path.name}\n")
-        print("| design | wrong | draws | true accuracy | lost (s.e.) | accuracy covers | width | prior covers | width |")
+        print("| design | wrong | draws | accuracy | lost (s.e.) | accuracy covers | width | prior covers | width |")
         print("|---" * 9 + "|")
         print(*lines_of(read(path)), sep="\n")
 
