@@ -377,7 +377,6 @@ def main():
         command = f"benchmarks/boosting.py --trials {arguments.trials} --first-seed {seeds[0]} --conditions {condition}"
         note = f"{arguments.trials} draws (seeds {seeds[0]} to {seeds[-1]}), `{command}`."
         write_part(arguments.page, results, condition, note)
-    if "0.7" in arguments.conditions:
 
 
 if __name__ == "__main__":
