@@ -15,7 +15,7 @@ cycles are copied, once for either class of their pivot.
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -68,7 +68,8 @@ class TwoClassNetwork:
         self._parts_by_component = sum_matrix(factors.component_of_part, n_components)
         self._by_part = sum_matrix(self.part, n_parts)
         self._edges_by_part = sum_matrix(self.part[self.ends[:, 0]], n_parts)
-        self._into = sum_matrix(self.ends.T.ravel(), n_groups)
+        into = sum_matrix(self.ends.T.ravel(), n_groups)
+        self._into = {np.dtype(kind): into.astype(kind) for kind in (np.float32, np.float64)}
         # Share of the old message in a new one: 0 where there are no cycles.
         damping = np.zeros((2, len(self.ends)))
         damping[:, ~factors.on_tree] = DAMPING
@@ -136,7 +137,7 @@ class TwoClassNetwork:
         n_edges = len(self.ends)
         messages = np.zeros((2 * n_edges, odds.shape[1])) if start is None else start.copy()
         self._send(messages, odds, agree - differ, max_iter, tol)
-        full = odds + self._into @ messages
+        full = odds + self._into[messages.dtype] @ messages
         cavity = full[self.ends.T.ravel()] - messages
         first = cavity[:n_edges]
         second = cavity[n_edges:]
@@ -149,10 +150,10 @@ class TwoClassNetwork:
 
     def _send(self, messages: Array, odds: Array, pull: Array, max_iter: int, tol: float) -> None:
         """Iterate equation (2), as log((r + e^h) / (1 + r e^h)) with r = e^(d - a)."""
-        dtype: Any = np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64
+        dtype = np.dtype(np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64)
         n_edges = len(self.ends)
         source = self.ends[:, ::-1].T.ravel()
-        into = self._into.astype(dtype)
+        into = self._into[dtype]
         odds = odds.astype(dtype)
         sent = messages.astype(dtype)
         # Broadcasting along short rows takes ten times as long.
