@@ -446,7 +446,7 @@ class Asker:
         if estimator is not None:
             return estimator.fit(rows, y)
         if self.design == "random":
-            return _for_columns(fit_quietly(self._of_random_pairs(rows), rows, y), rows)
+            return _for_columns(fit_quietly(self._of_random_pairs(rows).fit, rows, y), rows)
         if self._now.model is None:
             raise UndeterminedError("A model needs two classes, and there is one so far. Answer more.")
         return estimates.model_on_features(self._now, self._X)
@@ -572,7 +572,7 @@ class Asker:
         rest = self._points.order[:_MOST_FITTED]
         rows, y = stack_pairs(self._X, ends, signs, unlabeled=np.sort(rest), annotators=annotators)
         try:
-            model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0), rows, y)
+            model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0).fit, rows, y)
         except InputError:
             return {}
         rates = model.answer_model_.by_annotator
