@@ -324,6 +324,14 @@ def test_no_script_makes_html_of_a_text(path):
     assert not [word for word in unsafe.split() if word in path.read_text(encoding="utf-8")]
 
 
+def test_what_is_not_known_is_null_or_said(open_session, make_page):
+    page = make_page(open_session(n_points=2, design="linked", random_share=0))
+    page.answer("same")
+    page.session.numbers(wait=True)
+    assert [one["share"] for one in page.get("api/numbers").json()["classes"]] == [None]
+    assert "nothing is left to ask" in page.get("api/question").json()["reason"]
+
+
 @pytest.fixture
 def match_page(open_session, make_page):
     """Rows are of one class where their numbers leave the same rest by 3; ten questions are answered."""
