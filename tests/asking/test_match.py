@@ -150,17 +150,6 @@ def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
     assert np.mean(held_out == state.known_class) < true - 0.1
 
 
-def test_the_accuracy_after_many_answers_is_not_too_high(matcher):
-    """Points chosen early are the hard ones: an accuracy without them was 100%."""
-    X, y = make_blobs(2250, centers=[[0, 0], [3, 0], [0, 3]], cluster_std=1.1, random_state=0)
-    asker = ask(X[:180], matcher(y[:180]), 140, n_classes=3, random_state=0)
-    names = {one.number: y[one.examples[0]] for one in asker.classes()}
-    true = np.mean([names[k] for k in asker.model().predict(X[180:])] == y[180:])
-    estimate = asker.accuracy()
-    assert estimate.low <= true <= estimate.high
-    assert abs(estimate.value - true) < 0.08
-
-
 def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong_digits):
     state = wrong_digits[0]._now
     moved = [

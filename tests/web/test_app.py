@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sdulearn.answers import read_answers
 from sdulearn.errors import FileError, InputError
 from sdulearn.io.answer_log import read_log
 from sdulearn.io.images import grey_png, media_type
@@ -123,14 +122,19 @@ def test_the_page_of_private_answers(open_session, make_page):
     for name in ("ann", "ann", "bob"):
         asked += ids(page.ask(name))
         page.answer("same", name)
-    page.post("undo", {"annotator": "bob"})
+    assert page.post("undo", {"annotator": "bob"}).json()["undone"]
     assert "ann 2 answers, epsilon 1, bob 1 answer" in page.get("api/numbers").json()["privacy"]
+    logged, _ = page.get("api/history", annotator="ann").json()["answers"]
+    assert not logged["may_change"]
+    assert change(page, logged, "ann").status == 400
+    assert session.numbers(wait=True)["review"] == []
     refused = page.post("finish", {"labels": {asked[0]: "cat"}, "annotator": "ann"})
     assert "give away" in refused.json()["error"]
     assert not read_log(session.log.path).labels
     session.close()
     # What was taken back is still in the log: nobody is asked about these rows again.
     again = make_page(open_session(n_points=20, private=0.5))
+    assert again.session.undo("ann") is None
     while question := again.ask("cid"):
         assert not set(ids(question)) & set(asked)
         again.answer("same", "cid")
@@ -289,25 +293,6 @@ def test_several_pictures_and_sounds_of_a_row(open_session, tmp_path, make_page)
     assert make_page(session).get("audio/0").status == 404
 
 
-def test_the_answers_as_a_table(page):
-    page.answer("same", "ann")
-    question = page.ask("=bob")
-    sent = {"annotator": "=bob", "token": question["token"], "answer": "different", "comment": "a, b"}
-    assert page.post("answer", sent).status == 200
-    response = page.get("answers")
-    assert response.headers["content-type"] == "text/csv; charset=utf-8"
-    assert response.headers["content-disposition"] == 'attachment; filename="answers.csv"'
-    first, second = csv.DictReader(io.StringIO(response.body.decode()))
-    assert [first[name] for name in ("label", "question", "annotator")] == ["same", "1", "ann"]
-    expected = [*ids(question), "different", "2", "'=bob", "a, b"]
-    assert [second[name] for name in ("id_a", "id_b", "label", "question", "annotator", "comment")] == expected
-    path = page.session.log.path.with_suffix(".csv")
-    path.write_bytes(response.body)
-    answers = read_answers(path)
-    assert answers.answers.tolist() == [1, -1]
-    assert answers.annotators.tolist() == ["ann", "=bob"]
-
-
 def test_texts_of_all_languages(page, make_page):
     """Every one has the keys of the English texts, and in each of them the same places to fill."""
     texts = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (STATIC / "texts").glob("*.json")}
@@ -387,7 +372,10 @@ def test_match_questions(match_page):
     assert change(page, logged[0], "ann", "none").json()["answer"]["answer"] == "none"
     assert change(page, logged[0], "ann", 99).status == 400
     assert change(page, logged[0], "ann", last.said).status == 200
-    rows = list(csv.DictReader(io.StringIO(page.get("answers").body.decode())))
+    response = page.get("answers")
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert response.headers["content-disposition"] == 'attachment; filename="answers.csv"'
+    rows = list(csv.DictReader(io.StringIO(response.body.decode())))
     by_question = {one.number: one for one in page.session.history()}
     for row in rows:
         one = by_question[int(row["question"])]

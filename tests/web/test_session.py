@@ -59,22 +59,6 @@ def test_an_answer_sent_twice_counts_once_a_stale_one_not_at_all_and_names_can_b
         session.label({"elsewhere": "cat"}, "ann")
 
 
-def test_undo_of_any_depth_shows_each_question_again_but_none_of_others(session):
-    answer(session, "same", "bob")
-    before = session.question("bob")
-    asked = []
-    for word in ("same", "different", "unsure", "same"):
-        asked.append(session.question("ann")[1][:2])
-        answer(session, word, "ann")
-    for question in reversed(asked):
-        assert session.undo("ann")[:2] == question
-    assert session.undo("ann") is None
-    assert [one.annotator for one in session.history()] == ["bob"]
-    assert session.question("bob") == before
-    answer(session, "different", "ann")
-    assert standing(session)[1:] == [(asked[0][0], asked[0][1][0], "different")]
-
-
 def test_an_audit_asks_what_others_answered_and_each_question_once(session):
     others = [answer(session, word, "judge") for word in ("same", "different", "unsure", "same")]
     answer(session, "same", "ann")
@@ -117,25 +101,6 @@ def test_undo_leaves_no_trace_in_what_is_asked(open_session):
     assert all(session.ids[order[one.rank]] == one.left for one in written)
     last = max(one.rank for one in written if one.kind == "random")
     assert read_log(session.log.path).drawn().tolist() == [one.rank <= last for one in written]
-
-
-def test_logs_of_two_sessions_with_the_same_numbers_are_gone_on_with(open_session, tmp_path):
-    """Session and number name an answer, and no number alone does."""
-    for name in ("one", "two"):
-        session = open_session(name, random_state=5 if name == "one" else 6)
-        answer(session, "same", name)
-        session.close()
-    both = [(tmp_path / name).read_bytes() for name in ("one", "two")]
-    (tmp_path / "both").write_bytes(b"".join(both))
-    session = open_session("both")
-    first, second = session.history()[::-1]
-    assert first.number == second.number == 1
-    session.change(second.key, "different", "two")
-    session.undo("one")
-    assert [one.key for one in session.history()] == [second.key]
-    assert session.asker.answers["answer"] == ["different"]
-    with pytest.raises(InputError, match="no answer 77"):
-        session.change((session.log.session, 77), "same", "")
 
 
 def test_numbers(open_session):
@@ -219,27 +184,6 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     assert [one["error_rate"] for one in found["people"]] == [None] * 3
     # What contradicts other answers is to be looked at again.
     assert [one.number for one in session.numbers(wait=True)["review"]] == [2, 3]
-
-
-def test_private_answers_are_written_as_the_engine_stores_them(open_session, monkeypatch):
-    session = open_session(private=1.0)
-    monkeypatch.setattr(session.asker._flips, "_is_flipped", lambda flip: True)
-    written = [answer(session, word) for word in ("same", "different", "unsure")]
-    assert [one.word for one in written] == ["different", "same", "unsure"]
-    assert [one.epsilon for one in written] == [1.0, 1.0, None]
-    assert [one[2] for one in standing(session)] == ["different", "same", "unsure"]
-    with pytest.raises(InputError, match="cannot be changed"):
-        session.change(written[0].key, "same", "")
-    assert session.numbers(wait=True)["review"] == []
-    assert session.undo("") is not None
-    answer(session, "same")
-    session.close()
-    again = open_session(private=1.0)
-    # Whether these were flipped is forgotten.
-    assert again.undo("") is None
-    answer(again, "same")
-    assert again.undo("") is not None
-    assert again.n_answers == 3
 
 
 def test_numbers_do_not_wait_for_estimates(open_session, monkeypatch):

@@ -419,7 +419,7 @@ class Asker:
         rows, y : rows of ``X``, and int array of shape (n_rows, 3)
             As from :func:`~sdulearn.stack_pairs`, with columns answer, point and annotator.
         """
-        return self._stack(self._answers, None)
+        return self._stack(None)
 
     def model(self, estimator: Estimator | None = None) -> Estimator:
         """Return the classifier that chooses the questions, fitted to all answers so far.
@@ -440,13 +440,13 @@ class Asker:
             are -1 and +1, the larger one; more are 1, 2, ..., the largest first, as in
             :meth:`classes`. For random pairs it is a ``PairLogisticRegressionCV``.
         """
-        rows, y = self._stack(self._answers, _MOST_UNLABELED)
+        rows, y = self._stack(_MOST_UNLABELED)
         if not y[:, 0].any():
             raise UndeterminedError("A model needs answers. Answer more questions.")
         if estimator is not None:
             return estimator.fit(rows, y)
         if self.design == "random":
-            return _for_columns(fit_quietly(self._of_random_pairs(rows), rows, y), rows)
+            return _for_columns(fit_quietly(self._of_random_pairs(rows).fit, rows, y), rows)
         if self._now.model is None:
             raise UndeterminedError("A model needs two classes, and there is one so far. Answer more.")
         return estimates.model_on_features(self._now, self._X)
@@ -465,13 +465,13 @@ class Asker:
             With its interval; ``n_answers`` is the number of random points, or of random pairs. If
             there are too few, an UndeterminedError is raised.
         """
-        answers = tuple(self._answers)
+        now = self._now
         if self.design == "match":
-            stages = [self._state(answers[:n], is_stage=True) for n in stage_sizes(len(answers))]
-            return estimates.match_accuracy(self._state(answers), stages, confidence)
+            stages = [self._state(now.answers[:n], is_stage=True) for n in stage_sizes(len(now.answers))]
+            return estimates.match_accuracy(now, stages, confidence)
         if self.design == "linked":
-            return estimates.linked_accuracy(self._state(answers), confidence)
-        rows, y = self._stack(answers, _MOST_UNLABELED, kinds=("random",))
+            return estimates.linked_accuracy(now, confidence)
+        rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
         missing = [_LEAST_OF_A_KIND - int(np.sum(y[:, 0] * sign > 0)) // 2 for sign in (1, -1)]
         if max(missing) > 0:
             raise UndeterminedError(
@@ -572,7 +572,7 @@ class Asker:
         rest = self._points.order[:_MOST_FITTED]
         rows, y = stack_pairs(self._X, ends, signs, unlabeled=np.sort(rest), annotators=annotators)
         try:
-            model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0), rows, y)
+            model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0).fit, rows, y)
         except InputError:
             return {}
         rates = model.answer_model_.by_annotator
@@ -624,9 +624,8 @@ class Asker:
                 before = self._state(answers[: -1 - (n_more - 1) % _START_EVERY])
         return self._state_type(self._points, answers, self._limit, settings, self._seeds, before)
 
-    def _stack(
-        self, answers: Sequence[RowAnswer], most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS
-    ) -> tuple[Rows, Codes]:
+    def _stack(self, most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS) -> tuple[Rows, Codes]:
+        answers = self.given
         ends, signs, annotators, _ = as_pairs([one for one in answers if one.kind in kinds])
         asked = [point for one in answers for point in (one.left, *one.choices)]
         rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)

@@ -90,7 +90,7 @@ def _by_priority(turn: Turn) -> Iterator[Question | None]:
     yield _under_way(turn)
     # A wrong answer that opened a class splits a true class in two.
     yield _again(turn, state.unconfirmed)
-    checks = {"repeat": _repeat, "doubtful": _doubtful, "triangle": _triangle}
+    checks = {"repeat": _repeat, "doubtful": lambda turn: _again(turn, state.doubtful), "triangle": _triangle}
     if len(state.answers) >= _FIRST_CHECK and _due(turn, checks, turn.check_share):
         # The kind that was asked least comes first.
         for kind in sorted(checks, key=lambda kind: (state.kinds[kind], kind != "repeat")):
@@ -248,11 +248,6 @@ def _triangle(turn: Turn) -> Question | None:
         return None
     question = turn.ask(one.left, [others[turn.rng.integers(len(others))]], "triangle")
     return None if any(one.asked == question.asked for one in turn.state.answers) else question
-
-
-def _doubtful(turn: Turn) -> Question | None:
-    """The answer that is least likely right, again."""
-    return _again(turn, turn.state.doubtful)
 
 
 def _again(turn: Turn, places: Sequence[int]) -> Question | None:

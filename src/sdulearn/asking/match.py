@@ -31,7 +31,6 @@ _PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 _POWERS = (0.0, AS_GIVEN)
 # Only penalties within this factor of an earlier choice are tried.
 _NEAR = 12.0
-_FOLDS = 5
 # Range of the log of the factor of the logits.
 _SHARPNESS = (-4.0, 1.0)
 # The search ends when the held-out likelihood has fallen this often in a row.
@@ -168,7 +167,7 @@ class MatchState(State):
         size = np.bincount(self.known_class)[self.known_class]
         order = np.lexsort((np.random.default_rng(0).permutation(len(size)), self.known_class))
         fold = np.empty(len(size), dtype=np.intp)
-        fold[order] = np.arange(len(size)) % _FOLDS
+        fold[order] = np.arange(len(size)) % self.N_FOLDS
         fold[size < 2] = -1
         if self.n_classes < 2 or (fold >= 0).sum() < LEAST_KNOWN:
             return self.FIRST
@@ -184,10 +183,10 @@ class MatchState(State):
         """Held-out log likelihood, settings and held-out logits for each penalty, until it falls."""
         Z = self.points.coordinates(self.known) @ self.points.stretch(power)
         path: list[tuple[float, Settings, Array]] = []
-        models: list[Array | None] = [None] * _FOLDS
+        models: list[Array | None] = [None] * self.N_FOLDS
         for penalty in penalties:
             logits = np.zeros_like(self.log_likelihood)
-            for k in range(_FOLDS):
+            for k in range(self.N_FOLDS):
                 test = fold == k
                 W = fit_softmax(Z[~test], self.log_likelihood[~test], penalty, models[k])
                 logits[test] = Z[test] @ W[:, :-1].T + W[:, -1]

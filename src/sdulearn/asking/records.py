@@ -13,7 +13,7 @@ from sdulearn.answers.records import AUDIT, Answer, given_pairs
 from sdulearn.errors import InputError
 from sdulearn.types import Codes, Indices
 
-KINDS = ("random", "linked", "explore", "compare", "repeat", "triangle", "doubtful", AUDIT)
+KINDS = ("random", "linked", "explore", "repeat", "triangle", "doubtful", AUDIT)
 COLUMNS = ("left", "choices", "answer", "annotator", "kind", "number")
 # An answer about rows of X.
 RowAnswer = Answer[int]
@@ -27,7 +27,7 @@ class Question(NamedTuple):
     left, choices : int and tuple of int
         Row of the point that is asked about, and of those it is compared with: one other point, or
         in the match design an example of each class, the likeliest first.
-    kind : {"random", "linked", "explore", "compare", "repeat", "triangle", "doubtful"}
+    kind : {"random", "linked", "explore", "repeat", "triangle", "doubtful"}
         Why it is asked. Estimates use only the kinds that their assumptions allow.
     number, rank : int
         Counts from 1; place of ``left`` in the random order of all points, or None.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -33,7 +32,7 @@ from sdulearn.asking.records import (
     read_classes,
 )
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.types import Array, Codes, Estimator, Indices, Mask
+from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike
 
 # Doubtful answers are looked for even where none was found to be wrong.
 LEAST_ERROR = 0.05
@@ -46,6 +45,7 @@ LEAST_KNOWN = 10
 _TINY = 1e-300
 # One fit at a time: warning filters belong to the whole process.
 _FITTING = RLock()
+Fitted = TypeVar("Fitted")
 
 
 class Settings(NamedTuple):
@@ -165,21 +165,14 @@ class State:
         return as_pairs(self.answers)
 
     @cached_property
-    def _all_answers(self) -> AnswerGraph:
-        ends, signs, annotators, _ = self.pairs
-        _, local = np.unique(ends, return_inverse=True)
-        return AnswerGraph.from_answers(local.reshape(-1, 2), signs, annotators=annotators)
-
-    @cached_property
-    def _answer_model(self) -> AnswerModel:
-        return AnswerModel.estimate(self._all_answers, 2)
-
-    @cached_property
     def error_rates(self) -> dict[int, float]:
         """Share of wrong answers of each annotator, by number; 0 without contradictions."""
-        if not self._all_answers.contradictory.any():
-            return dict.fromkeys(self.pairs.annotators.tolist(), 0.0)
-        return {who: max(rate, LEAST_WRONG) for who, rate in self._answer_model.rates.items()}
+        ends, signs, annotators, _ = self.pairs
+        _, local = np.unique(ends, return_inverse=True)
+        graph = AnswerGraph.from_answers(local.reshape(-1, 2), signs, annotators=annotators)
+        if not graph.contradictory.any():
+            return dict.fromkeys(annotators.tolist(), 0.0)
+        return {who: max(rate, LEAST_WRONG) for who, rate in AnswerModel.estimate(graph, 2).rates.items()}
 
     @cached_property
     def error(self) -> float:
@@ -252,8 +245,7 @@ class State:
         model = PairLogisticRegression(
             penalty / len(np.unique(points)), covariance_power=0, n_classes=self.n_classes, error_rate=rates
         )
-        with _FITTING, quietly():
-            return model.fit_from_zero(self._stretched(self.points.coordinates(points)), y)
+        return fit_quietly(model.fit_from_zero, self._stretched(self.points.coordinates(points)), y)
 
     def _rows(self, labelled: Sequence[int], left_out: Collection[int] = ()) -> tuple[Indices, Codes]:
         """Points and ``y`` of all answers, except about some points, then of labelled points."""
@@ -372,19 +364,12 @@ class State:
         # The evidence chooses; folds would only cut answers apart.
         cv = check_cv([(np.arange(len(everything)), np.arange(len(everything)))])
         model = PairLogisticRegressionCV(error_rate=self.error_rates, cv=cv)
-        fit_quietly(model, self.points.coordinates(everything), np.vstack([y, others]))
+        fit_quietly(model.fit, self.points.coordinates(everything), np.vstack([y, others]))
         return Settings(2 * model.alpha_ * len(np.unique(points)), model.covariance_power_)
 
 
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Leave out warnings about few answers: estimates from them have intervals."""
-    with warnings.catch_warnings():
+def fit_quietly(fit: Callable[[MatrixLike, Codes], Fitted], X: MatrixLike, y: Codes) -> Fitted:
+    """Fit, one thread at a time, without the warnings about few answers: estimates have intervals."""
+    with _FITTING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield
-
-
-def fit_quietly(model: Estimator, X: Array, y: Codes) -> Estimator:
-    """Fit, one thread at a time, without the warnings about few answers."""
-    with _FITTING, quietly():
-        return model.fit(X, y)
+        return fit(X, y)

@@ -135,7 +135,9 @@ class PairLearningCurveDisplay(Display):
         options = {**ERROR_BARS, "label": self.name, **style}
         self.line_ = ax.errorbar(self.n_pairs, self.scores.mean(axis=1), error, **options)
         ax.set(ylabel=self.score_name)
-        _set_sizes(ax, self.n_pairs.tolist())
+        ax.set(xlabel="number of pairs", xscale="log")
+        ax.set_xticks(self.n_pairs, self.n_pairs.astype(str))
+        ax.minorticks_off()
         if self.name:
             ax.legend(loc="best")
 
@@ -176,10 +178,3 @@ def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[In
         taken = np.concatenate([kinds[0][:n_similar], kinds[1][: n - n_similar]])
         rows.append(np.sort(np.concatenate([pairs.ends[taken].ravel(), pairs.unlabeled])))
     return rows
-
-
-def _set_sizes(ax: Axes, n_pairs: Sequence[int]) -> None:
-    """Show numbers of pairs on the horizontal axis, with a tick at each."""
-    ax.set(xlabel="number of pairs", xscale="log")
-    ax.set_xticks(n_pairs, [str(n) for n in n_pairs])
-    ax.minorticks_off()

@@ -7,7 +7,7 @@ import hmac
 import re
 import socket
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -94,12 +94,8 @@ def allowed_host(header: str, bound: str) -> bool:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """Return the headers; a name with two different values has neither of them."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in scope["headers"]:
-        name = raw_name.decode("latin-1").lower()
-        value = raw_value.decode("latin-1")
-        headers[name] = value if headers.get(name, value) == value else "\0"
-    return headers
+    headers = Headers(scope=scope)
+    return {name: value if set(headers.getlist(name)) == {value} else "\0" for name, value in headers.items()}
 
 
 async def whole_body(request: Request) -> bytes:
