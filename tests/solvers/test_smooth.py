@@ -105,5 +105,3 @@ def test_how_much_decrease_is_enough(share, taken):
     )
     assert step[0] == float(taken)
     assert f[0] == (value_at(1.0) if taken else 3.0)
-
-
