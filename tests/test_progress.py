@@ -14,7 +14,6 @@ from sdulearn import PairLogisticRegressionCV, progress
 from sdulearn.cli.options import waiting
 from sdulearn.progress import RowProgress, long_work, steps
 
-
 made = progress.new_bar
 
 

@@ -120,7 +120,7 @@ def test_y_with_all_columns(far):
 def test_an_answer_of_weight_0_is_no_answer():
     y = np.array([[1, 0], [1, 1], [2, 1], [2, 2], [-3, 0], [-3, 2]])
     graph = AnswerGraph.from_y(y, sample_weight=[2, 2, 1, 1, 0, 0])
-    assert graph.position.tolist() == [0, 1]
+    assert graph.ends.tolist() == [[0, 1], [1, 2]]
     # In units of their mean, 3/2.
     assert graph.weights == pytest.approx([4 / 3, 2 / 3])
     # Point 1 has a row of each answer, and rows of weight 0 are not there.
@@ -171,7 +171,7 @@ def test_without_points_no_answer_and_no_label_of_them_is_known():
     )
     kept = leave_out(graph, np.array([False, False, True, False, True]))
     assert (kept.n_points, kept.ends.tolist(), kept.labels.tolist()) == (5, [[0, 1]], [1, 0, 0, 0, 0])
-    assert (kept.same.tolist(), kept.annotators.tolist(), kept.position.tolist()) == ([1], [1], [0])
+    assert (kept.same.tolist(), kept.annotators.tolist()) == ([1], [1])
 
 
 @pytest.mark.parametrize("make", [np.asarray, csr_matrix])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -244,11 +244,7 @@ class AnswerModel:
         """Return the model and, where nothing tells a rate, a lower and a higher one, for intervals to cover."""
         if all(rate.identified for rate in self.by_annotator.values()):
             return [self]
-
-        def assume(unknown: float, rate: Rate) -> float:
-            return rate.value if rate.identified else unknown
-
-        return [self, *(self.with_rates(partial(assume, unknown)) for unknown in _PLAUSIBLE)]
+        return [self, *(self.with_rates(lambda r, e=e: r.value if r.identified else e) for e in _PLAUSIBLE)]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""

@@ -179,9 +179,8 @@ class TwoClassLikelihood:
         self.total = float(self.weight @ self.n_independent) if total is None else total
         self.omega = self.weight / self.total
         self.errors = answer_model.errors(graph.annotators)
-        # No point is in two answers and none has a label; no answer is ever wrong.
+        # No point is in two answers and none has a label.
         self.is_loose = graph.degree.max(initial=0) <= 1 and not self.labelled.any()
-        self.is_certain = not self.errors.any()
         self.parts = self._split()
         # The expected side of each point by the answers alone, -1 to 1.
         self.side = np.zeros(len(self.component))
