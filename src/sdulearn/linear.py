@@ -206,6 +206,8 @@ class _SDUBase(LinearClassifier):
         return self._fit(*self._check_rows(X, y, sample_weight))
 
     def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: PairStatistics | None = None) -> Self:
+        # Rows that partial_fit added before belong to another fit.
+        self.__dict__.pop("statistics_", None)
         settings = self._settings()
         loss = get_training_loss(self.loss)
         prior = resolve_prior(self.prior, pairs, weight, needed=True)
@@ -347,12 +349,6 @@ class SDUClassifier(_SDUBase):
 
     def _settings(self) -> Settings:
         return Settings([float(self.alpha)], [float(self.gamma)], [mixture(self.risk, self.gamma)])
-
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: PairStatistics | None = None) -> Self:
-        super()._fit(X, pairs, weight, moments)
-        # Rows added before belong to another fit.
-        self.__dict__.pop("statistics_", None)
-        return self
 
     @available_if(_loss_is_additive)
     @fit_context(prefer_skip_nested_validation=True)

@@ -139,7 +139,7 @@ def test_groups_that_all_differ_need_a_class_each():
     graph = AnswerGraph.from_answers(ends, same)
     for least, points in ((1, [0, 3, 5]), (2, [0, 3]), (3, [])):
         assert sorted(distinct_groups(graph, least).tolist()) == sorted(graph.group[points].tolist())
-    assert distinct_groups(AnswerGraph.from_answers([*ends, (0, 2)], [*same, False])).tolist() == []
+    assert distinct_groups(AnswerGraph.from_answers([*ends, (0, 2)], [*same, False]), 1).tolist() == []
     assert least_classes(graph, np.ones(6, dtype=bool)) == 3
     cycle = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], [False] * 5)
     assert least_classes(cycle, np.ones(5, dtype=bool)) == 3

@@ -244,7 +244,11 @@ class AnswerModel:
         """Return the model and, where nothing tells a rate, a lower and a higher one, for intervals to cover."""
         if all(rate.identified for rate in self.by_annotator.values()):
             return [self]
-        return [self, *(self.with_rates(lambda r, e=e: r.value if r.identified else e) for e in _PLAUSIBLE)]
+
+        def at(unknown: float) -> AnswerModel:
+            return self.with_rates(lambda rate: rate.value if rate.identified else unknown)
+
+        return [self, *map(at, _PLAUSIBLE)]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -433,11 +437,11 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 
 # One fit calls this several times with the same graph.
 @lru_cache(maxsize=1)
-def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
+def number_by_answers(graph: AnswerGraph) -> tuple[int, dict[int, Array]]:
     """Return the fewest classes within a standard error of the best, and the left-out values."""
     values: dict[int, Array] = {}
-    best = fewest
-    for n_classes in range(fewest, most + 1):
+    best = 2
+    for n_classes in range(2, _MOST_CLASSES + 1):
         values[n_classes] = _left_out_values(graph, n_classes, True)
         if values[n_classes].sum() > values[best].sum():
             best = n_classes

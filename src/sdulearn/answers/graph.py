@@ -218,6 +218,11 @@ class AnswerGraph:
         """Number of points in each component."""
         return np.bincount(self.component, minlength=self.n_components)
 
+    @cached_property
+    def labelled(self) -> Mask:
+        """Whether each component has a label."""
+        return np.bincount(self.component, self.labels != 0, self.n_components) > 0
+
     @property
     def n_independent(self) -> int:
         """Number of answers that do not follow from the others with two classes and no errors."""
@@ -308,7 +313,7 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
     return replace(graph, weights=graph.weights / mean[of_answer]), mean
 
 
-def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
+def distinct_groups(graph: AnswerGraph, least_size: int) -> Indices:
     """Return groups of some size that all differ, found greedily; none where one is refuted."""
     if graph.refuted.any():
         return np.empty(0, dtype=np.intp)
