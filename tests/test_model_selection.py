@@ -26,13 +26,6 @@ def test_pairs_stay_whole_and_every_source_is_spread(n_splits, n_similar, n_diss
     assert sorted(seen) == list(range(len(codes)))
 
 
-def test_same_seed_same_folds():
-    y = np.r_[np.repeat(np.arange(1, 21), 2), np.repeat(-np.arange(21, 41), 2)]
-    first, again, other = (PairKFold(3, random_state=seed).fold_of_rows(None, y) for seed in (0, 0, 1))
-    assert (first == again).all()
-    assert (first != other).any()
-
-
 def test_one_missing_source_is_fine_but_too_few_pairs_are_not():
     assert len(list(PairKFold(2).split(None, [1, 1, 2, 2, 0]))) == 2
     with pytest.raises(ValueError, match=r"5 folds need at least 5 dissimilar pairs, but there are 2\. Lower"):

@@ -11,10 +11,8 @@ from sdulearn.risks import (
     dissimilar_share,
     even_and_linear,
     mixture,
-    row_weights,
     similar_share,
     source_weights,
-    validation_risk,
 )
 
 priors = st.floats(0.02, 0.98).filter(lambda p: abs(p - 0.5) > 0.01)
@@ -92,36 +90,3 @@ def test_pair_risk_is_the_paper_s_formula(loss):
         assert mixed == pytest.approx(0.7 * printed["su"] + 0.3 * printed["du"])
     # Nothing is clipped.
     assert pair_risk([5, 5, 5, -5], [1, 1, -2, -2], prior=0.6) < 0
-
-
-def test_zero_weight_leaves_a_source_out():
-    source = np.array([0, 0, 1, 1, 2])
-    P, _ = row_weights(mixture("su"), 0.7, source, np.array([1.0, 1, 0, 0, 1]))
-    assert np.isfinite(P).all()
-    assert P[2:4].tolist() == [0, 0]
-    with pytest.raises(ValueError, match="needs dissimilar pairs"):
-        row_weights(mixture("sd"), 0.7, source, np.array([1.0, 1, 0, 0, 1]))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"prior": 1.0}, "strictly between 0 and 1"),
-        ({"prior": 0.7, "risk": "ud"}, "Unknown `risk='ud'`"),
-        ({"prior": 0.7, "risk": "su"}, "needs unlabeled rows.*'sd'"),
-        ({"prior": 0.7, "risk": "sudu", "gamma": 1.5}, "`gamma` must lie between"),
-        ({"prior": 0.7, "sample_weight": [1, 2, 1, 1]}, "must carry one weight"),
-        ({"prior": 0.7, "decision": [1.0]}, "`decision` has shape"),
-    ],
-)
-def test_bad_input(arguments, message):
-    decision = arguments.pop("decision", [1.0, -1.0, 2.0, 0.5])
-    with pytest.raises(ValueError, match=message):
-        pair_risk(decision, [1, 1, -2, -2], **arguments)
-
-
-@pytest.mark.parametrize(("present", "risk"), [("SDU", "sd"), ("SD", "sd"), ("SU", "su"), ("DU", "du")])
-def test_held_out_rows_are_scored_by_what_is_there(present, risk):
-    source = np.array(["SDU".index(letter) for letter in present] * 3)
-    assert validation_risk(source) == risk
-    row_weights(mixture(validation_risk(source)), 0.7, source)

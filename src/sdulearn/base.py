@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
 from typing import Annotated, Any, Self
@@ -28,7 +29,7 @@ from sdulearn.risks import PriorEstimate
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude
-from sdulearn.solvers.problem import Fit
+from sdulearn.solvers.problem import Solution
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
 # The largest weight of a single labelled point when classes are named.
@@ -376,6 +377,30 @@ class OrderedClassifier(PairClassifier):
         self.classes_ = class_numbers(self.n_classes_)
         if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)):
             raise InputError("the order of the classes does not hold each of them once")
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted linear model and its certificate."""
+
+    coef: Array  # (1, n_features), or (K, n_features) with K > 2 classes
+    intercept: Array  # (1,) or (K,)
+    objective: float  # minimum reached
+    optimality: float  # relative residual, to be compared with ``tol``
+    n_iter: int  # iterations
+    prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
+    shares: Array | None = None  # (K,), shares of K > 2 classes
+    tol: float = 0.0  # the smallest tolerance that the method can meet
+    # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
+    fitted: dict[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, solution: Solution, coef: Array, intercept: float, prior: PriorEstimate, fitted: dict[str, object]
+    ) -> Fit:
+        """Make the fit of two classes from a certified solution and its coefficients."""
+        certificate = (solution.objective, solution.optimality, solution.n_iter)
+        return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)
 
 
 class LinearClassifier(PairClassifier):

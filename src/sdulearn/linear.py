@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from sdulearn.base import LinearClassifier
+from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results, positive_grid, splitter_of
@@ -33,7 +33,7 @@ from sdulearn.risks import (
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
 from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
 from sdulearn.solvers.linalg import check_system_size, with_ones
-from sdulearn.solvers.problem import Design, Fit, Solution
+from sdulearn.solvers.problem import Design, Solution
 from sdulearn.statistics import PairStatistics, moment_problem, source_moments
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
 
@@ -206,6 +206,8 @@ class _SDUBase(LinearClassifier):
         return self._fit(*self._check_rows(X, y, sample_weight))
 
     def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: PairStatistics | None = None) -> Self:
+        # Rows that partial_fit added before belong to another fit.
+        self.__dict__.pop("statistics_", None)
         settings = self._settings()
         loss = get_training_loss(self.loss)
         prior = resolve_prior(self.prior, pairs, weight, needed=True)
@@ -347,12 +349,6 @@ class SDUClassifier(_SDUBase):
 
     def _settings(self) -> Settings:
         return Settings([float(self.alpha)], [float(self.gamma)], [mixture(self.risk, self.gamma)])
-
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: PairStatistics | None = None) -> Self:
-        super()._fit(X, pairs, weight, moments)
-        # Rows added before belong to another fit.
-        self.__dict__.pop("statistics_", None)
-        return self
 
     @available_if(_loss_is_additive)
     @fit_context(prefer_skip_nested_validation=True)

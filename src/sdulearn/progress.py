@@ -6,15 +6,13 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from sdulearn.errors import is_there, require
 
 PATIENCE = 5.0
-# Seconds between two updates of a bar.
-_REFRESHED = 0.2
 # In a log file: one line every ten seconds, which stays.
 _IN_A_LOG = {"leave": True, "disable": False, "dynamic_ncols": False, "mininterval": 10.0}
 P = ParamSpec("P")
@@ -26,33 +24,10 @@ Progress = Callable[[int | None], Watch]
 
 
 class _Work(threading.local):
-    """The long work of a thread: since when, its nested steps, and the bar of the outermost."""
+    """The long work of a thread: since when, and its bar."""
 
-    def __init__(self) -> None:
-        self.began: float | None = None
-        self.levels: list[dict[str, Any]] = []
-        self.bar: Any = None
-
-    def show(self) -> None:
-        """Draw the bar of the outermost steps, with the inner ones beside it, if it is due."""
-        now = time.monotonic()
-        if self.began is None or now < self.began + PATIENCE or not self.levels or not is_there("tqdm"):
-            return
-        outermost, *inner = self.levels
-        if self.bar is None:
-            # With a delay it is not drawn before its numbers are right. The rate is over all steps.
-            shown = {"desc": outermost["title"], "total": outermost["total"], "delay": 1e-9}
-            self.bar = new_bar(**shown, miniters=0, mininterval=_REFRESHED, smoothing=0)
-            self.bar.start_t = self.bar.last_print_t = time.time() - (now - outermost["began"])
-        self.bar.set_postfix_str(", ".join(f"{one['title']} {one['done']}" for one in inner), refresh=False)
-        self.bar.update(outermost["done"] - self.bar.n)
-
-    def leave(self, depth: int) -> None:
-        """End the steps from this depth on."""
-        del self.levels[depth:]
-        if depth == 0 and self.bar is not None:
-            self.bar.close()
-            self.bar = None
+    began: float | None = None
+    bar: Any = None
 
 
 _work = _Work()
@@ -69,31 +44,31 @@ def long_work(function: Callable[P, T]) -> Callable[P, T]:
         main = threading.current_thread() is threading.main_thread()
         if _work.began is not None or not main or multiprocessing.current_process().name != "MainProcess":
             return function(*given, **named)
-        _work.leave(0)
         _work.began = time.monotonic()
         try:
             return function(*given, **named)
         finally:
             # After an error the steps may be alive in its traceback.
-            _work.leave(0)
-            _work.began = None
+            if _work.bar is not None:
+                _work.bar.close()
+            _work.began = _work.bar = None
 
     return watched
 
 
 def steps(items: Iterable[T], title: str) -> Iterator[T]:
-    """Yield the items and count them in the bar under this title."""
-    level: dict[str, Any] = {"title": title, "done": 0, "began": time.monotonic()}
-    level["total"] = len(items) if isinstance(items, Sized) else None
-    depth = len(_work.levels)
-    _work.levels.append(level)
+    """Yield the items, and count them in a bar with this title unless steps around them have one."""
+    if _work.began is None or _work.bar is not None or not is_there("tqdm"):
+        yield from items
+        return
+    delay = _work.began + PATIENCE - time.monotonic()
+    _work.bar = bar = new_bar(iterable=items, desc=title, delay=max(delay, 1e-9), miniters=0)
     try:
-        for item in items:
-            yield item
-            level["done"] += 1
-            _work.show()
+        yield from bar
     finally:
-        _work.leave(depth)
+        bar.close()
+        if _work.bar is bar:
+            _work.bar = None
 
 
 class RowProgress:
@@ -102,38 +77,31 @@ class RowProgress:
     def __init__(self, title: str, log: bool = False) -> None:
         self.title = title
         self.log = log
-        self.began = time.monotonic()
-        self.done = 0
-        self.total = 0
+        self.total: int | None = None
         self.bar: Any = None
         self.lock = threading.Lock()
 
     def expect(self, rows: int | None) -> RowProgress:
         """Set the number of rows of a pass; None if it is unknown."""
-        self.total = rows or 0
+        self.total = rows
         return self
 
     def __call__(self, rows: int | None) -> None:
         """Count more rows; None ends the pass."""
         with self.lock:
             if rows is None:
-                self.close()
-                return
-            self.done += rows
-            terminal = sys.stderr.isatty()
-            patience = 0.0 if self.log and terminal else PATIENCE
-            if self.bar is None and time.monotonic() - self.began >= patience and is_there("tqdm"):
-                options = _IN_A_LOG if self.log and not terminal else {}
-                self.bar = new_bar(desc=self.title, total=self.total, unit=" rows", unit_scale=True, **options)
-            if self.bar is not None:
-                self.bar.update(self.done - self.bar.n)
+                if self.bar is not None:
+                    self.bar.close()
+                self.bar = None
+            elif is_there("tqdm"):
+                self.bar = self._new_bar() if self.bar is None else self.bar
+                self.bar.update(rows)
 
-    def close(self) -> None:
-        """End the bar of this pass, complete or not."""
-        if self.bar is not None:
-            self.bar.close()
-        self.bar = None
-        self.done = 0
+    def _new_bar(self) -> Any:
+        terminal = sys.stderr.isatty()
+        options = _IN_A_LOG if self.log and not terminal else {}
+        delay = 0.0 if self.log and terminal else PATIENCE
+        return new_bar(desc=self.title, total=self.total, unit=" rows", unit_scale=True, delay=delay, **options)
 
 
 def new_bar(**options: Any) -> Any:

@@ -5,12 +5,10 @@ Every risk is ``sum_i P_i loss(z_i, +1) + N_i loss(z_i, -1)`` over the stacked r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import binom
 
 from sdulearn.answers.graph import are_hubs
 from sdulearn.errors import InputError, UndeterminedError
@@ -46,9 +44,6 @@ class PriorEstimate:
     Examples
     --------
     >>> from sdulearn import estimate_prior
-    >>> estimate = estimate_prior(580, 420)
-    >>> round(estimate.noise_factor, 2), [round(factor, 2) for factor in estimate.noise_range]
-    (2.5, [2.12, 3.2])
     >>> estimate_prior(20, 30).has_value
     False
     """
@@ -82,31 +77,6 @@ class PriorEstimate:
     def has_value(self) -> bool:
         """Whether the answers imply a prior."""
         return self.n_similar is None or self.value != 0.5
-
-    @property
-    def noise_factor(self) -> float:
-        """``1 / |p - q|``, by which the marginal risks multiply noise; infinite at 1/2."""
-        return _noise_factor(self.value)
-
-    @property
-    def noise_range(self) -> tuple[float, float]:
-        """The least and the largest ``noise_factor`` within the interval."""
-        ends = (_noise_factor(self.low), _noise_factor(self.high))
-        return min(ends), max(ends)
-
-    @property
-    def p_value(self) -> float | None:
-        """Largest chance, over all priors, of so few similar pairs; None for a given prior.
-
-        Where it is tiny, the pairs were not drawn at random or there are more than two classes.
-        """
-        if self.n_similar is None or self.n_dissimilar is None:
-            return None
-        total = self.n_similar + self.n_dissimilar
-        unit = (total if self.n_effective is None else self.n_effective) / total
-        n_similar = round(self.n_similar * unit)
-        n_dissimilar = round(self.n_dissimilar * unit)
-        return float(binom.cdf(n_similar, n_similar + n_dissimilar, 0.5))
 
     def mirrored(self) -> PriorEstimate:
         """Exchange the names of the two classes.
@@ -239,7 +209,3 @@ def needed_sources(g: Mixture) -> tuple[bool, bool, bool]:
     """Return whether the mixture depends on S, on D and on U."""
     g1, g2, g3 = g
     return g1 + g3 > 0, g2 + g3 > 0, g1 + g2 > 0
-
-
-def _noise_factor(p: float) -> float:
-    return math.inf if p == 0.5 else 1 / abs(2 * p - 1)

@@ -23,10 +23,8 @@ def source_moments(A: Rows, source: Indices, weight: Array | None) -> Array:
     """``sum weight x x'`` over the rows x, with last entry 1, of S, D and U: (3, d, d)."""
     moments = np.zeros((3, A.shape[1], A.shape[1]))
     for k in np.unique(source):
-        rows = np.flatnonzero(source == k)
-        # Gathered in the memory order of the whole.
-        of_source = A[rows] if sparse.issparse(A) or A.flags.c_contiguous else A.T.take(rows, axis=1).T
-        moments[k] = weighted_gram(of_source, None if weight is None else weight[rows])
+        rows = source == k
+        moments[k] = weighted_gram(A[rows], None if weight is None else weight[rows])
     return moments
 
 

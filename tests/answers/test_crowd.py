@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
-from sdulearn.answers.answer_model import _is_behind, is_crowd, posteriors
+from sdulearn.answers.answer_model import is_crowd, posteriors
 from sdulearn.answers.graph import number_questions
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
@@ -145,15 +145,6 @@ def test_two_classes_are_refused_where_more_explain_the_answers():
         AnswerModel.estimate(graph)
     with pytest.warns(ClassNumberWarning, match="explained better by 5 classes than by 4"):
         AnswerModel.estimate(graph, 4, answer_table=False)
-
-
-def test_another_model_is_better_by_standard_errors_and_by_a_least_gain():
-    values = np.array([-1.0, -2.0, -1.5, -1.0])
-    best = values + np.array([3.0, 1.0, 2.0, 2.0])
-    # The gain is 8, its standard error 2 sqrt(1/2).
-    assert _is_behind(values, best, 5.6)
-    assert not _is_behind(values, best, 5.7)
-    assert not _is_behind(values, best, 1.0, least=8.0)
 
 
 def blobs(classes, seed=0, apart=2.5):

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.propagate import log_sum_of_others
 from sdulearn.errors import InputError
 from tests.reference import enumerated
 
@@ -149,16 +148,6 @@ def test_probabilities_too_small_for_a_float_stay_exact(n_classes):
     assert propagate(chain, tiled, 1e-3).value == pytest.approx(999 * np.log1p(-1e-3))
 
 
-def test_without_answers_only_labels_count():
-    log_p = np.log([[0.2, 0.8], [0.4, 0.6], [0.5, 0.5]])
-    graph = AnswerGraph.from_answers([], [], labels=[0, -1, 0])
-    result = propagate(graph, log_p, 0.1)
-    assert result.value == pytest.approx(np.log(0.4))
-    np.testing.assert_allclose(result.posteriors, [[0.2, 0.8], [1, 0], [0.5, 0.5]])
-    np.testing.assert_allclose(result.component_values, [0, np.log(0.4), 0], atol=1e-15)
-    assert result.right.shape == (0,)
-
-
 @pytest.mark.parametrize(("n_classes", "with_errors", "mean"), [(2, True, 0.005), (3, True, 0.01), (3, False, 0.03)])
 def test_the_error_on_cycles_is_small(n_classes, with_errors, mean):
     """Small graphs with cycles, answers of moderate errors to true classes."""
@@ -262,9 +251,3 @@ def test_labels_must_fit_the_classes(labels, n_classes):
     graph = AnswerGraph.from_answers([(0, 1)], [False], labels=labels)
     with pytest.raises(InputError, match=f"Labels with {n_classes} classes are"):
         propagate(graph, np.full(n_classes, -np.log(n_classes)))
-
-
-def test_the_sum_of_others_does_not_cancel():
-    log_h = np.array([[0.0, -800.0, -810.0], [-5.0, -5.0, -np.inf], [-np.inf, 0.0, -np.inf]])
-    expected = [[-800 + np.log1p(np.exp(-10)), 0, 0], [-5, -5, np.log(2) - 5], [0, -np.inf, 0]]
-    np.testing.assert_allclose(log_sum_of_others(log_h), expected, rtol=1e-15)

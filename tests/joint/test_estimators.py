@@ -17,6 +17,7 @@ from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning
 from sdulearn.joint.data import Axes
+from sdulearn.solvers.problem import Design
 
 ARBITRARY = "names -1 and \\+1 are arbitrary"
 
@@ -220,7 +221,7 @@ def test_a_direction_without_variance_is_no_axis(unit):
     """A correlation of 1 but for rounding, between columns in units that are alike or not."""
     scale = np.array([1.0, unit])
     correlation = np.array([[1.0, 1 - 1e-13], [1 - 1e-13, 1.0]])
-    axes = Axes.from_moments(np.zeros(2), correlation * np.outer(scale, scale))
+    axes = Axes.from_moments(np.zeros(2), correlation * np.outer(scale, scale), Design.from_rows(np.eye(2), True))
     np.testing.assert_allclose(np.abs(axes.V[:, 0]), scale / np.linalg.norm(scale), atol=1e-9)
     np.testing.assert_allclose(axes.variance, [scale @ scale])
 

@@ -1,13 +1,10 @@
 """L-BFGS and Newton's method on problems whose solution is known, and Armijo's rule at its limit."""
 
 import numpy as np
-import pytest
 from scipy.optimize import minimize
 
 from sdulearn.solvers.smooth import (
-    backtrack_many,
     gradient_norm,
-    is_enough,
     lbfgs_many,
 )
 
@@ -80,30 +77,3 @@ def test_a_problem_whose_steps_fail_leaves_and_the_others_go_on():
     W, _ = lbfgs_many(spoiled, np.zeros_like(best), 1 / np.einsum("kii->ik", H), 1e-8, 500)
     np.testing.assert_array_equal(W[:, 0], 0)
     np.testing.assert_allclose(W[:, 1], best[:, 1], atol=1e-6)
-
-
-SLOPE = -2.0
-# A value that is linear in the step, by its share of the promised decrease.
-SHARES = [(-1.0, False), (-0.5e-4, False), (0.0, False), (0.9e-4, False), (1.1e-4, True), (1.0, True)]
-
-
-@pytest.mark.parametrize(("share", "taken"), SHARES)
-def test_how_much_decrease_is_enough(share, taken):
-    def value_at(step):
-        return 3.0 + share * step * SLOPE
-
-    assert is_enough(value_at(0.5), 0.5, 3.0, SLOPE, 0.0) == taken
-    # Where J cannot fall by more than its rounding, a step that does not raise it is good enough.
-    assert is_enough(1.0, 1.0, 1.0, -1e-20, 1e-15)
-
-    def batch(W, columns):
-        # Along D = 1 from 0 the position is minus the step.
-        return value_at(-W[0]), np.full_like(W, -share * SLOPE)
-
-    step, f, _ = backtrack_many(
-        batch, np.zeros((1, 1)), np.arange(1), np.ones((1, 1)), np.array([3.0]), np.full((1, 1), -SLOPE)
-    )
-    assert step[0] == float(taken)
-    assert f[0] == (value_at(1.0) if taken else 3.0)
-
-

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -245,10 +245,10 @@ class AnswerModel:
         if all(rate.identified for rate in self.by_annotator.values()):
             return [self]
 
-        def assume(unknown: float, rate: Rate) -> float:
-            return rate.value if rate.identified else unknown
+        def at(unknown: float) -> AnswerModel:
+            return self.with_rates(lambda rate: rate.value if rate.identified else unknown)
 
-        return [self, *(self.with_rates(partial(assume, unknown)) for unknown in _PLAUSIBLE)]
+        return [self, *map(at, _PLAUSIBLE)]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -437,11 +437,11 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 
 # One fit calls this several times with the same graph.
 @lru_cache(maxsize=1)
-def number_by_answers(graph: AnswerGraph, fewest: int = 2, most: int = _MOST_CLASSES) -> tuple[int, dict[int, Array]]:
+def number_by_answers(graph: AnswerGraph) -> tuple[int, dict[int, Array]]:
     """Return the fewest classes within a standard error of the best, and the left-out values."""
     values: dict[int, Array] = {}
-    best = fewest
-    for n_classes in range(fewest, most + 1):
+    best = 2
+    for n_classes in range(2, _MOST_CLASSES + 1):
         values[n_classes] = _left_out_values(graph, n_classes, True)
         if values[n_classes].sum() > values[best].sum():
             best = n_classes

@@ -206,7 +206,7 @@ class CrowdSampler:
         classes = _clusters(self.ends, self.said, self.n_points, K, C)
         names = self.labels if self.log_p is None else np.argmax(self.log_p, axis=1)
         for one in classes:
-            one[:] = _matched(one, names, K)
+            one[:] = match_clusters(one, names, K)
         if self.log_p is not None:
             classes[::2] = names
         table = np.where(np.eye(K, dtype=bool), _FIRST_RIGHT, 1 - _FIRST_RIGHT)
@@ -377,8 +377,8 @@ def _clusters(ends: Indices, said: Codes, n_points: int, n_classes: int, n_start
     return np.array(starts, dtype=np.intp)
 
 
-def _matched(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
-    """Renumber clusters so that most labelled points are in the cluster of their class."""
+def match_clusters(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
+    """Renumber clusters so that most labelled points are in the cluster of their class, -1 where it is unknown."""
     known = np.flatnonzero(labels >= 0)
     votes = np.zeros((n_classes, n_classes))
     np.add.at(votes, (cluster[known], labels[known]), 1.0)

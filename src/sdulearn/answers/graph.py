@@ -63,8 +63,6 @@ class AnswerGraph:
         Weights of the answers, above 0; from ``y``, in units of their mean.
     labels : int array of shape (n_points,)
         Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
-    position : int array of shape (n_answers,)
-        Position of each answer among the given ones, by ascending size of their codes.
     row_point, points : int arrays of shape (n_rows,) and (n_points,)
         The point that each row of ``y`` shows, and the number that each point has in ``y``.
     point_weights : array of shape (n_points,)
@@ -84,7 +82,6 @@ class AnswerGraph:
     annotators: Codes
     weights: Array
     labels: Codes
-    position: Indices
     row_point: Indices
     points: Codes
     point_weights: Array
@@ -129,7 +126,6 @@ class AnswerGraph:
             annotators=pairs.answer_annotators,
             weights=weights / unit,
             labels=labels,
-            position=np.arange(len(weights)),
             row_point=row_point,
             points=points,
             point_weights=np.bincount(row_point, by_row / unit, len(points)) / np.maximum(n_rows, 1),
@@ -180,7 +176,6 @@ class AnswerGraph:
             annotators=annotator_numbers(annotators, len(numbers)),
             weights=given,
             labels=known,
-            position=np.arange(len(numbers)),
             row_point=np.arange(n_points),
             points=np.arange(n_points),
             point_weights=np.ones(n_points),
@@ -222,6 +217,11 @@ class AnswerGraph:
     def component_sizes(self) -> Indices:
         """Number of points in each component."""
         return np.bincount(self.component, minlength=self.n_components)
+
+    @cached_property
+    def labelled(self) -> Mask:
+        """Whether each component has a label."""
+        return np.bincount(self.component, self.labels != 0, self.n_components) > 0
 
     @property
     def n_independent(self) -> int:
@@ -275,8 +275,7 @@ class AnswerGraph:
 
 def restrict(graph: AnswerGraph, answers: Mask, labels: Mask) -> AnswerGraph:
     """Return the same points with some of the answers and labels."""
-    of_answers = ("ends", "same", "annotators", "weights", "position")
-    kept = {name: getattr(graph, name)[answers] for name in of_answers}
+    kept = {name: getattr(graph, name)[answers] for name in ("ends", "same", "annotators", "weights")}
     return replace(graph, **kept, labels=np.where(labels, graph.labels, 0))
 
 
@@ -314,7 +313,7 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
     return replace(graph, weights=graph.weights / mean[of_answer]), mean
 
 
-def distinct_groups(graph: AnswerGraph, least_size: int = 1) -> Indices:
+def distinct_groups(graph: AnswerGraph, least_size: int) -> Indices:
     """Return groups of some size that all differ, found greedily; none where one is refuted."""
     if graph.refuted.any():
         return np.empty(0, dtype=np.intp)

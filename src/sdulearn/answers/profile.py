@@ -113,9 +113,8 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     by_neighbours += np.bincount(second, graph.same * sign[first], graph.n_points)
     by_sides = graph.sides * np.bincount(graph.component, graph.sides * sign)[graph.component]
     vote = np.where(graph.sides != 0, by_sides, by_neighbours)
-    labelled = np.bincount(graph.component, graph.labels != 0) > 0
     centre = first_by(graph.component, -graph.degree)
-    centre = centre[(graph.component_sizes >= _LARGE) & ~labelled]
+    centre = centre[(graph.component_sizes >= _LARGE) & ~graph.labelled]
     labels = graph.labels.copy()
     labels[centre] = np.sign(vote[centre])
     return replace(graph, labels=labels)
@@ -132,8 +131,7 @@ def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes:
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:
     """Return whether each of these points is in a component with a label."""
-    labelled = np.bincount(graph.component, graph.labels != 0) > 0
-    return bool(labelled[graph.component[points]].all())
+    return bool(graph.labelled[graph.component[points]].all())
 
 
 def log_likelihood(
@@ -160,8 +158,7 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     # Labels times sides: +1 where the first side is class +1, by the majority where they disagree.
     vote = np.bincount(graph.component[known], (graph.sides * graph.labels)[known], n)
     k = np.where(vote < 0, size - up, up)
-    one_way = np.bincount(graph.component[known], minlength=n) > 0
-    table = np.column_stack([k, size, one_way])[size > 0]
+    table = np.column_stack([k, size, graph.labelled])[size > 0]
     weights = _component_weights(graph)[1][size > 0]
     counts, place = np.unique(table, axis=0, return_inverse=True)
     times = np.bincount(place.ravel(), weights)

@@ -45,8 +45,7 @@ class PointLoss:
         # A point without answers and labels has no curvature.
         self.known_weight = np.where(known, by_point, 0.0)
         # Total weight of independent answers and labels, in which the pull to a prior is counted.
-        labelled = np.bincount(graph.component, graph.labels != 0) > 0
-        self.total = float(self.weight @ (graph.component_sizes - 1 + labelled))
+        self.total = float(self.weight @ (graph.component_sizes - 1 + graph.labelled))
         self.likelihood: TwoClassLikelihood | SoftmaxLikelihood | FactorGraph
         answer_model = model_of_fit(answer_model, graph, n_classes)
         if n_classes == 2:

@@ -143,7 +143,7 @@ def surveyed(table: Table, wanted: Wanted) -> Survey:
     try:
         found: Survey | None = table.sum(partial(survey, wanted, watch), columns)
     finally:
-        progress.close()
+        progress(None)
     if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found

@@ -42,17 +42,17 @@ from functools import cached_property, reduce
 import numpy as np
 from scipy.linalg import eigh, svd
 from scipy.linalg import solve as solve_system
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
 from scipy.special import softmax
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.answer_model import AnswerModel, model_of_fit
+from sdulearn.answers.crowd import match_clusters
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
 from sdulearn.joint.data import MIN_ALPHA_MAX, PriorPull, TrainingData, axis_penalties, bordered_sum
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Indices, Mask
 
 # Below this probability of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
@@ -421,7 +421,7 @@ class ClassProblem:
             # With fewer distinct points than classes some clusters stay empty.
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = KMeans(K, init=centres, n_init=1, random_state=seed).fit(means @ space, sample_weight=size)
-        W = _discriminant(rows, _match_clusters(found.labels_[group], self.graph.labels, K), K)
+        W = _discriminant(rows, match_clusters(found.labels_[group], self.graph.labels - 1, K), K)
         return [_soften(rows, W, deviation) for deviation in softness]
 
     def _different_starts(self) -> list[Array]:
@@ -434,7 +434,7 @@ class ClassProblem:
         place[found[:K]] = np.arange(K)
         cluster = place[self.likelihood.group]
         known = np.flatnonzero(cluster >= 0)
-        cluster = _match_clusters(cluster[known], self.graph.labels[known], K)
+        cluster = match_clusters(cluster[known], self.graph.labels[known] - 1, K)
         W = _discriminant(self.data.A[known], cluster, K)
         return [_soften(self.data.A, W, deviation) for deviation in _SOFTNESS]
 
@@ -446,16 +446,6 @@ class ClassProblem:
         whitening = vectors / np.sqrt(values)
         apart = svd((means - means.mean(axis=0)) @ whitening, full_matrices=False)[2]
         return self._cluster_starts(whitening @ apart[: self.n_classes - 1].T, means, (*_SOFTNESS, 2.0))
-
-
-def _match_clusters(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
-    """Return clusters renumbered to agree with most labelled points (class k is k - 1)."""
-    known = np.flatnonzero(labels)
-    if not len(known):
-        return cluster
-    votes = np.zeros((n_classes, n_classes))
-    np.add.at(votes, (cluster[known], labels[known] - 1), 1.0)
-    return linear_sum_assignment(-votes)[1][cluster]
 
 
 def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:

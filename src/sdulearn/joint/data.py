@@ -49,14 +49,13 @@ class Axes:
     mean: Array
     V: Array
     variance: Array
-    design: Design | None = None
+    design: Design
 
     @classmethod
-    def from_moments(cls, mean: Array, covariance: Array, design: Design | None = None) -> Axes:
+    def from_moments(cls, mean: Array, covariance: Array, design: Design) -> Axes:
         """Return the axes of rows with this mean and covariance, as far as they vary."""
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        level = np.abs(mean) + (0.0 if design is None else design.level)
-        deviation[deviation <= _CONSTANT * level] = 0.0
+        deviation[deviation <= _CONSTANT * (np.abs(mean) + design.level)] = 0.0
         if not deviation.any():
             raise InputError("No column of `X` varies, so nothing tells the classes apart. Add columns that do.")
         if deviation.max() > _UNEVEN * deviation[deviation > 0].min():
@@ -82,9 +81,6 @@ class Axes:
             centre = moments[0] - design.shift
             mean = B.T @ share + whole * centre
             second = weighted_gram(B, share) + whole * (moments[1] + np.outer(centre, centre))
-        elif (weight == weight[0]).all():
-            mean = np.asarray(B.mean(axis=0)).ravel()
-            second = weighted_gram(B, None) / B.shape[0]
         else:
             mean = B.T @ share
             second = weighted_gram(B, share)
@@ -99,10 +95,7 @@ class Axes:
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """Return ``(coef, intercept)`` in the user's columns of a solution in the axes."""
         w = self.V @ v[:-1]
-        intercept = float(v[-1] - self.mean @ w)
-        if self.design is None:
-            return w, intercept
-        return self.design.coefficients(np.append(w, intercept))
+        return self.design.coefficients(np.append(w, v[-1] - self.mean @ w))
 
 
 def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
@@ -172,16 +165,9 @@ class TrainingData:
         return np.column_stack(folds)
 
 
-def labelled_components(graph: AnswerGraph) -> Mask:
-    """Return whether each component has a label."""
-    labelled = np.zeros(graph.n_components, dtype=bool)
-    labelled[graph.component[graph.labels != 0]] = True
-    return labelled
-
-
 def loose_pairs(graph: AnswerGraph) -> Mask:
     """Return whether each component is two points without a label."""
-    return (graph.component_sizes == 2) & ~labelled_components(graph)
+    return (graph.component_sizes == 2) & ~graph.labelled
 
 
 def axis_penalties(variance: Array, alphas: Array | Sequence[float], powers: Array | Sequence[float] | float) -> Array:

@@ -24,7 +24,7 @@ from sdulearn.answers.answer_model import (
     unknown_answer_model,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
-from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, LinearClassifier, class_shares_given
+from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.classes import ClassProblem
 from sdulearn.joint.data import PriorPull, TrainingData, warn_of_scales
@@ -47,7 +47,6 @@ from sdulearn.pairs import Pairs, U
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
-from sdulearn.solvers.problem import Fit
 from sdulearn.statistics import PairStatistics
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, Rows, Splitter
 

@@ -34,7 +34,7 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, first_by, leave_out, subgraph, sum_matrix
 from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
-from sdulearn.joint.data import Moments, bordered_sum, labelled_components, loose_pairs
+from sdulearn.joint.data import Moments, bordered_sum, loose_pairs
 from sdulearn.losses import log_cosh
 from sdulearn.types import Array, Indices, Mask
 
@@ -64,35 +64,18 @@ class LoosePairs:
     def __init__(self, agree: Array, differ: Array) -> None:
         self.agree = agree[:, None]
         self.differ = differ[:, None]
-        # Whether no answer may be wrong: then s is +1 or -1, and equation (1) is faster.
-        self.certain = bool((np.isneginf(np.minimum(agree, differ)) & (np.maximum(agree, differ) == 0)).all())
-        self.s = np.sign(self.agree - self.differ)
         self.side = np.concatenate([np.ones(len(agree)), np.tanh((agree - differ) / 2)])
 
     def terms(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
         """Return losses (n_components, B) and their derivatives in ``Z`` (n_points, B)."""
-        n = len(self.s)
-        first = Z[:n]
-        second = Z[n:]
-        T, E = tanh_half(Z)
-        if self.certain:
-            v = first + self.s * second
-            T_v, E_v = tanh_half(v)
-            # lc(u) = |u| / 2 + log(1 + exp(-|u|)), and E is 1 + exp(-|u|).
-            loss = (np.abs(first) + np.abs(second) - np.abs(v)) / 2 + np.log(E[:n] * E[n:] / E_v)
-            T[:n] -= T_v
-            T[n:] -= self.s * T_v
-        else:
-            agree = self.agree + log_cosh(first + second)
-            differ = self.differ + log_cosh(first - second)
-            loss = log_cosh(first) + log_cosh(second) - np.logaddexp(agree, differ)
-            right = expit(agree - differ)
-            plus = right * tanh_half(first + second)[0]
-            minus = (1 - right) * tanh_half(first - second)[0]
-            T[:n] -= plus + minus
-            T[n:] -= plus - minus
-        T /= 2
-        return loss, T
+        first, second = np.split(Z, 2)
+        agree = self.agree + log_cosh(first + second)
+        differ = self.differ + log_cosh(first - second)
+        right = expit(agree - differ)
+        plus = right * np.tanh((first + second) / 2)
+        minus = (1 - right) * np.tanh((first - second) / 2)
+        loss = log_cosh(first) + log_cosh(second) - np.logaddexp(agree, differ)
+        return loss, (np.tanh(Z / 2) - np.concatenate([plus + minus, plus - minus])) / 2
 
 
 class CertainSides:
@@ -104,7 +87,7 @@ class CertainSides:
         label = factors.label[factors.group]
         self.side = np.where(label == 0, -1.0, 1.0) * np.where(factors.swapped, -1.0, 1.0)
         self.component = graph.component
-        self.labelled = labelled_components(graph)
+        self.labelled = graph.labelled
         self._sum = sum_matrix(self.component, len(self.labelled))
         self._signed = self._sum @ sparse.diags(self.side)
 
@@ -129,7 +112,7 @@ class WrongAnswers:
         # relative to the point with the most answers of the component.
         pivots = first_by(graph.component, -graph.degree)
         pinned = graph.labels.copy()
-        pinned[pivots[~labelled_components(graph)]] = 1
+        pinned[pivots[~graph.labelled]] = 1
         network = TwoClassNetwork(answer_model.factor_graph(replace(graph, labels=pinned), 2))
         self.side = 2 * network.solve(np.zeros((graph.n_points, 1)), tol=1e-5).positive[:, 0] - 1
         self.component = graph.component
@@ -170,7 +153,7 @@ class TwoClassLikelihood:
         self.graph = graph
         self.answer_model = answer_model
         self.component = graph.component
-        self.labelled = labelled_components(graph)
+        self.labelled = graph.labelled
         self.weight = np.ones(graph.n_components) if weight is None else weight
         # The number of independent answers and labels of each component: its points, less one for
         # the free flip. On average each of them weighs 1 / n in ``omega``, so that alpha means the
@@ -179,9 +162,8 @@ class TwoClassLikelihood:
         self.total = float(self.weight @ self.n_independent) if total is None else total
         self.omega = self.weight / self.total
         self.errors = answer_model.errors(graph.annotators)
-        # No point is in two answers and none has a label; no answer is ever wrong.
+        # No point is in two answers and none has a label.
         self.is_loose = graph.degree.max(initial=0) <= 1 and not self.labelled.any()
-        self.is_certain = not self.errors.any()
         self.parts = self._split()
         # The expected side of each point by the answers alone, -1 to 1.
         self.side = np.zeros(len(self.component))

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from sdulearn.answers.propagate import log_factors
+from sdulearn.base import Fit
 from sdulearn.errors import OrientationWarning, warn
 from sdulearn.joint.classes import ClassProblem, log_probabilities
 from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum, rough_inverse_hessian
@@ -24,7 +25,6 @@ from sdulearn.joint.likelihood import LoosePairs, TwoClassLikelihood, mean_predi
 from sdulearn.model_selection import grid_results
 from sdulearn.progress import steps
 from sdulearn.risks import PriorEstimate
-from sdulearn.solvers.problem import Fit
 from sdulearn.solvers.smooth import Counted, gradient_norm, lbfgs_many
 from sdulearn.types import Array, Codes, Indices, Mask
 

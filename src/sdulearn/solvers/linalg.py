@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
+from sklearn.utils import gen_even_slices
 
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Rows
@@ -65,24 +65,12 @@ def with_ones(A: Rows) -> Rows:
 
 
 def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
-    """Yield slices of rows as ``[x - origin, 1]`` (sparse: origin 0); dense ones share a buffer."""
+    """Yield slices of rows as ``[x - origin, 1]`` (sparse: origin 0)."""
     n_rows, n_features = X.shape
     size = max(_PIECE_NUMBERS // (n_features + 1), _ROWS_PER_COLUMN * n_features)
-    slices = [slice(begin, min(begin + size, n_rows)) for begin in range(0, n_rows, size)]
-    if sparse.issparse(X):
-        for rows in slices:
-            yield rows, with_ones(X[rows].astype(np.float64))
-        return
-    order: Literal["C", "F"] = "C" if X.flags.c_contiguous else "F"
-    buffer = np.empty((min(size, n_rows), n_features + 1), order=order)
-    for rows in slices:
-        if rows.stop - rows.start < len(buffer):
-            buffer = np.empty((rows.stop - rows.start, n_features + 1), order=order)
-        # In two steps: a subtraction that also converts is slower than both.
-        np.copyto(buffer[:, :-1], X[rows])
-        buffer[:, :-1] -= origin
-        buffer[:, -1] = 1.0
-        yield rows, buffer
+    for rows in gen_even_slices(n_rows, -(-n_rows // size)):
+        piece = X[rows].astype(np.float64)
+        yield rows, with_ones(piece if sparse.issparse(X) else piece - origin)
 
 
 # A square matrix of this many columns takes 128 MB, and its Cholesky factor about a second.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -14,11 +13,8 @@ from scipy.linalg import eigh, qr
 from sklearn.utils.extmath import row_norms
 
 from sdulearn.losses import TrainingLoss
-from sdulearn.solvers.linalg import weighted_gram, with_ones
+from sdulearn.solvers.linalg import with_ones
 from sdulearn.types import Array, Indices, Mask, Rows
-
-if TYPE_CHECKING:
-    from sdulearn.risks import PriorEstimate
 
 
 @dataclass(frozen=True)
@@ -33,15 +29,13 @@ class Solution:
     optimality: float = np.inf  # relative KKT residual; infinite until measured
 
 
-@dataclass(frozen=True)
-class Place:
-    """Objective and derivatives at one w."""
+class Place(NamedTuple):
+    """Objective and gradient at one w."""
 
     w: Array
+    z: Array
     objective: float
     gradient: Array
-    # ``sum a even''(z) x x'``; with True a careful one, see :func:`curvatures`.
-    hessian: Callable[[bool], Array]
 
 
 class Objective:
@@ -93,19 +87,9 @@ class Problem(Objective):
     loss: TrainingLoss
 
     def at(self, w: Array) -> Place:
-        """Evaluate J and its derivatives at w."""
+        """Evaluate J and its gradient at w."""
         z = self.A @ w
-
-        def hessian(careful: bool) -> Array:
-            return weighted_gram(self.A, self.a * curvatures(self.loss, z, careful), buffer=self.buffer)
-
-        return Place(w, self.objective_at(w, z), self.gradient(w, self._slopes(z)), hessian)
-
-    def along(self, w: Array, step: Array, lengths: Array) -> Array:
-        """Evaluate J at ``w + t step`` for each length t."""
-        z = self.A @ w
-        dz = self.A @ step
-        return np.array([self.objective_at(w + t * step, z + t * dz) for t in lengths])
+        return Place(w, z, self.objective_at(w, z), self.gradient(w, self._slopes(z)))
 
     def objective_at(self, w: Array, z: Array) -> float:
         """J(w) where ``z = A w`` is known."""
@@ -143,21 +127,6 @@ class Problem(Objective):
     def buffer(self) -> Array | None:
         """Work space for :func:`~sdulearn.solvers.linalg.weighted_gram` of the rows."""
         return None if sparse.issparse(self.A) else np.empty(self.A.shape)
-
-
-# The least curvature, as a share of the secant's: where every row is far out, the system would be
-# nothing but rounding.
-_FLOOR = 1e-8
-
-
-def curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
-    """Return second derivatives of ``even`` at z or, if careful, those of a parabola above it."""
-    # Where every row is far out, the former vanish and a Newton step may ascend; the latter
-    # descends.
-    curvature = loss.even_hess(z)
-    far = np.abs(z) > 1e-3
-    secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
-    return secant if careful else np.maximum(curvature, _FLOOR * secant)
 
 
 def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:
@@ -292,27 +261,3 @@ def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
         basis = np.zeros(shape)
         basis[:, columns] = Q.T
     return coordinates, Span(rows, basis, np.eye(len(R)))
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """A fitted linear model and its certificate."""
-
-    coef: Array  # (1, n_features), or (K, n_features) with K > 2 classes
-    intercept: Array  # (1,) or (K,)
-    objective: float  # minimum reached
-    optimality: float  # relative residual, to be compared with ``tol``
-    n_iter: int  # iterations
-    prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
-    shares: Array | None = None  # (K,), shares of K > 2 classes
-    tol: float = 0.0  # the smallest tolerance that the method can meet
-    # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
-    fitted: dict[str, object] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, solution: Solution, coef: Array, intercept: float, prior: PriorEstimate, fitted: dict[str, object]
-    ) -> Fit:
-        """Make the fit of two classes from a certified solution and its coefficients."""
-        certificate = (solution.objective, solution.optimality, solution.n_iter)
-        return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)

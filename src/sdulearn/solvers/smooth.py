@@ -16,9 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.losses import TRAINING_LOSSES, TrainingLoss
 from sdulearn.solvers.interior_point import solve_interior_point
-from sdulearn.solvers.linalg import Cholesky
+from sdulearn.solvers.linalg import Cholesky, weighted_gram
 from sdulearn.solvers.problem import Place, Problem, Solution
 from sdulearn.types import Array, Indices, Mask
 
@@ -212,15 +212,32 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
     return here.w, max(max_iter, 0)
 
 
+# The least curvature, as a share of the secant's: where every row is far out, the system would be
+# nothing but rounding.
+_FLOOR = 1e-8
+
+
+def _curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
+    """Return second derivatives of ``even`` at z or, if careful, those of a parabola above it."""
+    # Where every row is far out, the former vanish and a Newton step may ascend; the latter
+    # descends.
+    curvature = loss.even_hess(z)
+    far = np.abs(z) > 1e-3
+    secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
+    return secant if careful else np.maximum(curvature, _FLOOR * secant)
+
+
 def _step(problem: Problem, here: Place, careful: bool) -> Place | None:
     """Return where a whole step leads, or the best of shorter ones; None where none descends."""
-    step = -Cholesky(here.hessian(careful), problem.ridge).solve(here.gradient)
+    hessian = weighted_gram(problem.A, problem.a * _curvatures(problem.loss, here.z, careful), buffer=problem.buffer)
+    step = -Cholesky(hessian, problem.ridge).solve(here.gradient)
     slope = float(here.gradient @ step)
     rounding = 1e-15 * (abs(here.objective) + float(np.abs(problem.c) @ np.abs(here.w)))
     ahead = problem.at(here.w + step)
     if is_enough(ahead.objective, 1.0, here.objective, slope, rounding):
         return ahead
-    values = problem.along(here.w, step, _LENGTHS)
+    dz = problem.A @ step
+    values = [problem.objective_at(here.w + t * step, here.z + t * dz) for t in _LENGTHS]
     best = int(np.argmin(np.nan_to_num(values, nan=np.inf)))
     if not is_enough(values[best], _LENGTHS[best], here.objective, slope, rounding):
         return None

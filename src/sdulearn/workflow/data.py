@@ -230,9 +230,7 @@ class DrawnRows(NamedTuple):
     changes: Sequence[Finding]  # since questions were asked
 
 
-def draw_rows(
-    source: Location | Frame, n_drawn: int, *, answer_ids: Collection[str] = (), **reading: Any
-) -> DrawnRows:
+def draw_rows(source: Location | Frame, n_drawn: int, *, answer_ids: Collection[str] = (), **reading: Any) -> DrawnRows:
     """Draw rows, with those that answers name.
 
     The order is random, so that a larger draw begins with a smaller one; a small table is whole and in
