@@ -33,7 +33,7 @@ def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False,
     table = replace(table, format="csv" if guessed else "frame")
     wanted = look_for(table, id_column="", categories=categories)
     begins = np.cumsum([0, *(piece.num_rows for piece in pieces)]).tolist()
-    found = [survey(wanted, None, begin, piece) for piece, begin in zip(pieces, begins, strict=False)]
+    found = [survey(wanted, begin, piece) for piece, begin in zip(pieces, begins, strict=False)]
     return decide(table, reduce(add, found[::-1] if backwards else found), missing, most, Path())
 
 

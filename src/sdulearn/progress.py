@@ -15,14 +15,8 @@ from sdulearn.errors import is_there, require
 PATIENCE = 5.0
 # Seconds between two updates of a bar.
 _REFRESHED = 0.2
-# In a log file: one line every ten seconds, which stays.
-_IN_A_LOG = {"leave": True, "disable": False, "dynamic_ncols": False, "mininterval": 10.0}
 P = ParamSpec("P")
 T = TypeVar("T")
-# Called with the number of rows of each batch, and with None at the end of a pass.
-Watch = Callable[[int | None], object]
-# Called before a pass with its number of rows, or None if unknown.
-Progress = Callable[[int | None], Watch]
 
 
 class _Work(threading.local):
@@ -96,44 +90,20 @@ def steps(items: Iterable[T], title: str) -> Iterator[T]:
         _work.leave(depth)
 
 
-class RowProgress:
-    """Count rows, with one bar per pass; ``log``: at once on a terminal, and as lines elsewhere."""
-
-    def __init__(self, title: str, log: bool = False) -> None:
-        self.title = title
-        self.log = log
-        self.began = time.monotonic()
-        self.done = 0
-        self.total = 0
-        self.bar: Any = None
-        self.lock = threading.Lock()
-
-    def expect(self, rows: int | None) -> RowProgress:
-        """Set the number of rows of a pass; None if it is unknown."""
-        self.total = rows or 0
-        return self
-
-    def __call__(self, rows: int | None) -> None:
-        """Count more rows; None ends the pass."""
-        with self.lock:
-            if rows is None:
-                self.close()
-                return
-            self.done += rows
-            terminal = sys.stderr.isatty()
-            patience = 0.0 if self.log and terminal else PATIENCE
-            if self.bar is None and time.monotonic() - self.began >= patience and is_there("tqdm"):
-                options = _IN_A_LOG if self.log and not terminal else {}
-                self.bar = new_bar(desc=self.title, total=self.total, unit=" rows", unit_scale=True, **options)
-            if self.bar is not None:
-                self.bar.update(self.done - self.bar.n)
-
-    def close(self) -> None:
-        """End the bar of this pass, complete or not."""
-        if self.bar is not None:
-            self.bar.close()
-        self.bar = None
-        self.done = 0
+def count_rows(batches: Iterable[tuple[int, T]], title: str, n_rows: int | None) -> Iterator[tuple[int, T]]:
+    """Yield batches of rows, each with the number of its first row, and count rows in a bar; None if unknown."""
+    began = time.monotonic()
+    bar: Any = None
+    try:
+        for begin, batch in batches:
+            if bar is None and time.monotonic() >= began + PATIENCE and is_there("tqdm"):
+                bar = new_bar(desc=title, total=n_rows, unit=" rows", unit_scale=True, mininterval=_REFRESHED)
+            if bar is not None:
+                bar.update(begin - bar.n)
+            yield begin, batch
+    finally:
+        if bar is not None:
+            bar.close()
 
 
 def new_bar(**options: Any) -> Any:

@@ -3,7 +3,6 @@
 import gzip
 import io
 import os
-import pickle
 import threading
 
 import numpy as np
@@ -74,9 +73,6 @@ def test_all_formats_give_the_same_matrix_whole_and_in_batches(tmp_path, name, m
     table = open_table(path)
     assert list(table.types) == FRAME.columns.tolist()
     assert [len(column) for column in read_whole(path).columns] == [4] * 5
-    # A part can be sent to another process.
-    parts = [pickle.loads(pickle.dumps(part)) for part in table.parts]
-    assert sum(batch.num_rows for part in parts for _, batch in part(["age"], 2)) == 4
 
 
 WHO = "who,age,colour\n007,1,red\nb,2,blue\nc,3,red\n"
@@ -293,13 +289,11 @@ def test_files_of_a_folder(folder):
         open_table(folder.parent / "empty")
 
 
-@pytest.mark.parametrize(("batch", "n_parts"), [(65_536, 2), (30, 5), (5, 9)])
-def test_rows_are_numbered_through_files_and_groups(folder, monkeypatch, batch, n_parts):
-    """Small row groups are read together, up to a batch."""
+@pytest.mark.parametrize("batch", [65_536, 30, 5])
+def test_rows_are_numbered_through_files_and_groups(folder, monkeypatch, batch):
     monkeypatch.setattr(tables, "BATCH_ROWS", batch)
     table = open_table(folder)
     assert table.n_rows == 100
-    assert len(table.parts) == n_parts
     values = []
     for first, found in table.batches(["n"]):
         assert found.schema.names == ["n"]
@@ -352,7 +346,7 @@ def test_damaged_files_and_two_columns_of_one_name(folder):
 
 def surveyed(table, wanted, parts=None):
     """The sum over the batches of a table, in their order or another."""
-    found = [survey(wanted, None, *batch) for batch in table.batches(list(wanted.features))]
+    found = [survey(wanted, *batch) for batch in table.batches(list(wanted.features))]
     assert all(isinstance(one, Survey) for one in found)
     order = range(len(found)) if parts is None else np.random.default_rng(parts).permutation(len(found))
     first, *others = (found[k] for k in order)

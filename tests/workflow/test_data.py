@@ -98,13 +98,6 @@ def test_a_folder_a_frame_and_a_dask_frame_are_learned_alike(frame, folder, answ
     assert memory.report.n_unlabeled == (max_unlabeled or N)
 
 
-def test_every_row_group_is_read_once(folder, answers, monkeypatch):
-    read, plain = [], tables.RowGroups.__call__
-    monkeypatch.setattr(tables.RowGroups, "__call__", lambda self, *more: read.append(self) or plain(self, *more))
-    fit_table(folder, answers, model="linear")
-    assert len(read) == len(set(read)) == len(tables.open_table(folder).parts) > 5
-
-
 @pytest.mark.parametrize("n_drawn", [10, 50, 200, 1000, 2500])
 def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp_path, monkeypatch, n_drawn):
     """Whether the number of rows is known beforehand or not."""

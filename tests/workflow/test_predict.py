@@ -18,18 +18,15 @@ from sdulearn.parts import in_threads
 from sdulearn.workflow import predict, predict_table, write_predictions
 
 
-def test_a_file_is_predicted_as_a_frame_and_watched(waveform, tmp_path):
+def test_a_file_is_predicted_as_a_frame(waveform, tmp_path):
     rows, codes = waveform
     layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
     model = TableModel(SDUClassifier(loss="logistic").fit(rows, codes), layout)
     frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)]).assign(id=[f"r{k}" for k in range(len(rows))])
     frame.to_parquet(tmp_path / "t.parquet", row_group_size=50)
-    watched = []
-    found = list(predict_table(model, tmp_path / "t.parquet", progress=lambda n: watched.append(n) or watched.append))
+    found = list(predict_table(model, tmp_path / "t.parquet"))
     assert [name for one in found for name in one.ids.to_pylist()] == frame["id"].tolist()
     np.testing.assert_allclose(np.concatenate([one.probability for one in found]), model.predict_proba(frame))
-    total, *parts, end = watched
-    assert (total, sum(parts), end) == (len(rows), len(rows), None)
     numbered = next(predict_table(model, tmp_path / "t.parquet", id_column=""))
     assert numbered.ids.to_pylist()[:3] == [0, 1, 2]
 

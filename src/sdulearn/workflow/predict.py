@@ -27,7 +27,6 @@ from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Batches, DaskTable, Table, open_table
 from sdulearn.pairs import SIMILAR, stack_pairs
 from sdulearn.parts import Sums, add_all, sum_delayed
-from sdulearn.progress import Progress, Watch
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
@@ -74,7 +73,7 @@ class Reader:
     # of rows in answers: ids, class probabilities and numbers of answers; both of other rows at the end
     answered: tuple[ArrowColumn, Array, Codes] | None = None
 
-    def __call__(self, begin: int, batch: ArrowTable, watch: Watch | None = None) -> Predictions:
+    def __call__(self, begin: int, batch: ArrowTable) -> Predictions:
         """Predict a batch, whose first row has this number."""
         n_all = batch.num_rows
         batch, places = without_blanks(batch)
@@ -82,8 +81,6 @@ class Reader:
         X, unseen = self.model.columns.encode(self.table, batch, partial(self._where, rows))
         unseen += Counter({"": n_all - len(rows)})
         ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
-        if watch is not None:
-            watch(len(rows))
         return self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
 
     def _where(self, rows: Codes, place: int) -> str:
@@ -110,7 +107,7 @@ def predict_table(
     embedding: Location | None = None,
     sheet: str | None = None,
     skip_rows: int | None = None,
-    progress: Progress | None = None,
+    progress: bool = False,
 ) -> Iterator[Predictions]:
     """Predict all rows of a file, folder or frame in order, batch by batch; never all in memory.
 
@@ -135,9 +132,8 @@ def predict_table(
         The file of vectors of this table's rows, if the model was fitted with one.
     sheet, skip_rows : optional
         As in :func:`~sdulearn.fit_table`.
-    progress : function, optional
-        Called with the number of rows, or None if unknown; returns a function that is called with
-        the number of rows of each batch, and with None at the end.
+    progress : bool, default=False
+        Whether to show a progress bar after five seconds.
 
     Yields
     ------
@@ -152,13 +148,9 @@ def predict_table(
     yield from _in_turn(reader, table, progress)
 
 
-def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
+def _in_turn(reader: Reader, table: Table, progress: bool) -> Iterator[Predictions]:
     """Predict all rows, several batches at a time."""
-    # The rows of a Dask frame are shown by Dask's dashboard.
-    watch = None if progress is None or isinstance(table, DaskTable) else progress(table.n_rows)
-    yield from table.map(partial(reader, watch=watch), reader.needed, reader.model.columns.width)
-    if watch is not None:
-        watch(None)
+    return table.map(reader, reader.needed, reader.model.columns.width, "predicting" if progress else "")
 
 
 def _opened(
@@ -190,7 +182,7 @@ def asked_rows(model: TableModel) -> Predictions:
     return Predictions(arrow, p.argmax(axis=1), p, Counter(), n_answers)
 
 
-def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: Progress | None) -> Reader:
+def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: bool) -> Reader:
     """Return a reader that predicts rows in answers by features and answers."""
     model = reader.model
     if not hasattr(model.estimator, "posterior"):
@@ -246,7 +238,6 @@ def write_predictions(
     *,
     answers: Location | Frame | Answers | None = None,
     skip_bad: bool = False,
-    progress: Progress | None = None,
     **reading: Any,
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
@@ -264,8 +255,6 @@ def write_predictions(
         of the second class (``probability_NAME`` of each with more than two) and, with ``answers``,
         n_answers.
     answers, skip_bad
-        As in :func:`predict_table`.
-    progress
         As in :func:`predict_table`.
     **reading
         ``id_column``, ``image_root``, ``embedding``, ``sheet`` and ``skip_rows``, as there.
@@ -289,12 +278,12 @@ def write_predictions(
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
     with written_whole(Path(folder).absolute(), folder=True) as draft:
         if given is not None:
-            reader = _with_answers(reader, table, given, skip_bad, progress)
+            reader = _with_answers(reader, table, given, skip_bad, True)
         if isinstance(table, DaskTable):
             write = partial(_write_partition, reader, str(draft), id_type)
             counts: Sums | None = sum_delayed(table.jobs(write, reader.needed, reader.model.columns.width))
         else:
-            files = groupby(_in_turn(reader, table, progress), _FileNumber())
+            files = groupby(_in_turn(reader, table, True), _FileNumber())
             counts = add_all(_write_file(draft, model, id_type, *file) for file in files)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
