@@ -98,8 +98,7 @@ def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | st
 
 
 def _folds(data: TrainingData) -> int:
-    n_similar = int(data.similar.sum())
-    return min([_MAX_FOLDS, *(n for n in (n_similar, len(data.similar) - n_similar) if n)])
+    return min([_MAX_FOLDS, *(n for n in (data.n_similar, data.n_dissimilar) if n)])
 
 
 def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tuple[Choice, list[Finding]]:
