@@ -78,13 +78,10 @@ class Reader:
         n_all = batch.num_rows
         batch, places = without_blanks(batch)
         rows = begin + places
-        X, unseen = self.model.columns.encode(self.table, batch, partial(self._where, rows))
+        X, unseen = self.model.columns.encode(self.table, batch, lambda place: self.where(int(rows[place])))
         unseen += Counter({"": n_all - len(rows)})
         ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
         return self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
-
-    def _where(self, rows: Codes, place: int) -> str:
-        return self.where(int(rows[place]))
 
     def _by_answers(self, found: Predictions) -> Predictions:
         if self.answered is None:
@@ -140,11 +137,9 @@ def predict_table(
     Predictions
         Predictions of the next rows.
     """
-    given = None if answers is None else read_answers(answers)
-    id_column = stored_id_column(given.reading if given else None, id_column)
-    reader, table = _opened(model, path, id_column, image_root, embedding, sheet, skip_rows)
-    if given is not None:
-        reader = _with_answers(reader, table, given, skip_bad, progress)
+    reader, table = _opened(
+        model, path, answers, skip_bad, progress, id_column, image_root, embedding, sheet, skip_rows
+    )
     yield from _in_turn(reader, table, progress)
 
 
@@ -156,6 +151,9 @@ def _in_turn(reader: Reader, table: Table, progress: bool) -> Iterator[Predictio
 def _opened(
     model: TableModel,
     path: Location | Frame,
+    answers: Location | Frame | Answers | None,
+    skip_bad: bool,
+    progress: bool,
     id_column: str | None = None,
     image_root: Location | None = None,
     embedding: Location | None = None,
@@ -163,6 +161,8 @@ def _opened(
     skip_rows: int | None = None,
 ) -> tuple[Reader, Table]:
     """Open a table that fits the model, and return it with its reader."""
+    given = None if answers is None else read_answers(answers)
+    id_column = stored_id_column(given.reading if given else None, id_column)
     root = folder_of(path) if image_root is None else Path(image_root)
     columns = replace(model.columns, image_root=root)
     model = replace(model, columns=columns)
@@ -171,7 +171,8 @@ def _opened(
     table.check_columns({"take ids from": [id_column or None]})
     id_column = named_id_column(names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
-    return Reader(model, table.name, needed, id_column, table.where), table
+    reader = Reader(model, table.name, needed, id_column, table.where)
+    return reader if given is None else _with_answers(reader, table, given, skip_bad, progress), table
 
 
 def asked_rows(model: TableModel) -> Predictions:
@@ -269,36 +270,28 @@ def write_predictions(
     --------
     predict_table : Predictions in this process, batch by batch.
     """
-    given = None if answers is None else read_answers(answers)
-    reading["id_column"] = stored_id_column(given.reading if given else None, reading.get("id_column"))
-    reader, table = _opened(model, path, **reading)
-    id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
-    id_type = getattr(id_type, "value_type", id_type)
     if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
     with written_whole(Path(folder).absolute(), folder=True) as draft:
-        if given is not None:
-            reader = _with_answers(reader, table, given, skip_bad, True)
+        reader, table = _opened(model, path, answers, skip_bad, True, **reading)
+        id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
+        id_type = getattr(id_type, "value_type", id_type)
         if isinstance(table, DaskTable):
             write = partial(_write_partition, reader, str(draft), id_type)
             counts: Sums | None = sum_delayed(table.jobs(write, reader.needed, reader.model.columns.width))
         else:
-            files = groupby(_in_turn(reader, table, True), _FileNumber())
+            ends = 0
+
+            def number(found: Predictions) -> int:
+                nonlocal ends
+                ends += len(found.place)
+                return max(ends - 1, 0) // _PART_ROWS
+
+            files = groupby(_in_turn(reader, table, True), number)
             counts = add_all(_write_file(draft, model, id_type, *file) for file in files)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
     return counts
-
-
-class _FileNumber:
-    """Says which file predictions go to: a million rows each."""
-
-    def __init__(self) -> None:
-        self.n_rows = 0
-
-    def __call__(self, predictions: Predictions) -> int:
-        self.n_rows += len(predictions.place)
-        return max(self.n_rows - 1, 0) // _PART_ROWS
 
 
 def _write_file(
