@@ -11,15 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel, load_model
-from sdulearn.columns import Column, Columns
+from sdulearn.columns import Column
 from sdulearn.io import tables
 from sdulearn.io.rows import read_labels
+from tests.reference import unscaled
 
 
 @pytest.fixture
 def model(waveform, tmp_path):
     rows, codes = waveform
-    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
+    layout = unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
     model = TableModel(PairLogisticRegression().fit(rows, codes), layout, ("no", "yes, sir"))
     model.save(tmp_path / "model.sdu")
     return model
@@ -87,7 +88,7 @@ def test_no_id_and_no_class_is_a_formula_and_numbers_stay(call, model, frame, tm
 def test_a_loss_without_probabilities(call, waveform, tmp_path, capsys):
     rows, codes = waveform
     estimator = SDUClassifier(loss="double_hinge").fit(rows, codes)
-    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)])
+    layout = unscaled([Column(f"x{k}", "number") for k in range(21)])
     TableModel(estimator, layout).save(tmp_path / "model.sdu")
     pd.DataFrame(rows, columns=layout.feature_names).to_csv(tmp_path / "t.csv", index=False)
     call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.tsv")

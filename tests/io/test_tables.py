@@ -392,19 +392,6 @@ def test_no_thread_of_pyarrow_reads_a_python_file(tmp_path, monkeypatch, name):
 # Files as people have them, each of which was once misread in silence.
 
 
-@pytest.mark.parametrize(
-    ("name", "ending"), [("person_id", "csv"), ("nr", "xlsx"), ("PersonID", "jsonl"), ("key", "parquet")]
-)
-def test_ids_that_count_from_one_are_no_row_numbers(tmp_path, name, ending):
-    """Read as row numbers they would be off by one, and the answers about other people: not clear is refused."""
-    path = stored(pd.DataFrame({"x": np.linspace(-1.5, 2, 9), name: np.arange(1, 10)}), tmp_path, ending)
-    with pytest.raises(InputError, match=f"{name}.* and so could row numbers"):
-        read_features(path, answer_ids={"1", "2", "8"})
-    for given in ({"answer_ids": {"1", "2", "9"}}, {"answer_ids": {"1", "2", "8"}, "id_column": name}):
-        columns, _, ids = read_features(path, **given)
-        assert (columns.id_column, columns.feature_names, ids[0]) == (name, ["x"], "1")
-
-
 def test_a_text_among_the_numbers_of_a_sheet_costs_no_digits(tmp_path):
     numbers = [1234567.891, 0.1234567890123, 20231231.0, 1e-7, -2.0]
     frame = pd.DataFrame(

@@ -11,7 +11,7 @@ from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, TableMode
 from sdulearn.answers import read_answers
 from sdulearn.answers.answer_model import Rate
 from sdulearn.cli.options import OPTIONS, in_options
-from sdulearn.columns import Column, Columns
+from sdulearn.columns import Column
 from sdulearn.diagnostics import Finding
 from sdulearn.io.typed import plain
 from sdulearn.metrics import AnswerCounts, ClassAgreement, Share
@@ -20,6 +20,7 @@ from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, line
 from sdulearn.report.page import sections, whole_page
 from sdulearn.report.records import AnnotatorReport, ColumnDependence, ColumnImportance
 from sdulearn.spelling import Spelling
+from tests.reference import unscaled
 
 COLUMNS = (
     *(Column(f"x{k}", "number") for k in range(17)),
@@ -46,7 +47,7 @@ def table_model(fitted, fit_report):
     )
     sure = np.linspace(0.51, 0.99, 60)
     asked = [f"<{k}>" for k in range(60)], np.column_stack([sure, 1 - sure]), np.arange(1, 61)
-    return TableModel(fitted, Columns.unscaled(COLUMNS, "id"), ("no", "yes"), report, asked)
+    return TableModel(fitted, unscaled(COLUMNS, "id"), ("no", "yes"), report, asked)
 
 
 @pytest.fixture(scope="module")

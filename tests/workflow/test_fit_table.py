@@ -53,18 +53,6 @@ def test_the_same_model_from_every_kind_of_frame(frames, model, kind):
     np.testing.assert_array_equal(other.predict(pl.from_pandas(table)), model.predict(table))
 
 
-def test_the_draw_of_unlabeled_rows_does_not_depend_on_the_format(frames, model, tmp_path):
-    """The number of rows is known beforehand in one file and not in the other."""
-    table, answers = frames
-    table.to_csv(tmp_path / "t.csv", index=False)
-    table.to_parquet(tmp_path / "t.parquet", row_group_size=100)
-    options = {"method": "sddu", "max_unlabeled": 50}
-    one, other = (fit_table(tmp_path / name, answers, **options) for name in ("t.csv", "t.parquet"))
-    assert one.report.n_unlabeled == other.report.n_unlabeled == 50
-    np.testing.assert_allclose(one.estimator.coef_, other.estimator.coef_, rtol=1e-8, atol=1e-10)
-    assert not np.allclose(model.estimator.coef_, one.estimator.coef_, rtol=1e-3)
-
-
 THREE = {"r0": "a", "r1": "b", "r2": "c"}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, chain, count, islice
+from itertools import accumulate, chain, islice
 from json import loads
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -458,40 +458,30 @@ def with_embedding(table: Table, path: Location) -> Table:
         raise InputError(f"{path} and {table.name} share {len(shared)} columns that may hold ids. Keep one of them.")
     if shared and len(ids[shared[0]].unique()) < len(vectors):
         raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
+    # Some column is always read: it may hold the ids of the vectors.
     key = shared[0] if shared else next(iter(table.types))
-    joined = partial(_joined, table, str(path), vectors, dict(zip(names, count())), key, ids.get(key))
+
+    def read(columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
+        own = [name for name in columns if name in table.types]
+        end = 0
+        for begin, batch in numbered(table.read(list(dict.fromkeys([*own, key])), rows)):
+            end = begin + batch.num_rows
+            place = find_ids(batch[key], ids[key]) if shared else np.arange(begin, end)
+            if (missing := (place < 0) | (place >= len(vectors))).any():
+                first = int(np.argmax(missing))
+                row = quoted(str(batch[key][first])) if shared else table.where(begin + first)
+                raise InputError(f"{path} has no vector for {row} of {table.name}. Compute one for each row.")
+            made = dict(zip(names, np.asarray(vectors[place], dtype=np.float64).T, strict=True))
+            cells = {name: batch[name] if name in own else pa.array(made[name]) for name in columns}
+            yield pa.RecordBatch.from_pydict(cells)
+        if not shared and end < len(vectors):
+            raise InputError(
+                f"{table.name} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. "
+                "Compute one for each row, or give a .parquet file with a column of ids that the table has too."
+            )
+
     types = {**table.types, **dict.fromkeys(names, pa.float64())}
-    return replace(table, types=types, read=joined, together=tuple(names))
-
-
-def _joined(
-    table: Table,
-    path: str,
-    vectors: NDArray[Any],
-    places: Mapping[str, int],
-    key: str,
-    ids: ArrowColumn | None,
-    columns: Sequence[str],
-    rows: int,
-) -> Iterator[ArrowTable]:
-    """Read a table with vectors; the column ``key`` is always read, and may hold their ids."""
-    own = [name for name in columns if name not in places]
-    end = 0
-    for begin, batch in numbered(table.read(list(dict.fromkeys([*own, key])), rows)):
-        end = begin + batch.num_rows
-        place = np.arange(begin, end) if ids is None else find_ids(batch[key], ids)
-        if (missing := (place < 0) | (place >= len(vectors))).any():
-            first = int(np.argmax(missing))
-            row = table.where(begin + first) if ids is None else quoted(str(batch[key][first]))
-            raise InputError(f"{path} has no vector for {row} of {table.name}. Compute one for each row.")
-        some = np.asarray(vectors[place], dtype=np.float64)
-        made = {name: pa.array(some[:, places[name]]) for name in columns if name in places}
-        yield pa.RecordBatch.from_pydict({**{name: batch[name] for name in own}, **made})
-    if ids is None and end < len(vectors):
-        raise InputError(
-            f"{table.name} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. "
-            "Compute one for each row, or give a .parquet file with a column of ids that the table has too."
-        )
+    return replace(table, types=types, read=read, together=tuple(names))
 
 
 def _read_vectors(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:
