@@ -18,9 +18,6 @@ CODINGS = [
     ("id_a,id_b,label", "must-link", "cannot_link", None), ("id_a,id_b,label", "Must Link", "cannot link", None),
     ("id_a,id_b,label", "match", "distinct", "unsure"), ("id_a,id_b,label", "accept", "reject", "ignore"),
     ("id_a,id_b,answer", "Yes", "no", "don't know"), ("links,rechts,Antwort", "gleich", "Verschieden", "weiß nicht"),
-    ("gauche,droite,Réponse", "même", "différent", "ne sait pas"),
-    ("izquierda,derecha,respuesta", "sí", "no", "no sé"), ("sinistra,destra,risposta", "uguale", "diverso", "non so"),
-    ("links,rechts,antwoord", "hetzelfde", "anders", "weet niet"),
 ]  # fmt: skip
 
 

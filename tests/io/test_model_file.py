@@ -320,10 +320,3 @@ def test_bytes_changed_under_a_good_checksum(folder, whole, data):
         place = data.draw(st.integers(0, len(body)))
         body[place : place + data.draw(st.integers(0, 5))] = data.draw(st.binary(max_size=5))
     opened(folder, sealed(bytes(body)))
-
-
-@FUZZ
-@given(st.binary(max_size=300))
-def test_any_bytes_at_all(folder, junk):
-    assert not opened(folder, junk)
-    assert not opened(folder, sealed(b"SDULEARN" + junk))

@@ -114,8 +114,3 @@ def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp
     monkeypatch.undo()
     # A small table is there whole, in its own order.
     assert data.draw_rows(tmp_path / "t.csv", 5000, id_column="id").ids == table["id"].tolist()
-
-
-def test_a_sample_doubles_where_ten_rows_per_answer_are_too_few():
-    sizes = {n: data.sample_sizes(n) for n in (0, 2000, 2001, 8000)}
-    assert sizes == {0: [20_000], 2000: [20_000], 2001: [20_000, 40_000], 8000: [20_000, 40_000, 80_000]}

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sdulearn.diagnostics import Finding
-from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
 from sdulearn.workflow.fit import _independent_answers, _without_odd_cycles
 from sdulearn.workflow.options import FitOptions
@@ -16,13 +15,6 @@ def test_a_wide_table_has_few_unlabeled_rows():
     assert [FitOptions().most_unlabeled(width) for width in (3000, 3001)] == [20_000, 1000]
     assert [FitOptions(max_unlabeled=n).most_unlabeled(3001) for n in (999, 1001)] == [999, 1000]
     assert FitOptions(max_unlabeled=30_000).most_unlabeled(3000) == 30_000
-
-
-def test_two_classes_are_for_every_method_and_a_prior_lies_inside():
-    assert FitOptions(classes=2, method="sd", prior=0.999).prior == 0.999
-    for prior in (0, 1):
-        with pytest.raises(InputError, match="`prior` must lie between 0 and 1"):
-            FitOptions(prior=prior)
 
 
 def worth(y, n_classes):

@@ -10,26 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
+from sdulearn import PairLogisticRegression, TableModel
 from sdulearn.columns import Column
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import tables
 from sdulearn.parts import in_threads
 from sdulearn.workflow import predict, predict_table, write_predictions
 from tests.reference import unscaled
-
-
-def test_a_file_is_predicted_as_a_frame(waveform, tmp_path):
-    rows, codes = waveform
-    layout = unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
-    model = TableModel(SDUClassifier(loss="logistic").fit(rows, codes), layout)
-    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)]).assign(id=[f"r{k}" for k in range(len(rows))])
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=50)
-    found = list(predict_table(model, tmp_path / "t.parquet"))
-    assert [name for one in found for name in one.ids.to_pylist()] == frame["id"].tolist()
-    np.testing.assert_allclose(np.concatenate([one.probability for one in found]), model.predict_proba(frame))
-    numbered = next(predict_table(model, tmp_path / "t.parquet", id_column=""))
-    assert numbered.ids.to_pylist()[:3] == [0, 1, 2]
 
 
 def test_results_come_in_order_and_few_at_a_time():
