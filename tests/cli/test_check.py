@@ -180,34 +180,6 @@ def crowd(tmp_path):
     return tmp_path / "crowd.csv"
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_number_of_classes_is_found_or_given(tmp_path, call, capsys, n_classes):
-    """All pairs of 7 points, by two people; one answer is wrong."""
-    pairs = [(a, b, who) for a in range(7) for b in range(a) for who in ("ann", "bob")]
-    said = [int(a % n_classes == b % n_classes) for a, b, _ in pairs]
-    said[7] = 1 - said[7]
-    rows = [f"{a},{b},{same},{who}" for (a, b, who), same in zip(pairs, said, strict=True)]
-    (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label,annotator", *rows]))
-    for options, used in (((), n_classes), (("--classes", 4), 4))[: 4 - n_classes]:
-        call("check", tmp_path / "p.csv", "--json", *options)
-        facts = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
-        assert facts["crowd"]["n_classes"] == used
-        assert 0 < facts["crowd"]["value"] < 0.05
-        assert facts["people"]["count"] == 0
-
-
-def test_people_who_were_asked_the_same_repeat_nothing(tmp_path, call, capsys):
-    (tmp_path / "p.csv").write_text("id_a,id_b,label,annotator\na,b,1,ann\na,b,1,bob\nb,a,1,ann\n")
-    assert call("check", tmp_path / "p.csv", "--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["repeats"] == [4]
-    (details,) = [fact["details"] for fact in found["facts"] if fact["code"] == "crowd"]
-    assert (details["n_people"], details["answers_each"]) == (2, [1, 1.5, 2])
-    (people,) = [fact for fact in found["facts"] if fact["code"] == "people"]
-    assert {one["name"] for one in people["details"]["people"]} == {"ann", "bob"}
-    assert people["text"] == "None of the 2 people stands out."
-
-
 def test_a_crowd_at_a_glance(crowd, call, capsys):
     """Doubtful people and disputed questions are found; contradictions among reliable people come first."""
     assert call("check", crowd, "--classes", 2, "--json") == 1

@@ -172,12 +172,6 @@ def test_files_that_are_no_pair_files(tmp_path, text, name, message):
         read_answers(written(tmp_path, text, name))
 
 
-@pytest.mark.parametrize("source", [[("a", "b", 1)], {"id_a": ["a"]}, 7])
-def test_what_is_neither_a_path_nor_a_frame(source):
-    with pytest.raises(ValueError, match=r"A path or a pandas, .* frame is needed.*; got (list|dict|int)"):
-        read_answers(source)
-
-
 SECONDS = {"6.2": 6.2, "6,2": 6.2, "5e-1": 0.5, "": None, "n/a": None, "-3": None, "soon": None, "inf": None}
 
 

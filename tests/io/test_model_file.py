@@ -310,13 +310,3 @@ def test_the_reader_never_unpickles(folder, whole, monkeypatch):
     for module, name in ((pickle, "loads"), (pickle, "load"), (np, "load")):
         monkeypatch.setattr(module, name, lambda *arguments, **keywords: pytest.fail("unpickled"))
     assert opened(folder, whole)
-
-
-@FUZZ
-@given(data=st.data())
-def test_bytes_changed_under_a_good_checksum(folder, whole, data):
-    body = bytearray(whole[:-32])
-    for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(body)))
-        body[place : place + data.draw(st.integers(0, 5))] = data.draw(st.binary(max_size=5))
-    opened(folder, sealed(bytes(body)))

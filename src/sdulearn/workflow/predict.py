@@ -188,7 +188,7 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
     model = reader.model
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
-    if compares_cells(answers.reading):
+    if answers.reading is not None and compares_cells(answers.reading):
         compare_table(table, answers.reading)
     names = sorted(set(answers.ids.ravel().tolist()))
     ids = pa.array(names, "string")
