@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 from scipy.special import logsumexp
 
+from sdulearn.columns import Columns
 from sdulearn.workflow.data import draw_rows
 
 
@@ -48,3 +49,9 @@ def assert_same_coefficients(one, other, tolerance=1e-8):
 def read_features(path, **options):
     """Columns, features and ids of a whole table."""
     return draw_rows(path, 10**9, **options)[:3]
+
+
+def unscaled(columns, id_column=None):
+    """Columns whose features are used as they are."""
+    width = sum(len(column.features) for column in columns)
+    return Columns(tuple(columns), id_column, np.zeros(width), np.ones(width))

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from sdulearn import column_counts
 from sdulearn.column_counts import usable_scale
-from sdulearn.columns import Column, Columns
+from sdulearn.columns import Column
 from sdulearn.errors import InputError
 from sdulearn.io.survey import decide, look_for, survey, without_blanks
 from sdulearn.io.tables import open_table
 from sdulearn.spelling import Spelling
+from tests.reference import unscaled
 
 NUMBERS = st.none() | st.floats(-1e6, 1e6) | st.just(float("nan"))
 ROWS = st.lists(
@@ -33,7 +34,7 @@ def decided(pieces, *, guessed=False, missing="error", most=50, backwards=False,
     table = replace(table, format="csv" if guessed else "frame")
     wanted = look_for(table, id_column="", categories=categories)
     begins = np.cumsum([0, *(piece.num_rows for piece in pieces)]).tolist()
-    found = [survey(wanted, None, begin, piece) for piece, begin in zip(pieces, begins, strict=False)]
+    found = [survey(wanted, begin, piece) for piece, begin in zip(pieces, begins, strict=False)]
     return decide(table, reduce(add, found[::-1] if backwards else found), missing, most, Path())
 
 
@@ -288,7 +289,7 @@ def test_texts_are_not_counted_without_end(monkeypatch):
 
 
 def test_a_text_that_did_not_occur_in_training_is_no_category():
-    found = Columns.unscaled((Column("c", "category", ("x", "y", "z")), Column("d", "category", ("x",))))
+    found = unscaled((Column("c", "category", ("x", "y", "z")), Column("d", "category", ("x",))))
     batch = pa.table({"c": ["z", "new", "x", "newer"], "d": ["x", "x", "y", "x"]})
     X, unseen = found.encode("t", batch)
     np.testing.assert_array_equal(X, [[0, 0, 1, 1], [0, 0, 0, 1], [1, 0, 0, 0], [0, 0, 0, 1]])
@@ -300,7 +301,7 @@ def test_a_text_that_did_not_occur_in_training_is_no_category():
     [("number", "one", "numbers"), ("boolean", "no", "true or false"), ("date", "1", "dates")],
 )
 def test_other_texts_in_prediction(kind, text, message):
-    found = Columns.unscaled([Column("x", kind), Column("y", "boolean" if kind == "number" else "number")])
+    found = unscaled([Column("x", kind), Column("y", "boolean" if kind == "number" else "number")])
     with pytest.raises(InputError, match=rf"not {message}.*'x' \(1, the first '{text}' in row 2\)") as error:
         found.encode("t", pa.table({"x": ["2021-12-31" if kind == "date" else "1", text], "y": ["?!", "1"]}))
     # All that is wrong, at once.

@@ -110,10 +110,3 @@ def test_ids_that_are_spelled_otherwise_are_said_to_be_so_in_any_column(tmp_path
     labels = {spelled(name): k % 2 for k, name in enumerate(write.people().id[:4])}
     with pytest.raises(InputError, match=f"and the labels .*{hint}"):
         fit_table(table, FILES / "answers.csv", labels=labels)
-
-
-def test_model_files_of_earlier_versions(capsys):
-    assert main(["predict", str(FILES / "model-format-2.sdu"), str(FILES / "plain.csv")]) == 2
-    told = capsys.readouterr()
-    assert not told.out
-    assert "has format version 2. sdulearn 0.1.0 reads only model files of format version 3. Fit" in told.err

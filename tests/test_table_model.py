@@ -4,8 +4,9 @@ import polars as pl
 import pytest
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column, Columns
+from sdulearn.columns import Column
 from sdulearn.errors import InputError, UnseenCategoryWarning
+from tests.reference import unscaled
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_frames_of_every_kind(model, frame):
 
 
 def test_a_loss_without_probabilities(waveform):
-    columns = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)])
+    columns = unscaled([Column(f"x{k}", "number") for k in range(21)])
     model = TableModel(SDUClassifier(loss="double_hinge").fit(*waveform), columns)
     with pytest.raises(InputError, match="gives no probabilities"):
         model.predict_proba(pd.DataFrame(waveform[0], columns=columns.feature_names))

@@ -90,12 +90,6 @@ class Columns:
     image_root: Path = field(default_factory=Path)
     keep_gaps: bool = False  # whether missing numbers stay NaN, for trees
 
-    @classmethod
-    def unscaled(cls, columns: Sequence[Column], id_column: str | None = None) -> Columns:
-        """Describe features that are used as they are."""
-        width = sum(len(column.features) for column in columns)
-        return cls(tuple(columns), id_column, np.zeros(width), np.ones(width))
-
     @cached_property
     def feature_names(self) -> list[str]:
         """Name of each feature."""

@@ -13,14 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 from sdulearn.errors import is_there, require
 
 PATIENCE = 5.0
-# In a log file: one line every ten seconds, which stays.
-_IN_A_LOG = {"leave": True, "disable": False, "dynamic_ncols": False, "mininterval": 10.0}
 P = ParamSpec("P")
 T = TypeVar("T")
-# Called with the number of rows of each batch, and with None at the end of a pass.
-Watch = Callable[[int | None], object]
-# Called before a pass with its number of rows, or None if unknown.
-Progress = Callable[[int | None], Watch]
 
 
 class _Work(threading.local):
@@ -71,37 +65,15 @@ def steps(items: Iterable[T], title: str) -> Iterator[T]:
             _work.bar = None
 
 
-class RowProgress:
-    """Count rows, with one bar per pass; ``log``: at once on a terminal, and as lines elsewhere."""
-
-    def __init__(self, title: str, log: bool = False) -> None:
-        self.title = title
-        self.log = log
-        self.total: int | None = None
-        self.bar: Any = None
-        self.lock = threading.Lock()
-
-    def expect(self, rows: int | None) -> RowProgress:
-        """Set the number of rows of a pass; None if it is unknown."""
-        self.total = rows
-        return self
-
-    def __call__(self, rows: int | None) -> None:
-        """Count more rows; None ends the pass."""
-        with self.lock:
-            if rows is None:
-                if self.bar is not None:
-                    self.bar.close()
-                self.bar = None
-            elif is_there("tqdm"):
-                self.bar = self._new_bar() if self.bar is None else self.bar
-                self.bar.update(rows)
-
-    def _new_bar(self) -> Any:
-        terminal = sys.stderr.isatty()
-        options = _IN_A_LOG if self.log and not terminal else {}
-        delay = 0.0 if self.log and terminal else PATIENCE
-        return new_bar(desc=self.title, total=self.total, unit=" rows", unit_scale=True, delay=delay, **options)
+def count_rows(batches: Iterable[tuple[int, T]], title: str, n_rows: int | None) -> Iterator[tuple[int, T]]:
+    """Yield batches of rows, each with the number of its first row, and count rows in a bar; None if unknown."""
+    if not is_there("tqdm"):
+        yield from batches
+        return
+    with new_bar(desc=title, total=n_rows, unit=" rows", unit_scale=True, delay=PATIENCE) as bar:
+        for begin, batch in batches:
+            bar.update(begin - bar.n)
+            yield begin, batch
 
 
 def new_bar(**options: Any) -> Any:

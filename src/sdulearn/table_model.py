@@ -242,7 +242,7 @@ class TableModel:
         check_is_fitted(self.estimator)
         estimator, arrays = container.describe_estimator(self.estimator)
         columns = self.columns
-        layout: container.Header = {"kind": "columns", "columns": plain(columns.columns)}
+        layout: container.Header = {"columns": plain(columns.columns), "makers": {}}
         layout |= {"id_column": columns.id_column, "keep_gaps": columns.keep_gaps}
         header: container.Header = {"model": "TableModel", "estimator": estimator, "layout": layout}
         header |= {"classes": list(self.classes), "report": plain(self.report)}
@@ -250,7 +250,7 @@ class TableModel:
         for name, transformer in columns.transformers.items():
             # Terms go to the header, numbers to arrays.
             terms = {k: v for k, v in vars(transformer).items() if isinstance(v, tuple)}
-            layout.setdefault("makers", {})[name] = terms
+            layout["makers"][name] = terms
             parts |= {f"{k}:{name}": v for k, v in vars(transformer).items() if isinstance(v, np.ndarray)}
         if self.asked is not None:
             header["asked"] = list(self.asked[0])
@@ -262,7 +262,7 @@ def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
     The file holds numbers and JSON; nothing is unpickled or run: an untrusted file is safe to open.
-    It names its format version: files are read from version 2 on, the one of sdulearn 0.1.0.
+    It names its format version; files of other versions are refused.
 
     Parameters
     ----------
@@ -333,8 +333,6 @@ def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -
 
 
 def _columns(found: container.Header, mean: Array, scale: Array, arrays: container.Arrays) -> Columns:
-    if found["kind"] != "columns":
-        raise ValueError(f"unknown kind of table {found['kind']!r}")
     columns = read(tuple[Column, ...], found["columns"])
     transformers: dict[str, TextFeatures | ImageFeatures] = {}
     for one in columns:
@@ -342,6 +340,6 @@ def _columns(found: container.Header, mean: Array, scale: Array, arrays: contain
             terms = read(dict[str, tuple[str, ...]], found["makers"][one.name])
             names = [field.name for field in fields(kind) if field.name not in terms]
             transformers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})
-    keep_gaps = read(bool, found.get("keep_gaps", False))
+    keep_gaps = read(bool, found["keep_gaps"])
     id_column = read(str | None, found["id_column"])
     return Columns(columns, id_column, mean, scale, transformers=transformers, keep_gaps=keep_gaps)

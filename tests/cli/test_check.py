@@ -27,16 +27,8 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name") == 1
     out = capsys.readouterr().out
     for text in (
-        "5 similar, 2 dissimilar, 1 unsure",
-        "Unreadable rows: 2",
         "line 9: label 'perhaps'",
-        "line 10: id_b is empty",
-        "not in the table: 1. The table has no row with the id 'q'. Its ids are in 'name'",
         "(--skip-bad).\n  line 11: q",
-        "line 5: a and a similar",
-        "same answer: 1. Answers of several people are worth having",
-        "each would count.\n  line 6: a and b similar",
-        "line 7: c and d similar; line 8: d and c dissimilar",
         "line 4: a and c dissimilar; line 3: b and c similar; line 2: a and b similar",
     ):
         assert text in out
@@ -53,13 +45,6 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     assert found["unknown_ids"] == [{"line": 11, "id": "q"}]
     assert (found["self_pairs"], found["repeats"]) == ([5], [6])
     assert found["contradictions"] == {"both_ways": [[7, 8]], "closure": [[4, 3, 2]], "odd_cycles": []}
-
-
-def test_a_file_of_a_tool_that_links_records(tmp_path, call, capsys):
-    (tmp_path / "training.json").write_text(json.dumps({"distinct": [[{"name": "Ann"}, {"name": "Bob"}]], "match": []}))
-    assert call("check", tmp_path / "training.json") == 2
-    err = capsys.readouterr().err
-    assert "a file of dedupe, which is not a format that is read; write id_a,id_b,label" in err
 
 
 STAR = [f"hub,p{k},{int(k % 3 > 0)}" for k in range(30)]
@@ -138,13 +123,6 @@ def test_the_prior_of_loose_pairs(prior_of, tmp_path, call, capsys):
     assert shown in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_the_prior_of_answers_that_share_points(prior_of):
-    """As loose pairs 41 of 60 would be 0.80; 42 of 61 points are on one side."""
-    details = prior_of(star())
-    assert details["value"] == pytest.approx(42 / 61, abs=0.01)
-    assert details["low"] < 0.6 < 0.75 < details["high"]
-
-
 def test_the_prior_of_a_log_is_that_of_its_random_questions(prior_of):
     """Of the random ones 15 of 20 are in one class; the 40 chosen ones are half and half."""
     details = prior_of(star(["linked"] * 26 + ["random"] * 20 + ["explore"] * 14), "log.jsonl")
@@ -203,56 +181,18 @@ def crowd(tmp_path):
 
 
 def test_a_crowd_at_a_glance(crowd, call, capsys):
+    """Doubtful people and disputed questions are found; contradictions among reliable people come first."""
+    assert call("check", crowd, "--classes", 2, "--json") == 1
+    facts = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
+    assert 0.1 < facts["crowd"]["value"] < 0.2
+    doubted = {one["name"]: " ".join(one["reasons"]) for one in facts["people"]["people"] if one["reasons"]}
+    assert set(doubted) == {"w3", "w5", "w7"}
+    assert 'all "same"' in doubted["w7"]
+    assert " s an answer" in doubted["w5"]
+    assert (facts["disputed"]["count"], len(facts["contradictions"]["items"])) == (1, 10)
+    assert not re.search(r"\((w3|w5|w7)\)", " ".join(facts["contradictions"]["items"][:2]))
     assert call("check", crowd, "--classes", 2) == 1
-    out = capsys.readouterr().out
-    assert re.search(
-        r"Error rate: 1\d\.\d% \(95% interval .*\)\. By .* with 2 classes\. 12 people gave 62 answers each",
-        out,
-    )
-    doubted = re.search(r"warning: Doubtful people: 3 of 12\. .* --exclude-annotators\.\n((  .*\n)+)", out)[1]
-    assert {line.split(":")[0].strip() for line in doubted.splitlines()} == {"w3", "w5", "w7"}
-    assert re.search(r"w7: \d+% of 62 wrong \(\d+% to \d+%\); .*\d+% careless, all \"same\"\n", doubted)
-    assert re.search(r"w5: .*; wrong more often than others, \d+% careless, 0\.\d s an answer\n", doubted)
-    assert re.search(r"w3: .*; wrong more often than others, \d+% careless\n", doubted)
-    assert re.search(
-        r"rates explain \(level 0\.01 over all questions\): 1\..*\n  p1 and p0: \d+ same, \d+ different\n", out
-    )
-    telling = re.search(
-        r"warning: Contradictions .* let more people answer the same questions.*\n((  line .*\n)+)", out
-    )[1]
-    assert len(telling.splitlines()) == 10
-    # The answers of reliable people come first, and nobody is to be asked one by one.
-    assert not re.search(r"\((w3|w5|w7)\)", "".join(telling.splitlines()[:2]))
-    assert "ask again" not in out
-    assert len(out.splitlines()) < 40
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_number_of_classes_is_found_or_given(tmp_path, call, capsys, n_classes):
-    """All pairs of 7 points, by two people; one answer is wrong."""
-    pairs = [(a, b, who) for a in range(7) for b in range(a) for who in ("ann", "bob")]
-    said = [int(a % n_classes == b % n_classes) for a, b, _ in pairs]
-    said[7] = 1 - said[7]
-    rows = [f"{a},{b},{same},{who}" for (a, b, who), same in zip(pairs, said, strict=True)]
-    (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label,annotator", *rows]))
-    for options, used in (((), n_classes), (("--classes", 4), 4))[: 4 - n_classes]:
-        call("check", tmp_path / "p.csv", "--json", *options)
-        facts = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
-        assert facts["crowd"]["n_classes"] == used
-        assert 0 < facts["crowd"]["value"] < 0.05
-        assert facts["people"]["count"] == 0
-
-
-def test_people_who_were_asked_the_same_repeat_nothing(tmp_path, call, capsys):
-    (tmp_path / "p.csv").write_text("id_a,id_b,label,annotator\na,b,1,ann\na,b,1,bob\nb,a,1,ann\n")
-    assert call("check", tmp_path / "p.csv", "--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["repeats"] == [4]
-    (details,) = [fact["details"] for fact in found["facts"] if fact["code"] == "crowd"]
-    assert (details["n_people"], details["answers_each"]) == (2, [1, 1.5, 2])
-    (people,) = [fact for fact in found["facts"] if fact["code"] == "people"]
-    assert {one["name"] for one in people["details"]["people"]} == {"ann", "bob"}
-    assert people["text"] == "None of the 2 people stands out."
+    assert len(capsys.readouterr().out.splitlines()) < 40
 
 
 def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
@@ -266,25 +206,16 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     (tmp_path / "many.csv").write_text("id_a,id_b,label,annotator\n" + "".join(rows))
     assert call("check", tmp_path / "many.csv", "--html", tmp_path / "page.html", "--classes", 3) == 1
     out = capsys.readouterr().out
-    assert "By the answers alone, with 3 classes" in out
     assert "warning: look: --classes\n" in out
     assert "  <w49>: 50% of 9 wrong (0% to 60%); 60% careless\n" in out
     confused = ['classes 1 and 2: called "same" 69%', 'class 2: called "different" 40%']
-    assert "note: Classes that people confuse most often; the answers do not name them. Look at rows" in out
-    assert "tells them apart.\n  " + "\n  ".join(confused) in out
+    assert "\n  ".join(confused) in out
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     cells = re.findall(r"<(?:td|li|h2)[^>]*>([^<]*)", text)
     for tag in ("table", "tr", "td", "th", "li", "ul", "p", "details", "section", "span"):
         assert len(re.findall(f"<{tag}[ >]", text)) == text.count(f"</{tag}>")
     assert not re.search(r"(src|href)=|<script|@import|url\(|<w", text)
-    shown = {
-        "Answers",
-        "People",
-        "Confused classes",
-        "What was read",
-        *(one.replace('"', "&quot;") for one in confused),
-    }
-    assert shown <= set(cells)
+    assert {"People", "Confused classes", *(one.replace('"', "&quot;") for one in confused)} <= set(cells)
     # The forty with the highest rates, the last of them the one with 11%; the others in one line.
     assert cells.count("50% of 9") == 1
     assert sum(cell.endswith("% of 9") for cell in cells) == 40

@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
 
 from sdulearn import PairLogisticRegressionCV, PairModelCV, SDUClassifierCV, load_model
 from sdulearn.cli.predict import write_answered
@@ -123,11 +122,9 @@ ANSWERS = "id_a,id_b,label\na,b,1\nc,d,0\n"
 NAMES = ",".join(f"x{k}" for k in range(5_000)) + "\n1" + 4_999 * ",1"
 LONG_CELLS = {
     "number": ("id,x\n" + "".join(f"p{k},{k}\n" for k in range(30)) + f"q,{LONG}\n", ANSWERS, "the first 'yyy"),
-    "name": (f"id,{LONG}\na,inf\nb,2\n", ANSWERS, "infinite values in 'yyy"),
     "names": (NAMES, ANSWERS, "Its columns: x0, x1, .*5,000 in all"),
     "header": ("id,x\na,1\nb,2\n", f"{LONG},b\na,b\n", "which column is"),
     "label": ("id,x\na,1\nb,2\n", f"id_a,id_b,label\na,b,{LONG}\n", "label 'yyy"),
-    "weight": ("id,x\na,1\nb,2\n", f"id_a,id_b,label,weight\na,b,1,{LONG}\n", "weight 'yyy"),
     "id": (f"id,x\n{LONG},1\n{LONG},2\n", f"id_a,id_b,label\n{LONG},b,1\n", "but 'yyy.*occurs 2 times"),
 }
 
@@ -169,42 +166,3 @@ def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, fi
     assert "must end in .csv, .tsv, .parquet" in refused(*options(), "--answered", tmp_path / "a.xls")
     assert "There is no folder" in refused(*options(), "--answered", tmp_path / "no" / "a.csv")
     assert "would overwrite it" in refused(*options(), "--answered", files / "pairs.csv")
-
-
-def test_three_kinds_of_wine_are_found_shown_and_predicted(call, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def told(*arguments):
-        assert call(*arguments) == 0
-        return capsys.readouterr().out
-
-    data = load_wine(as_frame=True)
-    order = np.random.default_rng(0).permutation(178)
-    kinds = data.target.to_numpy()[order]
-    data.data.iloc[order].assign(id=[f"w{k}" for k in range(178)]).to_csv("wine.csv", index=False)
-    ends = np.random.default_rng(0).integers(0, 178, (200, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    rows = [f"w{a},w{b},{int(kinds[a] == kinds[b])}" for a, b in ends]
-    (tmp_path / "pairs.csv").write_text("\n".join(["id_a,id_b,label", *rows]))
-    out = told("fit", "--features", "wine.csv", "--pairs", "pairs.csv", "-o", "model.sdu", "--classes", "auto")
-    number = "3 classes, a number chosen by the answers, which allow no other number"
-    assert f"{number}; mean probability over the unlabeled rows: 1 " in out
-    assert 'of "different" answers; the accuracy of more than two classes is unknown without --labels.' in out
-    assert "Estimated accuracy" not in out
-    page = (tmp_path / "model.html").read_text()
-    assert f"{number};" in page
-    assert len(re.findall(r'<td style="background[^>]*>\d+ / \d+</td>', page)) == 6
-    out = told("inspect", "model.sdu", "--top", "2")
-    for text in (number, "Classes: 1 (1), 2 (2), 3 (3)", "Strongest features, per standard deviation, for 3:"):
-        assert text in out
-    assert "wrote out.csv: 178 rows" in told("predict", "model.sdu", "wine.csv", "-o", "out.csv")
-    found = pd.read_csv("out.csv")
-    columns = ["probability_1", "probability_2", "probability_3"]
-    assert found.columns.tolist() == ["id", "label", *columns]
-    np.testing.assert_allclose(found[columns].sum(axis=1), 1)
-    assert (found[columns].to_numpy().argmax(axis=1) + 1 == found["label"]).all()
-    # The largest kind is 1.
-    names = dict(enumerate(pd.Series(kinds).value_counts().index, 1))
-    assert np.mean(found["label"].map(names) == kinds) > 0.9
-    told("predict", "model.sdu", "wine.csv", "-o", "out.parquet")
-    np.testing.assert_array_equal(pd.read_parquet("out.parquet")[columns], found[columns])

@@ -1,7 +1,8 @@
 import json
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column, Columns
+from sdulearn.columns import Column
+from tests.reference import unscaled
 
 COLUMNS = (*(Column(f"x{k}", "number", fill=1.5) for k in range(19)), Column("c", "category", ("a", "b"), "a"))
 
@@ -13,7 +14,7 @@ def saved(waveform, path, layout, report=None):
 
 
 def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
-    saved(waveform, tmp_path / "m.sdu", Columns.unscaled(COLUMNS, "id"), fit_report)
+    saved(waveform, tmp_path / "m.sdu", unscaled(COLUMNS, "id"), fit_report)
     assert call("inspect", tmp_path / "m.sdu", "--top", 2) == 0
     out = capsys.readouterr().out
     for text in (
@@ -35,7 +36,7 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
 
 
 def test_a_model_without_a_report(call, waveform, tmp_path, capsys):
-    saved(waveform, tmp_path / "m.sdu", Columns.unscaled([Column(f"x{k}", "number") for k in range(21)]))
+    saved(waveform, tmp_path / "m.sdu", unscaled([Column(f"x{k}", "number") for k in range(21)]))
     call("inspect", tmp_path / "m.sdu")
     out = capsys.readouterr().out
     assert "21 columns" in out

@@ -8,7 +8,6 @@ from functools import reduce
 
 import pytest
 
-from sdulearn import __version__
 from sdulearn.cli import demo
 from sdulearn.cli.main import COMMANDS, GROUPS, build_parser, main
 from sdulearn.cli.options import in_options
@@ -36,13 +35,6 @@ def test_demo(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     for word in (*RISKS, "squared", *demo.BESIDE.values(), "demo.png", "demo.csv", "waveform", "75.0 ± 5.0"):
         assert word in out
-
-
-def test_version(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["--version"])
-    assert stop.value.code == 0
-    assert capsys.readouterr().out == f"sdulearn {__version__}\n"
 
 
 WRONG = {

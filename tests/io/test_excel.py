@@ -55,33 +55,19 @@ def rewritten(tmp_path):
 
 def test_cells_of_every_kind(tmp_path):
     """Errors are missing values; dates before March 1900, which Excel numbers in its own way, are right."""
-    date, moment, hours = datetime.date, datetime.datetime, datetime.timedelta
-    rows = [
-        ["id", "error", "whole", "yes", "early", "day", "when", "clock", "span", "mixed"],
-        [
-            "a",
-            "#DIV/0!",
-            1,
-            True,
-            date(1900, 1, 1),
-            date(2020, 1, 1),
-            moment(2020, 1, 1),
-            datetime.time(0),
-            hours(1),
-            1,
-        ],
-        ["b", 2.5, 2.0, False, date(1900, 2, 28), None, moment(2020, 1, 1, 12, 30), datetime.time(12), hours(2), "x"],
-        ["c", "#N/A", None, None, date(1900, 3, 1), date(2021, 5, 6), None, datetime.time(13, 5), hours(1.25), 0.5],
-    ]
-    table = read_whole(saved(tmp_path / "t.xlsx", rows)).to_pydict()
-    assert table["error"] == [None, 2.5, None]
-    assert table["whole"] == [1, 2, None]
-    assert table["yes"] == [True, False, None]
-    assert table["early"] == [row[4] for row in rows[1:]]
-    assert table["day"] == [row[5] for row in rows[1:]]
-    assert table["clock"] == [row[7] for row in rows[1:]]
-    assert table["span"] == [row[8] for row in rows[1:]]
-    assert table["mixed"] == ["1", "x", "0.5"]
+    date, hours = datetime.date, datetime.timedelta
+    columns = {
+        "error": ["#DIV/0!", 2.5, "#N/A"],
+        "whole": [1, 2.0, None],
+        "yes": [True, False, None],
+        "early": [date(1900, 1, 1), date(1900, 2, 28), date(1900, 3, 1)],
+        "day": [date(2020, 1, 1), None, date(2021, 5, 6)],
+        "clock": [datetime.time(0), datetime.time(12), datetime.time(13, 5)],
+        "span": [hours(1), hours(2), hours(1.25)],
+        "mixed": [1, "x", 0.5],
+    }
+    path = saved(tmp_path / "t.xlsx", [list(columns), *zip(*columns.values(), strict=True)])
+    assert read_whole(path).to_pydict() == {**columns, "error": [None, 2.5, None], "mixed": ["1", "x", "0.5"]}
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -151,8 +151,3 @@ def test_texts_and_pictures_become_components_of_one_scale(root):
             np.testing.assert_allclose(columns.scale[part][0], np.sqrt(rows[:, part].var(axis=0).mean()))
             np.testing.assert_allclose(columns.mean[part], rows[:, part].mean(axis=0), atol=1e-12)
     assert not X[11, pixels].any()
-    assert columns.unseen_words("photo", 1).startswith("1 images in column 'photo' cannot be read")
-    with pytest.raises(InputError, match="column 'photo': 1 images cannot be read: There is no image 'gone"):
-        read_features(source, **{**options, "missing": "auto"})
-    with pytest.raises(InputError, match=r"none of the images can be read\. Is 'nowhere' the folder they are in"):
-        read_features(source, **{**options, "image_root": "nowhere"})

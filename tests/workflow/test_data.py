@@ -11,7 +11,6 @@ import pytest
 
 from sdulearn import fit_table
 from sdulearn.datasets import make_waveform
-from sdulearn.errors import InputError
 from sdulearn.io import tables
 from sdulearn.pairs import scramble
 from sdulearn.workflow import data
@@ -98,13 +97,6 @@ def test_a_folder_a_frame_and_a_dask_frame_are_learned_alike(frame, folder, answ
     assert memory.report.n_unlabeled == (max_unlabeled or N)
 
 
-def test_every_row_group_is_read_once(folder, answers, monkeypatch):
-    read, plain = [], tables.RowGroups.__call__
-    monkeypatch.setattr(tables.RowGroups, "__call__", lambda self, *more: read.append(self) or plain(self, *more))
-    fit_table(folder, answers, model="linear")
-    assert len(read) == len(set(read)) == len(tables.open_table(folder).parts) > 5
-
-
 @pytest.mark.parametrize("n_drawn", [10, 50, 200, 1000, 2500])
 def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp_path, monkeypatch, n_drawn):
     """Whether the number of rows is known beforehand or not."""
@@ -122,48 +114,3 @@ def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp
     monkeypatch.undo()
     # A small table is there whole, in its own order.
     assert data.draw_rows(tmp_path / "t.csv", 5000, id_column="id").ids == table["id"].tolist()
-
-
-def test_a_sample_doubles_where_ten_rows_per_answer_are_too_few():
-    sizes = {n: data.sample_sizes(n) for n in (0, 2000, 2001, 8000)}
-    assert sizes == {0: [20_000], 2000: [20_000], 2001: [20_000, 40_000], 8000: [20_000, 40_000, 80_000]}
-
-
-def gap(table, name, value):
-    return change(table, name, pa.array([*table[name].to_pylist()[:-9], value, *table[name].to_pylist()[-8:]]))
-
-
-def change(table, name, values):
-    return table.set_column(table.column_names.index(name), name, values)
-
-
-BROKEN = {
-    "gaps": (lambda t: gap(gap(t, "x3", None), "x5", float("nan")),
-             r"'x3' \(1, the first in row 192 of c.parquet\), 'x5' \(1, .*`missing='mean'`"),
-    "infinite": (lambda t: gap(t, "x3", float("inf")), r"infinite values in 'x3' \(row 192 of c.parquet\)"),
-    "empty": (lambda t: change(t, "x3", pa.nulls(N)), "missing values in 'x3' \\(700, "),
-    "bytes": (lambda t: change(t, "x3", pa.array([b"x"] * N)), "neither numbers, dates nor texts in 'x3'"),
-    "names": (lambda t: change(t, "x3", t["id"]), r"'x3' \(700\).*`max_categories`"),
-    # Only ids that the answers name are looked for.
-    "repeated ids": (lambda t: gap(t, "id", "r7"), "must tell rows apart, but 'r7' occurs 2 times"),
-    "other ids": (lambda t: change(t, "id", pa.array([f"s{k}" for k in range(N)])), "not in the table"),
-    "no ids": (lambda t: t.drop_columns("id"), "numbered 0 to 699; name one with `id_column`"),
-    "no features": (lambda t: t.select(["id"]), "no columns to learn from"),
-    "no rows": (lambda t: t[:0], "has no rows"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-def test_a_table_that_cannot_be_learned_from(frame, answers, tmp_path, fault):
-    spoil, message = BROKEN[fault]
-    columns = ["id", *(f"x{k}" for k in range(11))]
-    table = spoil(pa.Table.from_pandas(frame[columns], preserve_index=False))
-    asked = pd.concat([answers, answers[:1].assign(id_a="r7", id_b="r8")])
-    with pytest.raises(InputError, match=message):
-        fit_table(write_folder(tmp_path / "t", table), asked, missing="error")
-
-
-def test_a_folder_without_files(answers, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"empty holds no .parquet files"):
-        fit_table(tmp_path / "empty", answers)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from sdulearn.diagnostics import Finding
-from sdulearn.errors import InputError
 from sdulearn.pairs import read_pairs
-from sdulearn.workflow.fit import _check_random, _independent_answers, _without_odd_cycles
+from sdulearn.workflow.fit import _independent_answers, _without_odd_cycles
 from sdulearn.workflow.options import FitOptions
 
 
@@ -16,26 +15,6 @@ def test_a_wide_table_has_few_unlabeled_rows():
     assert [FitOptions().most_unlabeled(width) for width in (3000, 3001)] == [20_000, 1000]
     assert [FitOptions(max_unlabeled=n).most_unlabeled(3001) for n in (999, 1001)] == [999, 1000]
     assert FitOptions(max_unlabeled=30_000).most_unlabeled(3000) == 30_000
-
-
-def test_two_classes_are_for_every_method_and_a_prior_lies_inside():
-    assert FitOptions(classes=2, method="sd", prior=0.999).prior == 0.999
-    for prior in (0, 1):
-        with pytest.raises(InputError, match="`prior` must lie between 0 and 1"):
-            FitOptions(prior=prior)
-
-
-@pytest.mark.parametrize(
-    ("n_random", "n_rows", "n_unranked", "codes"),
-    [(9, 1000, 0, ["few_random"]), (10, 1000, 1, []), (10, 200, 1, ["many_chosen"]), (10, 201, 1, []), (10, 20, 0, [])],
-)
-def test_random_questions_that_tell_enough(n_random, n_rows, n_unranked, codes):
-    """20 answers, each about two rows of its own: below 10 random ones, or with a tenth of the rows chosen."""
-    data = SimpleNamespace(
-        ends=np.arange(40).reshape(-1, 2), n_rows=n_rows, answers=SimpleNamespace(n_unranked=n_unranked)
-    )
-    random = np.repeat(np.arange(20) < n_random, 2).reshape(-1, 2)
-    assert [one.code for one in _check_random(data, random)] == codes
 
 
 def worth(y, n_classes):

@@ -10,28 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
-from sdulearn.columns import Column, Columns
+from sdulearn import PairLogisticRegression, TableModel
+from sdulearn.columns import Column
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import tables
 from sdulearn.parts import in_threads
 from sdulearn.workflow import predict, predict_table, write_predictions
-
-
-def test_a_file_is_predicted_as_a_frame_and_watched(waveform, tmp_path):
-    rows, codes = waveform
-    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
-    model = TableModel(SDUClassifier(loss="logistic").fit(rows, codes), layout)
-    frame = pd.DataFrame(rows, columns=[f"x{k}" for k in range(21)]).assign(id=[f"r{k}" for k in range(len(rows))])
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=50)
-    watched = []
-    found = list(predict_table(model, tmp_path / "t.parquet", progress=lambda n: watched.append(n) or watched.append))
-    assert [name for one in found for name in one.ids.to_pylist()] == frame["id"].tolist()
-    np.testing.assert_allclose(np.concatenate([one.probability for one in found]), model.predict_proba(frame))
-    total, *parts, end = watched
-    assert (total, sum(parts), end) == (len(rows), len(rows), None)
-    numbered = next(predict_table(model, tmp_path / "t.parquet", id_column=""))
-    assert numbered.ids.to_pylist()[:3] == [0, 1, 2]
+from tests.reference import unscaled
 
 
 def test_results_come_in_order_and_few_at_a_time():
@@ -56,7 +41,7 @@ def test_results_come_in_order_and_few_at_a_time():
 def parts(waveform, tmp_path):
     """A model, a table in three files, one with row groups and one without rows, and answers about some rows."""
     rows, codes = waveform
-    layout = Columns.unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
+    layout = unscaled([Column(f"x{k}", "number") for k in range(21)], "id")
     model = TableModel(PairLogisticRegression(error_rate=0.1).fit(rows, codes), layout)
     frame = pd.DataFrame(rows, columns=layout.feature_names).assign(id=[f"r{k}" for k in range(len(rows))])
     (tmp_path / "in").mkdir()

@@ -101,19 +101,6 @@ def test_long_texts_are_recognised(told):
     assert read_features(folder / "t.csv", text=["notes"])[1].shape == (400, model.columns.width)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"text": ["zzz"]}, "no column 'zzz' to read as texts"),
-        ({"text": "notes"}, r"`text` is a list of columns: give \['notes'\]"),
-    ],
-)
-def test_bad_choices(told, change, message):
-    _, table, answers, _, _ = told
-    with pytest.raises(InputError, match=message):
-        fit_table(table, answers, **change)
-
-
 def test_forged_files(told, tmp_path):
     """Terms and arrays that do not fit together, and kinds without a description."""
     told[-1].save(tmp_path / "m.sdu")

@@ -31,7 +31,6 @@ from sdulearn.errors import InputError, ModelFileError, pa, pc, require, shorten
 from sdulearn.io.files import FORMULA_START, as_cell, file_format, written_whole
 from sdulearn.io.ids import id_texts
 from sdulearn.parts import Sums
-from sdulearn.progress import RowProgress
 from sdulearn.table_model import TableModel, load_model
 from sdulearn.workflow.predict import (
     Predictions,
@@ -83,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     escaped: Counter[str] = Counter(id=0, label=0)
     options = cli.parameters_of(predict_table, arguments) | {"model": model}
     if output is not None and not output.suffix:
-        progress = RowProgress("predicting", log=True).expect
-        found = write_predictions(**options, path=arguments.table, folder=output, progress=progress)
+        found = write_predictions(**options, path=arguments.table, folder=output)
     else:
         found = _write(arguments, options, escaped)
     counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
@@ -102,7 +100,7 @@ def _write(arguments: argparse.Namespace, options: dict[str, Any], escaped: Coun
     model: TableModel = options["model"]
     counts = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
     # No bar between the rows on a screen.
-    progress = None if arguments.output is None else RowProgress("predicting", log=True).expect
+    progress = arguments.output is not None
     with _written(arguments.output, model, escaped, arguments.answers is not None) as write:
         for found in predict_table(**options, path=arguments.table, progress=progress):
             write(found)

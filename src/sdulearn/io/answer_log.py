@@ -26,7 +26,7 @@ from sdulearn.answers.records import AUDIT, EPSILONS, Answer, Answers, BadRow, T
 from sdulearn.errors import FileError, InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.io.typed import read
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Indices, Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
 # Every line of ours begins like this; within a text of a line its quotes would be escaped.
@@ -63,16 +63,10 @@ class LogContents:
     epsilons: dict[str, float | None] = field(default_factory=dict)
     readings: list[TableReading] = field(default_factory=list)  # how the table was read, by session that says so
     cells: dict[str, str] = field(default_factory=dict)  # digest of each asked row, if ids are row numbers
-    # sessions whose questions with several choices offered "none" (only then a pick means "same"), by their answers;
-    # and sessions that name their design
-    offering_none: set[str] = field(default_factory=set)
-    designed: set[str] = field(default_factory=set)
     undone: set[Key] = field(default_factory=set)
     # undone answers whose own lines are in the log
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
-    # lines in which a writer was stopped; their answers were never acknowledged
-    half_written: list[int] = field(default_factory=list)
-    bad_rows: list[BadRow] = field(default_factory=list)  # other lines that cannot be read
+    bad_rows: list[BadRow] = field(default_factory=list)  # lines that cannot be read
 
     def apply(self, record: Record, line: int) -> None:
         """Apply one more line."""
@@ -96,8 +90,6 @@ class LogContents:
     def _begin(self, session: str, record: Record) -> None:
         if isinstance(seed := record.get("seed"), int):
             self.seeds[session] = seed
-        if record.get("design"):
-            self.designed.add(session)
         self.epsilons[session] = math.nan
         if isinstance(reading := record.get("reading"), dict):
             try:
@@ -182,9 +174,7 @@ class LogContents:
             self.undone.add(key)
         elif key in self.answers:
             known = self.answers[key]
-            said = _choice(record, known.choices, len(known.choices) > 1)
-            self._note_offer(key[0], record, said, known.choices)
-            self.answers[key] = known._replace(said=said)
+            self.answers[key] = known._replace(said=_choice(record, known.choices, len(known.choices) > 1))
         elif key not in self.undone:
             raise ValueError(f"changes answer {number}, which is not in the log")
 
@@ -192,10 +182,7 @@ class LogContents:
         left = as_text(record.get("left"))
         listed = record.get("choices", [record.get("right")])
         choices = tuple(map(as_text, listed)) if isinstance(listed, list) else ("",)
-        if record.get("form", "match") not in ("match", "pair"):
-            raise ValueError(_FORCED)
         said = _choice(record, choices, "choices" in record)
-        self._note_offer(key[0], record, said, choices)
         if known := self.answers.get(key):
             # The same answer again comes from a copy of the log.
             if (left, choices) != (known.left, known.choices):
@@ -205,6 +192,8 @@ class LogContents:
             raise ValueError(f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty")
         if "choices" in record and len({left, *choices}) <= len(choices):
             raise ValueError("left and choices are not different rows")
+        if record.get("form", "match" if len(choices) == 1 else "") != "match":
+            raise ValueError(_FORCED)
         more = {name: log_number(record, name) for name in _LIMITS}
         more |= {name: as_text(record.get(name)) for name in (*_TEXTS, "comment")}
         digests = record.get("cells")
@@ -212,25 +201,6 @@ class LogContents:
             self.cells |= zip((left, *choices), map(as_text, digests), strict=True)
         standing = self.withdrawn if key in self.undone else self.answers
         standing[key] = Answer(left, choices, said, session=key[0], number=key[1], line=line, **more)
-
-    def _note_offer(self, session: str, record: Record, said: int | str, choices: tuple[str, ...]) -> None:
-        if record.get("form") == "match" or (said == "none" and len(choices) > 1):
-            self.offering_none.add(session)
-
-    def set_forced_apart(self) -> None:
-        """Take out picks without "none": "more like a or b?" does not say that two rows are of one class.
-
-        Earlier versions wrote no "form". Their questions had two choices only after an answer or an example had
-        opened a second class.
-        """
-        given = (*self.answers.values(), *self.withdrawn.values())
-        opened = bool(self.examples) or any(one.said == "none" for one in given)
-        offering = self.offering_none | (self.designed if opened else set())
-        for answers in (self.answers, self.withdrawn):
-            for one in [one for one in answers.values() if len(one.choices) > 1 and one.session not in offering]:
-                del answers[one.key]
-                self.bad_rows.append(BadRow(one.line, _FORCED))
-        self.bad_rows.sort(key=lambda row: row.line)
 
 
 def _choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
@@ -269,12 +239,9 @@ def parse_log(data: bytes) -> LogContents:
     for k, (line, piece, record) in enumerate(pieces):
         if record is not None:
             contents.apply(record, line)
-        elif k in cut_off:
-            contents.half_written.append(line)
-        else:
+        elif k not in cut_off:
             why = "damaged" if piece.startswith(b"{") else "not JSON"
             contents.bad_rows.append(BadRow(line, why))
-    contents.set_forced_apart()
     return contents
 
 
@@ -327,44 +294,49 @@ def pairs_of(given: Sequence[Answer[str]]) -> list[tuple[int, str, str, int]]:
 def log_answers(name: str, contents: LogContents) -> Answers:
     """Convert the contents of a log to answers, as of any other file."""
     given = list(contents.answers.values())
-    columns = {"id_a": "left", "id_b": "right", "label": "answer"}
-    if any(len(one.choices) > 1 for one in given):
-        columns["id_b"] = "choices"
+    several = any(len(one.choices) > 1 for one in given)
+    columns = {"id_a": "left", "id_b": "choices" if several else "right", "label": "answer"}
     if any(one.annotator for one in given):
         columns["annotator"] = "annotator"
     pairs = pairs_of(given)
     of = np.array([k for k, *_ in pairs], dtype=np.intp)
     counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
-    texts = {field: np.array([getattr(one, field) for one in given], dtype=object) for field in _TEXTS}
-    sure = amounts(given, "probability", of)
-    return Answers(
+    texts = {field: np.array([getattr(one, field) for one in given], dtype=object)[of] for field in _TEXTS}
+    answers = Answers(
         name=name,
         ids=np.array([ends for _, *ends, _ in pairs], dtype=object).reshape(-1, 2),
         answers=np.array([code for *_, code in pairs], dtype=np.int64),
         weights=np.ones(len(of)),
-        annotators=texts["annotator"][of] if any(texts["annotator"]) else None,
+        annotators=texts["annotator"],
         lines=np.array([one.line for one in given], dtype=np.int64)[of],
         columns=columns,
         words={word: (code, count) for (word, code), count in counts.items()},
         bad_rows=tuple(contents.bad_rows),
-        times=texts["time"][of] if any(texts["time"]) else None,
+        times=texts["time"],
         format="answer_log",
-        kinds=texts["kind"][of],
+        kinds=texts["kind"],
+        seconds=np.array([one.seconds for one in given], dtype=np.float64)[of],
+    )
+    return with_log(answers, contents, of)
+
+
+def with_log(answers: Answers, contents: LogContents, of: Indices) -> Answers:
+    """Return answers with what their log knows: the answer in the log has number ``of``."""
+    given = list(contents.answers.values())
+    sure = np.array([one.probability for one in given], dtype=np.float64)[of]
+    seconds = answers.seconds
+    return replace(
+        answers,
+        annotators=answers.annotators if answers.annotator_names else None,
+        times=None if answers.times is None or not any(answers.times) else answers.times,
+        seconds=None if seconds is None or np.isnan(seconds).all() else seconds,
         drawn=contents.drawn()[of],
-        n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
         epsilon=contents.epsilon(given),
-        questions=of if columns["id_b"] == "choices" else None,
+        questions=of if any(len(one.choices) > 1 for one in given) else None,
         reading=contents.reading,
-        seconds=amounts(given, "seconds", of),
-        certainty=None if sure is None else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
+        certainty=None if np.isnan(sure).all() else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
         audits=contents.audits() or None,
     )
-
-
-def amounts(given: Sequence[Answer[str]], name: str, of: Indices) -> Array | None:
-    """Return an amount of each pair answer, NaN where it is not known; None where it never is."""
-    found = np.array([getattr(one, name) for one in given], dtype=np.float64)[of]
-    return None if np.isnan(found).all() else found
 
 
 class AnswerLog:

@@ -19,7 +19,7 @@ import numpy as np
 
 from sdulearn.answers.records import Answer, Answers, TableReading
 from sdulearn.errors import InputError
-from sdulearn.io.answer_log import LogContents, amounts, log_number, pairs_of
+from sdulearn.io.answer_log import LogContents, log_number, pairs_of, with_log
 from sdulearn.io.files import as_cell, from_cell
 from sdulearn.io.typed import plain, read
 from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
@@ -100,19 +100,5 @@ def with_log_columns(answers: Answers, rows: Sequence[Mapping[str, Any]]) -> Ans
             contents.readings.append(read(TableReading, json.loads(text)))
     except (TypeError, ValueError) as error:
         raise InputError(f"{answers.name}: the column 'reading' cannot be read ({error}). Download it again.") from None
-    given = list(contents.answers.values())
-    sure = amounts(given, "probability", of)
-    return replace(
-        answers,
-        annotators=None if answers.annotators is None or not any(answers.annotators) else answers.annotators,
-        times=None if answers.times is None or not any(answers.times) else answers.times,
-        seconds=None if answers.seconds is None or np.isnan(answers.seconds).all() else answers.seconds,
-        kinds=np.array([row["kind"] for row in rows], dtype=object),
-        drawn=contents.drawn()[of],
-        n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
-        epsilon=contents.epsilon(given),
-        questions=of if any(len(one.choices) > 1 for one in given) else None,
-        reading=contents.reading,
-        certainty=None if sure is None else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
-        audits=contents.audits() or None,
-    )
+    kinds = np.array([row["kind"] for row in rows], dtype=object)
+    return with_log(replace(answers, kinds=kinds), contents, of)

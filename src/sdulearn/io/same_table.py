@@ -92,12 +92,10 @@ def check_same_table(table: Table, found: Survey, stored: TableReading | None) -
     return [Finding("asked_rows_changed", "warning", details)] if changed else []
 
 
-def compare_table(table: Table, stored: TableReading | None) -> list[Finding]:
+def compare_table(table: Table, stored: TableReading) -> list[Finding]:
     """Read a table to compare it with the one that was asked about; see :func:`check_same_table`."""
-    wanted = Wanted({}, ())
-    if stored is not None and compares_cells(stored):
-        wanted = Wanted({}, (), rows=_asked_rows(stored), n_drawn=DIGEST_ROWS, shown=tuple(table.types))
-    return [] if stored is None else check_same_table(table, surveyed(table, wanted), stored)
+    wanted = Wanted({}, (), rows=_asked_rows(stored), n_drawn=DIGEST_ROWS, shown=tuple(table.types))
+    return check_same_table(table, surveyed(table, wanted), stored)
 
 
 def _asked_rows(stored: TableReading) -> Codes:

@@ -19,9 +19,8 @@ from sdulearn.io import ids
 from sdulearn.io.files import Location
 from sdulearn.io.ids import IdHits, looks_like_id, unknown_ids
 from sdulearn.io.images import MAX_IMAGES, ImageFeatures
-from sdulearn.io.tables import TEXT_FORMATS, DaskTable, Table, open_table
+from sdulearn.io.tables import TEXT_FORMATS, Table, open_table
 from sdulearn.pairs import scramble
-from sdulearn.progress import RowProgress, Watch
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
@@ -103,11 +102,9 @@ class Survey:
         return replace(self, kept=kept)
 
 
-def survey(wanted: Wanted, watch: Watch | None, begin: int, batch: ArrowTable) -> Survey:
+def survey(wanted: Wanted, begin: int, batch: ArrowTable) -> Survey:
     """Look at one batch, whose first row has this number."""
     n_all = batch.num_rows
-    if watch is not None:
-        watch(n_all)
     batch, places = without_blanks(batch)
     rows = begin + places
     counts = {name: count(batch[name], rows, role) for name, role in wanted.features.items()}
@@ -136,14 +133,9 @@ def without_blanks(batch: ArrowTable) -> tuple[ArrowTable, Indices]:
 
 
 def surveyed(table: Table, wanted: Wanted) -> Survey:
-    """Look at a whole table, with a progress bar."""
-    columns = table.some(list(dict.fromkeys([*wanted.features, *wanted.id_columns, *wanted.shown])))
-    progress = RowProgress("reading").expect(table.n_rows)
-    watch = None if isinstance(table, DaskTable) else progress
-    try:
-        found: Survey | None = table.sum(partial(survey, wanted, watch), columns)
-    finally:
-        progress(None)
+    """Look at a whole table."""
+    columns = list(dict.fromkeys([*wanted.features, *wanted.id_columns, *wanted.shown]))
+    found: Survey | None = table.sum(partial(survey, wanted), columns)
     if found is None or not found.n_rows:
         raise InputError(f"{table.name} has no rows.")
     return found

@@ -1,8 +1,8 @@
 """Tables: named columns that are read in batches, as often as needed, whatever the format.
 
 A folder of Parquet files is one table, and the vectors of another file may be further columns of
-it. A Dask frame is a table that its workers read. In text files every column is text, and all rows decide what it holds
-(:mod:`sdulearn.column_counts`). JSON lines are checked before pyarrow, which crashes on some.
+it. A Dask frame is a table that its workers read. In text files every column is text, and all rows
+decide what it holds (:mod:`sdulearn.column_counts`). JSON lines are checked before pyarrow, which crashes on some.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, chain, count, islice
+from itertools import accumulate, chain, islice
 from json import loads
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -30,6 +30,7 @@ from sdulearn.io.excel import read_workbook, sheet_table
 from sdulearn.io.files import Location, check_repeated, is_location, open_bytes, refuse_damaged
 from sdulearn.io.ids import find_ids, id_texts, may_hold_ids
 from sdulearn.parts import add_all, computed, in_threads, is_dask, sum_delayed
+from sdulearn.progress import count_rows
 from sdulearn.types import ArrowColumn, ArrowTable, ArrowType, Frame
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "xlsx")
@@ -56,8 +57,8 @@ Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
 """Number of the first row, and a record batch."""
 OnBatch: TypeAlias = Callable[[int, ArrowTable], Any]
 """A function of the number of the first row, and a record batch."""
-Part: TypeAlias = Callable[[Sequence[str], int], Batches]
-"""Reads these columns of some rows, in batches of at most so many rows; can be pickled."""
+Read: TypeAlias = Callable[[Sequence[str], int], Iterator[ArrowTable]]
+"""Reads these columns of all rows, in record batches of at most so many rows."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Table:
     name: str
     format: str  # one of FORMATS, or "frame"
     types: Mapping[str, ArrowType]  # by column, in order
-    parts: tuple[Part, ...]
+    read: Read
     n_rows: int | None = None  # None where it is known only after reading
     together: tuple[str, ...] = ()  # columns of a vector, which share one scale
     # columns of the index of a pandas frame, which may hold the ids and are not features; one without a name is
@@ -80,14 +81,18 @@ class Table:
 
     def batches(self, columns: Sequence[str], width: int | None = None) -> Batches:
         """Read columns of all rows; ``width`` is their number of features, by default one each."""
-        for part in self.parts:
-            for begin, batch in part(self.some(columns), batch_rows(width or len(columns))):
-                if batch.num_rows:
-                    yield begin, batch
+        return numbered(self.read(self.some(columns), batch_rows(width or len(columns))))
 
-    def map(self, function: OnBatch, columns: Sequence[str], width: int | None = None) -> Iterator[Any]:
-        """Yield a function of the first row's number and the cells of each batch, in order; on all cores."""
-        return in_threads(partial(function, *batch) for batch in self.batches(columns, width))
+    def map(
+        self, function: OnBatch, columns: Sequence[str], width: int | None = None, title: str = "reading"
+    ) -> Iterator[Any]:
+        """Yield a function of the first row's number and the cells of each batch, in order; on all cores.
+
+        The title is that of a progress bar; none without it.
+        """
+        batches = self.batches(columns, width)
+        counted = count_rows(batches, title, self.n_rows) if title else batches
+        return in_threads(partial(function, *batch) for batch in counted)
 
     def sum(self, function: OnBatch, columns: Sequence[str]) -> Any:
         """Add up a function of all batches; None if there are none."""
@@ -107,25 +112,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class RowGroups:
-    """A part that reads consecutive row groups of a Parquet file."""
-
-    path: str
-    numbers: tuple[int, ...]
-    begin: int  # number of the first row
-    rows: int
-
-    def __call__(self, columns: Sequence[str], rows: int) -> Batches:
-        """See :data:`Part`."""
-        begin = self.begin
-        reading = {"row_groups": list(self.numbers), "columns": list(columns)}
-        with _clear_errors(self.path), _opened(self.path) as file:
-            for batch in file.iter_batches(rows, **reading):
-                yield begin, batch
-                begin += batch.num_rows
-
-
-@dataclass(frozen=True)
 class DaskTable(Table):
     """A Dask frame, whose partitions stay where they are."""
 
@@ -142,10 +128,16 @@ class DaskTable(Table):
         check_repeated("the table", names)
         types = dict(zip(names, as_arrow(frame._meta_nonempty).select(names).schema.types, strict=True))
         lengths = lengths or frame[names[:1]].map_partitions(len).compute().tolist()
-        return cls("the table", "frame", types, (), sum(lengths), frame=frame, lengths=lengths)
 
-    def map(self, function: OnBatch, columns: Sequence[str], width: int | None = None) -> Iterator[Any]:
-        """As :meth:`Table.map`, on the workers."""
+        def read(columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
+            return _held_rows(as_arrow(frame.compute()), columns, rows)
+
+        return cls("the table", "frame", types, read, sum(lengths), frame=frame, lengths=lengths)
+
+    def map(
+        self, function: OnBatch, columns: Sequence[str], width: int | None = None, title: str = ""
+    ) -> Iterator[Any]:
+        """As :meth:`Table.map`, on the workers; Dask's dashboard shows the progress."""
         return chain.from_iterable(computed(self.jobs(partial(_over, list, function), columns, width)))
 
     def sum(self, function: OnBatch, columns: Sequence[str]) -> Any:
@@ -174,7 +166,15 @@ def _on_partition(function: Callable[..., T], number: int, frame: Frame, begin: 
         table = as_arrow(frame).select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InputError(f"A partition does not hold what the frame's dtypes say: {reason(error)}") from None
-    return function(number, _numbered(partial(_held_rows, table), schema.names, rows, begin))
+    return function(number, numbered(_held_rows(table, schema.names, rows), begin))
+
+
+def numbered(batches: Iterable[ArrowTable], begin: int = 0) -> Batches:
+    """Yield batches that have rows, with the number of the first row of each."""
+    for batch in batches:
+        if batch.num_rows:
+            yield begin, batch
+            begin += batch.num_rows
 
 
 def batch_rows(width: int) -> int:
@@ -218,8 +218,7 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
             return replace(table, notes=notes, where=partial(in_row, above=found.place))
         if name == "jsonl":
             types = _json_types(path)
-            part = partial(_numbered, partial(_json_rows, path, types))
-            return Table(path, name, types, (part,), where=partial(_line, path, "", 0))
+            return Table(path, name, types, partial(_json_rows, path, types), where=partial(_line, path, "", 0))
         with open_bytes(path) as file:
             first = list(islice(iter(partial(file.readline, _BLOCK_BYTES), b""), files.HEAD_LINES))
         if not b"".join(first).strip():
@@ -229,8 +228,8 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
         _check_quotes(path, mark, skip_rows or 0)
     check_repeated(path, names)
     types = dict.fromkeys(names, pa.string())
-    part = partial(_numbered, partial(_text_rows, path, mark, end, tuple(names)))
-    return Table(path, name, types, (part,), mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
+    read = partial(_text_rows, path, mark, end, tuple(names))
+    return Table(path, name, types, read, mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
 
 
 def read_whole(source: Location | Frame) -> ArrowTable:
@@ -243,9 +242,8 @@ def read_whole(source: Location | Frame) -> ArrowTable:
 
 def _held(name: str, file_format: str, table: ArrowTable) -> Table:
     check_repeated(name, table.column_names)
-    part = partial(_numbered, partial(_held_rows, table))
     types, index = split_index(table.schema)
-    return Table(name, file_format, types, (part,), table.num_rows, index=index)
+    return Table(name, file_format, types, partial(_held_rows, table), table.num_rows, index=index)
 
 
 def split_index(schema: Any) -> tuple[dict[str, ArrowType], tuple[str, ...]]:
@@ -256,13 +254,6 @@ def split_index(schema: Any) -> tuple[dict[str, ArrowType], tuple[str, ...]]:
     index = tuple(name for name in schema.names if name in noted or _UNNAMED_INDEX.fullmatch(name))
     types = zip(schema.names, schema.types, strict=True)
     return {name: dtype for name, dtype in types if not _UNNAMED_INDEX.fullmatch(name)}, index
-
-
-def _numbered(read: Callable[..., Iterator[ArrowTable]], columns: Sequence[str], rows: int, begin: int = 0) -> Batches:
-    """Read batches and number their rows; see :data:`Part`."""
-    for batch in read(columns, rows):
-        yield begin, batch
-        begin += batch.num_rows
 
 
 def _held_rows(table: ArrowTable, columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
@@ -367,25 +358,29 @@ def parquet_files(path: Location) -> list[Path]:
 def open_parquet(path: Location) -> Table:
     """Open a Parquet file, or a folder of files whose columns have the same names and kinds."""
     types: dict[str, ArrowType] = {}
-    groups: list[RowGroups] = []
     index: list[tuple[str, ...]] = []
     begins: dict[int, str] = {}  # names of the files by the number of their first row
     n_rows = 0
-    for file in parquet_files(path):
-        with _clear_errors(file), _opened(str(file.absolute())) as opened:
+    paths = parquet_files(path)
+    for file in paths:
+        with _clear_errors(file), _opened(file) as opened:
             check_repeated(str(file), opened.schema_arrow.names)
             own, noted = split_index(opened.schema_arrow)
             _join_types(file, types, own)
-            found = _row_groups(str(file.absolute()), opened.metadata, n_rows)
-        groups += found
+            begins[n_rows] = file.name
+            n_rows += opened.metadata.num_rows
         index.append(noted)
-        begins[n_rows] = file.name
-        n_rows += sum(group.rows for group in found)
     # An index without a name can be read if all files have it.
     noted_names = dict.fromkeys(name for noted in index for name in noted)
     kept = tuple(name for name in noted_names if name in types or all(name in noted for noted in index))
     where = partial(_in_file, begins) if len(begins) > 1 else in_row
-    return Table(str(path), "parquet", types, tuple(groups), n_rows, where=where, index=kept)
+    return Table(str(path), "parquet", types, partial(_parquet_rows, paths), n_rows, where=where, index=kept)
+
+
+def _parquet_rows(paths: Sequence[Path], columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
+    for path in paths:
+        with _clear_errors(path), _opened(path) as file:
+            yield from file.iter_batches(rows, columns=list(columns))
 
 
 def _in_file(begins: Mapping[int, str], row: int) -> str:
@@ -393,7 +388,7 @@ def _in_file(begins: Mapping[int, str], row: int) -> str:
     return f"{in_row(row - begin)} of {begins[begin]}"
 
 
-def _opened(path: str) -> Any:
+def _opened(path: Path) -> Any:
     return require("pyarrow.parquet", "files").ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
 
 
@@ -413,18 +408,6 @@ def _join_types(file: Path, types: dict[str, ArrowType], own: Mapping[str, Arrow
                 f"{file}: column {quoted(name)} is {shortened(str(dtype))}, but {shortened(str(known))} in the files "
                 "before it. Write it alike in all files."
             )
-
-
-def _row_groups(path: str, metadata: Any, begin: int) -> list[RowGroups]:
-    """Return the row groups of a file; small ones are joined up to a batch."""
-    found: list[RowGroups] = []
-    for number in range(metadata.num_row_groups):
-        rows = metadata.row_group(number).num_rows
-        small = found and found[-1].rows + rows <= BATCH_ROWS
-        last = found.pop() if small else RowGroups(path, (), begin, 0)
-        found.append(RowGroups(path, (*last.numbers, number), last.begin, last.rows + rows))
-        begin += rows
-    return found
 
 
 def _json_types(path: str) -> dict[str, ArrowType]:
@@ -475,42 +458,30 @@ def with_embedding(table: Table, path: Location) -> Table:
         raise InputError(f"{path} and {table.name} share {len(shared)} columns that may hold ids. Keep one of them.")
     if shared and len(ids[shared[0]].unique()) < len(vectors):
         raise InputError(f"{path}: an id stands twice in column {quoted(shared[0])}. Keep one vector for each.")
+    # Some column is always read: it may hold the ids of the vectors.
     key = shared[0] if shared else next(iter(table.types))
-    joined = partial(_joined, table, str(path), vectors, dict(zip(names, count())), key, ids.get(key))
-    parts = tuple(partial(joined, part) for part in table.parts)
+
+    def read(columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
+        own = [name for name in columns if name in table.types]
+        end = 0
+        for begin, batch in numbered(table.read(list(dict.fromkeys([*own, key])), rows)):
+            end = begin + batch.num_rows
+            place = find_ids(batch[key], ids[key]) if shared else np.arange(begin, end)
+            if (missing := (place < 0) | (place >= len(vectors))).any():
+                first = int(np.argmax(missing))
+                row = quoted(str(batch[key][first])) if shared else table.where(begin + first)
+                raise InputError(f"{path} has no vector for {row} of {table.name}. Compute one for each row.")
+            made = dict(zip(names, np.asarray(vectors[place], dtype=np.float64).T, strict=True))
+            cells = {name: batch[name] if name in own else pa.array(made[name]) for name in columns}
+            yield pa.RecordBatch.from_pydict(cells)
+        if not shared and end < len(vectors):
+            raise InputError(
+                f"{table.name} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. "
+                "Compute one for each row, or give a .parquet file with a column of ids that the table has too."
+            )
+
     types = {**table.types, **dict.fromkeys(names, pa.float64())}
-    return replace(table, types=types, parts=parts, together=tuple(names))
-
-
-def _joined(
-    table: Table,
-    path: str,
-    vectors: NDArray[Any],
-    places: Mapping[str, int],
-    key: str,
-    ids: ArrowColumn | None,
-    part: Part,
-    columns: Sequence[str],
-    rows: int,
-) -> Batches:
-    """Read a part with vectors; the column ``key`` is always read, and may hold their ids."""
-    own = [name for name in columns if name not in places]
-    end = table.n_rows or 0
-    for begin, batch in part(list(dict.fromkeys([*own, key])), rows):
-        end = max(end, begin + batch.num_rows)
-        place = np.arange(begin, begin + batch.num_rows) if ids is None else find_ids(batch[key], ids)
-        if (missing := (place < 0) | (place >= len(vectors))).any():
-            first = int(np.argmax(missing))
-            row = table.where(begin + first) if ids is None else quoted(str(batch[key][first]))
-            raise InputError(f"{path} has no vector for {row} of {table.name}. Compute one for each row.")
-        some = np.asarray(vectors[place], dtype=np.float64)
-        made = {name: pa.array(some[:, places[name]]) for name in columns if name in places}
-        yield begin, pa.RecordBatch.from_pydict({**{name: batch[name] for name in own}, **made})
-    if ids is None and end < len(vectors):
-        raise InputError(
-            f"{table.name} has {end:,} rows and {path} {len(vectors):,} vectors, which go together row by row. "
-            "Compute one for each row, or give a .parquet file with a column of ids that the table has too."
-        )
+    return replace(table, types=types, read=read, together=tuple(names))
 
 
 def _read_vectors(path: Location) -> tuple[NDArray[Any], dict[str, ArrowColumn]]:

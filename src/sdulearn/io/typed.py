@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from os import PathLike
@@ -31,8 +30,6 @@ def plain(data: object) -> Any:
         return {name: plain(getattr(data, name)) for name in names}
     if isinstance(data, Mapping):
         return {str(plain(key)): plain(value) for key, value in data.items()}
-    if isinstance(data, AbstractSet):
-        return [plain(value) for value in sorted(data)]
     if isinstance(data, list | tuple):
         return [plain(value) for value in data]
     if isinstance(data, float):

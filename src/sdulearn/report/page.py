@@ -51,7 +51,7 @@ _NOTES = {
     "Importance of the columns": "Measured on held-out answers, all taken to be right; the line is two standard errors "
     "either way. Correlated columns share their importance: each alone may look unimportant.",
     "Partial dependence": "Mean predicted probability where every row has this value in the column and keeps its "
-    "others, over at most 500 rows. Such rows may not exist where columns are correlated.",
+    "others, over at most 300 rows. Such rows may not exist where columns are correlated.",
 }
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --paper: #fff; --line: #d7dce1; --up: #0b6e99;

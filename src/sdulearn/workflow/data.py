@@ -47,8 +47,6 @@ class TrainingData:
     used: Indices  # positions of the answers that are learned from
     ends: Indices  # (n_used, 2), their rows
     unlabeled: Indices  # rows that serve as unlabeled
-    n_similar: int
-    n_dissimilar: int
     random: Mask | None = None  # ends that are in a random sample of the rows; None if all are
     annotators: Codes | None = None  # of the answers used
     people: Codes | None = None  # the person of each annotator, if annotators are (person, certainty)
@@ -62,6 +60,16 @@ class TrainingData:
     def similar(self) -> Mask:
         """Which of the answers used are "similar"."""
         return self.answers.answers[self.used] == SIMILAR
+
+    @property
+    def n_similar(self) -> int:
+        """Number of answers "similar" that are used."""
+        return int(self.similar.sum())
+
+    @property
+    def n_dissimilar(self) -> int:
+        """Number of answers "dissimilar" that are used."""
+        return len(self.used) - self.n_similar
 
     @cached_property
     def stacked(self) -> tuple[Array, Pairs, Array | None]:
@@ -251,12 +259,12 @@ def draw_rows(source: Location | Frame, n_drawn: int, *, answer_ids: Collection[
         plain = {name: one.dictionary_decode() for name, one in kept.items() if hasattr(one, "dictionary_decode")}
         cells.append(pa.table(kept | plain))
     drawn = pa.concat_tables(cells, promote_options="permissive").take(order)
-    row_digest = partial(_row_digest, drawn.drop_columns(list(table.together)))
+    digested = drawn.drop_columns(list(table.together))
+
+    def row_digest(row: int) -> str:
+        return row_digests(digested.slice(row, 1).to_pydict())[0]
+
     return DrawnRows(columns, X, ids, drawn, found.n_rows, table_digest(table, found), row_digest, changes)
-
-
-def _row_digest(cells: ArrowTable, row: int) -> str:
-    return row_digests(cells.slice(row, 1).to_pydict())[0]
 
 
 def _places(id_column: str | None, found: Survey) -> dict[str, int]:
@@ -309,13 +317,10 @@ def usable_answers(
         random = np.zeros(ends.shape, dtype=bool)
         random[usable] = marked
         random = random[chosen]
-    similar = answers.answers[chosen] == SIMILAR
     return {
         "answers": answers,
         "used": chosen,
         "ends": ends[chosen],
-        "n_similar": int(similar.sum()),
-        "n_dissimilar": int((~similar).sum()),
         "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
         "random": random,
         "findings": findings + check_contradictions(check_answers(answers)) + check_source(answers),
@@ -344,8 +349,7 @@ def check_enough(data: TrainingData, options: FitOptions) -> None:
             f"{data.answers.name}: {len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen, and "
             f"`method={options.method!r}` assumes random pairs. Leave `method` out, or give `method='joint'`."
         )
-    n_similar = int(data.similar.sum())
-    n_dissimilar = len(data.similar) - n_similar
+    n_similar, n_dissimilar = data.n_similar, data.n_dissimilar
     needed = {"su": n_similar, "du": n_dissimilar}
     if needed.get(options.method, min(n_similar, n_dissimilar)) >= 2:
         return

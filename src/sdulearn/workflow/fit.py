@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
@@ -36,9 +35,9 @@ from sdulearn.io.rows import Labels, read_labels
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
-from sdulearn.report.records import AnnotatorReport, FitReport, chosen_settings
+from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
-from sdulearn.types import Estimator, Frame, Mask
+from sdulearn.types import Estimator, Frame
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.judge import (
     choose,
@@ -50,9 +49,6 @@ from sdulearn.workflow.judge import (
     prior_of_random_points,
 )
 from sdulearn.workflow.options import FitOptions
-
-# From this share of the rows on it matters that random questions of old logs skip chosen rows.
-_MANY_CHOSEN = 0.1
 
 
 @long_work
@@ -250,11 +246,31 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
     if accuracy is not None and any(finding.code == "pairs_by_features" for finding in checks):
         accuracy = replace(accuracy, basis="chosen pairs")
     shares = model.decide(data.X[data.unlabeled] if len(data.unlabeled) else data.X)[1]
+    n_points, n_independent = _independent_answers(data, len(chosen.classes_))
+    questions = answers.questions
+    annotators, error_rate, doubtful = _wrong_answers(chosen, data) if options.is_joint else ((), None, ())
     report = FitReport(
+        sdulearn=__version__,
+        method="joint" if options.is_joint else options.method,
+        settings=chosen_settings(chosen),
         table=Path(str(table)).name if is_location(table) else "the table",
-        **_data_fields(data, options, chosen),
+        answers=Path(answers.name).name,
+        n_rows=data.n_rows,
+        n_unlabeled=len(data.unlabeled),
+        n_similar=data.n_similar,
+        n_dissimilar=data.n_dissimilar,
+        n_unsure=answers.n_unsure,
+        n_points=n_points,
+        n_independent=n_independent,
+        n_questions=None if questions is None else len(np.unique(questions[data.used])),
+        answer_columns=answers.columns,
+        answer_words=answers.words,
         accuracy=accuracy,
         prior=chosen.prior_,
+        annotators=annotators,
+        error_rate=error_rate,
+        doubtful=doubtful,
+        n_labels=len(data.labels),
         n_labels_right=n_right,
         findings=(*_warnings(caught, chosen, data), *checks, *doubts, *reasons),
         agreement=agreement,
@@ -315,40 +331,19 @@ def _with_names(
     return replace(model, asked=(ids, posterior, n_answers[point[first]])), n_right
 
 
-def _data_fields(data: TrainingData, options: FitOptions, chosen: Estimator) -> dict[str, Any]:
-    """Return the fields of a report about data and settings; annotators for the joint likelihood."""
-    n_points, n_independent = _independent_answers(data, len(chosen.classes_))
-    counts = ("n_rows", "n_similar", "n_dissimilar")
-    answers = data.answers
-    questions = answers.questions
-    found: dict[str, Any] = {
-        "sdulearn": __version__,
-        "settings": chosen_settings(chosen),
-        "method": "joint" if options.is_joint else options.method,
-        **{name: getattr(data, name) for name in counts},
-        "n_unlabeled": len(data.unlabeled),
-        "n_labels": len(data.labels),
-        "answers": Path(answers.name).name,
-        "n_questions": None if questions is None else len(np.unique(questions[data.used])),
-        "n_unsure": answers.n_unsure,
-        "n_points": n_points,
-        "n_independent": n_independent,
-        "answer_columns": answers.columns,
-        "answer_words": answers.words,
-        "annotators": (),
-    }
-    if not options.is_joint:
-        return found
+def _wrong_answers(
+    chosen: Estimator, data: TrainingData
+) -> tuple[tuple[AnnotatorReport, ...], Rate, tuple[DoubtfulAnswer, ...]]:
+    """Return error rates of annotators and of all answers, and the most doubtful answers."""
     # By annotator number in ``y``; number 0 stands for unknown annotators.
-    names = ("", *answers.annotator_names)
+    names = ("", *data.answers.annotator_names)
     if data.people is not None:
         names = ("", *(names[person] for person in data.people))
     by_name: dict[str, list[Rate]] = {}
     for a, rate in chosen.answer_model_.by_annotator.items():
         by_name.setdefault(names[a], []).append(rate)
-    found["annotators"] = tuple(_annotator(name, rates) for name, rates in by_name.items())
-    found["error_rate"] = chosen.answer_model_.error_rate
-    return {**found, "doubtful": most_doubtful(chosen, data, names)}
+    annotators = tuple(_annotator(name, rates) for name, rates in by_name.items())
+    return annotators, chosen.answer_model_.error_rate, most_doubtful(chosen, data, names)
 
 
 def _annotator(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
@@ -415,11 +410,17 @@ def _checks(
     for one in check_shared_points(pairs) if prior is not None else ():
         details = {name: value for name, value in one.details.items() if name != "points"}
         found.append(replace(one, details=details))
-    found += _check_population(data)
+    # Points in answers are compared with the table, each once; only random ones count.
+    X, names = data.columns.filled(data.X), data.columns.feature_names
     if data.random is None:
-        found += check_pairing(data.columns.filled(data.X), data.ends, data.columns.feature_names)
+        found += check_population(X, data.ends, names, data.population)
+        found += check_pairing(X, data.ends, names)
     else:
-        found += _check_random(data, data.random)
+        found += check_population(X, data.ends[data.random], names, data.population)
+        n_random = int(data.random.any(axis=1).sum())
+        if n_random < ENOUGH_RANDOM:
+            details = {"n_random": n_random, "n_answers": len(data.ends)}
+            found.append(Finding("few_random", "warning", details))
     if prior is not None and accuracy is not None:
         found += check_outcome(prior, accuracy, bool(data.labels))
     n = len(data.labels)
@@ -440,23 +441,3 @@ def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
         elif one.details["both_ways"] or one.details["closure"]:
             kept.append(replace(one, details={**one.details, "odd_cycles": 0}))
     return kept
-
-
-def _check_population(data: TrainingData) -> list[Finding]:
-    """Compare the points in answers with the table, each point once; only random ones count."""
-    drawn = data.ends if data.random is None else data.ends[data.random]
-    return check_population(data.columns.filled(data.X), drawn, data.columns.feature_names, data.population)
-
-
-def _check_random(data: TrainingData, random: Mask) -> list[Finding]:
-    """Report too few random questions among chosen ones, or random questions that skip rows."""
-    n_random = int(random.any(axis=1).sum())
-    if n_random < ENOUGH_RANDOM:
-        details = {"n_random": n_random, "n_answers": len(random)}
-        return [Finding("few_random", "warning", details)]
-    chosen = np.setdiff1d(data.ends, data.ends[random])
-    # Where the log has ranks, the random sample is complete.
-    if not data.answers.n_unranked or len(chosen) < _MANY_CHOSEN * data.n_rows:
-        return []
-    details = {"n_chosen": len(chosen), "n_rows": data.n_rows}
-    return [Finding("many_chosen", "warning", details)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -42,7 +41,7 @@ from sdulearn.report.records import (
     chosen_settings,
     feature_strengths,
 )
-from sdulearn.types import Array, Codes, Estimator, Indices, Mask, Rows
+from sdulearn.types import Array, Codes, Estimator, Mask, Rows
 from sdulearn.workflow.data import TrainingData
 from sdulearn.workflow.options import FitOptions
 
@@ -98,8 +97,7 @@ def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | st
 
 
 def _folds(data: TrainingData) -> int:
-    n_similar = int(data.similar.sum())
-    return min([_MAX_FOLDS, *(n for n in (n_similar, len(data.similar) - n_similar) if n)])
+    return min([_MAX_FOLDS, *(n for n in (data.n_similar, data.n_dissimilar) if n)])
 
 
 def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tuple[Choice, list[Finding]]:
@@ -278,31 +276,6 @@ def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) ->
     return tuple(answers)
 
 
-def _held_out(
-    columns: Columns,
-    held: Array,
-    values: Array,
-    judged: Indices,
-    model_of: Indices,
-    models: Sequence[Callable[[Rows], Array]],
-    X: Array,
-) -> Array:
-    """Return decision values of the rows in answers, each by its model, with ``X`` as the judged columns.
-
-    ``X`` may hold several copies of these rows.
-    """
-    n_copies = len(X) // len(values)
-    values = np.tile(values, (n_copies, 1))
-    values[:, judged] = X
-    rows = columns.rows(values, np.tile(held, (n_copies, 1)))
-    by = np.tile(model_of, n_copies)
-    decided = {k: models[k](rows[by == k]) for k in np.unique(model_of)}
-    decision = np.empty((len(by), *next(iter(decided.values())).shape[1:]))
-    for k, found in decided.items():
-        decision[by == k] = found
-    return decision
-
-
 def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingData) -> tuple[ColumnImportance, ...]:
     """Return what held-out answers lose if a column is shuffled, the most important column first.
 
@@ -329,7 +302,20 @@ def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingD
     for k, fold in enumerate(folds):
         model_of[fold.rows] = k
     models = [*(fold.decide for fold in folds), whole.decision_function]
-    decide = partial(_held_out, columns, held, values, judged, model_of[asked], models)
+
+    def decide(X: Array) -> Array:
+        """Decide the rows in answers, each by its model, with ``X``, one or more copies, as the judged columns."""
+        n_copies = len(X) // len(values)
+        changed = np.tile(values, (n_copies, 1))
+        changed[:, judged] = X
+        copies = columns.rows(changed, np.tile(held, (n_copies, 1)))
+        by = np.tile(model_of[asked], n_copies)
+        decided = {k: models[k](copies[by == k]) for k in np.unique(by)}
+        decision = np.empty((len(by), *next(iter(decided.values())).shape[1:]))
+        for k, part in decided.items():
+            decision[by == k] = part
+        return decision
+
     model = SimpleNamespace(decision_function=decide)
     # Without annotators and labels: the likelihood with these takes a hundred times as long.
     y = np.asarray(pairs)[asked, :2]

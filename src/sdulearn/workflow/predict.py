@@ -27,7 +27,6 @@ from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Batches, DaskTable, Table, open_table
 from sdulearn.pairs import SIMILAR, stack_pairs
 from sdulearn.parts import Sums, add_all, sum_delayed
-from sdulearn.progress import Progress, Watch
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
@@ -74,20 +73,15 @@ class Reader:
     # of rows in answers: ids, class probabilities and numbers of answers; both of other rows at the end
     answered: tuple[ArrowColumn, Array, Codes] | None = None
 
-    def __call__(self, begin: int, batch: ArrowTable, watch: Watch | None = None) -> Predictions:
+    def __call__(self, begin: int, batch: ArrowTable) -> Predictions:
         """Predict a batch, whose first row has this number."""
         n_all = batch.num_rows
         batch, places = without_blanks(batch)
         rows = begin + places
-        X, unseen = self.model.columns.encode(self.table, batch, partial(self._where, rows))
+        X, unseen = self.model.columns.encode(self.table, batch, lambda place: self.where(int(rows[place])))
         unseen += Counter({"": n_all - len(rows)})
         ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
-        if watch is not None:
-            watch(len(rows))
         return self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
-
-    def _where(self, rows: Codes, place: int) -> str:
-        return self.where(int(rows[place]))
 
     def _by_answers(self, found: Predictions) -> Predictions:
         if self.answered is None:
@@ -110,7 +104,7 @@ def predict_table(
     embedding: Location | None = None,
     sheet: str | None = None,
     skip_rows: int | None = None,
-    progress: Progress | None = None,
+    progress: bool = False,
 ) -> Iterator[Predictions]:
     """Predict all rows of a file, folder or frame in order, batch by batch; never all in memory.
 
@@ -135,35 +129,31 @@ def predict_table(
         The file of vectors of this table's rows, if the model was fitted with one.
     sheet, skip_rows : optional
         As in :func:`~sdulearn.fit_table`.
-    progress : function, optional
-        Called with the number of rows, or None if unknown; returns a function that is called with
-        the number of rows of each batch, and with None at the end.
+    progress : bool, default=False
+        Whether to show a progress bar after five seconds.
 
     Yields
     ------
     Predictions
         Predictions of the next rows.
     """
-    given = None if answers is None else read_answers(answers)
-    id_column = stored_id_column(given.reading if given else None, id_column)
-    reader, table = _opened(model, path, id_column, image_root, embedding, sheet, skip_rows)
-    if given is not None:
-        reader = _with_answers(reader, table, given, skip_bad, progress)
+    reader, table = _opened(
+        model, path, answers, skip_bad, progress, id_column, image_root, embedding, sheet, skip_rows
+    )
     yield from _in_turn(reader, table, progress)
 
 
-def _in_turn(reader: Reader, table: Table, progress: Progress | None) -> Iterator[Predictions]:
+def _in_turn(reader: Reader, table: Table, progress: bool) -> Iterator[Predictions]:
     """Predict all rows, several batches at a time."""
-    # The rows of a Dask frame are shown by Dask's dashboard.
-    watch = None if progress is None or isinstance(table, DaskTable) else progress(table.n_rows)
-    yield from table.map(partial(reader, watch=watch), reader.needed, reader.model.columns.width)
-    if watch is not None:
-        watch(None)
+    return table.map(reader, reader.needed, reader.model.columns.width, "predicting" if progress else "")
 
 
 def _opened(
     model: TableModel,
     path: Location | Frame,
+    answers: Location | Frame | Answers | None,
+    skip_bad: bool,
+    progress: bool,
     id_column: str | None = None,
     image_root: Location | None = None,
     embedding: Location | None = None,
@@ -171,6 +161,8 @@ def _opened(
     skip_rows: int | None = None,
 ) -> tuple[Reader, Table]:
     """Open a table that fits the model, and return it with its reader."""
+    given = None if answers is None else read_answers(answers)
+    id_column = stored_id_column(given.reading if given else None, id_column)
     root = folder_of(path) if image_root is None else Path(image_root)
     columns = replace(model.columns, image_root=root)
     model = replace(model, columns=columns)
@@ -179,7 +171,8 @@ def _opened(
     table.check_columns({"take ids from": [id_column or None]})
     id_column = named_id_column(names, id_column, (columns.id_column,))
     needed = table.some(columns.needed(table.name, names, id_column))
-    return Reader(model, table.name, needed, id_column, table.where), table
+    reader = Reader(model, table.name, needed, id_column, table.where)
+    return reader if given is None else _with_answers(reader, table, given, skip_bad, progress), table
 
 
 def asked_rows(model: TableModel) -> Predictions:
@@ -190,12 +183,12 @@ def asked_rows(model: TableModel) -> Predictions:
     return Predictions(arrow, p.argmax(axis=1), p, Counter(), n_answers)
 
 
-def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: Progress | None) -> Reader:
+def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: bool) -> Reader:
     """Return a reader that predicts rows in answers by features and answers."""
     model = reader.model
     if not hasattr(model.estimator, "posterior"):
         raise InputError("The model does not know how often answers are wrong. Fit one with `method='joint'`.")
-    if compares_cells(answers.reading):
+    if answers.reading is not None and compares_cells(answers.reading):
         compare_table(table, answers.reading)
     names = sorted(set(answers.ids.ravel().tolist()))
     ids = pa.array(names, "string")
@@ -246,7 +239,6 @@ def write_predictions(
     *,
     answers: Location | Frame | Answers | None = None,
     skip_bad: bool = False,
-    progress: Progress | None = None,
     **reading: Any,
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
@@ -265,8 +257,6 @@ def write_predictions(
         n_answers.
     answers, skip_bad
         As in :func:`predict_table`.
-    progress
-        As in :func:`predict_table`.
     **reading
         ``id_column``, ``image_root``, ``embedding``, ``sheet`` and ``skip_rows``, as there.
 
@@ -280,36 +270,28 @@ def write_predictions(
     --------
     predict_table : Predictions in this process, batch by batch.
     """
-    given = None if answers is None else read_answers(answers)
-    reading["id_column"] = stored_id_column(given.reading if given else None, reading.get("id_column"))
-    reader, table = _opened(model, path, **reading)
-    id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
-    id_type = getattr(id_type, "value_type", id_type)
     if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
     with written_whole(Path(folder).absolute(), folder=True) as draft:
-        if given is not None:
-            reader = _with_answers(reader, table, given, skip_bad, progress)
+        reader, table = _opened(model, path, answers, skip_bad, True, **reading)
+        id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
+        id_type = getattr(id_type, "value_type", id_type)
         if isinstance(table, DaskTable):
             write = partial(_write_partition, reader, str(draft), id_type)
             counts: Sums | None = sum_delayed(table.jobs(write, reader.needed, reader.model.columns.width))
         else:
-            files = groupby(_in_turn(reader, table, progress), _FileNumber())
+            ends = 0
+
+            def number(found: Predictions) -> int:
+                nonlocal ends
+                ends += len(found.place)
+                return max(ends - 1, 0) // _PART_ROWS
+
+            files = groupby(_in_turn(reader, table, True), number)
             counts = add_all(_write_file(draft, model, id_type, *file) for file in files)
         if counts is None:
             raise InputError("The table has no rows, so there is nothing to write.")
     return counts
-
-
-class _FileNumber:
-    """Says which file predictions go to: a million rows each."""
-
-    def __init__(self) -> None:
-        self.n_rows = 0
-
-    def __call__(self, predictions: Predictions) -> int:
-        self.n_rows += len(predictions.place)
-        return max(self.n_rows - 1, 0) // _PART_ROWS
 
 
 def _write_file(
