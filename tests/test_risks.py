@@ -90,3 +90,20 @@ def test_pair_risk_is_the_paper_s_formula(loss):
         assert mixed == pytest.approx(0.7 * printed["su"] + 0.3 * printed["du"])
     # Nothing is clipped.
     assert pair_risk([5, 5, 5, -5], [1, 1, -2, -2], prior=0.6) < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prior": 1.0}, "strictly between 0 and 1"),
+        ({"prior": 0.7, "risk": "ud"}, "Unknown `risk='ud'`"),
+        ({"prior": 0.7, "risk": "su"}, "needs unlabeled rows.*'sd'"),
+        ({"prior": 0.7, "risk": "sudu", "gamma": 1.5}, "`gamma` must lie between"),
+        ({"prior": 0.7, "sample_weight": [1, 2, 1, 1]}, "must carry one weight"),
+        ({"prior": 0.7, "decision": [1.0]}, "`decision` has shape"),
+    ],
+)
+def test_bad_input(arguments, message):
+    decision = arguments.pop("decision", [1.0, -1.0, 2.0, 0.5])
+    with pytest.raises(ValueError, match=message):
+        pair_risk(decision, [1, 1, -2, -2], **arguments)

@@ -244,7 +244,7 @@ def test_the_random_sample_ends_with_the_last_random_row_of_a_seed(path):
         add(log, "b2", "hub", "same", kind="random")
     answers = read_answers(path)
     assert answers.drawn.tolist() == [True, True, True, True, False, False, False, True, True]
-    assert answers.n_chosen == 5
+    assert (answers.n_chosen, answers.n_unranked) == (5, 1)
     ends = np.array([(k, 9) for k in range(9)])
     marked = random_ends(answers, ends, np.arange(9))
     assert marked[:, 0].tolist() == answers.drawn.tolist()
@@ -311,21 +311,25 @@ def test_a_match_answer_is_one_line_and_tells_of_pairs(tmp_path):
     assert first.picked is None
 
 
+FORCED_HEADERS = ([], [{"event": "session", "seed": 1, "design": "match", "session": "s"}])
+
+
 def forced_line(number, **more):
     """More like a or b?"""
     rows = {"left": f"x{number}", "choices": [f"a{number}", f"b{number}"], "answer": number % 2}
     return {"event": "answer", "number": number, **rows, "annotator": "ann", **more, "session": "s"}
 
 
+@pytest.mark.parametrize("header", FORCED_HEADERS)
 @pytest.mark.parametrize("form", [{}, {"form": "nearer"}])
-def test_a_forced_choice_is_never_a_pair(path, form):
+def test_a_forced_choice_is_never_a_pair(path, header, form):
     """Neither in a file of them, nor beside other answers, for any reader."""
     forced = [forced_line(k, **form) for k in range(1, 21)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in forced))
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*header, *forced]))
     with pytest.raises(InputError, match="forced choice"):
         read_answers(path)
     pair = {"event": "answer", "number": 99, "left": "p", "right": "q", "answer": "same", "session": "pairs"}
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*forced, pair]))
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*header, *forced, pair]))
     answers = read_answers(path)
     assert answers.ids.tolist() == [["p", "q"]]
     assert len(answers.bad_rows) == 20
@@ -335,6 +339,32 @@ def test_a_forced_choice_is_never_a_pair(path, form):
     with AnswerLog(path) as log:
         asker = continue_asker(np.eye(2), log, ["p", "q"], random_state=0)
     assert asker.n_answers == 1
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        {"form": "match"},
+        {"answer": "none"},
+    ],
+)
+def test_a_pick_is_same_if_none_was_offered(path, evidence):
+    """By its form, or because somebody answered so; our own page always offers it."""
+    lines = [forced_line(1, **evidence), forced_line(2)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    answers = read_answers(path)
+    assert not answers.bad_rows
+    assert ["x2", "a2"] in answers.ids[answers.answers > 0].tolist()
+    with AnswerLog(path) as log:
+        log.append(Answer("x3", ("a3", "b3"), 1))
+    assert '"form": "match"' in path.read_text().splitlines()[-1]
+
+
+def test_a_match_log_of_an_earlier_version_is_read(path):
+    """It names its design, and an answer opened the second class."""
+    opening = {"event": "answer", "number": 50, "left": "c", "right": "d", "answer": "different", "session": "s"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*FORCED_HEADERS[1], opening, forced_line(2)]))
+    assert read_answers(path).n_similar == 1
 
 
 def test_a_pick_tells_it_from_choices_that_are_not_known_to_differ():

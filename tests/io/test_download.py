@@ -17,7 +17,7 @@ from sdulearn.io.download import as_csv
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 SAME_FIELDS = ("ids", "answers", "weights", "annotators", "times", "kinds", "drawn", "questions", "certainty")
-SAME_VALUES = ("epsilon", "n_questions", "n_chosen", "n_classes", "audits")
+SAME_VALUES = ("n_unranked", "epsilon", "n_questions", "n_chosen", "n_classes", "audits")
 
 
 @pytest.fixture(scope="module")

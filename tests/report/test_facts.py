@@ -302,6 +302,7 @@ SAMPLES = {
     "entities": [{"n_groups": 200, "median_size": 2.0, "share_large": 0.4}],
     "many_classes": [{"n_similar": 3, "n_answers": 400, "n_classes": 50, "level": 0.01}],
     "chosen_questions": [{"n_chosen": 3, "n_answers": 40}],
+    "many_chosen": [{"n_chosen": 30, "n_rows": 40}],
     "flipped_answers": [{"epsilon": 1.0, "flip_rate": 0.27}],
     "tied_questions": [{"count": 4}],
     "table_grew": [{"before": 100, "now": 120}],

@@ -181,7 +181,7 @@ class TableReading:
     drop: tuple[str, ...] = ()
     sheet: str | None = None
     skip_rows: Count | None = None
-    id_column: str | None = None  # "" for row numbers from 0; None if it is not known
+    id_column: str | None = None  # "" for row numbers from 0; None in logs of earlier versions
     n_rows: Count | None = None
     digest: str = ""  # of the cells of some rows; see sdulearn.io.same_table
     cells: Mapping[str, str] = field(default_factory=dict)  # digest of each asked row by id, if ids are row numbers
@@ -232,6 +232,8 @@ class Answers:
     drawn : bool array of shape (n_answers,) or None
         With ``kinds``: whether each question is about a point of a random sample: drawn at random,
         or chosen but before the last random one in the random order.
+    n_unranked : int
+        Number of chosen questions whose points have no known place in that order.
     epsilon : float or None
         Privacy of a log: its answers were flipped with probability 1 / (1 + exp(epsilon)).
     seconds, certainty : array of shape (n_answers,) or None
@@ -258,6 +260,7 @@ class Answers:
     n_unanswered: int = 0
     kinds: NDArray[np.object_] | None = None
     drawn: Mask | None = None
+    n_unranked: int = 0
     epsilon: float | None = None
     seconds: Array | None = None
     certainty: Array | None = None

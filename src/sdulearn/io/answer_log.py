@@ -63,6 +63,10 @@ class LogContents:
     epsilons: dict[str, float | None] = field(default_factory=dict)
     readings: list[TableReading] = field(default_factory=list)  # how the table was read, by session that says so
     cells: dict[str, str] = field(default_factory=dict)  # digest of each asked row, if ids are row numbers
+    # sessions whose questions with several choices offered "none" (only then a pick means "same"), by their answers;
+    # and sessions that name their design
+    offering_none: set[str] = field(default_factory=set)
+    designed: set[str] = field(default_factory=set)
     undone: set[Key] = field(default_factory=set)
     # undone answers whose own lines are in the log
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
@@ -90,6 +94,8 @@ class LogContents:
     def _begin(self, session: str, record: Record) -> None:
         if isinstance(seed := record.get("seed"), int):
             self.seeds[session] = seed
+        if record.get("design"):
+            self.designed.add(session)
         self.epsilons[session] = math.nan
         if isinstance(reading := record.get("reading"), dict):
             try:
@@ -174,7 +180,9 @@ class LogContents:
             self.undone.add(key)
         elif key in self.answers:
             known = self.answers[key]
-            self.answers[key] = known._replace(said=_choice(record, known.choices, len(known.choices) > 1))
+            said = _choice(record, known.choices, len(known.choices) > 1)
+            self._note_offer(key[0], record, said, known.choices)
+            self.answers[key] = known._replace(said=said)
         elif key not in self.undone:
             raise ValueError(f"changes answer {number}, which is not in the log")
 
@@ -182,7 +190,10 @@ class LogContents:
         left = as_text(record.get("left"))
         listed = record.get("choices", [record.get("right")])
         choices = tuple(map(as_text, listed)) if isinstance(listed, list) else ("",)
+        if record.get("form", "match") not in ("match", "pair"):
+            raise ValueError(_FORCED)
         said = _choice(record, choices, "choices" in record)
+        self._note_offer(key[0], record, said, choices)
         if known := self.answers.get(key):
             # The same answer again comes from a copy of the log.
             if (left, choices) != (known.left, known.choices):
@@ -192,8 +203,6 @@ class LogContents:
             raise ValueError(f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty")
         if "choices" in record and len({left, *choices}) <= len(choices):
             raise ValueError("left and choices are not different rows")
-        if record.get("form", "match" if len(choices) == 1 else "") != "match":
-            raise ValueError(_FORCED)
         more = {name: log_number(record, name) for name in _LIMITS}
         more |= {name: as_text(record.get(name)) for name in (*_TEXTS, "comment")}
         digests = record.get("cells")
@@ -201,6 +210,25 @@ class LogContents:
             self.cells |= zip((left, *choices), map(as_text, digests), strict=True)
         standing = self.withdrawn if key in self.undone else self.answers
         standing[key] = Answer(left, choices, said, session=key[0], number=key[1], line=line, **more)
+
+    def _note_offer(self, session: str, record: Record, said: int | str, choices: tuple[str, ...]) -> None:
+        if record.get("form") == "match" or (said == "none" and len(choices) > 1):
+            self.offering_none.add(session)
+
+    def set_forced_apart(self) -> None:
+        """Take out picks without "none": "more like a or b?" does not say that two rows are of one class.
+
+        Earlier versions wrote no "form". Their questions had two choices only after an answer or an example had
+        opened a second class.
+        """
+        given = (*self.answers.values(), *self.withdrawn.values())
+        opened = bool(self.examples) or any(one.said == "none" for one in given)
+        offering = self.offering_none | (self.designed if opened else set())
+        for answers in (self.answers, self.withdrawn):
+            for one in [one for one in answers.values() if len(one.choices) > 1 and one.session not in offering]:
+                del answers[one.key]
+                self.bad_rows.append(BadRow(one.line, _FORCED))
+        self.bad_rows.sort(key=lambda row: row.line)
 
 
 def _choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
@@ -242,6 +270,7 @@ def parse_log(data: bytes) -> LogContents:
         elif k not in cut_off:
             why = "damaged" if piece.startswith(b"{") else "not JSON"
             contents.bad_rows.append(BadRow(line, why))
+    contents.set_forced_apart()
     return contents
 
 
@@ -331,6 +360,7 @@ def with_log(answers: Answers, contents: LogContents, of: Indices) -> Answers:
         times=None if answers.times is None or not any(answers.times) else answers.times,
         seconds=None if seconds is None or np.isnan(seconds).all() else seconds,
         drawn=contents.drawn()[of],
+        n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
         epsilon=contents.epsilon(given),
         questions=of if any(len(one.choices) > 1 for one in given) else None,
         reading=contents.reading,

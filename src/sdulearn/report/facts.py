@@ -682,6 +682,9 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     "few_random": "{n_random:,} of the {n_answers:,} answers used were about random rows, so the prior and the "
     "accuracy are hardly known: chosen rows do not represent the others. Ask more; by default every fourth question "
     "of sdulearn ask is random.",
+    "many_chosen": "{n_chosen:,} of the {n_rows:,} rows were chosen, most of them hard ones, and random questions skip "
+    "them. The log of an earlier version does not say which of them are in the random sample: the accuracy is likely "
+    "too high, and the prior may be biased.",
     "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
     "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
     "audit": "Audit: {n_wrong:,} of the {n:,} answers of {name} that a person gave again are wrong: {value:.1%} of all "

@@ -50,6 +50,9 @@ from sdulearn.workflow.judge import (
 )
 from sdulearn.workflow.options import FitOptions
 
+# From this share of the rows on it matters that random questions skip chosen rows, where a log has no ranks.
+_MANY_CHOSEN = 0.1
+
 
 @long_work
 def fit_table(
@@ -418,9 +421,11 @@ def _checks(
     else:
         found += check_population(X, data.ends[data.random], names, data.population)
         n_random = int(data.random.any(axis=1).sum())
+        chosen = np.setdiff1d(data.ends, data.ends[data.random])
         if n_random < ENOUGH_RANDOM:
-            details = {"n_random": n_random, "n_answers": len(data.ends)}
-            found.append(Finding("few_random", "warning", details))
+            found.append(Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(data.ends)}))
+        elif data.answers.n_unranked and len(chosen) >= _MANY_CHOSEN * data.n_rows:
+            found.append(Finding("many_chosen", "warning", {"n_chosen": len(chosen), "n_rows": data.n_rows}))
     if prior is not None and accuracy is not None:
         found += check_outcome(prior, accuracy, bool(data.labels))
     n = len(data.labels)
