@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from sdulearn.answers.crowd import CrowdSampler, Draws, sample_classes
@@ -44,8 +43,9 @@ _POINTS_A_CLASS = 3
 _LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
 _QUICK_DRAWS = (60, 40)
-# The most classes that are tried, and standard errors by which another number must be better.
-_MOST_CLASSES = 10
+# The largest number of classes that is tried.
+MAX_CLASSES = 20
+# Standard errors by which another number of classes must be better.
 _CLEARLY = 3.0
 # Two classes are refused for this gain in log likelihood of answers left out.
 _BEYOND_DOUBT = 10.0
@@ -118,8 +118,8 @@ class AnswerModel:
     error_rate: Rate
     by_annotator: dict[Count, Rate]
     table: Array | None = field(default=None, compare=False)
-    # Evidence of a crowd about its points; not saved in files.
-    _crowd: Crowd | None = field(default=None, compare=False, repr=False)
+    # Evidence of a crowd about its points.
+    crowd: Crowd | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def given(cls, error_rate: float | Mapping[int, float], graph: AnswerGraph) -> AnswerModel:
@@ -215,7 +215,7 @@ class AnswerModel:
     @property
     def of_crowd(self) -> bool:
         """Whether rates and classes of the points were estimated together."""
-        return self._crowd is not None
+        return self.crowd is not None
 
     @property
     def certain(self) -> bool:
@@ -252,8 +252,8 @@ class AnswerModel:
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
-        crowd = self._crowd
-        return crowd if crowd is not None and np.isin(_rows_of(graph), crowd.answers).all() else None
+        crowd = self.crowd
+        return crowd if crowd is not None and _answers_of(graph) <= crowd.known else None
 
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
         """Return the factor graph of the answers; answers of a crowd become evidence per point."""
@@ -266,11 +266,21 @@ class AnswerModel:
 class Crowd:
     """Class probabilities of the points of a crowd by all its answers."""
 
-    answers: NDArray[np.void]  # (n_answers,), points, answer and annotator, sorted
-    points: Codes  # (n_points,), their numbers in ``y``, ascending
+    answers: list[tuple[int, int, int, int]]  # points, answer and annotator of each; none twice
+    points: list[int]  # (n_points,), their numbers in ``y``, ascending
     log_posteriors: Array  # (n_points, n_classes), of class probabilities
     log_shares: Array  # (n_classes,), of their means
     alone: bool  # whether they rest on answers alone, without a model
+
+    def __post_init__(self) -> None:
+        asked = {point for answer in self.answers for point in answer[:2]}
+        if self.log_posteriors.shape != (len(self.points), *self.log_shares.shape) or sorted(asked) != self.points:
+            raise ValueError("points, answers and classes of a crowd do not fit together")
+
+    @cached_property
+    def known(self) -> frozenset[tuple[int, int, int, int]]:
+        """The answers that the probabilities rest on."""
+        return frozenset(self.answers)
 
     def evidence(self, graph: AnswerGraph) -> Array:
         """Return the log likelihood of the answers by class, (n_points, n_classes)."""
@@ -280,11 +290,10 @@ class Crowd:
         return found
 
 
-def _rows_of(graph: AnswerGraph) -> NDArray[np.void]:
-    """Return points, sign and annotator of each answer as one comparable value."""
+def _answers_of(graph: AnswerGraph) -> frozenset[tuple[int, int, int, int]]:
+    """Return the points, the sign and the annotator of each answer."""
     ends = np.sort(graph.points[graph.ends], axis=1)
-    rows = np.ascontiguousarray(np.column_stack([ends, graph.same, graph.annotators]).astype(np.int64))
-    return rows.view(np.dtype([(name, np.int64) for name in "abcd"]))[:, 0]
+    return frozenset(map(tuple, np.column_stack([ends, graph.same, graph.annotators]).tolist()))
 
 
 def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
@@ -318,7 +327,7 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
     All answers of a crowd count alone: the model behind the prior has learned from them.
     """
     crowd = model.crowd_of(graph)
-    if crowd is not None and len(np.unique(_rows_of(graph))) == len(crowd.answers):
+    if crowd is not None and _answers_of(graph) == crowd.known:
         log_p = np.where(graph.degree[:, None] > 0, crowd.log_shares, log_p)
     elif model.table is not None:
         people = [model.by_annotator.get(a, model.error_rate) for a in np.unique(graph.annotators).tolist()]
@@ -332,10 +341,10 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
 def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
     """Return the model with its classes in another order."""
     table = None if model.table is None else model.table[np.ix_(order, order)]
-    crowd = model._crowd
+    crowd = model.crowd
     if crowd is not None:
         crowd = replace(crowd, log_posteriors=crowd.log_posteriors[:, order], log_shares=crowd.log_shares[order])
-    return replace(model, table=table, _crowd=crowd)
+    return replace(model, table=table, crowd=crowd)
 
 
 def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array, *careless: Array) -> AnswerModel:
@@ -408,9 +417,9 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
     value, low, high = _share_of_draws(draws)
     total = replace(found.error_rate, value=value, low=low, high=high)
     chances = np.maximum(draws.posteriors, _LEAST_CHANCE)
-    asked = graph.points[graph.degree > 0]
-    crowd = Crowd(np.unique(_rows_of(graph)), asked, np.log(chances), np.log(chances.mean(axis=0)), log_p is None)
-    return replace(found, error_rate=total, table=draws.table if by_pair else None, _crowd=crowd)
+    asked = graph.points[graph.degree > 0].tolist()
+    crowd = Crowd(sorted(_answers_of(graph)), asked, np.log(chances), np.log(chances.mean(axis=0)), log_p is None)
+    return replace(found, error_rate=total, table=draws.table if by_pair else None, crowd=crowd)
 
 
 def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
@@ -440,8 +449,9 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 def number_by_answers(graph: AnswerGraph) -> tuple[int, dict[int, Array]]:
     """Return the fewest classes within a standard error of the best, and the left-out values."""
     values: dict[int, Array] = {}
-    best = 2
-    for n_classes in range(2, _MOST_CLASSES + 1):
+    # Labels of more than two classes are 1 to K.
+    best = max(2, int(graph.labels.max(initial=0)))
+    for n_classes in range(best, max(best, MAX_CLASSES) + 1):
         values[n_classes] = _left_out_values(graph, n_classes, True)
         if values[n_classes].sum() > values[best].sum():
             best = n_classes
@@ -460,6 +470,8 @@ def _is_behind(values: Array, best: Array, n_errors: float, least: float = DROP)
 def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_pair: bool) -> None:
     """Warn where one class more, or one fewer, clearly predicts answers left out better."""
     for other in (n_classes - 1, n_classes + 1):
+        if other < graph.labels.max(initial=0):
+            continue
         found = _left_out_values(graph, other, by_pair)
         if _is_behind(values, found, _CLEARLY, 2 * DROP):
             warn(
@@ -473,7 +485,7 @@ def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_
 def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
     """Raise where more than two classes explain the answers far better than errors do."""
     best, values = number_by_answers(graph)
-    if _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
+    if best > 2 and _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
         raise InputError(
             f"Two classes do not explain the answers: {rate:.0%} of them would be wrong. {best} classes "
             f"explain them better (mean log likelihood of answers left out {values[best].mean():.3f}, not "

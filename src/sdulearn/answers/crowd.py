@@ -127,7 +127,9 @@ class CrowdSampler:
         # The careless share of a single person is not identified.
         self.has_people = self.n_people > 1
         labels = graph.labels[self.points]
-        self.labels = np.where(labels == 0, -1, labels - 1 if n_classes > 2 else labels > 0)
+        columns = labels > 0 if graph.labels.max(initial=0) < 2 and n_classes == 2 else labels - 1
+        # Where fewer classes are tried than labels name, the labels of the others tell nothing.
+        self.labels = np.where((labels == 0) | (columns >= n_classes), -1, columns)
         self.n_alike = min(_N_ALIKE, n_chains)
         self.weights = graph.weights[kept] * self._bootstrap()
         self._chain = np.arange(n_chains)[:, None]

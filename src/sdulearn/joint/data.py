@@ -142,6 +142,9 @@ class TrainingData:
         self.unlabeled = self.A[len(known) :]
         # (n_unlabeled,), their weights, which sum to 1.
         self.share = share[rest] / share.sum()
+        # (n_known + n_unlabeled,), the weights of all points, which sum to 1.
+        every = graph.point_weights[np.concatenate([known, rest])]
+        self.every_share = every / every.sum()
         # Points that show the sizes of the classes, the unlabeled ones if any, and their weights.
         self.judged = (self.unlabeled, self.share)
         if not len(rest):

@@ -15,6 +15,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from threadpoolctl import threadpool_limits
 
 from sdulearn.answers.answer_model import (
+    MAX_CLASSES,
     AnswerModel,
     ErrorRateParameter,
     answer_model_of,
@@ -72,8 +73,6 @@ _FOLDS = 5
 _CROWD_RATE = 0.15
 # An annotator with fewer answers cannot be told from the others by a model.
 _FEWEST = 10
-# The largest number of classes that "auto" tries.
-_MOST_CLASSES = 20
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at
 # all.
 _TIES_A_CLASS = 5
@@ -210,7 +209,13 @@ class PairLogisticBase(LinearClassifier):
         return answer_model
 
     def _class_problem(
-        self, X: Rows, pairs: Pairs, weight: Array | None, n_classes: int, moments: Exact
+        self,
+        X: Rows,
+        pairs: Pairs,
+        weight: Array | None,
+        n_classes: int,
+        moments: Exact,
+        answer_table: str | bool,
     ) -> ClassProblem:
         """Return the problem of checked rows with K classes."""
         data = self._training_data(X, pairs, weight, moments)
@@ -220,15 +225,17 @@ class PairLogisticBase(LinearClassifier):
         if self.error_rate == "auto" and is_crowd(data.graph, n_classes):
             model = AnswerModel.given(_CROWD_RATE, data.graph)
             trial = ClassProblem(data, data.graph, model, n_classes, 0.0, pull)
-            parts = fold_parts(number_of_folds(_FOLDS, data.graph.same > 0), X, pairs)
-            logits = held_out_classes(trial, data.known_to_folds(parts))
-            model = AnswerModel.estimate(data.graph, n_classes, logits, self.answer_table)
+            n_folds = number_of_folds(_FOLDS, data.graph.same > 0)
+            logits = None
+            if n_folds > 1:
+                logits = held_out_classes(trial, data.known_to_folds(fold_parts(n_folds, X, pairs)))
+            model = AnswerModel.estimate(data.graph, n_classes, logits, answer_table)
             crowd = model.crowd_of(data.graph)
             if crowd is not None and pull is None and not data.graph.labels.any():
                 # The largest class is the first.
                 model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
         else:
-            model = answer_model_of(self.error_rate, data.graph, n_classes, self.answer_table)
+            model = answer_model_of(self.error_rate, data.graph, n_classes, answer_table)
         return ClassProblem(data, data.graph, model, n_classes, self._power, pull)
 
 
@@ -299,7 +306,7 @@ class PairLogisticRegression(PairLogisticBase):
     n_classes_ : int
         Number of classes.
     class_shares_ : array of shape (K,)
-        With K > 2 classes the mean prediction on unlabeled rows, or on all where there are none.
+        With K > 2 classes the mean predicted probability of each over all points.
     n_features_in_, feature_names_in_
         As in :class:`~sdulearn.SDUClassifier`.
     prior_ : PriorEstimate or None
@@ -391,7 +398,7 @@ class PairLogisticRegression(PairLogisticBase):
     @_one_thread
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact, from_zero: bool) -> Fit:
         """Fit more than two classes."""
-        problem = self._class_problem(X, pairs, weight, int(self.n_classes), moments)
+        problem = self._class_problem(X, pairs, weight, int(self.n_classes), moments, self.answer_table)
         _check_number(problem)
         alpha = self._alpha(problem.data, _CLASS_ALPHA)
         nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
@@ -558,22 +565,30 @@ class PairLogisticRegressionCV(PairLogisticBase):
     @_one_thread
     def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> Fit | None:
         """Fit more than two classes; None where "auto" finds two."""
-        n_classes = _MOST_CLASSES if self.n_classes == "auto" else int(self.n_classes)
+        n_classes = MAX_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         auto = self.n_classes == "auto"
         if auto and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
+        if auto and pairs.labels is not None and pairs.labels.min(initial=0) < 0:
+            # Labels -1 and +1 name two classes.
+            return None
         if auto and self.error_rate == "auto":
             graph = AnswerGraph.from_y(pairs, weight)
             if is_crowd(graph, 3):
                 n_classes = number_by_answers(graph)[0]
-                auto = n_classes == _MOST_CLASSES
+                auto = False
         if n_classes == 2:
             return None
-        problem = self._class_problem(X, pairs, weight, n_classes, moments)
+        # A table needs the number of classes.
+        answer_table = False if auto else self.answer_table
+        problem = self._class_problem(X, pairs, weight, n_classes, moments, answer_table)
         known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
         if auto:
             fit, self.n_classes_interval_ = self._find_number(X, problem, known)
             _warn_of_open_number(problem.graph, fit, self.n_classes_interval_)
+            if fit is not None and self.answer_table is True:
+                problem = self._class_problem(X, pairs, weight, len(fit.coef), moments, True)
+                fit = self._choose_and_fit(problem, known)
         else:
             fit = self._choose_and_fit(problem, known)
             _warn_of_empty_classes(X, problem, fit)
@@ -586,7 +601,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         if graph.labels.max(initial=0) > 1:
             # Labels 1 and 2 are those of three classes or more.
             fewest = max(fewest, 3)
-        most = max(min(_MOST_CLASSES, graph.n_points // 2), fewest)
+        most = max(min(MAX_CLASSES, graph.n_points // 2), fewest)
         n_classes, low, high = choose_number(problem, fewest, most, known)
         fit = None
         while n_classes > 2:
@@ -654,7 +669,7 @@ def _most_classes(graph: AnswerGraph, most: int) -> int:
     # probability 1/K.
     n_same = int(np.sum(graph.same > 0))
     share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
-    return max(most, int(1 / max(share, 1 / _MOST_CLASSES)))
+    return max(most, int(1 / max(share, 1 / MAX_CLASSES)))
 
 
 def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:

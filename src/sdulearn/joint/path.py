@@ -364,7 +364,7 @@ def choose_and_fit_classes(problem: ClassProblem, parameters: PairLogisticBase, 
     path = follow_path(problem, alphas)
     scores = _class_scores(problem, path, alphas, known)
     temperature, row = _best_setting(scores)
-    fit = polish_classes(problem, parameters, path[row], alphas[row])
+    fit = polish_classes(problem, parameters, path[row], alphas[row], TEMPERATURES[temperature])
     fitted = {
         "alpha_": float(alphas[row]),
         "covariance_power_": problem.power,
@@ -372,8 +372,7 @@ def choose_and_fit_classes(problem: ClassProblem, parameters: PairLogisticBase, 
         "cv_results_": grid_results([{"alpha": alpha} for alpha in alphas.tolist()], scores[temperature]),
         "alphas_": alphas,
     }
-    scale = 1 / TEMPERATURES[temperature]
-    return replace(fit, coef=scale * fit.coef, intercept=scale * fit.intercept, fitted=fitted)
+    return replace(fit, fitted=fitted)
 
 
 def held_out_classes(problem: ClassProblem, known: Mask) -> Array:
@@ -492,8 +491,10 @@ def _near_best(scores: Array, n_errors: float) -> Mask:
     return np.nanmean(behind, axis=1) <= np.maximum(n_errors * error, _WORTH_A_CLASS * abs(mean[best]))
 
 
-def polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float) -> Fit:
-    """Solve to ``tol``, number the classes, and return to the user's columns."""
+def polish_classes(
+    problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float, temperature: float = 1.0
+) -> Fit:
+    """Solve to ``tol``, divide by the temperature, number the classes, and return to the user's columns."""
     tol = float(parameters.tol)
     max_iter = int(parameters.max_iter)
     pen = problem.penalties([alpha])
@@ -505,7 +506,7 @@ def polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Array
         solution, _ = lbfgs_many(exactly, solution, scale, max(tol, 1e-4), max_iter, memory=_CLASS_MEMORY)
         tol = max(tol, _PROPAGATED_TOL)
     value, gradient = problem.objective(solution, np.zeros(1, dtype=np.intp), pen, problem.cycles is not None)
-    W = solution.reshape(W.shape)
+    W = solution.reshape(W.shape) / temperature
     W = W - W.mean(axis=1, keepdims=True)
     if not problem.has_named_classes:
         W = W[:, order_by_size(_mean_prediction(problem, W), problem.graph.labels)]
@@ -516,9 +517,8 @@ def polish_classes(problem: ClassProblem, parameters: PairLogisticBase, W: Array
 
 
 def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
-    """Return the mean probability of each class over the unlabeled points, else over all."""
-    A, share = problem.data.judged
-    return share @ log_probabilities(A, W[:, :, None])[1][:, :, 0]
+    """Return the mean probability of each class over all points."""
+    return problem.data.every_share @ log_probabilities(problem.data.A, W[:, :, None])[1][:, :, 0]
 
 
 def order_by_size(shares: Array, labels: Codes) -> Indices:
