@@ -59,9 +59,9 @@ def chosen_pairs(kind, X, rng):
     if rng.random() < 0.5:
         group = KMeans(8, n_init=1, random_state=int(rng.integers(2**31))).fit(X).labels_
     else:
-        # A column of one value would make one group of all rows: random pairs.
-        column = X[:, rng.choice(np.flatnonzero(np.ptp(X, axis=0) > 0))]
-        group = np.searchsorted(np.quantile(column, np.linspace(0.1, 0.9, 9)), column)
+        # Columns with one value in most rows would make a group of nearly all: random pairs.
+        tenths = np.array([np.searchsorted(np.quantile(x, np.linspace(0.1, 0.9, 9)), x) for x in X.T])
+        group = rng.choice([x for x in tenths if np.bincount(x).max() <= len(X) / 2])
     pairs = []
     while len(pairs) < N_ANSWERS:
         a = rng.integers(len(X))
