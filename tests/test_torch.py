@@ -450,6 +450,16 @@ def test_the_first_start_is_drawn_to_the_linear_fit(two, monkeypatch):
     assert np.corrcoef(model.decision_function(rows), linear.decision_function(rows))[0, 1] > 0.95
 
 
+def test_rows_of_weight_0_are_left_out(two):
+    rows, y = two
+    codes = np.abs(np.reshape(y, (len(rows), -1))[:, 0])
+    kept = (codes == 0) | (codes % 7 > 0)
+    options = {"linear_start": True, "max_iter": 5, "random_state": 0}
+    weighted = small(**options).fit(rows, y, kept.astype(float))
+    dropped = small(**options).fit(rows[kept], y[kept])
+    np.testing.assert_allclose(weighted.decision_function(rows), dropped.decision_function(rows), rtol=1e-5)
+
+
 def test_match_answers_are_labels():
     """Examples that all differ name the classes: the answers about them are labels, up to names."""
     truth = np.array([0, 1, 2, 0, 1, 2, 0])

@@ -235,7 +235,7 @@ class PairNetworkClassifier(OrderedClassifier):
         guide = None
         if self.linear_start:
             linear = PairLogisticRegressionCV(n_classes=self.n_classes, prior=self.prior, error_rate=self.answer_model_)
-            guide = linear.fit(X, y, sample_weight).predict_proba(points)
+            guide = linear.fit(X, np.asarray(pairs), weight).predict_proba(points)
         device = torch.device(self.device if self.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
         # Steps on a GPU are recorded, which needs another stream than the default one.
         stream = torch.cuda.Stream(device) if device.type == "cuda" else None
