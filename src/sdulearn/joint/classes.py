@@ -90,14 +90,14 @@ class SoftmaxLikelihood:
         self.potentials = factors.potentials[:, :n_classes]
         # All other groups are single points, for which equation (1) is p.
         self.joined = np.flatnonzero((self.potentials != 0).any(axis=1) | (np.diff(self.members.indptr) > 1))
-        self._joined_members = _by_type(self.members[self.joined])
+        self._joined_members = self.members[self.joined]
         self._member = self.members.indices[self.members.indptr[:-1]]
         # Single edges and cycles, and trees of two edges or more.
         on_tree = _on_larger_trees(factors.ends, n_groups) & (not composite)
         self.edges = factors.ends[~on_tree]
         self.agree = factors.agree[~on_tree]
         self.differ = factors.differ[~on_tree]
-        self.ends = _by_type(sum_matrix(self.edges.T.ravel(), n_groups))
+        self.ends = sum_matrix(self.edges.T.ravel(), n_groups)
         self.weight = np.ones(n_groups)
         if weight is not None:
             self.weight[factors.group] = weight
@@ -136,7 +136,7 @@ class SoftmaxLikelihood:
         """Return the log likelihood (B,) of groups and trees, and log q and q of equation (1)."""
         log_q = log_p[self._member]
         q = p[self._member]
-        joined = self.potentials[self.joined, :, None].astype(log_p.dtype) + _added(self._joined_members, log_p)
+        joined = self.potentials[self.joined, :, None] + _added(self._joined_members, log_p)
         log_q[self.joined] = joined
         on_trees = np.moveaxis(log_q[self._tree_groups], 1, 2)
         log_z, q[self.joined] = _normalise(joined)
@@ -154,7 +154,7 @@ class SoftmaxLikelihood:
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
         """Return log (2) and its derivatives in log potentials, of first and then second ends."""
         first, second = (q[end] for end in self.edges.T)
-        a, b = (np.exp(factor).astype(q.dtype)[:, None] for factor in (self.agree, self.differ))
+        a, b = (np.exp(factor)[:, None] for factor in (self.agree, self.differ))
         both = first * second
         same = _sum_classes(both)
         chance = a * same + b * (1 - same)
@@ -183,15 +183,9 @@ class SoftmaxLikelihood:
         return log_chance, np.concatenate(posteriors) - np.exp(np.concatenate([first, second]))
 
 
-def _by_type(matrix: csr_matrix) -> dict[np.dtype, csr_matrix]:
-    """Return a matrix in float32 and in float64."""
-    return {np.dtype(kind): matrix.astype(kind) for kind in (np.float32, np.float64)}
-
-
-def _added(matrix: dict[np.dtype, csr_matrix], values: Array) -> Array:
+def _added(matrix: csr_matrix, values: Array) -> Array:
     """Return ``matrix @ values`` over the first axis."""
-    sums = matrix[values.dtype] @ values.reshape(len(values), -1)
-    return np.asarray(sums).reshape(-1, *values.shape[1:])
+    return np.asarray(matrix @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
 
 
 def _sum_classes(values: Array) -> Array:
@@ -285,15 +279,12 @@ class ClassProblem:
         factors = self.fitted_model.factor_graph(self.graph, self.n_classes)
         return None if factors.on_tree.all() else factors
 
-    def objective(
-        self, W: Array, columns: Indices, pen: Array, exact: bool = False, light: bool = False
-    ) -> tuple[Array, Array]:
-        """Return equation (4) and its gradient; exact around cycles, or light in float32."""
-        A, unit = self.data.light if light else (self.data.A, np.ones((1, 1)))
-        V = (unit[:, :, None] * W.reshape(-1, self.n_classes, W.shape[1])).astype(A.dtype)
-        n_known = len(self.data.known)
+    def objective(self, W: Array, columns: Indices, pen: Array, exact: bool = False) -> tuple[Array, Array]:
+        """Return equation (4) and its gradient; exact around cycles, or composite."""
+        data = self.data
+        V = W.reshape(-1, self.n_classes, W.shape[1])
         n = self.likelihood.n_answers
-        log_p, p = log_probabilities(A[:n_known], V)
+        log_p, p = log_probabilities(data.known, V)
         if exact and self.cycles is not None:
             found = self.cycles.propagate(log_p[:, :, 0], tol=1e-6, max_iter=60)
             of_component = self.weight[np.unique(self.graph.component, return_index=True)[1]]
@@ -302,22 +293,19 @@ class ClassProblem:
         else:
             total, posteriors = self.likelihood.value_and_posteriors(log_p, p)
         p -= posteriors
-        p *= (self.weight / n).astype(A.dtype)[:, None, None]
+        p *= (self.weight / n)[:, None, None]
         value = -total / n
-        gradient = bordered_sum(A[:n_known], p.reshape(n_known, -1))
+        gradient = bordered_sum(data.known, p.reshape(len(p), -1))
         if self.pull is not None:
-            share = self.data.share.astype(A.dtype)
-            _, p = log_probabilities(A[n_known:], V)
-            divergence, first, _ = self.pull.derivatives(np.tensordot(share, p, 1))
-            slope = share[:, None, None] * p * (first - _sum_classes(p * first)[:, None])
+            _, p = log_probabilities(data.unlabeled, V)
+            divergence, first, _ = self.pull.derivatives(np.tensordot(data.share, p, 1))
+            slope = data.share[:, None, None] * p * (first - _sum_classes(p * first)[:, None])
             value += divergence
-            gradient += bordered_sum(A[n_known:], slope.reshape(len(slope), -1).astype(A.dtype))
-        gradient = unit * gradient
+            gradient += bordered_sum(data.unlabeled, slope.reshape(len(slope), -1))
         # The intercepts are last, and free of the penalty.
-        coef = W.reshape(len(pen) + 1, -1, W.shape[1])[:-1]
-        penalised = pen[:, None, columns] * coef
+        penalised = pen[:, None, columns] * V[:-1]
         gradient[:-1] += penalised.reshape(len(pen), -1)
-        return value + np.einsum("ijk,ijk->k", penalised, coef) / 2, gradient.reshape(W.shape)
+        return value + np.einsum("ijk,ijk->k", penalised, V[:-1]) / 2, gradient.reshape(W.shape)
 
     @cached_property
     def alpha_max(self) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -151,12 +150,6 @@ class TrainingData:
             weight = self.weight[self.graph.component]
             self.judged = (self.known, weight / weight.sum())
 
-    @cached_property
-    def light(self) -> tuple[Array, Array]:
-        """The points in float32 for paths, and the units (r + 1, 1) they are divided by."""
-        unit = np.append(np.sqrt(self.axes.variance), 1.0)[:, None]
-        return (self.A / unit[:-1, 0]).astype(np.float32), unit
-
     def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
         """Return which known points (n_known, n_folds) the training rows of each split show."""
         folds = []
@@ -219,7 +212,7 @@ class PriorPull(NamedTuple):
 
 def bordered_sum(A: Rows, G: Array) -> Array:
     """Return ``[A, 1]' G``."""
-    return np.vstack([A.T @ G, np.ones(len(G), G.dtype) @ G])
+    return np.vstack([A.T @ G, np.ones(len(G)) @ G])
 
 
 class Moments:

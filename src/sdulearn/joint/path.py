@@ -316,7 +316,7 @@ def solve_classes(
 ) -> list[Minimum]:
     """Return local minima from several starts, each with its alpha."""
     pen = problem.penalties(alphas)
-    evaluate = partial(problem.objective, pen=pen, light=True)
+    evaluate = partial(problem.objective, pen=pen)
     scale = rough_inverse_hessian(problem.data.axes.variance, pen, problem.n_classes)
     first = np.column_stack([W.ravel() for W in starts])
     solutions, values = lbfgs_many(evaluate, first, scale, tol, max_iter, memory=_CLASS_MEMORY)
