@@ -44,19 +44,20 @@ def run_cell(cell):
     rows, X_test = (scaler.transform(part[:, :-1]) for part in (drawn, test))
     chosen = np.random.default_rng([seed, n_pairs]).permutation(2 * n_pairs)[:n_pairs]
     by_labels = from_labels(rows[chosen], drawn[chosen, -1].astype(int))
-    models = [from_answers(rows, codes), by_labels, None]
+    models = [from_answers(PairLogisticRegressionCV(), rows, codes), by_labels, None]
     if prior is None and n_pairs in SHORT_SIZES:
         # Its risk is given the share of the larger class, which random pairs often do not tell.
-        models.append(SDUClassifierCV(prior=float(np.mean(y == 1))).fit(rows, codes.reshape(len(rows), -1)[:, 0]))
+        paper = SDUClassifierCV(prior=float(np.mean(y == 1)))
+        models.append(from_answers(paper, rows, codes.reshape(len(rows), -1)[:, 0]))
     predicted = (model.predict(X_test) if model else 1 for model in models)
     return [100 * float(np.mean(classes == y_test)) for classes in predicted]
 
 
-def from_answers(rows, codes):
-    """The default estimator; in fewer folds where one kind of pair is rare, None where it is almost absent."""
+def from_answers(estimator, rows, codes):
+    """Fit it; in fewer folds where one kind of pair is rare, None where it is almost absent."""
     signs = np.sign(codes if codes.ndim == 1 else codes[:, 0])
     rarer = min(np.sum(signs > 0), np.sum(signs < 0)) // 2
-    return PairLogisticRegressionCV(cv=min(5, int(rarer))).fit(rows, codes) if rarer > 1 else None
+    return estimator.set_params(cv=min(5, int(rarer))).fit(rows, codes) if rarer > 1 else None
 
 
 def from_labels(rows, y):
