@@ -266,13 +266,13 @@ def test_equal_classes_by_shared_points_leave_the_prior_open():
 @pytest.mark.parametrize(("loss", "weighted"), [("squared", True), ("double_hinge", False), ("logistic", True)])
 def test_a_score_is_the_risk_of_a_separate_fit_on_held_out_answers(waveform, loss, weighted, monkeypatch):
     # Folds solved to the last digit, as cold fits are.
-    monkeypatch.setattr("sdulearn.linear.fold_tol", lambda solver, tol: tol)
+    monkeypatch.setattr("sdulearn.linear._FOLD_TOL", 0.0)
     rows, codes = waveform
     weight = None
     if weighted:
         weight = np.random.default_rng(0).choice([1.0, 10.0], 1000)[np.abs(codes)]
         if loss == "squared":
-            # A fold that outweighs the others: all rows less that fold would be rounding.
+            # A fold that outweighs the others leaves no rounding in theirs.
             weight[np.abs(codes) == 1] = 1e12
     alphas, gammas = [0.1, 1e-3], [0.2, 0.7, 1.0]
     cv = PairKFold(3, random_state=4)

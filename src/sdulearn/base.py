@@ -16,15 +16,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import AnswerModel, log_node_probabilities, posteriors, renamed
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError, TrainingAnswersWarning, warn
 from sdulearn.io import container
 from sdulearn.io.typed import finite, read
+from sdulearn.metrics.accuracy import pair_accuracy
+from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
+from sdulearn.prior import no_answers
 from sdulearn.risks import PriorEstimate
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.solvers import warn_unless
@@ -207,13 +210,11 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         UndeterminedError
             Where ``y`` holds no answers (two classes: neither answers nor labels).
         """
-        from sdulearn.metrics.accuracy import pair_accuracy
-        from sdulearn.metrics.classes import class_agreement
-        from sdulearn.prior import no_answers
-
         decision = self.decision_function(X)
         if decision.ndim == 1:
-            return pair_accuracy(decision, y, sample_weight=sample_weight, prior=self._known_prior).value
+            # The given prior, for the class that is +1 now.
+            prior = None if self.prior is None or self.prior_ is None else self.prior_.value
+            return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior).value
         pairs = read_pairs(y)
         if hash(np.asarray(pairs).tobytes()) == getattr(self, "_learned", None):
             warn(
@@ -231,11 +232,6 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     def _remember(self, pairs: Pairs) -> None:
         """Keep a hash of the answers: :meth:`score` warns where it is given those of the fit."""
         self._learned = hash(np.asarray(pairs).tobytes())
-
-    @property
-    def _known_prior(self) -> float | None:
-        """The given prior, for the class that is +1 now; None where it was estimated."""
-        return None if self.prior is None or self.prior_ is None else self.prior_.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points; two trade names where most points disagree.
@@ -311,16 +307,11 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[Rows, Pairs, Array | None]:
         """Return checked rows, pairs and weights; see :func:`~sdulearn.pairs.weighted_rows`."""
         checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
-        if y is None or np.ndim(y) != 2 or np.shape(y)[1] == 1:
-            X, codes = validate_data(self, X, y, **checks)
-            pairs = read_pairs(codes)
-        else:
-            # scikit-learn's checks do not allow columns in `y`.
-            pairs = read_pairs(y)
-            X = validate_data(self, X, **checks)
-            check_consistent_length(X, pairs)
+        has_columns = np.ndim(y) == 2 and np.shape(y)[1] > 1
+        X, codes = validate_data(self, X, y, multi_output=has_columns, **checks)
         check_magnitude(X)
-        pairs, weight, kept = weighted_rows(pairs, sample_weight)
+        # scikit-learn drops the names of the columns.
+        pairs, weight, kept = weighted_rows(read_pairs(y if has_columns else codes), sample_weight)
         self._remember(pairs)
         if kept is None:
             return X, pairs, weight

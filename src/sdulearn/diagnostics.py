@@ -54,7 +54,6 @@ _ENTITY_SIZE = 3
 # as large, and at least so many times as many as the answers as given.
 _ENTITY_SHARE = 0.2
 _ENTITY_TIMES = 5
-_ENTITY_DRAWS = 5
 # A person is doubtful whose median answer is faster than this share of everybody's, or careless
 # more often than this.
 _FAST = 1 / 3
@@ -340,33 +339,21 @@ def check_entities(answers: Answers) -> list[Finding]:
 
 def _entity_groups(answers: Answers) -> dict[str, float]:
     """Number and sizes of the groups of similar points, if these groups are entities; else empty."""
-    # Few answers a point make small groups whatever they are about: then they do so in random
-    # order, too.
     if answers.n_similar <= _ENTITY_GROUPS:
         return {}
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
     same = np.bincount(question, graph.same) > 0
-    sizes = _group_sizes(asked[same], graph.n_points)
+    # Few answers a point make small groups whatever they are about: then they do so in random order, too.
+    in_random_order = np.random.default_rng(0).permutation(same)
+    of_each = [np.bincount(connect(asked[kind], graph.n_points)) for kind in (same, in_random_order)]
+    sizes, shuffled = (size[size > 1] for size in of_each)
     if len(sizes) <= _ENTITY_GROUPS or np.median(sizes) > _ENTITY_SIZE:
         return {}
-    rng = np.random.default_rng(0)
-    in_random_order = [_group_sizes(asked[rng.permutation(same)], graph.n_points) for _ in range(_ENTITY_DRAWS)]
-    share = min(map(_in_large_groups, in_random_order))
-    if share < _ENTITY_SHARE or _in_large_groups(sizes) > share / _ENTITY_TIMES:
+    share, expected = (float(size[size > 2 * _ENTITY_SIZE].sum() / size.sum()) for size in (sizes, shuffled))
+    if expected < max(_ENTITY_SHARE, _ENTITY_TIMES * share):
         return {}
-    return {"n_groups": len(sizes), "median_size": float(np.median(sizes)), "share_large": share}
-
-
-def _group_sizes(ends: Indices, n_points: int) -> Indices:
-    """Sizes of the connected groups of at least two points."""
-    sizes = np.bincount(connect(ends, n_points))
-    return sizes[sizes > 1]
-
-
-def _in_large_groups(sizes: Indices) -> float:
-    """Share of the grouped points in groups that are too large for an entity."""
-    return float(sizes[sizes > 2 * _ENTITY_SIZE].sum() / sizes.sum())
+    return {"n_groups": len(sizes), "median_size": float(np.median(sizes)), "share_large": expected}
 
 
 def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Finding]:

@@ -37,15 +37,8 @@ from sdulearn.solvers.problem import Design, Solution
 from sdulearn.statistics import PairStatistics, moment_problem, source_moments
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
 
-
-def fold_tol(solver: str, tol: float) -> float:
-    """Return the tolerance of fits within folds, which are only compared with each other."""
-    # The interior point method gains one digit per iteration; Newton's last digits come for free.
-    return max(tol, 1e-3) if solver == "interior_point" else tol
-
-
-# The least share of a column's sum of squares that a subtraction may leave.
-_LEAST_SHARE = 1e-4
+# Fits of the interior point method within folds stop at this residual: they are only compared with each other.
+_FOLD_TOL = 1e-3
 # A penalty, a mixture, and the fitted attributes of the choice.
 Choice = tuple[float, Mixture, dict[str, object]]
 
@@ -83,40 +76,28 @@ class Grid:
     def __post_init__(self) -> None:
         self.loss = get_training_loss(self.model.loss)
         self.solver = choose_solver(self.model.solver, self.loss, self.design.A.shape[1])
-        self.tol = fold_tol(self.solver, self.model.tol)
-        if self.solver == "closed_form":
-            self.moments = self._moments(slice(None))
+        tol = self.model.tol
+        # The interior point method gains one digit per iteration; Newton's last digits come for free.
+        self.tol = max(tol, _FOLD_TOL) if self.solver == "interior_point" else tol
 
     def fold(self, train: Indices, test: Indices) -> Array:
         """Score every setting, fitted on ``train``, on ``test``."""
-        exact = self.solver == "closed_form"
-        W = self._closed_form_fold(train, test) if exact else self._iterative_fold(train)
+        W = self._closed_form_fold(train) if self.solver == "closed_form" else self._iterative_fold(train)
         decisions = self.design.A[test] @ W.reshape(-1, W.shape[-1]).T
         source = self.source[test]
         risk = mixture(validation_risk(source))
         risks = marginal_risk(decisions, source, risk, self.prior, ZeroOne(), self.weight[test])
         return 1 - risks.reshape(W.shape[:2]).T.ravel()
 
-    def _moments(self, rows: Indices | slice) -> Array:
-        A = self.design.A[rows]
+    def _closed_form_fold(self, train: Indices) -> Array:
+        """Solve every setting from the moments of the rows."""
+        A = self.design.A[train]
         A = A if self.design.fit_intercept else with_ones(A)
-        return source_moments(A, self.source[rows], self.weight[rows])
-
-    def _closed_form_fold(self, train: Indices, test: Indices) -> Array:
-        """Solve every setting from the moments of all rows less those of the test rows."""
-        held_out = self._moments(test)
-        moments = self.moments - held_out
-        left = np.einsum("kii->ki", moments)
-        if (left < _LEAST_SHARE * np.einsum("kii->ki", held_out)).any():
-            # Somewhere the difference is mostly rounding.
-            moments = self._moments(train)
+        moments = source_moments(A, self.source[train], self.weight[train])
         alphas = self.settings.alphas
         system = (moments, np.zeros(moments.shape[1] - 1), self.design.fit_intercept)
-        paths = []
-        for g in self.settings.mixtures:
-            problem = moment_problem(*system, g, self.prior, self.loss, alphas[0])
-            paths.append(problem.ridge_path(alphas))
-        return np.array(paths)
+        problems = [moment_problem(*system, g, self.prior, self.loss, alphas[0]) for g in self.settings.mixtures]
+        return np.array([problem.ridge_path(alphas) for problem in problems])
 
     def _iterative_fold(self, train: Indices) -> Array:
         """Solve every setting, from its neighbours' solutions: the last alpha, the last gamma."""
@@ -156,24 +137,6 @@ def _loss_is_additive(estimator: Estimator) -> bool:
             "sdulearn.large.fit_rows, which keeps a sample of the unlabeled rows."
         )
     return True
-
-
-def fit_statistics(model: _SDUBase, statistics: PairStatistics, prior: PriorEstimate, choice: Choice) -> Fit:
-    """Fit squared loss from moments alone."""
-    alpha, g, fitted = choice
-    problem = statistics.problem(g, prior.value, get_training_loss(model.loss), alpha, model.fit_intercept)
-    solution = problem.certified(problem.ridge_path([alpha])[0])
-    return Fit.of(solution, *problem.coefficients(solution.w), prior, fitted)
-
-
-def _refuse_shared(ends: Codes) -> None:
-    """Refuse to estimate a prior from the counts of answers whose ends share points."""
-    n_points = len(np.unique(ends))
-    if n_points < len(ends):
-        raise InputError(
-            f"The {len(ends) // 2:,} answers share {n_points:,} points, so their counts do not imply the prior. Give "
-            "`prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone."
-        )
 
 
 def _exact_linear_term(design: Design, m: Array, source: Indices, moments: PairStatistics) -> Array:
@@ -217,12 +180,19 @@ class _SDUBase(LinearClassifier):
         problem = design.problem(*weights, loss, alpha)
         solver = choose_solver(self.solver, loss, len(problem.c))
         if moments is not None and solver == "closed_form":
-            return self._accept(fit_statistics(self, moments, prior, (alpha, g, chosen)))
+            return self._accept_moments(moments, prior, (alpha, g, chosen))
         if moments is not None:
             problem = replace(problem, c=_exact_linear_term(design, weights[1], pairs.source, moments))
         solution = solve(problem, solver, self.tol, self.max_iter)
         solution = design.certified(*weights, loss, alpha, solution)
         return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
+
+    def _accept_moments(self, statistics: PairStatistics, prior: PriorEstimate, choice: Choice) -> Self:
+        """Fit squared loss from moments alone."""
+        alpha, g, chosen = choice
+        problem = statistics.problem(g, prior.value, get_training_loss(self.loss), alpha, self.fit_intercept)
+        solution = problem.certified(problem.ridge_path([alpha])[0])
+        return self._accept(Fit.of(solution, *problem.coefficients(solution.w), prior, chosen))
 
     @fit_context(prefer_skip_nested_validation=True)
     def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
@@ -390,10 +360,14 @@ class SDUClassifier(_SDUBase):
         codes, known = read_columns(y)
         check_consistent_length(X, codes)
         if self.prior is None and "point" in known:
-            _refuse_shared(known["point"][codes != 0])
-        weight = sample_weight
-        if weight is not None:
-            weight = check_weights(weight, X.shape[0], "sample_weight")
+            ends = known["point"][codes != 0]
+            n_points = len(np.unique(ends))
+            if n_points < len(ends):
+                raise InputError(
+                    f"The {len(ends) // 2:,} answers share {n_points:,} points, so their counts do not imply the "
+                    "prior. Give `prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone."
+                )
+        weight = None if sample_weight is None else check_weights(sample_weight, X.shape[0], "sample_weight")
         statistics = PairStatistics().update(X, codes, weight)
         statistics = statistics if first else self.statistics_ + statistics
         try:
@@ -410,7 +384,7 @@ class SDUClassifier(_SDUBase):
         """Fit from sums alone, with the prior that the pairs imply."""
         (alpha,), _, (g,) = self._settings()
         prior = resolve_prior(self.prior, pairs, weight, needed=True)
-        return self._accept(fit_statistics(self, statistics, prior, (alpha, g, {})))
+        return self._accept_moments(statistics, prior, (alpha, g, {}))
 
 
 class SDUClassifierCV(_SDUBase):

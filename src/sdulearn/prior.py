@@ -17,7 +17,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, clopper_pearson, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
-from sdulearn.risks import PriorEstimate, check_prior, refuse_linked
+from sdulearn.risks import PriorEstimate, check_prior
 from sdulearn.types import Array, Indices, Mask
 
 # Total weights of similar and of dissimilar loose pairs, and the sum of all squares.
@@ -167,7 +167,7 @@ def estimate_prior(
         if not 0 <= count < math.inf:
             raise InputError(f"`{name}` must be a number of pairs, zero or more; got {count!r}.")
     if n_similar == n_dissimilar == 0:
-        raise InputError("No pairs, so there is nothing to estimate the prior from. Give `prior` yourself.")
+        raise UndeterminedError("No pairs, so there is nothing to estimate the prior from. Give `prior` yourself.")
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
     total = n_similar + n_dissimilar
@@ -218,14 +218,16 @@ def _prior_of_answers(
     crowd = is_crowd(graph)
     if model is None and crowd:
         AnswerModel.estimate(graph)  # refuses answers that need more than two classes
-    counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
+    counted, asked = random_answers(graph, rows_of(random_points, kept))
     if counted is not None and not asked.any():
         raise UndeterminedError(
             "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
             "Ask about random points, or give `prior` yourself."
         )
-    rate = mean_error(model, pairs, answer_weights(pairs, weight) * asked)
-    estimate = prior_of_weights(*answer_counts(pairs, weight, asked), confidence=confidence, error_rate=rate)
+    by_answer = graph.weights * asked
+    counts = (float(by_answer @ (graph.same > 0)), float(by_answer @ (graph.same < 0)), float(by_answer @ by_answer))
+    rate = mean_error(model, graph, by_answer)
+    estimate = prior_of_weights(*counts, confidence=confidence, error_rate=rate)
     if counted is not None and decision is not None:
         by_row = np.asarray(rows_of(decision, kept), dtype=np.float64)
         turned = oriented(graph, graph.by_point(by_row[:, None], weight)[:, 0])
@@ -257,27 +259,25 @@ def resolve_prior(
     needed: bool = False,
 ) -> PriorEstimate:
     """Return the prior, given or estimated; raise if it is ``needed`` and unknown."""
-    if needed and isinstance(answers, Pairs) and answers.shares_points:
-        assert answers.points is not None
-        questions = np.unique(np.sort(answers.points[answers.ends], axis=1), axis=0)
-        refuse_linked(*np.unique(questions, return_counts=True))
+    linked = isinstance(answers, Pairs) and answers.shares_points
+    if needed and linked:
+        _refuse_hubs(AnswerGraph.from_y(answers))
     if prior is not None:
         return PriorEstimate.given(check_prior(prior) if needed else prior)
-    counts = answer_counts(answers, weight) if isinstance(answers, Pairs) else answers
-    n_similar, n_dissimilar, _ = counts
-    if needed and (n_similar == 0 or n_dissimilar == 0):
-        # Answers of one kind alone were hardly drawn at random.
-        raise UndeterminedError(
-            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, but there are "
-            f"{n_similar:g} similar and {n_dissimilar:g} dissimilar ones. Give `prior`, P(y = +1)."
-        )
     if isinstance(answers, Pairs):
         estimate = estimate_prior(y=answers, sample_weight=weight, error_rate=model, majority=majority)
     else:
-        estimate = prior_of_weights(*counts, majority)
+        estimate = prior_of_weights(*answers, majority)
+    if needed and not (estimate.n_similar and estimate.n_dissimilar):
+        # Answers of one kind alone were hardly drawn at random.
+        raise UndeterminedError(
+            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, but there are "
+            f"{estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar ones. Give `prior`, P(y = +1)."
+        )
     if needed and not estimate.has_value:
-        why = f"there are no more similar than dissimilar pairs ({n_similar:g} and {n_dissimilar:g})"
-        if isinstance(answers, Pairs) and answers.shares_points:
+        counts = f"{estimate.n_similar:g} and {estimate.n_dissimilar:g}"
+        why = f"there are no more similar than dissimilar pairs ({counts})"
+        if linked:
             why = "the points they join seem to be of two equally large classes, where the risks are undefined"
         raise UndeterminedError(
             f"`prior=None` takes the class prior from the answers, but {why}. Give `prior`, P(y = +1), ask about more "
@@ -286,23 +286,23 @@ def resolve_prior(
     return estimate
 
 
-def answer_weights(pairs: Pairs, weight: Array | None) -> Array:
-    """Return the weight of each answer."""
-    return pairs.pair_weights(np.ones(len(pairs)) if weight is None else weight)
+def _refuse_hubs(graph: AnswerGraph) -> None:
+    """Refuse many answers about one point: the risks are unbiased for random pairs only."""
+    hubs = graph.hubs()
+    if len(hubs):
+        raise InputError(
+            f"Point {graph.points[hubs[0]]} is in {graph.degree[hubs[0]]} of the {graph.n_answers} answers. The risks "
+            "of SDUClassifier are averages over randomly drawn pairs, and these are linked: many compare a point "
+            "with the same one. Use sdulearn.PairLogisticRegressionCV, for which such an answer is worth a label, or "
+            "ask about pairs of points drawn at random."
+        )
 
 
-def mean_error(model: AnswerModel | None, pairs: Pairs, by_pair: Array) -> float:
+def mean_error(model: AnswerModel | None, graph: AnswerGraph, by_answer: Array) -> float:
     """Return the mean error rate of weighted answers, on which the share of "same" ones depends."""
-    if model is None or not by_pair.any():
+    if model is None or not by_answer.any():
         return 0.0
-    return float(np.average(model.errors(pairs.answer_annotators), weights=by_pair))
-
-
-def answer_counts(pairs: Pairs, weight: Array | None, asked: Mask | None = None) -> Counts:
-    """Return the weights of similar and of dissimilar pairs, and the sum of squared weights."""
-    by_pair = answer_weights(pairs, weight)
-    by_pair = by_pair if asked is None else by_pair * asked
-    return float(by_pair @ pairs.similar), float(by_pair @ ~pairs.similar), float(by_pair @ by_pair)
+    return float(np.average(model.errors(graph.annotators), weights=by_answer))
 
 
 def prior_of_weights(
@@ -341,12 +341,11 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
     return None if counted[graph.degree > 0].all() else counted
 
 
-def random_answers(graph: AnswerGraph, pairs: Pairs, random_points: ArrayLike | None) -> tuple[Mask | None, Mask]:
+def random_answers(graph: AnswerGraph, random_points: ArrayLike | None) -> tuple[Mask | None, Mask]:
     """Return the points drawn at random, as :func:`random_of`, and the answers about one of them."""
     counted = random_of(graph, random_points)
-    if counted is None:
-        return None, np.ones(len(pairs.ends), dtype=bool)
-    return counted, np.any(np.asarray(random_points)[pairs.ends], axis=1)
+    drawn = np.ones(graph.n_points, dtype=bool) if counted is None else counted
+    return counted, np.any(drawn[graph.ends], axis=1)
 
 
 def no_answers(what: str) -> UndeterminedError:
@@ -358,15 +357,19 @@ def no_answers(what: str) -> UndeterminedError:
 
 
 def rows_to_judge(
-    predicted: ArrayLike, y: ArrayLike | Pairs, sample_weight: ArrayLike | None, name: str
-) -> tuple[Array, Pairs, Array | None, Indices | None]:
-    """Return predictions, pairs, weights and numbers of the rows of positive weight."""
+    predicted: ArrayLike,
+    y: ArrayLike | Pairs,
+    sample_weight: ArrayLike | None,
+    name: str,
+    random_points: ArrayLike | None = None,
+) -> tuple[Array, Pairs, Array | None, ArrayLike | None]:
+    """Return predictions, pairs, weights and marks of random points, of the rows of positive weight."""
     pairs = read_pairs(y)
     values = np.asarray(predicted, dtype=np.float64)
     if values.shape != (len(pairs),):
         raise InputError(f"`{name}` has shape {values.shape}, but `y` has {len(pairs)} rows.")
     pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    return rows_of(values, kept), pairs, weight, kept
+    return rows_of(values, kept), pairs, weight, rows_of(random_points, kept)
 
 
 def effective_number(total: float, squares: float) -> float:

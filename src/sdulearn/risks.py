@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sdulearn.answers.graph import are_hubs
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
 from sdulearn.pairs import D, S, U, source_totals
@@ -136,17 +135,6 @@ def check_prior(prior: float) -> float:
             "which learns from the pair as a whole."
         )
     return float(prior)
-
-
-def refuse_linked(points: Indices, count: Indices) -> None:
-    """Refuse many answers about one point: the risks are unbiased for random pairs only."""
-    if are_hubs(count).any():
-        raise InputError(
-            f"Point {points[np.argmax(count)]} is in {count.max()} of the {int(count.sum()) // 2} answers. The risks "
-            "of SDUClassifier are averages over randomly drawn pairs, and these are linked: many compare "
-            "a point with the same one. Use sdulearn.PairLogisticRegressionCV, for which such an "
-            "answer is worth a label, or ask about pairs of points drawn at random."
-        )
 
 
 def source_weights(g: Mixture, prior: float) -> Array:

@@ -32,7 +32,6 @@ from scipy.stats import beta, chi2
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph, first_by, restrict, subgraph, weights_by_component
-from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -179,36 +178,24 @@ def _component_weights(graph: AnswerGraph) -> tuple[Array, Array]:
 
 def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     """Return equation (3)."""
-    if graph.labels.any():
-        # Answers between labelled points are not edges: each rate needs its own network.
-        models = [AnswerModel.given(rate, graph) for rate in _RATES.tolist()]
-        table = np.column_stack([_at_rates(graph, grid, counted, model) for model in models])
-    else:
-        table = _at_rates(graph, grid, counted, AnswerModel.given(_RATES[0], graph), _RATES)
+    models = [AnswerModel.given(rate, graph) for rate in _RATES.tolist()]
+    table = np.column_stack([_at_rates(graph, grid, counted, model) for model in models])
     fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
     return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
 
 
-def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel, others: Array | None = None) -> Array:
-    """Return the likelihood at known error rates, or a column for each of the rates ``others``."""
+def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel) -> Array:
+    """Return the likelihood at known error rates."""
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative, weights = _component_weights(graph)
     network = TwoClassNetwork(model.factor_graph(replace(graph, weights=relative), 2))
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
-    Z = np.outer(counted[points], logits)
-    if others is not None:
-        errors = np.repeat(others, len(logits))
-        network = network.with_factors(*log_factors(graph.same[:, None], errors, relative[:, None]))
-        Z = np.tile(Z, len(others))
-    values = weights @ network.solve(Z, tol=1e-4).values
-    table = values.reshape(-1, len(logits)).T
+    values = weights @ network.solve(np.outer(counted[points], logits), tol=1e-4).values
     # Without labels the slope at 1/2 is 0.
-    flat = np.zeros(table.shape[1])
-    ends = "not-a-knot" if mirrored else ((1, flat), (2, flat))
-    found = np.asarray(CubicSpline(logits, table, bc_type=ends)(logit(grid)))
-    return found[:, 0] if others is None else found
+    ends = "not-a-knot" if mirrored else ((1, 0.0), (2, 0.0))
+    return np.asarray(CubicSpline(logits, values, bc_type=ends)(logit(grid)))
 
 
 def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:

@@ -23,11 +23,12 @@ from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs, rows_of
+from sdulearn.pairs import Pairs
 from sdulearn.prior import (
     ErrorRates,
     around,
     clopper_pearson,
+    effective_number,
     mean_error,
     no_answers,
     plausible_rates,
@@ -37,7 +38,7 @@ from sdulearn.prior import (
     share_of,
 )
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
-from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
+from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = 10
@@ -141,8 +142,8 @@ def pair_accuracy(
     >>> round(found.value, 2), round(found.agreement, 2)
     (0.83, 0.8)
     """
-    judged = rows_to_judge(decision, y, sample_weight, "decision")
-    options = (prior, random_points, confidence, spread)
+    judged = rows_to_judge(decision, y, sample_weight, "decision", random_points)
+    options = (prior, confidence, spread)
     return around([_accuracy(*judged, rates, *options) for rates in plausible_rates(error_rate)])
 
 
@@ -150,65 +151,60 @@ def _accuracy(
     z: Array,
     pairs: Pairs,
     weight: Array | None,
-    kept: Indices | None,
+    random_points: ArrayLike | None,
     error_rate: ErrorRates,
     prior: float | None,
-    random_points: ArrayLike | None,
     confidence: float,
     spread: float,
 ) -> AccuracyEstimate:
     """The estimate at one set of error rates, of rows of positive weight."""
     graph = AnswerGraph.from_y(pairs, weight)
-    weight = np.ones(len(pairs)) if weight is None else weight
-    by_pair = pairs.pair_weights(weight)
     labelled = bool(graph.labels.any())
-    if not len(by_pair) and not labelled:
+    if not graph.n_answers and not labelled:
         raise no_answers("An accuracy")
     # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None], weight)[:, 0] > 0, 1, -1)
     model = known_answer_model(error_rate, graph)
-    counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
-    by_pair = by_pair * asked
-    ends = z[pairs.ends] > 0
-    agrees = (ends[:, 0] == ends[:, 1]) == pairs.similar
-    agreement = float(by_pair @ agrees / by_pair.sum()) if by_pair.any() else 0.5
+    counted, asked = random_answers(graph, random_points)
+    agrees = sign[graph.ends].prod(axis=1) == graph.same
+    agreement = float(np.average(agrees[asked], weights=graph.weights[asked])) if asked.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(asked.sum()), confidence)
     if counted is not None:
         return _accuracy_of_points(empty, sign, graph, model, spread, counted)
-    if not labelled and (pairs.similar.all() or not pairs.similar.any()):
+    if not labelled and len(np.unique(graph.same)) < 2:
         return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
     by_components = pairs.shares_points or labelled
-    if by_components and prior is not None and len(by_pair):
+    if by_components and prior is not None and graph.n_answers:
         # Answers of another ratio are reweighted by the prior, as pairs.
-        n_similar = int(pairs.similar.sum())
-        by_components = binomtest(n_similar, len(by_pair), similar_share(prior)).pvalue >= _OTHER_RATIO
+        n_similar = int(np.sum(graph.same > 0))
+        by_components = binomtest(n_similar, graph.n_answers, similar_share(prior)).pvalue >= _OTHER_RATIO
     if by_components:
         return _accuracy_of_points(empty, sign, graph, model, spread, None)
-    return _accuracy_of_pairs(empty, pairs, agrees, by_pair, prior, spread, model)
+    return _accuracy_of_pairs(empty, graph, agrees, prior, spread, model)
 
 
 def _accuracy_of_pairs(
     empty: AccuracyEstimate,
-    pairs: Pairs,
+    graph: AnswerGraph,
     agrees: Mask,
-    by_pair: Array,
     prior: float | None,
     spread: float,
     model: AnswerModel | None,
 ) -> AccuracyEstimate:
     """Equation (1), with the interval of Clopper and Pearson."""
-    rate = mean_error(model, pairs, by_pair)
-    majority = prior_from_share(float(by_pair @ pairs.similar / by_pair.sum()), rate)
-    if prior is not None:
+    weight = graph.weights
+    similar = graph.same > 0
+    rate = mean_error(model, graph, weight)
+    if prior is None:
+        majority = prior_from_share(float(np.average(similar, weights=weight)), rate)
+    else:
         majority = max(prior, 1 - prior)
         # Give each kind the share that it has among random pairs.
-        for kind, natural in ((pairs.similar, similar_share(prior)), (~pairs.similar, dissimilar_share(prior))):
-            total = by_pair[kind].sum()
-            by_pair = np.where(kind, by_pair * (natural / total if total > 0 else 1.0), by_pair)
-    share = float(by_pair @ agrees / by_pair.sum())
-    effective = float(by_pair.sum() ** 2 / (by_pair @ by_pair)) / spread
-    if pairs.shares_points:
-        effective = min(effective, pairs.n_points / 2)
+        natural = np.where(similar, similar_share(prior), dissimilar_share(prior))
+        weight = weight * natural / np.where(similar, weight @ similar, weight @ ~similar)
+    share = float(np.average(agrees, weights=weight))
+    effective = effective_number(float(weight.sum()), float(weight @ weight)) / spread
+    effective = min(effective, np.count_nonzero(graph.degree) / 2)
     low, high = clopper_pearson(share * effective, (1 - share) * effective, empty.confidence)
     value, low, high = (prior_from_share(end, rate) for end in (share, low, high))
     return replace(empty, value=value, low=low, high=high, agreement=share, majority=majority)
@@ -261,7 +257,7 @@ def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
 
 
 def _accuracy_of_one_kind(
-    empty: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array, prior: float | None, spread: float
+    empty: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array | None, prior: float | None, spread: float
 ) -> AccuracyEstimate:
     """With one kind of answer only: by the paper's risk, from unlabeled rows and the prior."""
     if prior is None or prior == 0.5 or not len(pairs.unlabeled):

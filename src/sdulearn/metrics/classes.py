@@ -20,7 +20,7 @@ from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, know
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs, rows_of
+from sdulearn.pairs import Pairs
 from sdulearn.prior import clopper_pearson, effective_number, no_answers, random_answers, rows_to_judge, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
@@ -143,13 +143,13 @@ def class_agreement(
     classes = np.asarray(y_pred)
     if classes.ndim == 2:
         classes = np.argmax(classes, axis=1) + 1
-    by_row, pairs, weight, kept = rows_to_judge(classes, y, sample_weight, "y_pred")
+    by_row, pairs, weight, random = rows_to_judge(classes, y, sample_weight, "y_pred", random_points)
     graph = AnswerGraph.from_y(pairs, weight)
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
     # The class of a point is that of its first row.
     predicted = by_row[np.unique(graph.row_point, return_index=True)[1]].astype(np.int64)
-    counted, asked = random_answers(graph, pairs, rows_of(random_points, kept))
+    counted, asked = random_answers(graph, random)
     accuracy, basis = _accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
