@@ -22,6 +22,10 @@ Booster: TypeAlias = Any
 _CATEGORICAL = 1
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|-?inf", re.ASCII)
 _MAX_LEAVES = 2**16
+_PARTS = (
+    "num_leaves", "num_cat", "split_feature", "threshold", "decision_type", "left_child", "right_child", "leaf_value",
+)  # fmt: skip
+_SETS = ("cat_boundaries", "cat_threshold")
 _BY_NODE = ("split_gain", "internal_value", "internal_weight", "internal_count")
 _BY_LEAF = ("leaf_weight", "leaf_count")
 
@@ -65,8 +69,8 @@ def _fields(text: str) -> dict[str, str]:
 
 def _tree(fields: dict[str, str], n_features: int) -> str:
     """The lines of a tree of n leaves and n - 1 inner nodes, which LightGBM reads; a child of -k - 1 is leaf k."""
-    n = _whole(fields["num_leaves"], 1, _MAX_LEAVES)
-    n_sets = _whole(fields["num_cat"], 0, n)
+    n = int(_wholes(fields, "num_leaves", 1, 1, _MAX_LEAVES)[0])
+    n_sets = int(_wholes(fields, "num_cat", 1, 0, n)[0])
     if fields.get("is_linear", "0") != "0":
         raise InputError("trees with linear leaves are not supported")
     _wholes(fields, "split_feature", n - 1, 0, n_features - 1)
@@ -85,12 +89,7 @@ def _tree(fields: dict[str, str], n_features: int) -> str:
         _floats(fields, name, n - 1)
     for name in _BY_LEAF:
         _floats(fields, name, n if n > 1 else None)
-    sets = ("cat_boundaries", "cat_threshold") if n_sets else ()
-    names = (
-        "num_leaves", "num_cat", "split_feature", "split_gain", "threshold", "decision_type", "left_child",
-        "right_child", "leaf_value", "leaf_weight", "leaf_count", "internal_value", "internal_weight",
-        "internal_count", *sets,
-    )  # fmt: skip
+    names = (*_PARTS, *_BY_NODE, *_BY_LEAF, *(_SETS if n_sets else ()))
     # The shrinkage is in the values of the leaves already; LightGBM keeps it for itself.
     return "\n".join([*(f"{name}={fields.get(name, '')}" for name in names), "is_linear=0", "shrinkage=1"])
 
@@ -116,12 +115,6 @@ def _check_sets(chosen: Array, boundaries: Indices) -> None:
         raise InputError("a tree asks for a set of categories that is not there")
 
 
-def _whole(text: str, low: int, high: int) -> int:
-    if not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or not low <= int(text) <= high:
-        raise InputError(f"a tree holds {text[:20]!r}, where a whole number from {low} to {high} is expected")
-    return int(text)
-
-
 def _words(fields: dict[str, str], name: str, size: int | None) -> list[str]:
     words = fields[name].split(" ") if fields.get(name) else []
     if size is not None and len(words) != size:
@@ -130,7 +123,11 @@ def _words(fields: dict[str, str], name: str, size: int | None) -> list[str]:
 
 
 def _wholes(fields: dict[str, str], name: str, size: int, low: int, high: int) -> Indices:
-    return np.array([_whole(word, low, high) for word in _words(fields, name, size)], dtype=np.intp)
+    words = _words(fields, name, size)
+    for word in words:
+        if not re.fullmatch(r"-?\d{1,10}", word, re.ASCII) or not low <= int(word) <= high:
+            raise InputError(f"a tree holds {word[:20]!r}, where a whole number from {low} to {high} is expected")
+    return np.array(words, dtype=np.intp)
 
 
 def _floats(fields: dict[str, str], name: str, size: int | None) -> Array:

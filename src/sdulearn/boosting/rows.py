@@ -75,13 +75,12 @@ class TrainingRows:
 def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
     """Rows to keep and what is known about them, with implied labels if no answer is wrong."""
     graph = AnswerGraph.from_y(pairs)
-    everything = np.arange(len(pairs)), pairs
-    if is_crowd(graph, n_classes):
-        return everything
-    if graph.n_answers and not model_of_fit(answer_model_of(error_rate, graph, n_classes), graph, n_classes).certain:
-        return everything
-    labels = implied_labels(graph, n_classes)
-    return everything if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)
+    labels = graph.labels
+    if not is_crowd(graph, n_classes):
+        answer_model = model_of_fit(answer_model_of(error_rate, graph, n_classes), graph, n_classes)
+        if answer_model.certain or not graph.n_answers:
+            labels = implied_labels(graph, n_classes)
+    return (np.arange(len(pairs)), pairs) if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)
 
 
 def implied_labels(graph: AnswerGraph, n_classes: int) -> Codes:

@@ -18,24 +18,15 @@ from sdulearn.cli.options import in_options, say
 from sdulearn.errors import SdulearnError, reason
 
 # Only the module of the command is imported: all of them take a second.
-GROUPS = {
-    "collect answers": {
-        "ask": "ask people on a page, same class or different, and keep their answers in a log",
-        "check": "counts, mistakes, contradictions and the class prior in a file of answers",
-    },
-    "learn and predict": {
-        "fit": "learn a model from a table and a file of answers",
-        "predict": "classes of the rows of a table",
-        "inspect": "what is in a model file",
-    },
-    "without a table": {
-        "classes": "classes of the ids in a file of answers",
-    },
-    "try it": {
-        "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
-    },
+COMMANDS = {
+    "ask": "ask people on a page, same class or different, and keep their answers in a log",
+    "check": "counts, mistakes, contradictions and the class prior in a file of answers",
+    "fit": "learn a model from a table and a file of answers",
+    "predict": "classes of the rows of a table",
+    "inspect": "what is in a model file",
+    "classes": "classes of the ids in a file of answers, without a table",
+    "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
 }
-COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
 _WAYS_IN = """\
 sdulearn learns a classifier from answers to "same class, or different?". Four ways to start:
 
@@ -48,12 +39,11 @@ No data yet? sdulearn ask --demo, or sdulearn demo.
 All commands: sdulearn --help. Options of one: sdulearn fit --help."""
 
 
-def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+def build_parser(commands: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with the options of the given commands."""
     parser = argparse.ArgumentParser(
         prog="sdulearn",
         description='Learn a classifier from answers to "same class, or different?" plus unlabeled data.',
-        formatter_class=_Groups,
     )
     parser.add_argument("--version", action="version", version=f"sdulearn {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
@@ -77,18 +67,6 @@ def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
     near = get_close_matches(argument.split("=")[0], options, 1, 0.75)
     hint = f"Did you mean {near[0]}? " if near else ""
     return f"{parser.prog} does not take {argument}. {hint}{parser.prog} --help lists what it takes."
-
-
-class _Groups(argparse.HelpFormatter):
-    """Lists the commands by group."""
-
-    def _format_action(self, action: argparse.Action) -> str:
-        if not isinstance(action, argparse._SubParsersAction):
-            return super()._format_action(action)
-        groups = []
-        for title, members in GROUPS.items():
-            groups.append(f"  {title}\n" + "".join(f"    {name:<12}{text}\n" for name, text in members.items()))
-        return "\n".join(groups)
 
 
 class _Paragraphs(argparse.HelpFormatter):
@@ -117,7 +95,6 @@ def _interrupt_later() -> Iterator[None]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake is one line and exit code 2, never a traceback."""
     given = sys.argv[1:] if argv is None else list(argv)
-    debug = "--debug" in given
     if not given:
         say(_WAYS_IN)
         return 0
@@ -138,17 +115,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output has closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except SdulearnError as error:
-        if debug:
-            raise
-        return _stop(in_options(str(error)), 2)
-    except MemoryError:
-        if debug:
-            raise
-        return _stop("out of memory. Write the table as Parquet, or give --unlabeled a smaller number.", 2)
     except Exception as error:
-        if debug:
+        if "--debug" in given:
             raise
+        if isinstance(error, SdulearnError):
+            return _stop(in_options(str(error)), 2)
+        if isinstance(error, MemoryError):
+            return _stop("out of memory. Write the table as Parquet, or give --unlabeled a smaller number.", 2)
         return _stop(
             f"{type(error).__name__}: {reason(error)}. This is a mistake in sdulearn: please report it, with what "
             "`sdulearn --debug` and the same command print.",
