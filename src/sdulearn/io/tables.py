@@ -2,7 +2,7 @@
 
 A folder of Parquet files is one table, and the vectors of another file may be further columns of
 it. A Dask frame is a table that its workers read. In text files every column is text, and all rows
-decide what it holds (:mod:`sdulearn.column_counts`). JSON lines are checked before pyarrow, which crashes on some.
+decide what it holds (:mod:`sdulearn.column_counts`).
 """
 
 from __future__ import annotations
@@ -45,12 +45,10 @@ _BLOCK_BYTES = 1 << 23
 _ENDINGS = (".parquet", ".pq")
 # Columns are read through a small buffer, so that a large row group is never in memory whole.
 _BUFFER_BYTES = 1 << 18
-# How deeply objects and lists of a JSON line may be nested.
-_DEEPEST = 100
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
+# Lines of JSON that decide the types of columns at a time: how wide they are is not known yet.
+_JSON_LINES = 1000
 # What pandas calls an index without a name in Arrow and Parquet.
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
-_STEPS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 T = TypeVar("T")
 Batches: TypeAlias = Iterator[tuple[int, ArrowTable]]
@@ -182,11 +180,6 @@ def batch_rows(width: int) -> int:
     return max(min(BATCH_ROWS, _BATCH_NUMBERS // max(width, 1)), 1)
 
 
-def table_format(path: Location) -> str:
-    """Return the format of a table by its name; a folder holds Parquet files."""
-    return "parquet" if Path(path).is_dir() else files.file_format(path, FORMATS)
-
-
 def open_table(
     source: Location | Frame, sheet: str | None = None, skip_rows: int | None = None, embedding: Location | None = None
 ) -> Table:
@@ -203,7 +196,7 @@ def open_table(
 
 
 def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
-    name = table_format(path)
+    name = "parquet" if Path(path).is_dir() else files.file_format(path, FORMATS)
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise InputError(f"{path} is neither a file nor a folder: a table is read more than once. Copy it to a file.")
     if (sheet is not None and name != "xlsx") or (skip_rows is not None and name not in TEXT_FORMATS):
@@ -262,12 +255,28 @@ def _held_rows(table: ArrowTable, columns: Sequence[str], rows: int) -> Iterator
 
 def _json_rows(path: str, types: Mapping[str, ArrowType], columns: Sequence[str], rows: int) -> Iterator[ArrowTable]:
     """Read columns of known types, or all columns where none is named."""
-    json = require("pyarrow.json", "files")
-    schema = pa.schema([(name, types[name]) for name in columns])
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if columns else "infer")
-    with _clear_errors(path):
-        for lines in _checked_lines(path, rows):
-            yield from json.read_json(io.BytesIO(lines), json.ReadOptions(block_size=len(lines)), options).to_batches()
+    wanted = pa.struct([(name, types[name]) for name in columns]) if columns else None
+    with _clear_errors(path), open_bytes(path) as file:
+        objects = (_json_object(path, number, line) for number, line in enumerate(file, 1) if line.strip())
+        while batch := list(islice(objects, rows)):
+            yield pa.RecordBatch.from_struct_array(pa.array(batch, wanted))
+
+
+def _json_object(path: str, number: int, line: bytes) -> dict[str, object]:
+    text = files.decoded(path, line, f", line {number:,},")
+    with suppress(ValueError, RecursionError):
+        if isinstance(cells := loads(text, object_pairs_hook=_with_single_keys), dict):
+            return cells
+    raise InputError(
+        f"{path}, line {number:,}: {quoted(text.strip())} is no JSON object, or has a key twice. Each line must be "
+        'one, such as {"id": "p1", "height": 1.5}; remove the others.'
+    )
+
+
+def _with_single_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(cells := dict(pairs)) < len(pairs):
+        raise ValueError("a key is there twice")
+    return cells
 
 
 def _text_rows(
@@ -339,7 +348,7 @@ def _clear_errors(path: Location) -> Iterator[None]:
                 "are above it."
             )
         raise InputError(f"{path} cannot be read: {reason(error)}{advice}") from None
-    except (csv.Error, KeyError) as error:
+    except (csv.Error, KeyError, OverflowError, UnicodeEncodeError) as error:
         raise InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.") from None
 
 
@@ -413,38 +422,11 @@ def _join_types(file: Path, types: dict[str, ArrowType], own: Mapping[str, Arrow
 def _json_types(path: str) -> dict[str, ArrowType]:
     """Return the type of each column, over all rows."""
     found = pa.schema([])
-    for batch in _json_rows(path, {}, (), BATCH_ROWS):
+    for batch in _json_rows(path, {}, (), _JSON_LINES):
         found = pa.unify_schemas([found, batch.schema], promote_options="permissive")
     if not found.names:
         raise InputError(f"{path} is empty. It needs a JSON object a line.")
     return dict(zip(found.names, found.types, strict=True))
-
-
-def _checked_lines(path: Location, rows: int) -> Iterator[bytes]:
-    """Yield some lines at a time without blank ones; each must be an object in UTF-8."""
-    number = 0
-    with open_bytes(path) as file:
-        while lines := list(islice(file, rows)):
-            kept = []
-            for line in lines:
-                number += 1
-                if text := (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip():
-                    _check_line(path, number, text)
-                    kept.append(text)
-            if kept:
-                yield b"\n".join(kept) + b"\n"
-
-
-def _check_line(path: Location, number: int, line: bytes) -> None:
-    text = files.decoded(path, line, f", line {number:,},")
-    if text[0] != "{" or text[-1] != "}":
-        raise InputError(
-            f"{path}, line {number:,}: {quoted(text)} is no JSON object. Each line must be one, such as "
-            '{"id": "p1", "height": 1.5}; remove the others.'
-        )
-    steps = (_STEPS.get(token, 0) for token in _TOKEN.findall(line))
-    if line.count(b"[") + line.count(b"{") > _DEEPEST and max(accumulate(steps)) > _DEEPEST:
-        raise InputError(f"{path}, line {number:,}: objects are nested more than {_DEEPEST} deep. Leave them out.")
 
 
 def with_embedding(table: Table, path: Location) -> Table:

@@ -81,16 +81,13 @@ class Reader:
         X, unseen = self.model.columns.encode(self.table, batch, lambda place: self.where(int(rows[place])))
         unseen += Counter({"": n_all - len(rows)})
         ids = pa.array(rows) if self.id_column is None else batch[self.id_column]
-        return self._by_answers(Predictions(ids, *self.model.decide(X), unseen))
-
-    def _by_answers(self, found: Predictions) -> Predictions:
-        if self.answered is None:
-            return found
-        ids, by_answers, n_answers = self.answered
-        place = find_ids(found.ids, ids)
-        assert found.probability is not None
-        p = np.where(n_answers[place, None] > 0, by_answers[place], found.probability)
-        return Predictions(found.ids, p.argmax(axis=1), p, found.unseen, n_answers[place])
+        place, p = self.model.decide(X)
+        if self.answered is None or p is None:
+            return Predictions(ids, place, p, unseen)
+        asked, by_answers, n_answers = self.answered
+        row = find_ids(ids, asked)
+        p = np.where(n_answers[row, None] > 0, by_answers[row], p)
+        return Predictions(ids, p.argmax(axis=1), p, unseen, n_answers[row])
 
 
 def predict_table(
@@ -137,9 +134,8 @@ def predict_table(
     Predictions
         Predictions of the next rows.
     """
-    reader, table = _opened(
-        model, path, answers, skip_bad, progress, id_column, image_root, embedding, sheet, skip_rows
-    )
+    opening = {"embedding": embedding, "sheet": sheet, "skip_rows": skip_rows}
+    reader, table = _opened(model, path, answers, skip_bad, progress, id_column, image_root, **opening)
     yield from _in_turn(reader, table, progress)
 
 
@@ -156,21 +152,17 @@ def _opened(
     progress: bool,
     id_column: str | None = None,
     image_root: Location | None = None,
-    embedding: Location | None = None,
-    sheet: str | None = None,
-    skip_rows: int | None = None,
+    **opening: Any,
 ) -> tuple[Reader, Table]:
     """Open a table that fits the model, and return it with its reader."""
     given = None if answers is None else read_answers(answers)
     id_column = stored_id_column(given.reading if given else None, id_column)
-    root = folder_of(path) if image_root is None else Path(image_root)
-    columns = replace(model.columns, image_root=root)
+    columns = replace(model.columns, image_root=folder_of(path) if image_root is None else Path(image_root))
     model = replace(model, columns=columns)
-    table = open_table(path, sheet, skip_rows, embedding)
-    names = list(table.types)
+    table = open_table(path, **opening)
     table.check_columns({"take ids from": [id_column or None]})
-    id_column = named_id_column(names, id_column, (columns.id_column,))
-    needed = table.some(columns.needed(table.name, names, id_column))
+    id_column = named_id_column(table.types, id_column, (columns.id_column,))
+    needed = table.some(columns.needed(table.name, list(table.types), id_column))
     reader = Reader(model, table.name, needed, id_column, table.where)
     return reader if given is None else _with_answers(reader, table, given, skip_bad, progress), table
 
@@ -179,8 +171,7 @@ def asked_rows(model: TableModel) -> Predictions:
     """Return the rows in the answers of the fit, by features and answers."""
     assert model.asked is not None
     ids, p, n_answers = model.asked
-    arrow = pa.array(ids, "string")
-    return Predictions(arrow, p.argmax(axis=1), p, Counter(), n_answers)
+    return Predictions(pa.array(ids, "string"), p.argmax(axis=1), p, Counter(), n_answers)
 
 
 def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: bool) -> Reader:
