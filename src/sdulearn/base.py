@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from numbers import Real
 from os import PathLike
 from typing import Annotated, Any, Self
@@ -214,9 +215,10 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         if decision.ndim == 1:
             # The given prior, for the class that is +1 now.
             prior = None if self.prior is None or self.prior_ is None else self.prior_.value
-            return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior).value
+            model = getattr(self, "answer_model_", None)
+            return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior, error_rate=model).value
         pairs = read_pairs(y)
-        if hash(np.asarray(pairs).tobytes()) == getattr(self, "_learned", None):
+        if _digest(pairs) == getattr(self, "_learned", None):
             warn(
                 f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
                 "classes. Score answers that are new to it, or call "
@@ -230,8 +232,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return class_agreement(predicted, pairs, sample_weight=sample_weight).agreement.value
 
     def _remember(self, pairs: Pairs) -> None:
-        """Keep a hash of the answers: :meth:`score` warns where it is given those of the fit."""
-        self._learned = hash(np.asarray(pairs).tobytes())
+        """Keep a digest of the answers: :meth:`score` warns where it is given those of the fit."""
+        self._learned = _digest(pairs)
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points; two trade names where most points disagree.
@@ -259,11 +261,14 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"`X` has {len(decision)} rows, but `y_true` has shape {labels.shape}.")
         if decision.ndim > 1:
             order = match_names(log_softmax(decision, axis=1), labels.astype(np.int64))
-            self._rename(order)
             if _knows_how_answers_go_wrong(self):
                 self.answer_model_ = renamed(self.answer_model_, order)
         elif self._vote(decision, labels) < 0:
-            self._rename(np.array([1, 0]))
+            order = np.array([1, 0])
+        else:
+            return self
+        for model in (self, *(of_fold for _, of_fold in getattr(self, "fold_models_", ()))):
+            model._rename(order)
         return self
 
     def _vote(self, decision: Array, labels: NDArray[np.number]) -> float:
@@ -368,6 +373,11 @@ class OrderedClassifier(PairClassifier):
         self.classes_ = class_numbers(self.n_classes_)
         if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)):
             raise InputError("the order of the classes does not hold each of them once")
+
+
+def _digest(pairs: Pairs) -> bytes:
+    """Return a digest of answers that is the same in every process."""
+    return blake2b(np.asarray(pairs).tobytes(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,8 +486,14 @@ class LinearClassifier(PairClassifier):
         self.intercept_ = self.intercept_[order]
         self.class_shares_ = self.class_shares_[order]
 
+    def _forget(self) -> None:
+        """Delete the attributes of an earlier fit, but not those that the check of new rows has set."""
+        for name in set(self.FITTED) - {"n_features_in_", "feature_names_in_"}:
+            self.__dict__.pop(name, None)
+
     def _accept(self, fit: Fit) -> Self:
-        """Set the attributes of a fit, and warn unless it converged."""
+        """Set the attributes of a fit in place of those of an earlier one, and warn unless it converged."""
+        self._forget()
         self.coef_ = fit.coef
         self.intercept_ = fit.intercept
         self.classes_ = class_numbers(max(len(fit.coef), 2))

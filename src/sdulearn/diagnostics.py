@@ -112,7 +112,7 @@ def check_assumptions(
     ['too_few_similar']
     """
     pairs = read_pairs(y)
-    rows = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    rows = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] != len(pairs):
         raise InputError(f"`X` has shape {rows.shape}, but `y` has {len(pairs)} rows.")
     names = [f"x{j}" for j in range(rows.shape[1])] if feature_names is None else list(feature_names)

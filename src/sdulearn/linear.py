@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from sdulearn.base import Fit, LinearClassifier
-from sdulearn.errors import InputError, UndeterminedError
+from sdulearn.errors import InputError, OrientationWarning, UndeterminedError, warn
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, ZeroOne, get_training_loss
 from sdulearn.model_selection import grid_results, positive_grid, splitter_of
 from sdulearn.pairs import Pairs, U, check_weights, read_columns
@@ -180,19 +180,35 @@ class _SDUBase(LinearClassifier):
         problem = design.problem(*weights, loss, alpha)
         solver = choose_solver(self.solver, loss, len(problem.c))
         if moments is not None and solver == "closed_form":
-            return self._accept_moments(moments, prior, (alpha, g, chosen))
-        if moments is not None:
-            problem = replace(problem, c=_exact_linear_term(design, weights[1], pairs.source, moments))
-        solution = solve(problem, solver, self.tol, self.max_iter)
-        solution = design.certified(*weights, loss, alpha, solution)
-        return self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
+            self._accept_moments(moments, prior, (alpha, g, chosen))
+        else:
+            if moments is not None:
+                problem = replace(problem, c=_exact_linear_term(design, weights[1], pairs.source, moments))
+            solution = solve(problem, solver, self.tol, self.max_iter)
+            solution = design.certified(*weights, loss, alpha, solution)
+            self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
+        if pairs.labels is not None and pairs.labels.any():
+            self._name_by_labels(X, pairs.labels)
+        return self
 
-    def _accept_moments(self, statistics: PairStatistics, prior: PriorEstimate, choice: Choice) -> Self:
+    def _accept_moments(self, statistics: PairStatistics, prior: PriorEstimate, choice: Choice) -> None:
         """Fit squared loss from moments alone."""
         alpha, g, chosen = choice
         problem = statistics.problem(g, prior.value, get_training_loss(self.loss), alpha, self.fit_intercept)
         solution = problem.certified(problem.ridge_path([alpha])[0])
-        return self._accept(Fit.of(solution, *problem.coefficients(solution.w), prior, chosen))
+        self._accept(Fit.of(solution, *problem.coefficients(solution.w), prior, chosen))
+
+    def _name_by_labels(self, X: Rows, labels: Codes) -> None:
+        """Let labels name the classes: the risks do not learn from them."""
+        labelled = np.flatnonzero(labels)
+        prior = self.prior_
+        self.orient(X[labelled], labels[labelled])
+        if self.prior is not None and self.prior_ != prior:
+            warn(
+                f"Most labels call the class of `prior={self.prior:g}` -1, so that P(y = +1) is {1 - self.prior:g} "
+                "now. Check the labels, or give the prior of the other class.",
+                OrientationWarning,
+            )
 
     @fit_context(prefer_skip_nested_validation=True)
     def _fit_sample(self, X: Rows, y: Codes, sample_weight: Array, moments: PairStatistics) -> Self:
@@ -359,6 +375,8 @@ class SDUClassifier(_SDUBase):
         check_system_size(X.shape[1])
         codes, known = read_columns(y)
         check_consistent_length(X, codes)
+        if "label" in known and known["label"].any():
+            raise InputError("partial_fit takes no labels. Leave them out of `y`, and call orient(X, y_true) after it.")
         if self.prior is None and "point" in known:
             ends = known["point"][codes != 0]
             n_points = len(np.unique(ends))
@@ -374,17 +392,16 @@ class SDUClassifier(_SDUBase):
             self._fit_sums(statistics.counts, None, statistics)
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
-            for name in set(self.FITTED) - {"n_features_in_", "feature_names_in_"}:
-                self.__dict__.pop(name, None)
+            self._forget()
         self.statistics_ = statistics
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def _fit_sums(self, pairs: Pairs | Counts, weight: Array | None, statistics: PairStatistics) -> Self:
+    def _fit_sums(self, pairs: Pairs | Counts, weight: Array | None, statistics: PairStatistics) -> None:
         """Fit from sums alone, with the prior that the pairs imply."""
         (alpha,), _, (g,) = self._settings()
         prior = resolve_prior(self.prior, pairs, weight, needed=True)
-        return self._accept_moments(statistics, prior, (alpha, g, {}))
+        self._accept_moments(statistics, prior, (alpha, g, {}))
 
 
 class SDUClassifierCV(_SDUBase):

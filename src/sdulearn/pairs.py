@@ -371,15 +371,17 @@ def stack_pairs(
     pairs : array-like of shape (n_pairs, 2)
         Row numbers in ``X`` of the two ends of each pair. A point may be in several pairs.
     same : array-like of shape (n_pairs,)
-        The answers: booleans, or +1 for "same class" and -1 for "different".
+        The answers: booleans, +1 for "same class" and -1 for "different", or these words, "same" and "different".
     unlabeled : {"rest", "all", None} or array-like of row numbers or booleans, default="rest"
         Which rows of ``X`` to add as unlabeled: those in no pair, all of them, none, or the ones
         listed. Points with a label come in any case.
     annotators : array-like of shape (n_pairs,), optional
-        Who answered, as numbers from 1 on; 0 where that is not known.
+        Who answered: numbers from 1 on, 0 where that is not known; or names, which are numbered from 1 in
+        alphabetical order (``np.unique``), with "" or None where it is not known.
     labels : array-like of shape (n_points,), optional
         Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN where the label is
-        not known. Labels 0 and 1 alone are refused: write a 0/1 target as -1 and +1 (``2 * y - 1``).
+        not known. Where 0 seems to be a class, it is refused: write a 0/1 target as -1 and +1 (``2 * y - 1``), and
+        classes 0 to K - 1 as 1 to K (``y + 1``).
 
     Returns
     -------
@@ -425,7 +427,12 @@ def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
     """Return the annotator of each answer as an integer, 0 where not known, or raise."""
     if annotators is None:
         return np.zeros(n_answers, dtype=np.int64)
-    numbers = whole_numbers(annotators, "annotators")
+    who = np.asarray(annotators)
+    if who.dtype.kind in "OU" and who.size:
+        names = np.array(["" if name is None or name != name else str(name) for name in who.ravel()])
+        # "" sorts first, and is added so that it is number 0.
+        who = np.unique(np.append(names, ""), return_inverse=True)[1][:-1].reshape(who.shape)
+    numbers = whole_numbers(who, "annotators")
     if numbers.shape != (n_answers,):
         raise InputError(
             f"`annotators` must hold one number an answer: {n_answers} answers, but shape {numbers.shape}."
@@ -442,11 +449,14 @@ def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
     given = np.asarray(labels)
     absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     known = check_labels(np.where(absent, 0, given), n_points, "row of `X`")
-    if np.unique(known[~absent]).tolist() == [0, 1]:
+    given_labels = known[~absent]
+    most = given_labels.max(initial=0)
+    zeros = np.sum(given_labels == 0)
+    if given_labels.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros <= len(given_labels) / 2)):
+        remedy = "the two classes as -1 and +1: `labels=2 * y - 1`" if most == 1 else "`labels=y + 1`, classes 1 to K"
         raise InputError(
-            "`labels` holds only 0 and 1, and 0 means 'not known': the class 0 of a 0/1 target would be lost. Write "
-            "the two classes as -1 and +1: `labels=2 * y - 1`; more classes are 1 to K. If you know points of class "
-            "1 alone, mark all others with NaN instead of 0."
+            f"`labels` holds 0 to {most}, and 0 means 'not known': the class 0 would be lost. Write {remedy}. If 0 "
+            "stands for points whose class you do not know, mark them with NaN."
         )
     return known
 
@@ -479,9 +489,11 @@ def answer_signs(same: ArrayLike, n_pairs: int) -> Codes:
         return np.where(answers.astype(bool), SIMILAR, DISSIMILAR)
     if answers.dtype.kind in "iuf" and np.isin(answers, (-1, 1)).all():
         return answers.astype(np.int64)
+    if answers.dtype.kind in "OU" and np.isin(answers.astype(str), ("same", "different")).all():
+        return np.where(answers.astype(str) == "same", SIMILAR, DISSIMILAR)
     raise InputError(
-        "`same` must be boolean, or +1 (same class) and -1 (different). If yours is 0/1, say which "
-        "is which: `same=(answers == 1)`."
+        '`same` must be boolean, +1 (same class) and -1 (different), or "same" and "different". If yours is 0/1, '
+        "say which is which: `same=(answers == 1)`."
     )
 
 

@@ -56,6 +56,11 @@ class PriorEstimate:
     confidence: float | None = None
     n_effective: float | None = None
 
+    def __str__(self) -> str:
+        if self.confidence is None:
+            return f"prior {self.value:.3f} (given)"
+        return f"prior {self.value:.3f} ({self.confidence:.0%} interval {self.low:.3f} to {self.high:.3f})"
+
     @classmethod
     def given(cls, value: float) -> PriorEstimate:
         """Wrap a known prior.

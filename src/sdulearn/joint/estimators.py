@@ -537,12 +537,14 @@ class PairLogisticRegressionCV(PairLogisticBase):
 
     def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
         """Fit checked rows."""
-        self.n_classes_interval_ = None
+        interval = None
         self.fold_models_ = []
         if self.n_classes != 2:
-            fit = self._fit_classes(X, pairs, weight, moments)
+            fit, interval = self._fit_classes(X, pairs, weight, moments)
             if fit is not None:
-                return self._accept(fit)
+                self._accept(fit)
+                self.n_classes_interval_ = interval
+                return self
         problem, prior = self._two_class_problem(X, pairs, weight, moments)
         parts = fold_parts(self.cv, X, pairs)
         known = problem.data.known_to_folds(parts)
@@ -550,6 +552,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         alphas = np.column_stack([self._grid(problem.moments.alpha_max(power), _GRID) for power in powers])
         fit, of_folds = choose_and_fit(problem, self, alphas, powers, known, prior)
         self._accept(fit)
+        self.n_classes_interval_ = interval
         models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in of_folds.T]
         self.fold_models_ = [(rows, model) for (_, rows), model in zip(parts, models, strict=True)]
         return self
@@ -563,36 +566,41 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return model
 
     @_one_thread
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> Fit | None:
-        """Fit more than two classes; None where "auto" finds two."""
+    def _fit_classes(
+        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact
+    ) -> tuple[Fit | None, tuple[int, int] | None]:
+        """Fit more than two classes, None where "auto" finds two; and the numbers of classes that "auto" allows."""
         n_classes = MAX_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         auto = self.n_classes == "auto"
         if auto and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
         if auto and pairs.labels is not None and pairs.labels.min(initial=0) < 0:
             # Labels -1 and +1 name two classes.
-            return None
+            return None, None
         if auto and self.error_rate == "auto":
             graph = AnswerGraph.from_y(pairs, weight)
             if is_crowd(graph, 3):
                 n_classes = number_by_answers(graph)[0]
                 auto = False
         if n_classes == 2:
-            return None
+            return None, None
         # A table needs the number of classes.
         answer_table = False if auto else self.answer_table
         problem = self._class_problem(X, pairs, weight, n_classes, moments, answer_table)
         known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
+        interval = None
         if auto:
-            fit, self.n_classes_interval_ = self._find_number(X, problem, known)
-            _warn_of_open_number(problem.graph, fit, self.n_classes_interval_)
+            fit, interval = self._find_number(X, problem, known)
+            _warn_of_open_number(problem.graph, fit, interval)
             if fit is not None and self.answer_table is True:
                 problem = self._class_problem(X, pairs, weight, len(fit.coef), moments, True)
                 fit = self._choose_and_fit(problem, known)
         else:
             fit = self._choose_and_fit(problem, known)
             _warn_of_empty_classes(X, problem, fit)
-        return None if fit is None else replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model})
+        if fit is not None:
+            fit = replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model})
+        return fit, interval
 
     def _find_number(self, X: Rows, problem: ClassProblem, known: Mask) -> tuple[Fit | None, tuple[int, int]]:
         """Return the fit with the best number of classes (None if two), and the interval."""

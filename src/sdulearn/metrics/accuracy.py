@@ -80,6 +80,10 @@ class AccuracyEstimate:
     majority: Probability = 0.5
     basis: Literal["held-out answers", "random questions", "chosen pairs"] = "held-out answers"
 
+    def __str__(self) -> str:
+        level = f"{self.confidence:.0%} interval {self.low:.1%} to {self.high:.1%}"
+        return f"accuracy {self.value:.1%} ({level}; {self.n_answers:,} answers, {self.basis})"
+
     @property
     def beats_majority(self) -> bool:
         """Whether the interval is above the accuracy of always predicting the larger class."""
@@ -162,6 +166,11 @@ def _accuracy(
     labelled = bool(graph.labels.any())
     if not graph.n_answers and not labelled:
         raise no_answers("An accuracy")
+    if graph.labels.max(initial=0) > 1:
+        raise InputError(
+            f"An accuracy of two classes needs labels -1 and +1, but `y` has the label {graph.labels.max()}. Change "
+            "them, or call class_agreement for classes 1 to K."
+        )
     # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None], weight)[:, 0] > 0, 1, -1)
     model = known_answer_model(error_rate, graph)

@@ -47,6 +47,9 @@ class Share:
     high: Probability
     n: float
 
+    def __str__(self) -> str:
+        return "unknown" if self.value != self.value else f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
+
 
 @dataclass(frozen=True)
 class AnswerCounts:
@@ -103,6 +106,11 @@ class ClassAgreement:
     basis: Basis | None
     confidence: Probability
     counts: AnswerCounts | None = None
+
+    def __str__(self) -> str:
+        accuracy = "unknown" if self.accuracy is None else f"{self.accuracy}, by {self.basis}"
+        parts = f'"same" {self.same}, "different" {self.different}'
+        return f"agreement with answers {self.agreement}: {parts}; accuracy {accuracy}"
 
 
 def class_agreement(
@@ -224,7 +232,7 @@ def _accuracy(
         inside = names != 0
         hits = names[inside] == predicted[inside]
         return _share(hits, graph.point_weights[inside], confidence), "labels" if labelled else "groups"
-    two = bool((predicted < 0).any())
+    two = bool((predicted < 0).any() or (names < 0).any())
     # Classes 1 to K are more than two, even if only two of them are predicted.
     n_classes = 2 if two else int(max(3, names.max(), predicted.max()))
     column = (predicted > 0).astype(np.intp) if two else predicted - 1

@@ -455,8 +455,9 @@ def fitted(
     # The model of all rows has given the warnings of the folds already.
     silenced: tuple[type[Warning], ...] = (SdulearnWarning, ConvergenceWarning),
 ) -> Estimator:
-    """Fit a copy of an estimator without warnings of some kinds."""
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    """Fit a copy of an estimator without warnings of some kinds; weights go to the last step of a pipeline."""
+    name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
+    weights = {} if sample_weight is None else {name: sample_weight}
     with warnings.catch_warnings():
         for kind in silenced:
             warnings.simplefilter("ignore", kind)

@@ -73,7 +73,8 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     Parameters
     ----------
     estimator, X, y
-        As in :func:`pair_importance`; with ``predict_proba``.
+        As in :func:`pair_importance`; with ``predict_proba``. An estimator that knows how often answers are wrong
+        (``answer_model_``) reckons with it.
 
     Returns
     -------
@@ -85,6 +86,9 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
         raise no_answers("The likelihood of answers")
     same = chance_of_same(estimator.predict_proba(X), pairs)
     chance = np.where(pairs.similar, same, 1 - same)
+    if (model := getattr(estimator, "answer_model_", None)) is not None:
+        wrong = model.errors(pairs.answer_annotators)
+        chance = (1 - wrong) * chance + wrong * (1 - chance)
     return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))
 
 
