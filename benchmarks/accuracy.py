@@ -51,12 +51,14 @@ class Draw:
         self.X, self.y = scaler.transform(rows[:, :-1]), rows[:, -1].astype(int)
         self.X_test, self.prior = scaler.transform(test[:, :-1]), prior
         self.n_pairs, self.rng = n_pairs, np.random.default_rng([seed, n_pairs])
+        # Fewer folds where one kind of pair is rare.
+        self.cv = int(np.clip(min(np.sum(self.codes > 0), np.sum(self.codes < 0)) // 2, 2, 5))
 
     def accuracy(self, model):
         return float(np.mean(model.predict(self.X_test) == self.y_test))
 
     def joint(self):
-        right = self.accuracy(PairLogisticRegressionCV().fit(self.X, self.codes))
+        right = self.accuracy(PairLogisticRegressionCV(cv=self.cv).fit(self.X, self.codes))
         return max(right, 1 - right) if self.prior == 0.5 else right
 
     def marginal(self, method):
@@ -64,7 +66,7 @@ class Draw:
         risk, loss = method.split()
         counted = np.sum(self.codes > 0) > np.sum(self.codes < 0)
         prior = None if counted else self.prior
-        return self.accuracy(SDUClassifierCV(risk, loss, prior=prior).fit(self.X, self.codes))
+        return self.accuracy(SDUClassifierCV(risk, loss, prior=prior, cv=self.cv).fit(self.X, self.codes))
 
     def labels(self, n):
         """n labelled points, drawn at random from the unlabeled rows."""

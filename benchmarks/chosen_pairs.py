@@ -153,7 +153,6 @@ def lines_of(design, X, y, n_classes, seed):
             line |= {"right": str(answer.choices[0]), "answer": answer.word}
         else:
             line |= {"choices": [str(choice) for choice in answer.choices], "answer": answer.said, "form": "match"}
-            line["answer"] = answer.said + 1 if isinstance(answer.said, int) else answer.said
         if answer.rank is not None:
             line["rank"] = answer.rank
         yield line | {"session": "s"}
