@@ -124,14 +124,6 @@ def test_weight_0_is_a_row_left_out_and_weights_have_no_unit(weighted, name):
     assert one.score(rows, codes, 100 * weight) == pytest.approx(one.score(rows, codes, weight), rel=1e-10)
 
 
-@pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
-@pytest.mark.parametrize("name", ["squared", "joint cv", "trees"])
-def test_equal_weights_are_none(weighted, name):
-    rows, codes, _ = weighted
-    plain = clone(ESTIMATORS[name]).fit(rows, codes)
-    assert_same_fit(plain, clone(ESTIMATORS[name]).fit(rows, codes, np.full(len(codes), 0.1)), rows, 1e-14)
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_weights_that_leave_nothing_or_half_a_pair(weighted, name):
     rows, codes, weight = weighted
