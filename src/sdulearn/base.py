@@ -8,6 +8,7 @@ from numbers import Real
 from os import PathLike
 from typing import Annotated, Any, Self
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
@@ -216,7 +217,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             prior = None if self.prior is None or self.prior_ is None else self.prior_.value
             return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior).value
         pairs = read_pairs(y)
-        if hash(np.asarray(pairs).tobytes()) == getattr(self, "_learned", None):
+        if joblib.hash(np.asarray(pairs)) == getattr(self, "_learned", None):
             warn(
                 f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
                 "classes. Score answers that are new to it, or call "
@@ -231,7 +232,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
 
     def _remember(self, pairs: Pairs) -> None:
         """Keep a hash of the answers: :meth:`score` warns where it is given those of the fit."""
-        self._learned = hash(np.asarray(pairs).tobytes())
+        self._learned = joblib.hash(np.asarray(pairs))
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points; two trade names where most points disagree.
