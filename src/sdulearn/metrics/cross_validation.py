@@ -26,7 +26,7 @@ from sklearn.pipeline import Pipeline
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import ChosenPairsWarning, InputError, OrientationWarning, SdulearnWarning, warn
 from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
-from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
+from sdulearn.metrics.classes import ClassAgreement, class_agreement
 from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds
 from sdulearn.pairing import is_chosen
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
@@ -241,21 +241,17 @@ def held_out_agreement(
     confidence: float = 0.95,
 ) -> ClassAgreement:
     """Agreement of the classes of fold models with all answers but those between hubs."""
-    spread = _spread(len(parts), pairs, random_points, sample_weight)
     known = np.array(pairs)
     known.reshape(len(pairs), -1)[pairs.ends[~held_out_answers(parts, pairs)], 0] = 0
-    found = class_agreement(
+    return class_agreement(
         y_pred,
         known,
         error_rate=error_rate,
         sample_weight=sample_weight,
         random_points=random_points,
         confidence=confidence,
-        spread=spread,
+        spread=_spread(len(parts), pairs, random_points, sample_weight),
     )
-    asked = held_out_answers(parts, pairs, random_points)
-    n_points = replace(pairs, ends=pairs.ends[asked]).n_points
-    return widened(found, spread, n_points / 2) if n_points else found
 
 
 def held_out_answers(parts: Iterable[FoldModel], pairs: Pairs, random_points: Mask | None = None) -> Mask:
