@@ -68,8 +68,7 @@ def test_the_correction_for_a_finite_table():
 
 def known(ends, same):
     """``y`` of answers about numbered points."""
-    codes = np.where(same, 1, -1) * np.arange(1, len(ends) + 1)
-    return np.column_stack([np.repeat(codes, 2), np.ravel(ends)])
+    return AnswerGraph.from_answers(ends, same).y
 
 
 STAR = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])

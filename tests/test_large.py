@@ -214,12 +214,6 @@ def test_predictions_of_arrays_frames_and_files(rows, tmp_path):
     assert map_rows(three, chunks, "decision_function").shape == (len(X), 3)
 
 
-def spoiled(rows, change):
-    X, codes, _ = rows
-    frame = pd.DataFrame(X, columns=NAMES).assign(code=codes)
-    return change(frame)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -236,7 +230,8 @@ def spoiled(rows, change):
 )
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_bad_rows_say_what_to_do(rows, loss, change, message):
-    frame = spoiled(rows, change)
+    X, codes, _ = rows
+    frame = change(pd.DataFrame(X, columns=NAMES).assign(code=codes))
     lazy = dd.from_pandas(frame.reset_index(drop=True), npartitions=4)
     for table in (frame, lazy):
         with pytest.raises(InputError, match=f"(?s){message}"):

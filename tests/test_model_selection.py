@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdulearn import PairKFold, stack_pairs
+from sdulearn.answers import AnswerGraph
 from sdulearn.model_selection import grid_results
+from tests.reference import random_answers, random_ends
 
 
 @given(st.integers(2, 5), st.integers(5, 20), st.integers(5, 20), st.integers(0, 30), st.booleans())
@@ -65,20 +67,11 @@ def test_the_table_of_results():
     assert grid_results(params, scores)["rank_test_score"].tolist() == [2, 1]
 
 
-def drawn_answers(n_points, n_answers, seed=0):
-    """What is known of the rows: random answers about few points, all of which are unlabeled rows too."""
-    rng = np.random.default_rng(seed)
-    y = np.where(rng.random(n_points) < 0.7, 1, -1)
-    ends = rng.integers(0, n_points, (4 * n_answers, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]][:n_answers]
-    X = rng.normal(size=(n_points, 2))
-    return stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], unlabeled="all")
-
-
 @pytest.mark.parametrize("splitter", [PairKFold(5, random_state=0), PairKFold(3, shuffle=False)])
 @pytest.mark.parametrize(("n_points", "n_answers"), [(40, 200), (400, 200)])
 def test_no_point_is_in_training_and_test(splitter, n_points, n_answers):
-    rows, known = drawn_answers(n_points, n_answers)
+    ends, same = random_answers(np.random.default_rng(0).random(n_points) < 0.7, n_answers)
+    rows, known = stack_pairs(np.zeros((n_points, 1)), ends, same, unlabeled="all")
     tested = 0
     for train, test in splitter.split(rows, known):
         assert not set(known[train, 1]) & set(known[test, 1])
@@ -132,9 +125,8 @@ def test_points_of_loose_pairs_change_no_fold():
 def test_every_test_part_has_an_answer_where_points_allow_it(n_splits):
     """Few points in many answers: cut along their breadth, some folds of six points would hold none."""
     for seed in range(5):
-        ends = np.random.default_rng(seed).integers(0, 60, (200, 2))
-        ends = ends[ends[:, 0] != ends[:, 1]]
-        y = np.column_stack([np.repeat(np.resize([1, -1], len(ends)) * np.arange(1, len(ends) + 1), 2), ends.ravel()])
+        ends = random_ends(np.random.default_rng(seed), 60, 200)
+        y = AnswerGraph.from_answers(ends, np.arange(200) % 2 == 0).y
         splitter = PairKFold(n_splits, random_state=seed)
         for train, test in splitter.split(None, y):
             assert len(test) >= 2

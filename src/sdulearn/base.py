@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from numbers import Real
 from os import PathLike
 from typing import Annotated, Any, Self
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
@@ -218,7 +218,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             model = getattr(self, "answer_model_", None)
             return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior, error_rate=model).value
         pairs = read_pairs(y)
-        if _digest(pairs) == getattr(self, "_learned", None):
+        if joblib.hash(np.asarray(pairs)) == getattr(self, "_learned", None):
             warn(
                 f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
                 "classes. Score answers that are new to it, or call "
@@ -232,8 +232,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return class_agreement(predicted, pairs, sample_weight=sample_weight).agreement.value
 
     def _remember(self, pairs: Pairs) -> None:
-        """Keep a digest of the answers: :meth:`score` warns where it is given those of the fit."""
-        self._learned = _digest(pairs)
+        """Keep a hash of the answers: :meth:`score` warns where it is given those of the fit."""
+        self._learned = joblib.hash(np.asarray(pairs))
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points; two trade names where most points disagree.
@@ -373,11 +373,6 @@ class OrderedClassifier(PairClassifier):
         self.classes_ = class_numbers(self.n_classes_)
         if not np.array_equal(np.sort(self.order_), np.arange(self.n_classes_)):
             raise InputError("the order of the classes does not hold each of them once")
-
-
-def _digest(pairs: Pairs) -> bytes:
-    """Return a digest of answers that is the same in every process."""
-    return blake2b(np.asarray(pairs).tobytes(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.pairs import Pairs
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
@@ -65,12 +66,10 @@ def is_chosen(X: MatrixLike, pairs: Pairs) -> bool:
         rows = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
         return False
-    ends = pairs.ends
-    if pairs.points is not None:
-        # A point is shown by the first of its rows.
-        _, first, place = np.unique(pairs.points, return_index=True, return_inverse=True)
-        ends = first[place.ravel()[ends]]
-    return judge_pairing(rows, ends).is_chosen
+    graph = AnswerGraph.from_y(pairs)
+    # A point is shown by the first of its rows.
+    first = np.unique(graph.row_point, return_index=True)[1]
+    return judge_pairing(rows[first], graph.ends).is_chosen
 
 
 def judge_pairing(X: Rows, ends: Indices) -> Pairing:

@@ -7,6 +7,7 @@ from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
 from sdulearn import PairLogisticRegression, risks
+from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.metrics import (
     class_agreement,
@@ -89,9 +90,7 @@ def test_one_kind_of_answer_tells_the_accuracy_by_the_risk_of_the_paper(kind, sh
 
 def seen_rows(values, ends, same):
     """Values of points and answers about them, as rows: decision values, and what is known of each."""
-    ends = np.asarray(ends)
-    codes = np.where(same, 1, -1) * np.arange(1, len(ends) + 1)
-    return np.asarray(values, dtype=float)[ends.ravel()], np.column_stack([np.repeat(codes, 2), ends.ravel()])
+    return np.asarray(values, dtype=float)[np.ravel(ends)], AnswerGraph.from_answers(ends, same).y[:, :2]
 
 
 def enumerated_likelihood(h, ends, same, grid):

@@ -134,7 +134,8 @@ def class_agreement(
         What is known of each row, and not known to the model; an UndeterminedError without answers
         and labels.
     error_rate, sample_weight, random_points, confidence, spread
-        As in :func:`pair_accuracy`; the first and the last for the accuracy by ``random_points``.
+        As in :func:`pair_accuracy`; the first for the accuracy by ``random_points``. With a spread above 1, that of
+        folds, two points count as one answer at most.
 
     Returns
     -------
@@ -163,15 +164,18 @@ def class_agreement(
     agrees = (first == second) == (graph.same > 0)
     # Hubs are the same in further questions: they are not random.
     ends = np.where(np.isin(graph.ends, graph.hubs()), -1, graph.ends)
+    most = len(np.unique(graph.ends[asked])) / 2 if spread > 1 else np.inf
     agreement, same, different = (
-        _share(agrees[kind], graph.weights[kind], confidence, ends[kind])
+        _share(agrees[kind], graph.weights[kind], confidence, spread, ends[kind], most)
         for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
     )
     return ClassAgreement(agreement, same, different, accuracy, basis, confidence, _counts(predicted, graph, asked))
 
 
-def _share(hits: Mask, weight: Array, confidence: float, ends: Indices | None = None) -> Share:
-    """Share of the weight of some hits; ``ends`` are the points of each answer."""
+def _share(
+    hits: Mask, weight: Array, confidence: float, spread: float, ends: Indices | None = None, most: float = np.inf
+) -> Share:
+    """Share of the weight of some hits; ``ends`` are the points of each answer, which count as ``most`` answers."""
     total = float(weight.sum())
     if not total > 0:
         return Share(float("nan"), 0.0, 1.0, 0.0)
@@ -179,7 +183,8 @@ def _share(hits: Mask, weight: Array, confidence: float, ends: Indices | None = 
     effective = effective_number(total, float(weight @ weight))
     if ends is not None:
         effective /= design_effect(weight * (hits - value), ends)
-    return _interval(value, effective, confidence)
+    n = min(effective, most) / spread
+    return Share(value, *clopper_pearson(value * n, (1 - value) * n, confidence), n)
 
 
 def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
@@ -231,7 +236,7 @@ def _accuracy(
     if counted is None:
         inside = names != 0
         hits = names[inside] == predicted[inside]
-        return _share(hits, graph.point_weights[inside], confidence), "labels" if labelled else "groups"
+        return _share(hits, graph.point_weights[inside], confidence, spread), "labels" if labelled else "groups"
     two = bool((predicted < 0).any() or (names < 0).any())
     # Classes 1 to K are more than two, even if only two of them are predicted.
     n_classes = 2 if two else int(max(3, names.max(), predicted.max()))
@@ -265,21 +270,3 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     names = np.zeros(graph.n_points, dtype=np.int64)
     names[inside] = name[row]
     return names
-
-
-def widened(found: ClassAgreement, spread: float, n_loose: float) -> ClassAgreement:
-    """Widen all intervals by a variance, and to those of at most ``n_loose`` independent answers."""
-
-    def wider(share: Share, most: float) -> Share:
-        return _interval(share.value, min(share.n, most) / spread, found.confidence) if share.n else share
-
-    accuracy = found.accuracy
-    if accuracy is not None and found.basis != "random questions":
-        accuracy = wider(accuracy, np.inf)
-    agreement, same, different = (wider(one, n_loose) for one in (found.agreement, found.same, found.different))
-    return replace(found, agreement=agreement, same=same, different=different, accuracy=accuracy)
-
-
-def _interval(value: float, n: float, confidence: float) -> Share:
-    """A share of n counts with its interval."""
-    return Share(value, *clopper_pearson(value * n, (1 - value) * n, confidence), n)

@@ -13,7 +13,7 @@ taken here.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 
@@ -23,15 +23,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import ChosenPairsWarning, InputError, OrientationWarning, SdulearnWarning, warn
 from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
-from sdulearn.metrics.classes import ClassAgreement, class_agreement, widened
+from sdulearn.metrics.classes import ClassAgreement, class_agreement
 from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds
 from sdulearn.pairing import is_chosen
 from sdulearn.pairs import Pairs, read_pairs, weighted_rows
-from sdulearn.prior import no_answers, random_of
+from sdulearn.prior import ErrorRates, no_answers, random_of
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
@@ -43,7 +42,7 @@ def cross_val_accuracy(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    error_rate: float | Mapping[int, float] | None = None,
+    error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     random_points: ArrayLike | None = None,
@@ -133,7 +132,7 @@ def held_out_accuracy(
     y: ArrayLike | Pairs,
     *,
     n_splits: int,
-    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
     prior: float | None = None,
     random_points: ArrayLike | None = None,
@@ -176,7 +175,7 @@ def cross_val_agreement(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
     random_points: ArrayLike | None = None,
     cv: Splitter = 5,
@@ -236,27 +235,23 @@ def held_out_agreement(
     pairs: Pairs,
     parts: Sequence[FoldModel],
     *,
-    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
     random_points: Mask | None = None,
     confidence: float = 0.95,
 ) -> ClassAgreement:
     """Agreement of the classes of fold models with all answers but those between hubs."""
-    spread = _spread(len(parts), pairs, random_points, sample_weight)
     known = np.array(pairs)
     known.reshape(len(pairs), -1)[pairs.ends[~held_out_answers(parts, pairs)], 0] = 0
-    found = class_agreement(
+    return class_agreement(
         y_pred,
         known,
         error_rate=error_rate,
         sample_weight=sample_weight,
         random_points=random_points,
         confidence=confidence,
-        spread=spread,
+        spread=_spread(len(parts), pairs, random_points, sample_weight),
     )
-    asked = held_out_answers(parts, pairs, random_points)
-    n_points = replace(pairs, ends=pairs.ends[asked]).n_points
-    return widened(found, spread, n_points / 2) if n_points else found
 
 
 def held_out_answers(parts: Iterable[FoldModel], pairs: Pairs, random_points: Mask | None = None) -> Mask:
