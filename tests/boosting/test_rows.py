@@ -36,33 +36,26 @@ def test_implied_labels_are_all_that_is_consistent_up_to_names(seed):
     assert possible <= turned
 
 
-def test_a_point_that_answers_leave_open_has_no_label():
-    graph = AnswerGraph.from_answers([(0, 1), (0, 2), (1, 2), (3, 0)], [False, False, False, False])
-    assert implied_labels(graph, 3).tolist() == [1, 2, 3, 0]
-
-
 @pytest.mark.parametrize(
-    ("ends", "same", "labels"),
+    ("further", "same", "labels", "implied"),
     [
-        ([(0, 1), (1, 2)], [False, False], None),
-        ([(0, 1), (0, 2), (1, 2), (0, 3), (3, 1)], [False, False, False, True, True], None),
-        ([(0, 1), (0, 2), (1, 2), (3, 0), (3, 1), (3, 2)], [False] * 6, None),
-        ([(0, 1), (0, 2), (1, 2), (0, 3)], [False, False, False, True], [1, 0, 0, 2, 0]),
-        ([(0, 1), (0, 2), (1, 2), (2, 4)], [False, False, False, False], [0, 0, 0, 1, 2]),
+        ([(3, 0)], [False], None, [1, 2, 3, 0, 0, 0]),  # point 3 is left open
+        ([(2, 3), (2, 4), (1, 5)], [True] * 3, None, [3, 2, 1, 1, 1, 2]),  # by size
+        ([(2, 3), (2, 4), (1, 5)], [True] * 3, [0, 0, 3, 0, 0, 0], [2, 1, 3, 3, 3, 1]),
+        ([(0, 3), (3, 1)], [True] * 2, None, None),
+        ([(3, 0), (3, 1), (3, 2)], [False] * 3, None, None),
+        ([(0, 3)], [True], [1, 0, 0, 2, 0, 0], None),
+        ([(2, 4)], [False], [0, 0, 0, 1, 2, 0], None),
     ],
-    ids=["two groups", "contradiction", "four groups", "labels contradict", "labels outside the groups"],
+    ids=["open", "by size", "labels keep their names", "contradiction", "four groups", "labels contradict", "outside"],
 )
-def test_nothing_is_implied(ends, same, labels):
-    graph = AnswerGraph.from_answers(ends, same, labels=labels, n_points=5)
-    assert implied_labels(graph, 3) is graph.labels
-
-
-def test_groups_are_named_by_size_and_labels_keep_their_names():
-    ends = [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (1, 5)]
-    same = [False, False, False, True, True, True]
-    assert implied_labels(AnswerGraph.from_answers(ends, same), 3).tolist() == [3, 2, 1, 1, 1, 2]
-    labels = [0, 0, 3, 0, 0, 0]
-    assert implied_labels(AnswerGraph.from_answers(ends, same, labels=labels), 3).tolist() == [2, 1, 3, 3, 3, 1]
+def test_what_three_different_points_and_further_answers_imply(further, same, labels, implied):
+    ends = [(0, 1), (0, 2), (1, 2), *further]
+    graph = AnswerGraph.from_answers(ends, [False, False, False, *same], labels=labels, n_points=6)
+    found = implied_labels(graph, 3)
+    assert found is graph.labels if implied is None else found.tolist() == implied
+    # Too few groups for five classes.
+    assert implied_labels(graph, 5) is graph.labels
 
 
 def test_labels_take_the_place_of_the_answers_that_imply_them():

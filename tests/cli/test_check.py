@@ -118,6 +118,7 @@ def test_the_prior_of_loose_pairs(prior_of, tmp_path, call, capsys):
         details = prior_of(loose(*counts))
         assert (details["value"], details["low"], details["high"]) == (value.value, low.low, high.high)
         assert (details["identified"], details["n_answers"]) == (low.identified, sum(counts))
+    assert prior_of(loose(*counts), options=("--classes", 3)) is None
     call("check", tmp_path / "p.csv", "--html", tmp_path / "page.html")
     shown = re.search(r"^Prior: 0\.704 .* larger class .*", capsys.readouterr().out, re.MULTILINE)[0]
     assert shown in (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -145,10 +146,6 @@ def test_the_prior_of_answers_that_were_flipped_for_privacy(prior_of):
     details = prior_of(lines, "log.jsonl")
     assert details["value"] == pytest.approx(0.8, abs=0.005)
     assert details["low"] < 0.79 < 0.81 < details["high"]
-
-
-def test_more_than_two_classes_have_no_prior(prior_of):
-    assert prior_of(loose(58, 42), options=("--classes", 3)) is None
 
 
 def test_long_ids_are_cut(call, tmp_path, capsys):

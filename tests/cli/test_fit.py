@@ -95,13 +95,13 @@ def test_wrong_calls(refused, options, tmp_path, monkeypatch, change, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_input_is_never_overwritten(refused, options, files, tmp_path):
-    for name in ("table.csv", "pairs.csv"):
-        (tmp_path / name).write_bytes((files / name).read_bytes())
-    given = {"features": tmp_path / "table.csv", "pairs": tmp_path / "pairs.csv"}
-    assert "table.csv is read by this command" in refused(*options(**given, output=tmp_path / "table.csv"))
-    assert "pairs.csv is read by this command" in refused(*options(**given, report=tmp_path / "pairs.csv"))
-    assert (tmp_path / "table.csv").read_bytes() == (files / "table.csv").read_bytes()
+@pytest.mark.parametrize(
+    ("option", "name"), [("output", "table.csv"), ("report", "pairs.csv"), ("answered", "few.csv")]
+)
+def test_an_input_is_never_overwritten(refused, options, files, option, name):
+    before = (files / name).read_bytes()
+    assert f"{name} is read by this command" in refused(*options(**{"labels": files / "few.csv", option: files / name}))
+    assert (files / name).read_bytes() == before
 
 
 def test_the_report_as_json(fitted, files, tmp_path, capsys):
@@ -165,4 +165,3 @@ def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, fi
     )
     assert "must end in .csv, .tsv, .parquet" in refused(*options(), "--answered", tmp_path / "a.xls")
     assert "There is no folder" in refused(*options(), "--answered", tmp_path / "no" / "a.csv")
-    assert "would overwrite it" in refused(*options(), "--answered", files / "pairs.csv")

@@ -12,7 +12,7 @@ Hessian is a difference and may have either sign.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ from sdulearn.errors import InputError
 from sdulearn.joint.classes import SoftmaxLikelihood
 from sdulearn.joint.data import PriorPull
 from sdulearn.joint.likelihood import TwoClassLikelihood
-from sdulearn.types import Array, Indices
+from sdulearn.types import Array, Indices, Mask
 
 # LightGBM divides by sums of curvatures, so that a certain point needs one too.
 _LEAST_CURVATURE = 1e-9
@@ -105,6 +105,37 @@ def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: flo
     return None if pull is None else (points, weight / weight.sum(), pull)
 
 
+class PairObjective:
+    """The custom objective of :func:`pair_objective`, a function of raw scores of the rows."""
+
+    def __init__(self, graph: AnswerGraph, used: Mask, loss: PointLoss, pull: Pull | None) -> None:
+        self.loss = loss
+        self.pull = pull
+        self.row_point = graph.row_point
+        # The score of a point is that of its first row, of weight 0 only if it has no other.
+        order = np.argsort(~used, kind="stable")
+        self.first_row = order[np.unique(graph.row_point[order], return_index=True)[1]]
+        # The rows of a point share its gradient, so that their sum is right.
+        n_rows = np.bincount(graph.row_point[used], minlength=graph.n_points)
+        self.share = np.where(used, 1 / np.maximum(n_rows, 1)[graph.row_point], 0.0)
+        self.has_labels = bool(graph.labels.any())
+
+    def __call__(self, scores: ArrayLike, data: object = None) -> tuple[Array, Array]:
+        """Gradient and curvature of the rows, as LightGBM and XGBoost expect them."""
+        z = np.asarray(scores, dtype=np.float64)
+        if len(z) != len(self.row_point):
+            raise InputError(f"The booster has {len(z)} rows, but `y` has {len(self.row_point)}.")
+        if not self.has_labels and np.ptp(z, axis=0).max(initial=0.0) == 0:
+            raise InputError(
+                "All rows have the same score, where the gradient of answers says nothing: mirrored models fit them "
+                "equally well. Start the booster from the decision values of PairLogisticRegressionCV (`init_score` "
+                "of LightGBM's Dataset, `base_margin` of XGBoost's DMatrix), or give labels in `y`."
+            )
+        gradient, curvature = self.loss.slopes(z[self.first_row], self.pull)
+        share = self.share if z.ndim == 1 else self.share[:, None]
+        return gradient[self.row_point] * share, np.maximum(curvature[self.row_point] * share, _LEAST_CURVATURE)
+
+
 def pair_objective(
     y: ArrayLike,
     *,
@@ -113,7 +144,7 @@ def pair_objective(
     prior: float | ArrayLike | None = None,
     prior_strength: float = 3.0,
     sample_weight: ArrayLike | None = None,
-) -> Callable[..., tuple[Array, Array]]:
+) -> PairObjective:
     """Gradient and curvature of the likelihood of answers, for a booster of your own.
 
     Parameters
@@ -151,26 +182,4 @@ def pair_objective(
     graph = AnswerGraph.from_y(y, sample_weight)
     used = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
     loss = PointLoss(graph, n_classes, AnswerModel.given(error_rate, graph))
-    pull = make_pull(graph, prior, prior_strength)
-    # The score of a point is that of its first row, of weight 0 only if it has no other.
-    order = np.argsort(~used, kind="stable")
-    first_row = order[np.unique(graph.row_point[order], return_index=True)[1]]
-    # The rows of a point share its gradient, so that their sum is right.
-    n_rows = np.bincount(graph.row_point[used], minlength=graph.n_points)
-    share = np.where(used, 1 / np.maximum(n_rows, 1)[graph.row_point], 0.0)
-
-    def objective(scores: ArrayLike, data: object = None) -> tuple[Array, Array]:
-        z = np.asarray(scores, dtype=np.float64)
-        if len(z) != len(share):
-            raise InputError(f"The booster has {len(z)} rows, but `y` has {len(share)}.")
-        if not graph.labels.any() and np.ptp(z, axis=0).max(initial=0.0) == 0:
-            raise InputError(
-                "All rows have the same score, where the gradient of answers says nothing: mirrored models fit them "
-                "equally well. Start the booster from the decision values of PairLogisticRegressionCV (`init_score` "
-                "of LightGBM's Dataset, `base_margin` of XGBoost's DMatrix), or give labels in `y`."
-            )
-        gradient, curvature = loss.slopes(z[first_row], pull)
-        by_row = share.reshape(-1, *[1] * (z.ndim - 1))
-        return gradient[graph.row_point] * by_row, np.maximum(curvature[graph.row_point] * by_row, _LEAST_CURVATURE)
-
-    return objective
+    return PairObjective(graph, used, loss, make_pull(graph, prior, prior_strength))

@@ -82,12 +82,16 @@ class LinearScore:
         return (np.where(np.isnan(raw), self.mean, raw) - self.mean) * self.scale
 
     def decide(self, X: Rows) -> Array:
-        """Return the score of each row."""
+        """Return the score of each row; no class is less likely than ``exp(-8)`` times the likeliest."""
         A = self.standardised(X)
         if self.centres is not None:
             A = rbf_kernel(A, self.centres, 1 / (2 * A.shape[1]))
         scores = np.asarray(A @ self.coef + self.intercept)
-        return bounded(scores[:, 0] if len(self.intercept) == 1 else scores)
+        # Far from other rows a model is certain, and sometimes wrong: then one row would outweigh
+        # all others in the held-out likelihood, and no tree could correct it.
+        if len(self.intercept) == 1:
+            return np.clip(scores[:, 0], -MAX_LOGIT, MAX_LOGIT)
+        return np.maximum(scores, scores.max(axis=1, keepdims=True) - MAX_LOGIT)
 
     def contributions(self, X: Array) -> Array:
         """Return what each feature adds to each score (n_rows, n_features, n_scores)."""
@@ -133,15 +137,6 @@ def _one_hot(X: Rows, n_values: Indices) -> Rows:
         return X
     few = np.flatnonzero((n_values > 0) & (n_values <= MAX_ONE_HOT))
     return np.column_stack([X[:, n_values == 0], *(X[:, [j]] == np.arange(n_values[j]) for j in few)])
-
-
-def bounded(scores: Array) -> Array:
-    """Bound scores: no class is less likely than ``exp(-8)`` times the likeliest."""
-    # Far from other rows a model is certain, and sometimes wrong: then one row would outweigh all
-    # others in the held-out likelihood, and no tree could correct it.
-    if scores.ndim == 1:
-        return np.clip(scores, -MAX_LOGIT, MAX_LOGIT)
-    return np.maximum(scores, scores.max(axis=1, keepdims=True) - MAX_LOGIT)
 
 
 @dataclass(frozen=True)

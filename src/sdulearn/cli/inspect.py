@@ -50,19 +50,16 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     form = "+d" if len(numbers) == 2 else "d"
     classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.names, strict=True))
     probabilities = "yes" if model.link else "no, the loss gives none"
-    shown += [f"Classes: {classes}; probabilities: {probabilities}.", *_columns(model)]
+    columns = model.columns
+    ids = f", ids from {quoted(columns.id_column)}" if columns.id_column else ""
+    shown += [f"Classes: {classes}; probabilities: {probabilities}.", f"Table: {len(columns.columns):,} columns{ids}"]
+    shown += [f"  {_column(column)}" for column in columns.columns]
     (strengths,) = [fact.details["strengths"] for fact in found if fact.code == "strengths"]
     for name, features in strengths.items():
         title, form = (f"per standard deviation, for {name}", "+9.4g") if name else ("share of the decision", "9.1%")
         strongest = [f"  {strength:{form}}  {feature}" for feature, strength in features.items()]
         shown += [f"Strongest features, {title}:", *strongest[:top]]
     return shown
-
-
-def _columns(model: TableModel) -> list[str]:
-    found = model.columns
-    ids = f", ids from {quoted(found.id_column)}" if found.id_column else ""
-    return [f"Table: {len(found.columns):,} columns{ids}", *(f"  {_column(column)}" for column in found.columns)]
 
 
 def _column(column: Column) -> str:

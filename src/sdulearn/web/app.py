@@ -221,25 +221,21 @@ def serve(page: Page, host: str, port: int, ready: Callable[[str], None]) -> Non
     key = secrets.token_urlsafe(18)
     with _listening(host, port) as listener:
         ready(page_address(host, listener.getsockname()[1], key))
-        uvicorn.Server(server_config(make_app(page, key, host))).run(sockets=[listener])
-
-
-def server_config(app: Guard) -> uvicorn.Config:
-    """Return the settings of the server."""
-    return uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        loop="asyncio",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=_MAX_CONNECTIONS,
-        h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
-        timeout_graceful_shutdown=2,
-    )
+        settings = uvicorn.Config(
+            make_app(page, key, host),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+            timeout_graceful_shutdown=2,
+        )
+        uvicorn.Server(settings).run(sockets=[listener])
 
 
 def page_address(host: str, port: int, key: str) -> str:
