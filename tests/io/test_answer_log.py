@@ -407,13 +407,6 @@ def test_how_the_table_was_read_is_remembered(path):
     assert "reading of the table: expected list, found int" in read_answers(path).bad_rows[0].reason
 
 
-@given(st.integers(0, 400), st.binary(max_size=300))
-def test_noise_never_stops_the_reader(at, noise):
-    line = json.dumps({"event": "answer", "number": 1, "left": "a", "right": "b", "answer": "same", "session": "s"})
-    parse_log(line.encode()[:at] + noise)
-    parse_log(noise + b"\n" + line.encode())
-
-
 def test_the_privacy_of_a_log(path):
     """All answers must be flipped at one rate, that of their lines or of their session."""
     assert parse_log(b"").next_epsilon is None

@@ -10,9 +10,9 @@ from sdulearn.errors import FileError, InputError
 from sdulearn.io.files import file_format, open_bytes, written_whole
 
 
-def write_half(path, there, folder=False):
-    with written_whole(path, folder) as draft:
-        (draft / "part" if folder else draft).write_text("half a")
+def write_half(path, there):
+    with written_whole(path) as draft:
+        draft.write_text("half a")
         assert draft.parent == path.parent
         assert path.exists() == there
         raise ZeroDivisionError
@@ -80,13 +80,3 @@ def test_files_that_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match=r"x\.sav: the name must end in \.csv, \.tsv \(and \.gz, if zipped\)"):
         file_format("x.sav", ("csv", "tsv"))
     assert file_format("a.b.CSV.gz", ("csv",)) == "csv"
-
-
-def test_a_folder_is_written_whole_too(tmp_path):
-    with written_whole(tmp_path / "out", folder=True) as draft:
-        (draft / "part").write_text("1")
-        assert not (tmp_path / "out").exists()
-    assert [file.name for file in (tmp_path / "out").iterdir()] == ["part"]
-    with pytest.raises(ZeroDivisionError):
-        write_half(tmp_path / "other", False, folder=True)
-    assert [file.name for file in tmp_path.iterdir()] == ["out"]

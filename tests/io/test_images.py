@@ -35,11 +35,6 @@ def root(tmp_path):
     return root
 
 
-def test_pictures_within_the_folder(root):
-    for name in ("a.png", "more/b.png", "more/../a.png", str(root / "a.png")):
-        assert read_image(root, name) == (PNG, "image/png")
-
-
 @pytest.mark.parametrize(
     "name",
     ["../secret.png", "more/../../secret.png", "../pictures-not/secret.png", "{outside}", "", ".", "more", "none.png",
@@ -58,7 +53,8 @@ def test_links_must_stay_within_and_only_pictures_are_shown(root):
     for name in ("out.png", "folder/secret.png", "loop.png"):
         with pytest.raises(MissingFileError):
             read_image(root, name)
-    assert read_image(root, "in.png")[0] == PNG
+    for name in ("in.png", "a.png", "more/b.png", "more/../a.png", str(root / "a.png")):
+        assert read_image(root, name) == (PNG, "image/png")
     (root / "page.png").write_text("<script>alert(1)</script>")
     (root / "drawing.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')
     (root / "passwords.txt").write_text("hunter2")
@@ -107,13 +103,8 @@ def test_features_are_the_principal_components_of_16_x_16_pixels(root):
 
 def test_several_pictures_in_a_cell_count_together(root):
     (root / "b.png").write_bytes(grey_png(np.tri(9)))
-    (root / "half.png").write_bytes(PNG[:40])
     one, other, both = read_pixels("t", ["a.png", "b.png", " a.png ;b.png;"], root, True)
     np.testing.assert_allclose(both, (one + other) / 2)
-    cells = ["a.png", "half.png", "", None, "https://x.org/a.png", "gone.png"]
-    assert np.isnan(read_pixels("t", cells, root, False)).all(axis=1).tolist() == [False, True, True, True, True, True]
-    with pytest.raises(InputError, match=r"5 images cannot be read: 'half.png' cannot be read \(.*an empty cell"):
-        read_pixels("t", cells, root, True)
 
 
 def test_sounds_of_the_folder(root):

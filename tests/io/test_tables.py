@@ -16,9 +16,9 @@ import pytest
 from sdulearn.answers import read_answers
 from sdulearn.errors import InputError
 from sdulearn.io import tables
-from sdulearn.io.survey import Survey, all_ids, look_for, read_ids, survey, without_blanks
-from sdulearn.io.tables import open_parquet, open_table, parquet_files, read_whole
-from sdulearn.pairs import scramble
+from sdulearn.io.survey import all_ids, read_ids, without_blanks
+from sdulearn.io.tables import open_table, read_whole
+from sdulearn.workflow.data import draw_rows
 from tests.reference import read_features
 
 FRAME = pd.DataFrame(
@@ -186,10 +186,7 @@ def test_blank_rows_keep_their_numbers(tmp_path):
     _, X, ids = read_features(tmp_path / "t.csv", id_column="")
     assert ids == ["0", "2"]
     np.testing.assert_array_equal(X, [[1, 2], [3, 2]])
-    table = open_table(tmp_path / "t.csv")
-    wanted = look_for(table, answer_ids=("0", "2"))
-    found = surveyed(table, wanted)
-    assert (found.n_rows, found.n_blank) == (2, 6)
+    assert draw_rows(tmp_path / "t.csv", 10, id_column="").n_rows == 2
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "xlsx"])
@@ -272,11 +269,8 @@ def folder(tmp_path):
 
 
 def test_files_of_a_folder(folder):
-    assert [str(file.relative_to(folder)) for file in parquet_files(folder)] == ["b.pq", "year=2/a.parquet"]
-    assert parquet_files(folder / "b.pq") == [folder / "b.pq"]
     # The name of a folder does not count, and is no column.
     hidden = folder.rename(folder.parent / "_hidden folder")
-    assert len(parquet_files(hidden)) == 2
     assert read_whole(hidden).to_pydict() == TABLE.to_pydict()
     (folder.parent / "empty").mkdir()
     with pytest.raises(ValueError, match=r"holds no \.parquet files"):
@@ -319,57 +313,20 @@ def test_files_must_fit_together(folder):
     odd = folder / "z.parquet"
     pq.write_table(TABLE.select(["n", "c"]), odd)
     with pytest.raises(ValueError, match=r"z\.parquet does not have the same columns.*'code' is only in one"):
-        open_parquet(folder)
+        open_table(folder)
     pq.write_table(TABLE.set_column(0, "n", TABLE["c"]), odd)
     with pytest.raises(ValueError, match=r"z\.parquet: column 'n' is string, but double in the files before it"):
-        open_parquet(folder)
+        open_table(folder)
     # A column without values will do, wherever it comes.
     for name in ("z.parquet", "a.parquet"):
         pq.write_table(TABLE.set_column(0, "n", pa.nulls(100)), folder / name)
-    assert open_parquet(folder).types["n"] == pa.float64()
-
-
-def test_damaged_files_and_two_columns_of_one_name(folder):
+    assert open_table(folder).types["n"] == pa.float64()
     (folder / "z.parquet").write_text("no Parquet at all")
     with pytest.raises(ValueError, match=r"z\.parquet cannot be read"):
         open_table(folder)
     pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), folder / "z.parquet")
     with pytest.raises(ValueError, match="two columns named 'a'"):
         open_table(folder / "z.parquet")
-
-
-def surveyed(table, wanted, parts=None):
-    """The sum over the batches of a table, in their order or another."""
-    found = [survey(wanted, *batch) for batch in table.batches(list(wanted.features))]
-    assert all(isinstance(one, Survey) for one in found)
-    order = range(len(found)) if parts is None else np.random.default_rng(parts).permutation(len(found))
-    first, *others = (found[k] for k in order)
-    return sum(others, start=first)
-
-
-@pytest.mark.parametrize("seed", [None, 0, 1])
-def test_a_survey_keeps_drawn_numbered_and_named_rows_in_any_order(monkeypatch, seed):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 50)
-    monkeypatch.setattr("sdulearn.io.survey._SLACK", 20)
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.normal(size=1000), "key": [f"k{j}" for j in range(1000)], "n": np.arange(1000) % 7})
-    table = open_table(frame)
-    wanted = look_for(table, answer_ids={"k5", "k700", "k4000", "3"})
-    assert set(wanted.id_columns) == {"key", "n"}
-    wanted = type(wanted)(**{**vars(wanted), "rows": np.array([17, 990]), "n_drawn": 40})
-    found = surveyed(table, wanted, seed)
-    assert found.n_rows == 1000
-    drawn = np.sort(np.argsort(scramble(np.arange(1000)), kind="stable")[:40])
-    np.testing.assert_array_equal(found.lowest(40), drawn)
-    # The column of small numbers has an id twice: its rows are not kept for that.
-    assert not found.hits["n"].unique
-    monkeypatch.setattr("sdulearn.io.survey._SLACK", -100)
-    assert set(found.pruned().rows) == {*drawn, 17, 990, 5, 700}
-    assert found.hits["key"].rows[[wanted.ids.index(name) for name in ("k5", "k700", "k4000")]].tolist() == [5, 700, -1]
-    assert len(found.rows) <= 2 * 40 + 20 + 2
-    for rows, batch in found.kept:
-        np.testing.assert_array_equal(batch["x"].to_numpy(), frame["x"].to_numpy()[rows])
-    np.testing.assert_allclose(found.counts["x"].form(".").mean, frame["x"].mean())
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])

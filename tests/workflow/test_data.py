@@ -11,7 +11,7 @@ import pytest
 
 from sdulearn import fit_table
 from sdulearn.datasets import make_waveform
-from sdulearn.io import tables
+from sdulearn.io import survey, tables
 from sdulearn.pairs import scramble
 from sdulearn.workflow import data
 from tests.reference import random_ends
@@ -104,13 +104,24 @@ def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp
     table.to_csv(tmp_path / "t.csv", index=False)
     table.to_parquet(tmp_path / "t.parquet", row_group_size=700)
     monkeypatch.setattr(data, "MAX_UNLABELED", 100)
-    expected = [f"r{k}" for k in np.argsort(scramble(np.arange(3000)), kind="stable")[:n_drawn]]
-    for name in ("t.csv", "t.parquet"):
-        drawn = data.draw_rows(tmp_path / name, n_drawn, id_column="id")
-        assert (drawn.ids, drawn.n_rows) == (expected, 3000)
-        assert drawn.cells["id"].to_pylist() == drawn.ids
-        np.testing.assert_array_equal(drawn.X[:, 0], [int(one[1:]) for one in drawn.ids])
-        assert drawn.columns.feature_names == ["x"]
+    monkeypatch.setattr(survey, "_SLACK", 20)
+    passes = []
+    monkeypatch.setattr(data, "surveyed", lambda *given: passes.append(survey.surveyed(*given)) or passes[-1])
+    order = np.argsort(scramble(np.arange(3000)), kind="stable")
+    asked = [17, 990, 2999]
+    kept = [k for place, k in enumerate(order.tolist()) if place < n_drawn or k in asked]
+    ids = [f"r{k}" for k in kept]
+    # By their ids, and by their numbers.
+    for id_column, names in (("id", [f"r{k}" for k in asked]), ("", list(map(str, asked)))):
+        for name in ("t.csv", "t.parquet"):
+            options = {"id_column": id_column, "drop": [] if id_column else ["id"]}
+            drawn = data.draw_rows(tmp_path / name, n_drawn, answer_ids={*names, "gone"}, **options)
+            assert (drawn.ids, drawn.n_rows) == (ids if id_column else list(map(str, kept)), 3000)
+            assert drawn.cells["id"].to_pylist() == ids
+            np.testing.assert_array_equal(drawn.X[:, 0], kept)
+            np.testing.assert_allclose(drawn.columns.mean, [1499.5])
+            # No more are kept on the way than a few times as many.
+            assert len(passes[-1].rows) <= 4 * n_drawn + 20 + len(asked)
     monkeypatch.undo()
     # A small table is there whole, in its own order.
     assert data.draw_rows(tmp_path / "t.csv", 5000, id_column="id").ids == table["id"].tolist()
