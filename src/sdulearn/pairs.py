@@ -452,7 +452,7 @@ def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
     given_labels = known[~absent]
     most = given_labels.max(initial=0)
     zeros = np.sum(given_labels == 0)
-    if given_labels.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros <= len(given_labels) / 2)):
+    if given_labels.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros < len(given_labels) / 2)):
         remedy = "the two classes as -1 and +1: `labels=2 * y - 1`" if most == 1 else "`labels=y + 1`, classes 1 to K"
         raise InputError(
             f"`labels` holds 0 to {most}, and 0 means 'not known': the class 0 would be lost. Write {remedy}. If 0 "
