@@ -106,10 +106,10 @@ def estimate_prior(
         Numbers, or weights, of similar and dissimilar *randomly drawn* pairs: these or ``y``.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
         What is known of each row, with the points in its second column.
-    error_rate : float or mapping, optional
-        As in :func:`~sdulearn.metrics.pair_accuracy`; with counts one number.
     sample_weight, random_points : optional
         With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
+    error_rate : float or mapping, optional
+        As in :func:`~sdulearn.metrics.pair_accuracy`; with counts one number.
     decision : array-like of shape (n_rows,), optional
         With ``random_points``: decision values of a model, which tell the side of class +1 in
         large components.

@@ -237,11 +237,28 @@ class AnswerModel:
         return np.minimum(np.array(rates, dtype=np.float64), HIGHEST)[place]
 
     def with_rates(self, change: Callable[[Rate], float]) -> AnswerModel:
-        """Return the model with other rates, and intervals as they are."""
+        """Return the model with other rates, and intervals as they are.
+
+        Parameters
+        ----------
+        change : function
+            Returns the new value of a :class:`Rate`.
+
+        Returns
+        -------
+        AnswerModel
+            A changed copy.
+        """
         return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
 
     def plausible(self) -> list[AnswerModel]:
-        """Return the model and, where nothing tells a rate, a lower and a higher one, for intervals to cover."""
+        """Return the model and, where nothing tells a rate, a lower and a higher one, for intervals to cover.
+
+        Returns
+        -------
+        list of AnswerModel
+            The model alone where all its rates are identified.
+        """
         if all(rate.identified for rate in self.by_annotator.values()):
             return [self]
 

@@ -376,7 +376,18 @@ class PairLogisticRegression(PairLogisticBase):
         return self._fit(*self._check_rows(X, y, sample_weight))
 
     def fit_from_zero(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Fit from no model at all, where labelled points say where each class is: for the asker."""
+        """Fit from no model at all, where labelled points say where each class is: for the asker.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        self : PairLogisticRegression
+            The fitted estimator.
+        """
         return self._fit(*self._check_rows(X, y, None), from_zero=True)
 
     def _fit(
