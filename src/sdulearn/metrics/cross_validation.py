@@ -23,6 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
+from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import ChosenPairsWarning, InputError, OrientationWarning, SdulearnWarning, warn
 from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
@@ -61,8 +62,9 @@ def cross_val_accuracy(
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows.
     y, error_rate, sample_weight, prior, random_points
-        As in :func:`pair_accuracy`. Weights are passed on to ``fit``; answers about points that are
-        not random train the models, and do not count.
+        As in :func:`pair_accuracy`; by default the error rates are those of the estimator, if it has an answer
+        model. Weights are passed on to ``fit``; answers about points that are not random train the models, and do
+        not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered where there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`.
@@ -85,12 +87,12 @@ def cross_val_accuracy(
     >>> bool(found.low < 0.9 < found.high)
     True
     """
-    parts, pairs, decision = _cross_validated("decision_function", estimator, X, y, sample_weight, cv)
+    parts, pairs, decision, rates = _cross_validated("decision_function", estimator, X, y, sample_weight, cv)
     accuracy = held_out_accuracy(
         decision,
         pairs,
         n_splits=len(parts),
-        error_rate=error_rate,
+        error_rate=rates if error_rate is None else error_rate,
         sample_weight=sample_weight,
         prior=prior,
         random_points=held_out_rows(parts, random_points),
@@ -109,8 +111,8 @@ def cross_val_accuracy(
 
 def _cross_validated(
     method: str, estimator: Estimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Splitter
-) -> tuple[list[FoldModel], Pairs, Array | Codes]:
-    """Fit the models of all folds: these, the pairs, and held-out predictions of all rows."""
+) -> tuple[list[FoldModel], Pairs, Array | Codes, AnswerModel | None]:
+    """Fit the models of all folds: these, the pairs, held-out predictions of all rows, and how answers go wrong."""
     pairs = read_pairs(y)
     if not len(weighted_rows(pairs, sample_weight)[0].ends):
         raise no_answers("Cross-validation")
@@ -123,8 +125,14 @@ def _cross_validated(
             "accuracy answers tell only by labels or large groups. Call "
             "sdulearn.metrics.cross_val_agreement(estimator, X, y)."
         )
+    rates: AnswerModel | None = getattr(model[-1] if isinstance(model, Pipeline) else model, "answer_model_", None)
+    if rates is not None and not rates.of_crowd:
+        # What all answers tell of the people is not told again by each fold. A crowd tells of the points, too.
+        options = estimator.get_params().items()
+        auto = [name for name, value in options if name.endswith("error_rate") and isinstance(value, str)]
+        estimator = clone(estimator).set_params(**dict.fromkeys(auto, rates))
     parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
-    return parts, pairs, predictions_of(parts, X, reference)
+    return parts, pairs, predictions_of(parts, X, reference), rates
 
 
 def held_out_accuracy(
@@ -218,7 +226,7 @@ def cross_val_agreement(
     >>> bool(found.agreement.low < 0.95 < found.agreement.high)
     True
     """
-    parts, pairs, predicted = _cross_validated("predict", estimator, X, y, sample_weight, cv)
+    parts, pairs, predicted, _ = _cross_validated("predict", estimator, X, y, sample_weight, cv)
     return held_out_agreement(
         predicted,
         pairs,
