@@ -21,18 +21,6 @@ def model(waveform, mixed_columns):
     return TableModel(PairLogisticRegressionCV().fit(*waveform), mixed_columns, ("no", "yes"))
 
 
-def test_the_parts_are_used_in_their_order(model, frame):
-    """Columns to features, features to standardised ones, and those into the estimator as it was fitted."""
-    colours = (frame["colour"].to_numpy()[:, None] == np.array(["blue", "réd"])).astype(float)
-    X = np.column_stack([frame[[c.name for c in model.columns.columns[:-1]]].to_numpy(dtype=float), colours])
-    np.testing.assert_array_equal(model.features(frame), X)
-    scaled = (X - model.columns.mean) / model.columns.scale
-    decision = model.decision_function(frame)
-    np.testing.assert_allclose(decision, model.estimator.decision_function(scaled))
-    np.testing.assert_allclose(model.predict_proba(frame), model.estimator.predict_proba(scaled))
-    assert model.predict(frame).tolist() == ["yes" if z > 0 else "no" for z in decision]
-
-
 def test_frames_of_every_kind(model, frame):
     expected = model.decision_function(frame)
     np.testing.assert_array_equal(model.decision_function(pl.from_pandas(frame)), expected)

@@ -54,16 +54,59 @@ def test_answers_changes_and_undo_are_lines(path):
     assert found.labels == {"a": "cat"}
 
 
-def test_a_later_session_goes_on_and_may_undo_what_an_earlier_one_wrote(path):
+STEPS = st.sampled_from(["answer", "answer", "undo", "change", "reopen"])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(STEPS, TEXTS, TEXTS, st.sampled_from(list(PAIR_WORDS))), max_size=10), st.data())
+def test_a_log_holds_what_was_done_however_it_is_cut_copied_or_merged(tmp_path_factory, steps, data):
+    """In sessions of any number; a later one may undo and change what an earlier one wrote."""
+    folder = tmp_path_factory.mktemp("log")
+    path, other = folder / "log.jsonl", folder / "other.jsonl"
+    standing, n_given = {}, 0
+    log = AnswerLog(path)
+    for step, left, right, word in steps:
+        key = data.draw(st.sampled_from(list(standing))) if standing else None
+        if step == "answer":
+            n_given += 1
+            answer = add(log, left, right, word)
+            # A number that was undone is not used again.
+            assert answer.number == n_given
+            standing[answer.key] = left, right, word
+        elif step == "reopen":
+            log.close()
+            log = AnswerLog(path)
+        elif key and step == "undo":
+            log.undo(key)
+            del standing[key]
+        elif key:
+            log.change(key, word)
+            standing[key] = (*standing[key][:2], word)
+    log.close()
+    assert (said(path), log.contents) == (list(standing.values()), read_log(path))
+    whole = path.read_bytes()
+    cut = data.draw(st.integers(0, len(whole)))
+    begun = list(parse_log(whole[: whole[:cut].rfind(b"\n") + 1]).answers)
+    path.write_bytes(whole + whole)
+    assert (said(path), read_log(path).bad_rows) == (list(standing.values()), [])
+    # What was undone stays so, though a copy from before that follows.
+    path.write_bytes(whole + whole[:cut])
+    assert list(read_log(path).answers) == list(standing)
+    # All lines before a cut are there, and others may follow: of another log, or of another session.
+    path.write_bytes(whole[:cut])
+    assert list(read_log(path).answers)[: len(begun)] == begun
+    before = said(path)
+    with AnswerLog(other) as log:
+        log.undo(add(log, "p", "q").key)
+        add(log, "x", "y")
+    path.write_bytes(whole[:cut] + other.read_bytes())
+    assert said(path) == [*before, ("x", "y", "same")]
+    assert not read_log(path).bad_rows
+    path.write_bytes(whole[:cut])
     with AnswerLog(path) as log:
-        keys = [add(log, "a", str(k), "same").key for k in range(3)]
-        log.undo(keys[2])
-    with AnswerLog(path) as log:
-        log.undo(keys[0])
-        added = add(log, "a", "new", "different")
-        # A number that was taken back is not used again.
-        assert added.number == 4
-    assert said(path) == [("a", "1", "same"), ("a", "new", "different")]
+        add(log, "x", "y")
+    assert said(path) == [*before, ("x", "y", "same")]
+    assert not read_log(path).bad_rows
 
 
 def test_an_answer_of_a_session_without_a_name_can_be_changed_and_taken_back_once(path):
@@ -99,47 +142,6 @@ def test_another_kind_of_file_is_not_written_to(path):
         assert path.read_text() == text
 
 
-@settings(max_examples=8)
-@given(st.lists(st.tuples(TEXTS, TEXTS, st.sampled_from(["same", "different", "unsure"])), max_size=6), st.data())
-def test_cut_anywhere_it_holds_all_lines_before(tmp_path_factory, answers, data):
-    """Every prefix of the bytes is readable, holds each whole line, and can be continued."""
-    path = tmp_path_factory.mktemp("cut") / "log.jsonl"
-    with AnswerLog(path) as log:
-        for one in answers:
-            add(log, *one)
-    whole = path.read_bytes()
-    cut = data.draw(st.integers(0, len(whole)))
-    path.write_bytes(whole[:cut])
-    n_whole = whole[:cut].count(b"\n")
-    assert said(path)[:n_whole] == answers[:n_whole]
-    before = said(path)
-    with AnswerLog(path) as log:
-        add(log, "x", "y", "same")
-    assert said(path) == [*before, ("x", "y", "same")]
-    assert not read_log(path).bad_rows
-
-
-def test_logs_merge_by_concatenation_even_where_one_is_cut_off(tmp_path):
-    for name in ("one", "two"):
-        with AnswerLog(tmp_path / name) as log:
-            add(log, name, "b", "same")
-            log.undo(add(log, name, "c", "same").key)
-            add(log, name, "d", "different")
-    one = (tmp_path / "one").read_bytes()
-    two = (tmp_path / "two").read_bytes()
-    both = tmp_path / "both"
-    both.write_bytes(one + two)
-    assert len(said(both)) == 4
-    both.write_bytes(one + one + two)
-    assert len(said(both)) == 4
-    # What was taken back stays so, though a copy from before that follows.
-    both.write_bytes(one + one[: one.index(b'{"event": "undo"')])
-    assert len(said(both)) == 2
-    both.write_bytes(one[:-40] + two)
-    assert said(both) == [("one", "b", "same"), ("two", "b", "same"), ("two", "d", "different")]
-    assert not read_log(both).bad_rows
-
-
 def five_answers(path):
     """The lines of a log: a session and five answers."""
     with AnswerLog(path) as log:
@@ -159,19 +161,6 @@ def test_a_damaged_line_is_no_line_that_was_cut_off(path, damage, at):
     answers = read_answers(path)
     assert [(row.line, row.reason) for row in answers.bad_rows] == [(at + 1, "damaged")]
     assert len(answers.answers) == (5 if at == 0 else 4)
-
-
-def test_a_line_that_a_crash_cut_off_is_no_damage(path):
-    lines = five_answers(path)
-    # The newline of one is lost: both lines are there.
-    lines[2] = lines[2].rstrip()
-    path.write_bytes(b"".join(lines)[:-30])
-    for _ in range(2):
-        with AnswerLog(path) as log:
-            log.begin(1)
-            add(log, "x", "y", "same")
-    assert not read_answers(path).bad_rows
-    assert len(read_log(path).answers) == 6
 
 
 def test_a_full_disk_leaves_no_half_line(path, monkeypatch):

@@ -90,21 +90,6 @@ def whole(table_model, folder):
     return saved(table_model, folder)
 
 
-def test_a_table_model_comes_back(table_model, tmp_path):
-    columns = table_model.columns
-    table_model.save(tmp_path / "model.sdu")
-    back = load_model(tmp_path / "model.sdu")
-    np.testing.assert_array_equal(back.estimator.coef_, table_model.estimator.coef_)
-    for name in ("columns", "id_column"):
-        assert getattr(back.columns, name) == getattr(columns, name)
-    assert (back.classes, back.report) == (("no", "yes"), table_model.report)
-    np.testing.assert_array_equal(back.columns.mean, columns.mean)
-    np.testing.assert_array_equal(back.columns.scale, columns.scale)
-    assert back.answered["class"].tolist() == ["no", "yes"]
-    for name, column in table_model.answered.items():
-        np.testing.assert_array_equal(back.answered[name], column)
-
-
 def test_a_loss_object_cannot_be_saved(waveform, tmp_path):
     with pytest.raises(ValueError, match="holds numbers, not code"):
         SDUClassifier(loss=Squared()).fit(*waveform).save(tmp_path / "model.sdu")

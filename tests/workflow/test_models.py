@@ -287,7 +287,7 @@ def test_gaps_say_something(answers_about, tmp_path, monkeypatch, kind):
     assert f"x ({missing.sum()})." in model.summary()
     assert model.report.importances[0].column == "x"
     model.save(tmp_path / "m.sdu")
-    np.testing.assert_array_equal(load_model(tmp_path / "m.sdu").predict(frame), found)
+    np.testing.assert_array_equal(load_model(tmp_path / "m.sdu").predict_proba(frame), model.predict_proba(frame))
     # Gaps that are new count as the mean, and are said.
     with pytest.warns(UnseenCategoryWarning, match="3 values are missing in column 'day'"):
         model.predict(frame.assign(day=days.where(np.arange(200) > 2)))
