@@ -501,6 +501,9 @@ def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_
 
 def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
     """Raise where more than two classes explain the answers far better than errors do."""
+    two, *more = (_left_out_values(graph, n_classes, True) for n_classes in (2, 3, 4))
+    if not any(_is_behind(two, values, _CLEARLY, _BEYOND_DOUBT) for values in more):
+        return
     best, values = number_by_answers(graph)
     if best > 2 and _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
         raise InputError(

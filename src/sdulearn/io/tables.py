@@ -291,7 +291,10 @@ def _text_rows(
     with _clear_errors(path), stream:
         batches = arrow.open_csv(
             stream,
-            read_options=arrow.ReadOptions(block_size=_BLOCK_BYTES, skip_rows=head, column_names=names),
+            # With several threads an error does not tell its row.
+            read_options=arrow.ReadOptions(
+                use_threads=False, block_size=_BLOCK_BYTES, skip_rows=head, column_names=names
+            ),
             parse_options=arrow.ParseOptions(delimiter=mark, newlines_in_values=True),
             convert_options=arrow.ConvertOptions(
                 null_values=_MISSING,
