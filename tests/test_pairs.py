@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sdulearn import stack_pairs
+from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.pairs import pair_checksum, read_pairs
 
@@ -57,10 +58,12 @@ def test_damaged_codes_are_refused(codes, data):
         (["a", "a"], "dtype"),
         ([2**62, 2**62], "smaller than 2"),
         ([1, 1, 1, 2, 2, 2], "stands on 3 rows.*not class labels"),
-        (np.ones((2, 5), int), "5 columns, but there are at most 4: answer, point, annotator, label"),
+        (np.ones((2, 6), int), "6 columns, but there are at most 5: answer, point, annotator, label, question"),
         ([[1, 4], [1, -1]], "must not be negative, but row 1 has -1"),
         ([[1, 4], [1, 4]], r"joins point 4 with itself.*\(1 such answers\)"),
         ([[1, 4, 2], [1, 5, 3]], "Rows 0 and 1 are one answer, but `y` names annotators 2 and 3"),
+        ([[1, 4, 0, 0, 2], [1, 5, 0, 0, 3]], "Rows 0 and 1 are one answer, but `y` names questions 2 and 3"),
+        ([[1, 4, 0, 0, -2], [1, 5, 0, 0, -2]], "Questions are numbered from 1"),
         ([[1, 4, 2, 1], [1, 5, 2, 0], [0, 4, 0, -1]], r"Point 4 has two labels in `y`, -1 and 1\. Keep the right"),
     ],
 )
@@ -194,3 +197,15 @@ def test_a_target_of_0_and_1_is_no_column_of_labels():
     assert stack(labels=[0, -1, 0, -1])[1][:, 3].tolist() == [0, -1, 0, -1]
     assert stack(labels=[0, 1, 2, 0])[1][:, 3].tolist() == [0, 1, 2, 0]
     assert stack(labels=[0, 0, 0, 0])[1].shape == (4, 4)
+
+
+def test_answers_given_together_share_a_question():
+    X = np.arange(12.0)[:, None]
+    ends = [(0, 1), (0, 2), (3, 4), (5, 6)]
+    _, y = stack_pairs(X, ends, [True, False, True, False], questions=[7, 7, 0, 0])
+    assert y.shape[1] == 5
+    for graph in (AnswerGraph.from_y(y), AnswerGraph.from_answers(ends, y[:8:2, 0] > 0, questions=[7, 7, 0, 0])):
+        assert graph.question[0] == graph.question[1]
+        assert len(np.unique(graph.question)) == 3
+    assert len(np.unique(AnswerGraph.from_y(y[:, :4]).question)) == 4
+    np.testing.assert_array_equal(np.asarray(read_pairs(y)), y)

@@ -2,8 +2,9 @@
 
 Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of
 dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` is on exactly two rows, with the same
-sign. Further columns hold the point that the row shows, the annotator and the label, 0 where it is
-not known. A 1-D ``y`` is the first column alone, and every row is its own point.
+sign. Further columns hold the point that the row shows, the annotator, the label and the question,
+0 where it is not known; answers given together share the number of their question. A 1-D ``y`` is the
+first column alone, and every row is its own point.
 :func:`stack_pairs` makes ``y`` from a table, a list of pairs and answers.
 """
 
@@ -25,7 +26,7 @@ SIMILAR = 1
 DISSIMILAR = -1
 UNSURE = 0
 # The columns of y, in this order; a frame may have some of them, by name.
-COLUMNS = ("answer", "point", "annotator", "label")
+COLUMNS = ("answer", "point", "annotator", "label", "question")
 # Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
 # unlabeled rows.
 S, D, U = range(3)
@@ -46,8 +47,8 @@ class Pairs:
         Row numbers of the two ends of each pair, in ascending order of their code; whether it is similar.
     unlabeled : array of shape (n_unlabeled,)
         Row numbers of the rows in no pair.
-    points, annotators, labels : arrays of shape (n_rows,) or None
-        The point that each row shows; who answered and its label, 0 where they are not known.
+    points, annotators, labels, questions : arrays of shape (n_rows,) or None
+        The point that each row shows; who answered, its label and the question, 0 where they are not known.
     """
 
     codes: Codes
@@ -57,12 +58,18 @@ class Pairs:
     points: Codes | None = None
     annotators: Codes | None = None
     labels: Codes | None = None
+    questions: Codes | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Codes:
-        columns = {"point": self.points, "annotator": self.annotators, "label": self.labels}
+        columns = {
+            "point": self.points,
+            "annotator": self.annotators,
+            "label": self.labels,
+            "question": self.questions,
+        }
         table = join_columns(self.codes, {name: one for name, one in columns.items() if one is not None})
         return np.array(table, dtype=dtype) if copy else np.asarray(table, dtype=dtype)
 
@@ -88,6 +95,11 @@ class Pairs:
             return np.zeros(len(self.ends), dtype=np.int64)
         return self.annotators[self.ends[:, 0]]
 
+    @property
+    def answer_questions(self) -> Codes:
+        """Question of each answer: answers given together share a number, every other has one of its own."""
+        return number_together(None if self.questions is None else self.questions[self.ends[:, 0]], len(self.ends))
+
     def pair_weights(self, sample_weight: Array) -> Array:
         """Return one weight per pair, or raise where its two ends differ in weight."""
         first, second = sample_weight[self.ends].T
@@ -106,9 +118,9 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
 
     Parameters
     ----------
-    y : array-like of shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
+    y : array-like of shape (n_rows,) or (n_rows, 1 to 5), frame or Pairs
         Pair codes (+k similar, -k dissimilar, 0 in no pair), and optionally the columns point,
-        annotator and label.
+        annotator, label and question.
 
     Returns
     -------
@@ -128,7 +140,9 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
             )
         _refuse_loops(points[ends], "y", "point")
     if "annotator" in known:
-        _check_one_annotator(known["annotator"], ends)
+        _check_both_ends(annotator_numbers(known["annotator"], len(codes)), ends, "annotator")
+    if "question" in known:
+        _check_both_ends(question_numbers(known["question"], len(codes)), ends, "question")
     if "label" in known:
         _check_one_label(known["label"], points)
     further = (known.get(name) for name in COLUMNS[1:])
@@ -216,14 +230,14 @@ def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
         )
 
 
-def _check_one_annotator(annotators: Codes, ends: Indices) -> None:
-    """Raise unless both rows of each answer name the same annotator."""
-    first, second = annotator_numbers(annotators, len(annotators))[ends].T
+def _check_both_ends(numbers: Codes, ends: Indices, name: str) -> None:
+    """Raise unless both rows of each answer have the same annotator or question."""
+    first, second = numbers[ends].T
     if (unequal := np.flatnonzero(first != second)).size:
         k = unequal[0]
         raise InputError(
-            f"Rows {ends[k, 0]} and {ends[k, 1]} are one answer, but `y` names annotators {first[k]} "
-            f"and {second[k]}. Give both rows of an answer the one who gave it."
+            f"Rows {ends[k, 0]} and {ends[k, 1]} are one answer, but `y` names {name}s {first[k]} "
+            f"and {second[k]}. Give both rows of an answer the same {name}."
         )
 
 
@@ -361,6 +375,7 @@ def stack_pairs(
     unlabeled: str | ArrayLike | None = "rest",
     annotators: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    questions: ArrayLike | None = None,
 ) -> tuple[Rows, Codes]:
     """Turn a table, pairs of row numbers and same/different answers into rows and ``y``.
 
@@ -382,14 +397,17 @@ def stack_pairs(
         Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN where the label is
         not known. Where 0 seems to be a class, it is refused: write a 0/1 target as -1 and +1 (``2 * y - 1``), and
         classes 0 to K - 1 as 1 to K (``y + 1``).
+    questions : array-like of shape (n_pairs,), optional
+        Answers that were given together, such as a row sorted into one of several groups, share the number of their
+        question, from 1 on; 0 is a question of its own.
 
     Returns
     -------
     X_rows : same type as ``X``
         The ends of all pairs (two rows each), then the unlabeled rows.
-    y : int array of shape (n_rows, 2 to 4)
+    y : int array of shape (n_rows, 2 to 5)
         What is known of each row: the pair code (+k and -k for the k-th pair, 0 for unlabeled), the
-        point that it shows (its row number in ``X``) and, where given, annotator and label.
+        point that it shows (its row number in ``X``) and, where given, annotator, label and question.
 
     Examples
     --------
@@ -419,7 +437,10 @@ def stack_pairs(
         y[: ends.size, 2] = np.repeat(annotator_numbers(annotators, len(ends)), 2)
     if known is not None:
         y[:, 3] = known[rows]
-    n_columns = 4 if known is not None else 2 if annotators is None else 3
+    if questions is not None:
+        y[: ends.size, 4] = np.repeat(question_numbers(questions, len(ends)), 2)
+    given = (True, True, annotators is not None, known is not None, questions is not None)
+    n_columns = 1 + max(np.flatnonzero(given))
     return safe_indexing(X, rows), np.ascontiguousarray(y[:, :n_columns])
 
 
@@ -442,6 +463,24 @@ def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
             f"Annotators are numbered from 1, with 0 where the annotator is not known; got {numbers.min()}."
         )
     return numbers
+
+
+def question_numbers(questions: ArrayLike, size: int) -> Codes:
+    """Return the question of each answer as an integer, 0 for one of its own, or raise."""
+    numbers = whole_numbers(questions, "questions")
+    if numbers.shape != (size,):
+        raise InputError(f"`questions` must have one number per answer: {size} answers, but shape {numbers.shape}.")
+    if (numbers < 0).any():
+        raise InputError(f"Questions are numbered from 1, with 0 for a question of its own; got {numbers.min()}.")
+    return numbers
+
+
+def number_together(questions: Codes | None, n_answers: int) -> Indices:
+    """Number questions from 0, those of a single answer (0) each by itself."""
+    number = np.arange(n_answers)
+    if questions is None:
+        return number
+    return np.unique(np.where(questions > 0, questions, -1 - number), return_inverse=True)[1]
 
 
 def _known_labels(labels: ArrayLike, n_points: int) -> Codes:

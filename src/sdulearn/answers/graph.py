@@ -33,6 +33,8 @@ from sdulearn.pairs import (
     check_labels,
     check_weights,
     mean_weight,
+    number_together,
+    question_numbers,
     read_pairs,
     whole_numbers,
 )
@@ -59,6 +61,8 @@ class AnswerGraph:
         The two points of each answer.
     same, annotators : int arrays of shape (n_answers,)
         +1 for "same class", -1 for "different"; who answered, 0 where that is not known.
+    question : int array of shape (n_answers,)
+        Answers given together share a number, every other answer has one of its own.
     weights : array of shape (n_answers,)
         Weights of the answers, above 0; from ``y``, in units of their mean.
     labels : int array of shape (n_points,)
@@ -80,6 +84,7 @@ class AnswerGraph:
     ends: Indices
     same: Codes
     annotators: Codes
+    question: Indices
     weights: Array
     labels: Codes
     row_point: Indices
@@ -92,7 +97,7 @@ class AnswerGraph:
 
         Parameters
         ----------
-        y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4), frame or Pairs
+        y : array-like of int, shape (n_rows,) or (n_rows, 1 to 5), frame or Pairs
             As in :func:`~sdulearn.pairs.read_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows, the same for both ends of an answer, in any unit. Weight 0 leaves
@@ -124,6 +129,7 @@ class AnswerGraph:
             ends=row_point[pairs.ends],
             same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
             annotators=pairs.answer_annotators,
+            question=pairs.answer_questions,
             weights=weights / unit,
             labels=labels,
             row_point=row_point,
@@ -141,6 +147,7 @@ class AnswerGraph:
         annotators: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         labels: ArrayLike | None = None,
+        questions: ArrayLike | None = None,
         n_points: int | None = None,
     ) -> AnswerGraph:
         """Make a graph from plain arrays.
@@ -155,6 +162,8 @@ class AnswerGraph:
             Who answered, 0 where not known; weights: 2 is the same answer given twice.
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
+        questions : array-like of int, shape (n_answers,), optional
+            Answers given together share a number from 1 on; 0 is a question of its own.
         n_points : int, optional
             Number of points; by default that of the labels, or one more than the largest in ``ends``.
 
@@ -174,6 +183,9 @@ class AnswerGraph:
             ends=numbers,
             same=answer_signs(same, len(numbers)),
             annotators=annotator_numbers(annotators, len(numbers)),
+            question=number_together(
+                None if questions is None else question_numbers(questions, len(numbers)), len(numbers)
+            ),
             weights=given,
             labels=known,
             row_point=np.arange(n_points),
@@ -275,7 +287,7 @@ class AnswerGraph:
 
 def restrict(graph: AnswerGraph, answers: Mask, labels: Mask) -> AnswerGraph:
     """Return the same points with some of the answers and labels."""
-    kept = {name: getattr(graph, name)[answers] for name in ("ends", "same", "annotators", "weights")}
+    kept = {name: getattr(graph, name)[answers] for name in ("ends", "same", "annotators", "question", "weights")}
     return replace(graph, **kept, labels=np.where(labels, graph.labels, 0))
 
 

@@ -149,7 +149,7 @@ def pair_objective(
 
     Parameters
     ----------
-    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
+    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 5)
         What is known of each row: answer, point, annotator, label.
     n_classes : int, default=2
         Number of classes. With two the booster has one score for each row, else one for each row

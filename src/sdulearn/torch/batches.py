@@ -24,7 +24,7 @@ class PairBatchSampler:
 
     Parameters
     ----------
-    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
+    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 5)
         What is known of each row: answer, point, annotator, label.
     batch_size : int
         The most rows of answers and labels in a batch, at least 2.

@@ -60,7 +60,7 @@ def pair_nll(
     ----------
     logits : tensor of shape (n_rows, K) or (n_rows,)
         One row for each row of ``y``. One logit is the log odds of class +1 against class -1.
-    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 4)
+    y : array-like of int, shape (n_rows,) or (n_rows, 1 to 5)
         What is known of each row: answer, point, annotator, label. The batch must hold both rows of
         an answer and should hold whole components (:class:`PairBatchSampler`). A tensor should be
         on the CPU.
