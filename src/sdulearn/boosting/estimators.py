@@ -25,7 +25,6 @@ from sklearn.utils import Tags, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import ErrorRateParameter
-from sdulearn.answers.graph import leave_out
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, in_order
 from sdulearn.boosting.model_text import Booster, checked_trees, trees_text
 from sdulearn.boosting.objective import PointLoss, make_pull
@@ -186,7 +185,7 @@ class ScoreClassifier(OrderedClassifier):
 
     def _is_useful(self, rows: TrainingRows, start: ScoreFit) -> bool:
         """Whether a start makes held-out answers likelier than one probability for all points does."""
-        loss = PointLoss(rows.graph, self.n_classes, start.answer_model)
+        loss = PointLoss(start.answer_model.likelihood(rows.graph, self.n_classes))
         scores = start.held_out(rows.fold)
         constant = max(loss.terms(np.full_like(scores, z))[0].sum() for z in _CONSTANTS)
         return bool(loss.terms(scores)[0].sum() - constant > _MIN_GAIN * loss.n_known)
@@ -199,11 +198,8 @@ class ScoreClassifier(OrderedClassifier):
         """Add trees to the start, one per round and fold, until held-out answers get no likelier."""
         lightgbm = require("lightgbm", "boosting")
         pull = make_pull(rows.graph, start.pull, self.prior_strength)
-        whole = PointLoss(rows.graph, self.n_classes, start.answer_model)
-        losses = [
-            PointLoss(leave_out(rows.graph, rows.fold == k), self.n_classes, start.answer_model)
-            for k in range(len(start.by_fold))
-        ]
+        whole = PointLoss(start.answer_model.likelihood(rows.graph, self.n_classes))
+        losses = [PointLoss(whole.likelihood.restricted(rows.fold != k)) for k in range(len(start.by_fold))]
         parameters = {
             **_LIGHTGBM,
             "num_class": self.n_classes if self.n_classes > 2 else 1,
@@ -542,7 +538,7 @@ class PairModelCV(ScoreClassifier):
         for name in names:
             fits[name] = fit_linear(self, rows) if name == "linear" else self._fit_trees(rows, fits.get("linear"))
         # All candidates are judged by the answer model of the first.
-        loss = PointLoss(rows.graph, self.n_classes, fits[names[0]].answer_model)
+        loss = PointLoss(fits[names[0]].answer_model.likelihood(rows.graph, self.n_classes))
         values = [loss.terms(fit.held_out(rows.fold))[0] for fit in fits.values()]
         best, self.cv_results_ = compare(names, values, loss.n_known)
         self.model_ = names[best]

@@ -5,7 +5,7 @@ its posterior given all answers and labels,
 
     d(-log P(answers)) / d score_i = p_i - r_i                                              (1)
 
-for any model of the scores. The likelihoods are those of the linear models, :mod:`sdulearn.joint`.
+for any model of the scores. The likelihood is that of the linear models, :mod:`sdulearn.answers.likelihood`.
 The curvature used is p (1 - p), that of the node probability: an upper bound of that of (1), whose
 Hessian is a difference and may have either sign.
 """
@@ -16,15 +16,12 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_softmax
 
-from sdulearn.answers.answer_model import AnswerModel, model_of_fit
-from sdulearn.answers.graph import AnswerGraph, weights_by_component
-from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.likelihood import Likelihood
 from sdulearn.errors import InputError
-from sdulearn.joint.classes import SoftmaxLikelihood
 from sdulearn.joint.data import PriorPull
-from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.types import Array, Indices, Mask
 
 # LightGBM divides by sums of curvatures, so that a certain point needs one too.
@@ -37,64 +34,37 @@ Pull = tuple[Indices, Array, PriorPull]
 class PointLoss:
     """Negative log likelihood of all answers and labels as a function of the scores of the points."""
 
-    def __init__(self, graph: AnswerGraph, n_classes: int, answer_model: AnswerModel) -> None:
+    def __init__(self, likelihood: Likelihood) -> None:
+        self.likelihood = likelihood
+        graph = likelihood.graph
         self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
-        known = (graph.degree > 0) | (graph.labels != 0)
-        graph, self.weight = weights_by_component(graph)
-        by_point = self.weight[graph.component]
         # A point without answers and labels has no curvature.
-        self.known_weight = np.where(known, by_point, 0.0)
-        # Total weight of independent answers and labels, in which the pull to a prior is counted.
-        self.total = float(self.weight @ (graph.component_sizes - 1 + graph.labelled))
-        self.likelihood: TwoClassLikelihood | SoftmaxLikelihood | FactorGraph
-        answer_model = model_of_fit(answer_model, graph, n_classes)
-        if n_classes == 2:
-            self.likelihood = TwoClassLikelihood(graph, answer_model, self.weight, total=1.0)
-        elif answer_model.certain:
-            self.likelihood = SoftmaxLikelihood(graph, answer_model, n_classes, by_point)
-            self.total = self.likelihood.n_answers
-        else:
-            # Answers that may be wrong make no groups: cycles go through belief propagation.
-            self.likelihood = answer_model.factor_graph(graph, n_classes)
+        known = (graph.degree > 0) | (graph.labels != 0)
+        self.known_weight = np.where(known, likelihood.weight[graph.component], 0.0)
 
     def terms(self, scores: Array) -> tuple[Array, Array]:
-        """Weighted log likelihood of each component (of all together with K certain classes); and equation (1)."""
-        if isinstance(self.likelihood, TwoClassLikelihood):
-            losses, slopes = self.likelihood.terms(scores[:, None])
-            return -self.weight * losses[:, 0], slopes[:, 0]
-        log_p = np.asarray(log_softmax(scores, axis=1))
-        if isinstance(self.likelihood, FactorGraph):
-            propagated = self.likelihood.propagate(log_p, tol=1e-6)
-            return self.weight * propagated.component_values, np.exp(log_p) - propagated.posteriors
-        p = np.exp(log_p)
-        value, posteriors = self.likelihood.value_and_posteriors(log_p[:, :, None], p[:, :, None])
-        return value, p - posteriors[:, :, 0]
+        """Weighted log likelihood of each component, and equation (1), for scores (n_points,) or (n_points, K)."""
+        log_p, slope = self.likelihood.terms(scores.reshape(len(scores), self.likelihood.n_scores, 1))
+        return self.likelihood.weight * log_p[:, 0], -slope.reshape(scores.shape)
 
     def slopes(self, scores: Array, pull: Pull | None = None) -> tuple[Array, Array]:
         """Gradient and curvature of the loss and the pull, one row for each point.
 
         The loss is a sum over answers, so a pull in units of the mean answer counts as many times.
         """
-        p = expit(scores) if scores.ndim == 1 else np.exp(log_softmax(scores, axis=1))
+        n_scores = self.likelihood.n_scores
+        p = self.likelihood.probabilities(scores.reshape(len(scores), n_scores, 1))
         weight = self.known_weight.reshape(-1, *[1] * (scores.ndim - 1))
         gradient = weight * self.terms(scores)[1]
-        curvature = weight * p * (1 - p)
+        curvature = weight * (p * (1 - p))[:, -n_scores:].reshape(scores.shape)
         if pull is not None:
             points, share, divergence = pull
-            first, second = pull_slopes(p[points], share, divergence)
-            gradient[points] += self.total * first
-            curvature[points] += self.total * second
+            total = self.likelihood.total
+            _, slope = divergence.terms(p[points], share)
+            bend = divergence.curvature(p[points], share)
+            gradient[points] += total * slope[:, -n_scores:].reshape(gradient[points].shape)
+            curvature[points] += total * bend[:, -n_scores:].reshape(curvature[points].shape)
         return gradient, np.maximum(curvature, _LEAST_CURVATURE)
-
-
-def pull_slopes(p: Array, share: Array, divergence: PriorPull) -> tuple[Array, Array]:
-    """Gradient at unlabeled points, and a curvature that is exact for a shift of one class."""
-    _, first, second = divergence.derivatives(share @ p)
-    if p.ndim == 1:
-        rise = share * p * (1 - p)
-        return first * rise, second * rise.sum() * rise
-    rise = share[:, None] * p * (1 - p)
-    return share[:, None] * p * (first - (p @ first)[:, None]), second * rise.sum(axis=0) * rise
 
 
 def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:
@@ -181,5 +151,5 @@ def pair_objective(
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     used = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
-    loss = PointLoss(graph, n_classes, AnswerModel.given(error_rate, graph))
+    loss = PointLoss(AnswerModel.given(error_rate, graph).likelihood(graph, n_classes))
     return PairObjective(graph, used, loss, make_pull(graph, prior, prior_strength))

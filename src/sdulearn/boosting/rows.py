@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd, model_of_fit
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups
 from sdulearn.errors import InputError
 from sdulearn.model_selection import NO_FOLD, PairKFold, fold_parts, number_of_folds
@@ -76,10 +76,11 @@ def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds
     """Rows to keep and what is known about them, with implied labels if no answer is wrong."""
     graph = AnswerGraph.from_y(pairs)
     labels = graph.labels
-    if not is_crowd(graph, n_classes):
-        answer_model = model_of_fit(answer_model_of(error_rate, graph, n_classes), graph, n_classes)
-        if answer_model.certain or not graph.n_answers:
-            labels = implied_labels(graph, n_classes)
+    right = not graph.n_answers
+    if not right and not is_crowd(graph, n_classes):
+        right = answer_model_of(error_rate, graph, n_classes).ties(graph, n_classes)
+    if right:
+        labels = implied_labels(graph, n_classes)
     return (np.arange(len(pairs)), pairs) if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)
 
 

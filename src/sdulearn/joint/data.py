@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh, svd
-from scipy.sparse.linalg import eigsh
 
-from sdulearn.answers.graph import AnswerGraph, subgraph, weights_by_component
+from sdulearn.answers.graph import AnswerGraph, subgraph
 from sdulearn.errors import InputError, ScalingWarning, warn
 from sdulearn.solvers.linalg import weighted_gram
 from sdulearn.solvers.problem import Design
@@ -34,8 +33,8 @@ _CONSTANT = 1e-14
 # Deviations that differ by more than this factor need more than an eigendecomposition of the
 # covariance.
 _UNEVEN = 1e4
-# The least alpha at which a model leaves zero, as a share of the mean variance of the axes.
-MIN_ALPHA_MAX = 1e-6
+# A mean prediction of 0 would be infinitely far from a given prior.
+_LEAST_MEAN = 1e-9
 # Where standard deviations differ by this factor, the smaller column has no influence at any
 # covariance power.
 _FAR_APART = 1e3
@@ -112,7 +111,7 @@ def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
     return V, singular**2
 
 
-class TrainingData:
+class TrainingPoints:
     """Points in their principal axes. A point is the weighted mean of its rows.
 
     ``moments`` are the exact mean and covariance of the rows in no answer, if those in ``X`` are a sample.
@@ -132,9 +131,8 @@ class TrainingData:
         place[known] = np.arange(len(known))
         # (n_rows,), the known point that each row shows, or -1.
         self.row_place = place[graph.row_point]
-        # Answers and labels of the known points, weighted relative to their component; and the mean
-        # weight (n_components,) of the answers and labels of each.
-        self.graph, self.weight = weights_by_component(subgraph(graph, known))
+        # Answers and labels of the known points.
+        self.graph = subgraph(graph, known)
         # (n_known + n_unlabeled, r): points in an answer or with a label, then all others.
         self.A = A[np.concatenate([known, rest])]
         self.known = self.A[: len(known)]
@@ -147,8 +145,7 @@ class TrainingData:
         # Points that show the sizes of the classes, the unlabeled ones if any, and their weights.
         self.judged = (self.unlabeled, self.share)
         if not len(rest):
-            weight = self.weight[self.graph.component]
-            self.judged = (self.known, weight / weight.sum())
+            self.judged = (self.known, self.every_share)
 
     def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
         """Return which known points (n_known, n_folds) the training rows of each split show."""
@@ -196,79 +193,32 @@ class PriorPull(NamedTuple):
         shares = p if p.ndim else np.stack([1 - p, p])
         return cls(shares / shares.sum(), strength)
 
-    def derivatives(self, mean: Array) -> tuple[Array, Array, Array]:
-        """Return the value (B,) and its first two derivatives in ``mean``.
+    def terms(self, p: Array, share: Array) -> tuple[Array, Array]:
+        """Return the value (B,), and its slope (n_unlabeled, n_classes, B) in the scores of the classes.
 
-        ``mean`` is that of each class (n_classes, B); with two classes that of +1 alone (B,).
+        ``p`` are class probabilities (n_unlabeled, n_classes, B), ``share`` the weights of their points. With two
+        classes the slope in the log odds of +1 is that of its last class.
         """
-        two = len(self.shares) == 2
-        mean = np.maximum(np.stack([1 - mean, mean]) if two else mean, 1e-9)
-        shares = self.shares.reshape(-1, *[1] * (mean.ndim - 1))
-        value = self.strength * np.sum(shares * np.log(shares / mean), axis=0)
-        first = -self.strength * shares / mean
-        second = self.strength * shares / mean**2
-        return (value, first[1] - first[0], second[0] + second[1]) if two else (value, first, second)
+        ratio = self.shares[:, None] / self._mean(p, share)
+        value = self.strength * np.sum(self.shares[:, None] * np.log(ratio), axis=0)
+        pulled = np.sum(p * ratio, axis=1, keepdims=True)
+        return value, self.strength * share[:, None, None] * p * (pulled - ratio)
+
+    def curvature(self, p: Array, share: Array) -> Array:
+        """Return a curvature (n_unlabeled, n_classes, B) of :meth:`terms` that is exact for a shift of one class."""
+        rise = share[:, None, None] * p * (1 - p)
+        bend = self.strength * self.shares[:, None] / self._mean(p, share) ** 2 * rise.sum(axis=0)
+        # With two classes a shift of one is a shift of the other.
+        return rise * (bend if len(self.shares) > 2 else bend.sum(axis=0))
+
+    def _mean(self, p: Array, share: Array) -> Array:
+        """Return the mean prediction (n_classes, B), away from 0."""
+        return np.maximum(np.tensordot(share, p, 1), _LEAST_MEAN)
 
 
 def bordered_sum(A: Rows, G: Array) -> Array:
     """Return ``[A, 1]' G``."""
     return np.vstack([A.T @ G, np.ones(len(G)) @ G])
-
-
-class Moments:
-    """Weighted sums over answers with two classes, from which starts and penalties follow."""
-
-    def __init__(
-        self, variance: Array, joint: Array, ends: Array, prior: float | None, named: Array | None = None
-    ) -> None:
-        unit = 2 / max(float(ends[-1, 0]), 1e-300)
-        self.variance = variance
-        # (r, r), sum of ``omega s (x x'^T + its transpose)`` over pairs.
-        self.joint = unit * joint
-        # (r,), sum of ``omega (x + x')`` over pairs.
-        self.ends = unit * ends[:-1, 0]
-        # Given, or None.
-        self.prior = prior
-        # The direction from the labelled points of class -1 to those of class +1, if any.
-        self.named = named
-        typical = float(variance.mean())
-        if typical > _UNEVEN * np.median(variance):
-            # One column in a tiny unit must not dominate the others.
-            typical = float(np.median(variance))
-        self._shrunk = variance + 0.1 * typical
-
-    def alpha_max(self, covariance_power: float) -> float:
-        """Return the alpha above which, at prior 1/2, w = 0 is a minimum, by the Hessian there."""
-        top, _ = self._top_moment(1 / np.sqrt(axis_penalties(self.variance, [1.0], covariance_power)[:, 0]))
-        return max(top / 4, MIN_ALPHA_MAX * float(self.variance.mean()))
-
-    def starts(self) -> list[Array]:
-        """Return the direction of the labels, if any, and the top eigenvector of the pair moment."""
-        # E[s x x'^T] = mu mu^T with mu = E[y x], so it needs no prior.
-        root = np.sqrt(self._shrunk)
-        moment = self._top_moment(1 / root)[1] / root
-        # The sign of an eigenvector is arbitrary; this choice does not depend on the order of the
-        # rows.
-        moment *= np.copysign(1.0, moment @ self.ends)
-        b = 0.0 if self.prior is None else np.log(self.prior / (1 - self.prior))
-        directions = [moment]
-        if self.named is not None:
-            moment *= np.copysign(1.0, moment @ self.named)
-            directions.append(self.named / self._shrunk)
-        elif self.prior is not None:
-            # Only the pull tells the two signs apart.
-            directions.append(-moment)
-        # Scaled to logits of variance one.
-        return [np.append(w / np.sqrt(max(float(w**2 @ self.variance), 1e-24)), b) for w in directions]
-
-    def _top_moment(self, scale: Array) -> tuple[float, Array]:
-        """Return the top eigenvalue and eigenvector of "joint" in scaled coordinates."""
-        M = scale[:, None] * self.joint * scale
-        if len(M) <= 32 or not M.any():
-            values, vectors = eigh(M)
-        else:
-            values, vectors = eigsh(M, k=1, which="LA", tol=1e-3, v0=np.ones(len(M)))
-        return float(values[-1]), vectors[:, -1]
 
 
 def warn_of_scales(deviation: Array, mean: Array, names: Sequence[str] | None = None) -> None:

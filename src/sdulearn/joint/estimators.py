@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from scipy.special import softmax
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from threadpoolctl import threadpool_limits
 
@@ -26,24 +28,10 @@ from sdulearn.answers.answer_model import (
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
-from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
-from sdulearn.joint.classes import ClassProblem
-from sdulearn.joint.data import PriorPull, TrainingData, warn_of_scales
-from sdulearn.joint.likelihood import TwoClassLikelihood
-from sdulearn.joint.path import (
-    WORKING_ALPHA,
-    PointProblem,
-    choose_and_fit,
-    choose_and_fit_classes,
-    choose_number,
-    descend,
-    descend_classes,
-    fit_folds,
-    held_out_classes,
-    polish,
-    polish_classes,
-)
-from sdulearn.model_selection import fold_parts, number_of_folds, positive_grid
+from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
+from sdulearn.joint.data import Axes, PriorPull, TrainingPoints, warn_of_scales
+from sdulearn.joint.path import Problem, choose, choose_number, descend, held_out, polish, scores_of
+from sdulearn.model_selection import fold_parts, grid_results, number_of_folds, positive_grid
 from sdulearn.pairs import Pairs, U
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
@@ -72,7 +60,7 @@ _FOLDS = 5
 # The error rate of the models that help to estimate those of a crowd.
 _CROWD_RATE = 0.15
 # An annotator with fewer answers cannot be told from the others by a model.
-_FEWEST = 10
+_MIN_JUDGED = 10
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at
 # all.
 _TIES_A_CLASS = 5
@@ -85,9 +73,15 @@ _NO_ANSWERS = (
 _CONFIDENCE = 0.95
 # A wider interval of the number of classes leads to a warning.
 _NARROW = 1
-# Fits with K classes are many small problems, on which threads spin more than they work: on
-# scikit-learn's digits and two busy cores they took 39 s of CPU time, and one thread takes 5 s.
-_one_thread = threadpool_limits.wrap(limits=1)
+# A model that judges the answers of a crowd is taken to guess at this share of the points.
+_BLIND = 0.3
+
+
+class _Chosen(NamedTuple):
+    """The fit with the penalty that was chosen."""
+
+    fit: Fit
+    of_folds: Array  # (r + 1, n_scores, n_folds), coefficients of the folds in the axes
 
 
 class PairLogisticBase(LinearClassifier):
@@ -125,7 +119,7 @@ class PairLogisticBase(LinearClassifier):
         """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
         return self._fit(*self._check_rows(X, y, sample_weight), moments.mean_and_covariance(U))
 
-    def _training_data(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> TrainingData:
+    def _points(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> TrainingPoints:
         """Return the points of checked rows; warn where the columns have different scales."""
         weight = np.ones(len(pairs)) if weight is None else weight
         if sparse.issparse(X):
@@ -135,12 +129,20 @@ class PairLogisticBase(LinearClassifier):
             mean = share @ X
             variance = share @ (X - mean) ** 2
         warn_of_scales(np.sqrt(variance), mean, getattr(self, "feature_names_in_", None))
-        return TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, moments)
+        return TrainingPoints(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, moments)
 
-    def _two_class_problem(
-        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact
-    ) -> tuple[PointProblem, PriorEstimate]:
-        """Return the problem of checked rows with two classes, and the prior to report."""
+    def _problem(self, points: TrainingPoints, model: AnswerModel, n_classes: int) -> Problem:
+        """Return the problem of an answer model, with a pull to the given prior."""
+        prior: float | ArrayLike | None = self.prior
+        if n_classes > 2 and prior is not None:
+            prior = class_shares_given(prior, n_classes)
+        pull = PriorPull.of(prior, float(self.prior_strength), len(points.share))
+        return Problem(points, model.likelihood(points.graph, n_classes), pull)
+
+    def _two_classes(
+        self, X: Rows, pairs: Pairs, weight: Array | None, points: TrainingPoints
+    ) -> tuple[Problem, AnswerModel, PriorEstimate]:
+        """Return the problem with two classes, its answer model, and the prior to report."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
                 f"With two classes `prior` is one number, P(y = +1), or None; got `prior={self.prior!r}`. A list "
@@ -151,15 +153,14 @@ class PairLogisticBase(LinearClassifier):
                 "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
                 "`n_classes`, or leave `answer_table='auto'`."
             )
-        data = self._training_data(X, pairs, weight, moments)
-        likelihood = TwoClassLikelihood(data.graph, self._answer_model(X, pairs, data), data.weight)
-        prior = self._reported_prior(pairs, weight, likelihood)
-        given = None if self.prior is None else float(self.prior)
-        return PointProblem(data, likelihood, given, float(self.prior_strength)), prior
+        model = self._answer_model(X, pairs, points)
+        prior = self._reported_prior(pairs, weight, points.graph, model)
+        return self._problem(points, model, 2), model, prior
 
-    def _reported_prior(self, pairs: Pairs, weight: Array | None, likelihood: TwoClassLikelihood) -> PriorEstimate:
+    def _reported_prior(
+        self, pairs: Pairs, weight: Array | None, graph: AnswerGraph, model: AnswerModel
+    ) -> PriorEstimate:
         """Return the given or the estimated prior; warn of answers of one kind."""
-        graph = likelihood.graph
         known = graph.labels[graph.labels != 0]
         if not len(known):
             check_kinds(int(np.sum(graph.same > 0)), int(np.sum(graph.same < 0)), self.prior)
@@ -175,7 +176,6 @@ class PairLogisticBase(LinearClassifier):
             share = float(by_label @ (known > 0)) / float(by_label.sum())
             low, high = clopper_pearson(share * n_labels, (1 - share) * n_labels, _CONFIDENCE)
             return PriorEstimate(share, low, high, low > 0.5 or high < 0.5)
-        model = likelihood.answer_model
         if isinstance(self.error_rate, AnswerModel):
             # A given model is taken as exact: it does not widen the interval.
             value = model.error_rate.value
@@ -189,54 +189,83 @@ class PairLogisticBase(LinearClassifier):
             return 1.0 if self.n_classes == 2 else 0.0
         return float(self.covariance_power)
 
-    def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
-        """Return the answer model: given, or estimated with models of held-out answers."""
-        several = pairs.shares_points or len(np.unique(pairs.answer_annotators)) > 1
-        if self.error_rate == "auto" and not several and not data.graph.labels.any():
-            return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
-        answer_model = answer_model_of(self.error_rate, data.graph, 2)
+    def _answer_model(self, X: Rows, pairs: Pairs, points: TrainingPoints) -> AnswerModel:
+        """Return the answer model of two classes: given, or estimated with models of held-out answers."""
+        graph = points.graph
+        _, counts = np.unique(graph.annotators, return_counts=True)
+        several = graph.degree.max(initial=0) > 1 or len(counts) > 1
+        if self.error_rate == "auto" and not several and not graph.labels.any():
+            return unknown_answer_model(*np.unique(graph.annotators, return_counts=True))
+        model = answer_model_of(self.error_rate, graph, 2)
         if not isinstance(self.error_rate, str):
-            return answer_model
-        _, counts = np.unique(data.graph.annotators, return_counts=True)
-        n_folds = number_of_folds(_FOLDS, data.graph.same > 0)
-        judges = (counts >= _FEWEST).sum() > 1 or data.graph.contradictory.any()
+            return model
+        n_folds = number_of_folds(_FOLDS, graph.same > 0)
+        judges = (counts >= _MIN_JUDGED).sum() > 1 or graph.contradictory.any()
         if n_folds < 2 or not judges:
-            return answer_model
-        known = data.known_to_folds(fold_parts(n_folds, X, pairs))
+            return model
+        shown = points.known_to_folds(fold_parts(n_folds, X, pairs))
         for _ in range(_ROUNDS):
-            logits = _held_out_logits(data, answer_model, known)
-            answer_model = AnswerModel.estimate(data.graph, logits=logits)
-        return answer_model
+            problem = Problem(points, model.likelihood(graph, 2), None)
+            model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown).Z[:, 0])
+        return model
 
-    def _class_problem(
+    def _class_answer_model(
+        self, X: Rows, pairs: Pairs, points: TrainingPoints, n_classes: int, answer_table: str | bool
+    ) -> AnswerModel:
+        """Return the answer model of more than two classes; that of a crowd with models of held-out answers."""
+        graph = points.graph
+        _check_answers(graph, n_classes)
+        if self.error_rate != "auto" or not is_crowd(graph, n_classes):
+            return answer_model_of(self.error_rate, graph, n_classes, answer_table)
+        n_folds = number_of_folds(_FOLDS, graph.same > 0)
+        log_p = None
+        if n_folds > 1:
+            problem = self._problem(points, AnswerModel.given(_CROWD_RATE, graph), n_classes)
+            Z, temperature = held_out(problem, 0.0, points.known_to_folds(fold_parts(n_folds, X, pairs)))
+            proba = softmax(Z / temperature, axis=1)
+            log_p = np.log((1 - _BLIND) * proba + _BLIND / n_classes)
+        model = AnswerModel.estimate(graph, n_classes, log_p, answer_table)
+        crowd = model.crowd_of(graph)
+        if crowd is not None and self.prior is None and not graph.labels.any():
+            # The largest class is the first.
+            model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
+        return model
+
+    def _finished(
         self,
-        X: Rows,
-        pairs: Pairs,
-        weight: Array | None,
-        n_classes: int,
-        moments: Exact,
-        answer_table: str | bool,
-    ) -> ClassProblem:
-        """Return the problem of checked rows with K classes."""
-        data = self._training_data(X, pairs, weight, moments)
-        _check_answers(data.graph, n_classes)
-        shares = None if self.prior is None else class_shares_given(self.prior, n_classes)
-        pull = PriorPull.of(shares, float(self.prior_strength), len(data.share))
-        if self.error_rate == "auto" and is_crowd(data.graph, n_classes):
-            model = AnswerModel.given(_CROWD_RATE, data.graph)
-            trial = ClassProblem(data, data.graph, model, n_classes, 0.0, pull)
-            n_folds = number_of_folds(_FOLDS, data.graph.same > 0)
-            logits = None
-            if n_folds > 1:
-                logits = held_out_classes(trial, data.known_to_folds(fold_parts(n_folds, X, pairs)))
-            model = AnswerModel.estimate(data.graph, n_classes, logits, answer_table)
-            crowd = model.crowd_of(data.graph)
-            if crowd is not None and pull is None and not data.graph.labels.any():
-                # The largest class is the first.
-                model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
-        else:
-            model = answer_model_of(self.error_rate, data.graph, n_classes, answer_table)
-        return ClassProblem(data, data.graph, model, n_classes, self._power, pull)
+        problem: Problem,
+        W: Array,
+        alpha: float,
+        power: float,
+        prior: PriorEstimate | None,
+        temperature: float = 1.0,
+    ) -> Fit:
+        """Polish a solution of the path, divide it by the temperature, name the classes, and return to columns."""
+        polished = polish(problem, W, alpha, power, float(self.tol), int(self.max_iter))
+        W = polished.W / temperature
+        axes = problem.points.axes
+        certificate = (polished.value, polished.optimality, polished.n_calls)
+        labels = problem.likelihood.graph.labels
+        if prior is not None:
+            A, share = problem.points.judged
+            positive = float(share @ (A @ W[:-1, 0] + W[-1, 0] > 0))
+            sign = 1.0
+            if not labels.any():
+                sign = class_sign(self.prior, self.orientation, prior, positive, float(share @ share))
+            elif self.prior is None and (positive > 0.5) != (prior.value > 0.5):
+                # Labels have named the classes, and the estimated prior follows them.
+                prior = prior.mirrored()
+            coef, intercept = axes.coefficients(sign * W[:, 0])
+            return Fit(coef[None, :], np.array([intercept]), *certificate, prior)
+        W = W - W.mean(axis=1, keepdims=True)
+        pull = problem.pull
+        named = pull is not None and len(np.unique(pull.shares)) == len(pull.shares)
+        if not named and problem.likelihood.evidence is None:
+            W = W[:, order_by_size(_mean_prediction(problem, W), labels)]
+        coefs, intercepts = zip(*(axes.coefficients(column) for column in W.T), strict=True)
+        intercept = np.array(intercepts) - np.mean(intercepts)
+        shares = _mean_prediction(problem, W)
+        return Fit(np.array(coefs), intercept, *certificate, shares=shares, tol=polished.tol)
 
 
 class PairLogisticRegression(PairLogisticBase):
@@ -394,28 +423,29 @@ class PairLogisticRegression(PairLogisticBase):
         self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None, *, from_zero: bool = False
     ) -> Self:
         """Fit checked rows."""
+        points = self._points(X, pairs, weight, moments)
+        prior = None
+        if self.n_classes == 2:
+            problem, model, prior = self._two_classes(X, pairs, weight, points)
+        else:
+            model = self._class_answer_model(X, pairs, points, int(self.n_classes), self.answer_table)
+            problem = self._problem(points, model, int(self.n_classes))
+            _check_number(problem, model)
+        alpha = float(self.alpha) if self.alpha != "auto" else self._auto_alpha * points.axes.mean_variance
+        with threadpool_limits(None if self.n_classes == 2 else 1):
+            if from_zero:
+                W = np.zeros((len(points.axes.variance) + 1) * problem.likelihood.n_scores)
+            else:
+                W = descend(problem, alpha, self._power)
+            fit = self._finished(problem, W, alpha, self._power, prior)
         if self.n_classes != 2:
-            return self._accept(self._fit_classes(X, pairs, weight, moments, from_zero))
-        problem, prior = self._two_class_problem(X, pairs, weight, moments)
-        alpha = self._alpha(problem.data, _ALPHA)
-        start = np.zeros(len(problem.axes.variance) + 1) if from_zero else descend(problem, alpha, self._power)
-        fit = polish(self, problem, start, alpha, self._power, prior)
-        return self._accept(replace(fit, fitted={"answer_model_": problem.likelihood.answer_model}))
+            _warn_of_empty_classes(X, problem, fit)
+        return self._accept(replace(fit, fitted={"answer_model_": model}))
 
-    def _alpha(self, data: TrainingData, share: float) -> float:
-        """Return the penalty; "auto" is a share of the mean variance of the columns."""
-        return share * data.axes.mean_variance if self.alpha == "auto" else float(self.alpha)
-
-    @_one_thread
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact, from_zero: bool) -> Fit:
-        """Fit more than two classes."""
-        problem = self._class_problem(X, pairs, weight, int(self.n_classes), moments, self.answer_table)
-        _check_number(problem)
-        alpha = self._alpha(problem.data, _CLASS_ALPHA)
-        nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
-        fit = polish_classes(problem, self, nothing if from_zero else descend_classes(problem, alpha), alpha)
-        _warn_of_empty_classes(X, problem, fit)
-        return replace(fit, fitted={"answer_model_": problem.answer_model})
+    @property
+    def _auto_alpha(self) -> float:
+        """The penalty that "auto" stands for, as a share of the mean variance of the columns."""
+        return _ALPHA if self.n_classes == 2 else _CLASS_ALPHA
 
 
 class PairLogisticRegressionCV(PairLogisticBase):
@@ -548,96 +578,119 @@ class PairLogisticRegressionCV(PairLogisticBase):
 
     def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
         """Fit checked rows."""
-        interval = None
-        self.fold_models_ = []
+        points = self._points(X, pairs, weight, moments)
+        folds = fold_parts(self.cv, X, pairs)
+        shown = points.known_to_folds(folds)
+        chosen = interval = None
         if self.n_classes != 2:
-            fit, interval = self._fit_classes(X, pairs, weight, moments)
-            if fit is not None:
-                self._accept(fit)
-                self.n_classes_interval_ = interval
-                return self
-        problem, prior = self._two_class_problem(X, pairs, weight, moments)
-        parts = fold_parts(self.cv, X, pairs)
-        known = problem.data.known_to_folds(parts)
-        powers = _POWERS if self.covariance_power == "auto" else (self._power,)
-        alphas = np.column_stack([self._grid(problem.moments.alpha_max(power), _GRID) for power in powers])
-        fit, of_folds = choose_and_fit(problem, self, alphas, powers, known, prior)
+            with threadpool_limits(1):
+                chosen, interval = self._fit_classes(X, pairs, points, shown)
+        if chosen is None:
+            problem, model, prior = self._two_classes(X, pairs, weight, points)
+            chosen = self._chosen(problem, model, shown, prior)
+        fit, of_folds = chosen
         self._accept(fit)
         self.n_classes_interval_ = interval
-        models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in of_folds.T]
-        self.fold_models_ = [(rows, model) for (_, rows), model in zip(parts, models, strict=True)]
+        models = [self._of_fold(X, points.axes, W) for W in np.moveaxis(of_folds, 2, 0)]
+        self.fold_models_ = [(rows, model) for (_, rows), model in zip(folds, models, strict=True)]
         return self
 
-    def _of_fold(self, X: Rows, coef: Array, intercept: float) -> Self:
-        """Return a copy with other coefficients, whose sign agrees with this model."""
+    def _chosen(self, problem: Problem, model: AnswerModel, shown: Mask, prior: PriorEstimate | None = None) -> _Chosen:
+        """Return the fit with the best penalty, and the models of its folds."""
+        two = problem.likelihood.n_scores == 1
+        powers = _POWERS if two and self.covariance_power == "auto" else (self._power,)
+        ends = _GRID if two else _CLASS_GRID
+        alphas = np.column_stack([self._grid(problem.starts.alpha_max(power), ends) for power in powers])
+        choice = choose(problem, alphas, powers, shown)
+        fit = self._finished(problem, choice.W, choice.alpha, choice.power, prior, choice.temperature)
+        of_folds = choice.of_folds.reshape(-1, problem.likelihood.n_scores, shown.shape[1])
+        fitted = {
+            "alpha_": choice.alpha,
+            "covariance_power_": choice.power,
+            "temperature_": choice.temperature,
+            "cv_results_": grid_results([{"alpha": alpha} for alpha in choice.alphas.tolist()], choice.scores),
+            "alphas_": choice.alphas,
+            "answer_model_": model,
+        }
+        return _Chosen(replace(fit, fitted=fitted), of_folds / choice.temperature)
+
+    def _of_fold(self, X: Rows, axes: Axes, W: Array) -> Self:
+        """Return a copy with the coefficients (r + 1, n_scores) of a fold, whose classes are named as in this model."""
         model = copy(self)
-        agreement = (X @ coef + intercept) @ (X @ self.coef_[0] + self.intercept_[0])
-        model.coef_ = np.copysign(1.0, agreement) * coef[None, :]
-        model.intercept_ = np.copysign(1.0, agreement) * np.array([intercept])
+        coefs, intercepts = zip(*(axes.coefficients(column) for column in W.T), strict=True)
+        coef = np.array(coefs)
+        intercept = np.array(intercepts)
+        agreement = (X @ coef.T + intercept).T @ (X @ self.coef_.T + self.intercept_)
+        if len(coef) == 1:
+            model.coef_ = np.copysign(1.0, agreement[0]) * coef
+            model.intercept_ = np.copysign(1.0, agreement[0]) * intercept
+        else:
+            order = linear_sum_assignment(-agreement.T)[1]
+            model.coef_ = coef[order]
+            model.intercept_ = intercept[order]
         return model
 
-    @_one_thread
     def _fit_classes(
-        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact
-    ) -> tuple[Fit | None, tuple[int, int] | None]:
+        self, X: Rows, pairs: Pairs, points: TrainingPoints, shown: Mask
+    ) -> tuple[_Chosen | None, tuple[int, int] | None]:
         """Fit more than two classes, None where "auto" finds two; and the numbers of classes that "auto" allows."""
         n_classes = MAX_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         auto = self.n_classes == "auto"
         if auto and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
-        if auto and pairs.labels is not None and pairs.labels.min(initial=0) < 0:
+        if auto and points.graph.labels.min(initial=0) < 0:
             # Labels -1 and +1 name two classes.
             return None, None
-        if auto and self.error_rate == "auto":
-            graph = AnswerGraph.from_y(pairs, weight)
-            if is_crowd(graph, 3):
-                n_classes = number_by_answers(graph)[0]
-                auto = False
+        if auto and self.error_rate == "auto" and is_crowd(points.graph, 3):
+            n_classes = number_by_answers(points.graph)[0]
+            auto = False
         if n_classes == 2:
             return None, None
         # A table needs the number of classes.
         answer_table = False if auto else self.answer_table
-        problem = self._class_problem(X, pairs, weight, n_classes, moments, answer_table)
-        known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
-        interval = None
-        if auto:
-            fit, interval = self._find_number(X, problem, known)
-            _warn_of_open_number(problem.graph, fit, interval)
-            if fit is not None and self.answer_table is True:
-                problem = self._class_problem(X, pairs, weight, len(fit.coef), moments, True)
-                fit = self._choose_and_fit(problem, known)
-        else:
-            fit = self._choose_and_fit(problem, known)
-            _warn_of_empty_classes(X, problem, fit)
-        if fit is not None:
-            fit = replace(fit, fitted={**fit.fitted, "answer_model_": problem.answer_model})
-        return fit, interval
+        model = self._class_answer_model(X, pairs, points, n_classes, answer_table)
+        if not auto:
+            problem = self._problem(points, model, n_classes)
+            chosen = self._chosen_classes(problem, model, shown)
+            _warn_of_empty_classes(X, problem, chosen.fit)
+            return chosen, None
+        best, interval = self._find_number(X, points, model, shown)
+        _warn_of_open_number(points.graph, 2 if best is None else len(best.fit.coef), interval)
+        if best is not None and self.answer_table is True:
+            n_classes = len(best.fit.coef)
+            model = self._class_answer_model(X, pairs, points, n_classes, True)
+            best = self._chosen_classes(self._problem(points, model, n_classes), model, shown)
+        return best, interval
 
-    def _find_number(self, X: Rows, problem: ClassProblem, known: Mask) -> tuple[Fit | None, tuple[int, int]]:
+    def _find_number(
+        self, X: Rows, points: TrainingPoints, model: AnswerModel, shown: Mask
+    ) -> tuple[_Chosen | None, tuple[int, int]]:
         """Return the fit with the best number of classes (None if two), and the interval."""
-        graph = problem.graph
-        fewest = _least_classes(problem)
+        graph = points.graph
+        fewest = _least_classes(graph, model)
         if graph.labels.max(initial=0) > 1:
             # Labels 1 and 2 are those of three classes or more.
             fewest = max(fewest, 3)
         most = max(min(MAX_CLASSES, graph.n_points // 2), fewest)
-        n_classes, low, high = choose_number(problem, fewest, most, known)
-        fit = None
+        problems = (self._problem(points, model, k) for k in range(fewest, most + 1))
+        number = choose_number(problems, fewest, self._power, shown)
+        n_classes = number.value
+        chosen = None
         while n_classes > 2:
-            fit = self._choose_and_fit(replace(problem, n_classes=n_classes), known)
+            chosen = self._chosen_classes(self._problem(points, model, n_classes), model, shown)
             # A class without rows does not lower the likelihood, and does not count unless answers
             # force it.
-            n_used = max(fewest, len(_used(X, fit)))
+            n_used = max(fewest, len(_used(X, chosen.fit)))
             if n_used == n_classes:
                 break
             n_classes = n_used
-            fit = None
-        return fit, (min(low, n_classes), _most_classes(graph, max(high, n_classes)))
+            chosen = None
+        return chosen, (min(number.low, n_classes), _most_classes(graph, max(number.high, n_classes)))
 
-    def _choose_and_fit(self, problem: ClassProblem, known: Mask) -> Fit:
+    def _chosen_classes(self, problem: Problem, model: AnswerModel, shown: Mask) -> _Chosen:
         """Return the fit with the best penalty of the grid, for one number of classes."""
-        _check_number(problem)
-        return choose_and_fit_classes(problem, self, self._grid(problem.alpha_max, _CLASS_GRID), known)
+        _check_number(problem, model)
+        return self._chosen(problem, model, shown)
 
     def _grid(self, alpha_max: float, ends: tuple[float, float]) -> Array:
         """Return the falling penalties to try."""
@@ -663,16 +716,35 @@ def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> N
     warn(f"All answers are {found}. {remedy}.", OneKindWarning)
 
 
-def _held_out_logits(data: TrainingData, answer_model: AnswerModel, known: Mask) -> Array:
-    """Return the logits of every point by a model that knows no answer about it."""
-    likelihood = TwoClassLikelihood(data.graph, answer_model, data.weight)
-    problem = PointProblem(data, likelihood, None, 0.0)
-    alpha = WORKING_ALPHA * problem.moments.alpha_max(1.0)
-    _, W = fit_folds(problem, np.array([alpha]), 1.0, known)
-    Z = data.known @ W[:-1, 0] + W[-1, 0]
-    # Without labels the sign of a model is arbitrary: all take that of the first.
-    signs = np.copysign(1.0, Z[:, 0] @ Z)
-    return (Z * signs * ~known).sum(axis=1)
+def class_sign(given: float | None, orientation: str, prior: PriorEstimate, positive: float, spread: float) -> float:
+    """Return the sign that makes the larger class +1, or as ``prior`` or ``orientation`` say."""
+    # Two standard errors of the share; and where the answers cannot tell p from 1/2, an allowance
+    # for the error of the model.
+    margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
+    close = abs(positive - 0.5) <= margin
+    if given == 0.5 or (given is None and close):
+        warn(
+            f"The model puts {max(positive, 1 - positive):.0%} of the rows on one side, so which class "
+            "is the larger is uncertain and the names -1 and +1 are arbitrary. Name them by a few "
+            "labelled points: orient(X, y_true).",
+            OrientationWarning,
+        )
+    larger_is_positive = orientation == "majority" if given is None else given >= 0.5
+    return 1.0 if positive == 0.5 or (positive > 0.5) == larger_is_positive else -1.0
+
+
+def order_by_size(shares: Array, labels: Codes) -> Indices:
+    """Return the order of the classes: labelled ones keep their place, others go by size."""
+    order = np.arange(len(shares))
+    free = np.flatnonzero(~np.isin(order, labels[labels > 0] - 1))
+    order[free] = free[np.argsort(-shares[free], kind="stable")]
+    return order
+
+
+def _mean_prediction(problem: Problem, W: Array) -> Array:
+    """Return the mean probability of each class over all points."""
+    Z = scores_of(problem.points.A, W.reshape(-1, 1), W.shape[1])
+    return problem.points.every_share @ problem.likelihood.probabilities(Z)[:, :, 0]
 
 
 def _used(X: Rows, fit: Fit) -> Indices:
@@ -703,25 +775,24 @@ def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
     return False, f"{text}; {_TIES_A_CLASS} or more a class are needed."
 
 
-def _warn_of_open_number(graph: AnswerGraph, fit: Fit | None, interval: tuple[int, int]) -> None:
+def _warn_of_open_number(graph: AnswerGraph, n_classes: int, interval: tuple[int, int]) -> None:
     """Warn where the answers allow quite different numbers of classes."""
     low, high = interval
-    found = 2 if fit is None else len(fit.coef)
     if high - low > _NARROW and not _of_one_kind(graph):
         warn(
-            f"The answers leave the number of classes open: {found} were found, and {low} to {high} are "
+            f"The answers leave the number of classes open: {n_classes} were found, and {low} to {high} are "
             f"possible. {_ties(graph, high)[1]} {_ASK_MORE}, or give the number of classes where you know it.",
             ClassNumberWarning,
         )
 
 
-def _warn_of_empty_classes(X: Rows, problem: ClassProblem, fit: Fit) -> None:
+def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
     """Warn where the answers do not support the requested number of classes."""
-    graph = problem.graph
+    graph = problem.likelihood.graph
     n_classes = len(fit.coef)
     enough, counts = _ties(graph, n_classes)
     # For a crowd the answer model has compared the numbers of classes.
-    enough = enough or problem.likelihood.by_answers is not None
+    enough = enough or problem.likelihood.evidence is not None
     empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
     if _of_one_kind(graph) or (enough and not len(empty)):
         return
@@ -738,11 +809,9 @@ def _of_one_kind(graph: AnswerGraph) -> bool:
     return not graph.labels.any() and len(np.unique(graph.same)) == 1
 
 
-def _least_classes(problem: ClassProblem) -> int:
+def _least_classes(graph: AnswerGraph, model: AnswerModel) -> int:
     """Return the fewest classes that answers allow, those left out whose errors are known."""
-    graph = problem.graph
-    rates = problem.answer_model.by_annotator
-    certain = np.isin(graph.annotators, [a for a, rate in rates.items() if rate.low == 0])
+    certain = np.isin(graph.annotators, [a for a, rate in model.by_annotator.items() if rate.low == 0])
     return least_classes(graph, certain) if not graph.refuted.any() else 2
 
 
@@ -765,17 +834,17 @@ def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
         )
 
 
-def _check_number(problem: ClassProblem) -> None:
+def _check_number(problem: Problem, model: AnswerModel) -> None:
     """Refuse more classes than points, and fewer than answers without errors force; warn where errors might."""
-    n_classes = problem.n_classes
-    n_points = len(problem.data.A)
+    n_classes = problem.likelihood.n_classes
+    n_points = len(problem.points.A)
     if n_points < n_classes:
         raise InputError(f"`n_classes={n_classes}`, but `X` shows {n_points} points. Lower `n_classes`.")
-    needed = _least_classes(problem)
+    needed = _least_classes(problem.likelihood.graph, model)
     if needed <= n_classes:
         return
     found = f"{needed} points were all called different from each other"
-    if problem.answer_model.certain:
+    if model.certain:
         raise InputError(
             f"{found} by answers that are never wrong, so there are at least {needed} classes, but "
             f"`n_classes={n_classes}`. Raise `n_classes`, or give `error_rate` above 0 if some answers may be wrong."

@@ -1,75 +1,70 @@
-"""The steps of a fit: starts, the path of penalties, evidence, folds, polish and class names.
+"""The steps of a fit: the path of penalties, folds, the choice of a penalty, and polish.
 
-With two classes many problems are solved at once, one column each. With more classes the problems
-are far from convex, and each is solved from many starts.
+    J(W) = -mean log likelihood + 1/2 sum_jk pen_j W_jk^2 + prior_strength KL(shares || mean_U p)    (1)
+
+with the mean over independent answers and labels, W the coefficients in the principal axes (one
+column of scores with two classes, K with more, the intercepts last) and the last term, the *pull*,
+only where the shares of the classes are given. J is not convex. All starts are tried at one pilot
+penalty, and the path goes outwards from there, each solution the start of the next.
+
+A fold knows the answers and labels that touch none of its held-out points. Its score is the mean
+log likelihood of what it leaves out, at the posteriors by what it knows. Folds choose alpha. With
+two classes and answers that share points or come with labels, folds would cut answers, and Laplace's
+evidence (2) chooses; it also chooses the covariance power, as folds are too noisy for that:
+
+    log evidence = -n J(w) - 1/2 log det(I + F diag(1 / pen))                                        (2)
+
+with n the number of independent answers and F their Fisher information about w.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass, replace
-from functools import partial
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
 
-from sdulearn.answers.propagate import log_factors
-from sdulearn.base import Fit
-from sdulearn.errors import OrientationWarning, warn
-from sdulearn.joint.classes import ClassProblem, log_probabilities
-from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum, rough_inverse_hessian
-from sdulearn.joint.likelihood import LoosePairs, TwoClassLikelihood, mean_prediction
-from sdulearn.model_selection import grid_results
+from sdulearn.answers.likelihood import Likelihood
+from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum, rough_inverse_hessian
+from sdulearn.joint.starts import ClassStarts, TwoClassStarts
 from sdulearn.progress import steps
-from sdulearn.risks import PriorEstimate
 from sdulearn.solvers.smooth import Counted, gradient_norm, lbfgs_many
-from sdulearn.types import Array, Codes, Indices, Mask
-
-if TYPE_CHECKING:
-    from sdulearn.joint.estimators import PairLogisticBase
+from sdulearn.types import Array, Indices, Mask
 
 Columns = Indices | Sequence[int]
 
-# Iterations after which only the best start of each problem is continued.
-_TRIAL_ITER = 12
-# Tolerance and iterations of the problems on a path.
-_PATH_TOL = 5e-3
+# The penalty at which all starts are tried, as a share of the alpha at which the model leaves zero.
+PILOT = 0.03
+# Iterations after which only the best starts are continued; tolerance, iterations and memory of the
+# problems on a path.
+_TRIAL_ITER = 15
+_PATH_TOL = 3e-3
 _PATH_ITER = 200
-_STEPS_DOWN = 6
-# A model whose logits have a smaller standard deviation is empty.
-_EMPTY = 1e-3
-# The penalty of fits that only name classes, try starts or judge annotators, as a share of the
-# alpha at which the model leaves zero.
-WORKING_ALPHA = 0.03
-# K classes: iterations of every start, how many starts are continued, and the tolerance of the
-# path.
-_CLASS_TRIAL_ITER = 15
+_MEMORY = 20
+# How many starts of K classes are continued; two classes have one good start.
 _N_FOLLOWED = 3
-_CLASS_PATH_TOL = 2e-3
-_CLASS_STEPS_DOWN = 4
-_CLASS_MEMORY = 20
-# How often points are clustered again from a solution, at most, and what a better solution must
-# gain.
+# How often points are clustered again from a solution at the pilot penalty, and what a better
+# solution must gain.
 _N_AGAIN = 4
-_N_AGAIN_OF_A_NUMBER = 2
 _BETTER = 1e-4
-# Iterations of the models of folds, and how much their starts are shrunk.
-_FOLD_ITER = 30
+# Iterations of the models of folds, and how much the solution on all answers is shrunk to be a start.
+_FOLD_ITER = 40
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
 _SMALLEST_CHANCE = 1e-6
 # Few answers make overconfident models, and a strong penalty underconfident ones: logits are
 # divided by the one of these that suits all folds best.
 TEMPERATURES = (0.7, 1.0, 1.5, 2.0, 3.0)
-# With answers that may be wrong, the gradient is only as exact as the messages.
-_PROPAGATED_TOL = 1e-3
-# A model that judges answers is taken to guess at this share of the points.
-_BLIND = 0.3
+# Around cycles the gradient of K classes is only as exact as the messages.
+_CYCLE_TOL = 1e-4
+_CYCLE_CERTIFICATE = 1e-3
+# A model whose logits have a smaller standard deviation is empty.
+_EMPTY = 1e-3
 # Penalties, as shares of the largest, with which numbers of classes are compared.
 _NUMBER_SHARES = (0.03, 0.006, 0.001)
+_N_AGAIN_OF_A_NUMBER = 2
 # The gain that one more class must bring, as a share of the log score.
 _WORTH_A_CLASS = 0.03
 # The search ends after this many numbers of classes without a gain.
@@ -77,408 +72,414 @@ _PATIENCE = 2
 
 
 @dataclass(eq=False)
-class PointProblem:
-    """Equation (4) of :mod:`sdulearn.joint.likelihood` for points in memory, with two classes."""
+class Problem:
+    """Equation (1) for points in memory."""
 
-    data: TrainingData
-    likelihood: TwoClassLikelihood
-    prior: float | None  # given, or None
-    strength: float  # of the pull to a given prior
+    points: TrainingPoints
+    likelihood: Likelihood
+    pull: PriorPull | None
 
-    def __post_init__(self) -> None:
-        # Column c of a batch has the likelihood number c modulo their count: that of all answers,
-        # or one for each fold.
-        self.of_columns = [self.likelihood]
-        self.axes = self.data.axes
-        self.moments = self.likelihood.moments(self.data.known, self.axes.variance, self.prior)
-        self.pull = PriorPull.of(self.prior, self.strength, len(self.data.share))
+    @cached_property
+    def starts(self) -> TwoClassStarts | ClassStarts:
+        """Where the fit starts."""
+        kind = TwoClassStarts if self.likelihood.n_scores == 1 else ClassStarts
+        return kind(self.points, self.likelihood, self.pull)
 
-    def objective(self, W: Array, columns: Columns, pen: Array, exact: bool = False) -> tuple[Array, Array]:
-        """Return values and gradients at ``W`` (r + 1, B), with ``columns`` of ``pen``."""
-        data = self.data
-        Z = data.known @ W[:-1] + W[-1]
-        number = np.asarray(columns) % len(self.of_columns)
-        value = np.empty(Z.shape[1])
-        slopes = np.empty(Z.shape)
-        for k, likelihood in enumerate(self.of_columns):
-            mine = number == k
-            losses, slope = likelihood.terms(Z if mine.all() else Z[:, mine], exact)
-            value[mine] = likelihood.omega @ losses
-            slopes[:, mine] = likelihood.omega[likelihood.component][:, None] * slope
-        gradient = bordered_sum(data.known, slopes)
+    def restricted(self, shown: Mask) -> Problem:
+        """Return the problem with the answers and labels of the points ``shown`` only."""
+        return Problem(self.points, self.likelihood.restricted(shown), self.pull)
+
+    def penalties(self, alphas: Array | Sequence[float], powers: Sequence[float] | float) -> Array:
+        """Return the penalties (r, B) of the axes."""
+        return axis_penalties(self.points.axes.variance, alphas, powers)
+
+    def scale(self, pen: Array) -> Array:
+        """Return a rough inverse Hessian, for L-BFGS and for the norm of a gradient."""
+        return rough_inverse_hessian(self.points.axes.variance, pen, self.likelihood.n_scores)
+
+    def scores(self, W: Array) -> Array:
+        """Return the scores (n_known, n_scores, B) by coefficients ((r + 1) n_scores, B)."""
+        return scores_of(self.points.known, W, self.likelihood.n_scores)
+
+    def objective(
+        self, W: Array, columns: Columns, pen: Array, folds: Sequence[Likelihood] = (), exact: bool = False
+    ) -> tuple[Array, Array]:
+        """Return values and gradients at ``W`` ((r + 1) n_scores, B), with ``columns`` of ``pen``.
+
+        If there are folds, column c has the likelihood of fold c modulo their number.
+        """
+        Z = self.scores(W)
+        if folds:
+            value = np.empty(Z.shape[2])
+            slope = np.empty(Z.shape)
+            number = np.asarray(columns) % len(folds)
+            for k in np.unique(number):
+                of_fold = number == k
+                value[of_fold], slope[:, :, of_fold] = folds[k].mean(Z[:, :, of_fold], exact)
+        else:
+            value, slope = self.likelihood.mean(Z, exact)
+        value = -value
+        gradient = -bordered_sum(self.points.known, slope.reshape(len(slope), -1))
         if self.pull is not None:
-            mean, slope = mean_prediction(data.unlabeled, data.share, W)
-            divergence, first, _ = self.pull.derivatives(mean)
+            unlabeled = self.points.unlabeled
+            p = self.likelihood.probabilities(scores_of(unlabeled, W, self.likelihood.n_scores))
+            divergence, pulled = self.pull.terms(p, self.points.share)
             value += divergence
-            gradient += first * slope
-        penalised = pen[:, columns] * W[:-1]
+            gradient += bordered_sum(unlabeled, pulled[:, -Z.shape[1] :].reshape(len(pulled), -1))
+        gradient = gradient.reshape(len(gradient), *Z.shape[1:])
+        V = W.reshape(gradient.shape)[:-1]
+        penalised = pen[:, None, columns] * V
         gradient[:-1] += penalised
-        return value + np.einsum("ij,ij->j", penalised, W[:-1]) / 2, gradient
-
-    def positive_share(self, v: Array) -> tuple[float, float]:
-        """Return the positive share of the judged points, and the sum of squared weights."""
-        A, share = self.data.judged
-        return float(share @ (A @ v[:-1] + v[-1] > 0)), float(share @ share)
-
-    def empty(self, alphas: Array, powers: Sequence[float], path: Array) -> Mask:
-        """Return where on the path (n_alphas, n_powers) the logits hardly vary."""
-        variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, self.axes.variance)
-        empty = variance < _EMPTY**2
-        if self.prior is None and self.moments.named is None:
-            # Nothing leads away from zero, and the penalty is too strong to leave it.
-            empty |= alphas >= [self.moments.alpha_max(power) for power in powers]
-        return np.asarray(empty)
-
-    def log_evidence(self, w: Array, pen: Array) -> float:
-        """Return Laplace's log evidence of one penalty, with the Fisher information."""
-        z = self.data.known @ w[:-1] + w[-1]
-        losses, _ = self.likelihood.terms(z[:, None], exact=True)
-        misfit = float(self.likelihood.omega @ losses[:, 0]) + float(pen @ w[:-1] ** 2) / 2
-        J = self.likelihood.information(self.data.known, z) / np.sqrt(pen)
-        # log det(I + J'J) / 2. The determinant equals that of I + JJ', and the smaller one is
-        # computed.
-        K = J @ J.T if len(J) < J.shape[1] else J.T @ J
-        K[np.diag_indices(len(K))] += 1
-        # The number of answers and labels of equal weight with as much information.
-        n_effective = 1 / float(self.likelihood.omega**2 @ self.likelihood.n_independent)
-        return -n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
+        return value + np.einsum("ijk,ijk->k", penalised, V) / 2, gradient.reshape(W.shape)
 
 
-def fit_path(problem: PointProblem, alphas: Array, powers: Sequence[float], starts: list[Array]) -> Array:
-    """Return solutions (n_alphas, r + 1, m) for falling alphas (n_alphas, m), with m covariance powers."""
-    m = len(powers)
-    starts = [np.repeat(start[:, None], m, axis=1) if start.ndim == 1 else start for start in starts]
-    path: list[Array] = []
-    for row in steps(alphas, "penalties"):
-        # The last alpha's solution and the first start; at the first alpha every start.
-        candidates = [path[-1], starts[0]] if path else starts
-        count = len(candidates)
-        pen = np.tile(axis_penalties(problem.axes.variance, row, powers), count)
-        evaluate = partial(problem.objective, pen=pen)
-        scale = rough_inverse_hessian(problem.axes.variance, pen)
-        W, f = lbfgs_many(evaluate, np.hstack(candidates), scale, _PATH_TOL, _TRIAL_ITER)
-        # Ties go to the earlier candidate: the warm start.
-        best = np.argmin(f.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)
-        W = W.reshape(-1, count, m)[:, best, np.arange(m)]
-        W, _ = lbfgs_many(evaluate, W, scale[:, :m], _PATH_TOL, _PATH_ITER)
-        path.append(W)
-    return np.array(path)
+def scores_of(A: Array, W: Array, n_scores: int) -> Array:
+    """Return scores (n_points, n_scores, B) by coefficients ((r + 1) n_scores, B)."""
+    V = W.reshape(A.shape[1] + 1, -1)
+    return (A @ V[:-1] + V[-1]).reshape(len(A), n_scores, -1)
 
 
-def fit_folds(problem: PointProblem, alphas: Array, power: float, known: Mask) -> tuple[Array, Array]:
-    """Return held-out scores (n_folds, n_alphas), and solutions (r + 1, n_alphas, n_folds)."""
-    n_folds = known.shape[1]
-    folds = copy(problem)
-    folds.of_columns = [problem.likelihood.restricted(shown) for shown in known.T]
-    A = problem.data.known
-    variance = problem.axes.variance
-    moments = [part.moments(A, variance, problem.prior) for part in folds.of_columns]
-    # A fold must not start from a solution that knows the answers it leaves out: an alpha in the
-    # middle is solved from the fold's own starts, the others from there. A fold without labels has
-    # fewer starts, and repeats its last.
-    starts = [of_fold.starts() for of_fold in moments]
-    count = max(len(of_fold) for of_fold in starts)
-    columns = [np.column_stack([s[min(k, len(s) - 1)] for s in starts]) for k in range(count)]
-    middle = np.full((1, n_folds), alphas[(len(alphas) - 1) // 2])
-    first = fit_path(folds, middle, [power] * n_folds, columns)[0]
-    pen = np.repeat(axis_penalties(variance, alphas, power), n_folds, axis=1)
-    scale = rough_inverse_hessian(variance, pen)
-    evaluate = partial(folds.objective, pen=pen)
-    W, _ = lbfgs_many(evaluate, np.tile(first, len(alphas)), scale, _PATH_TOL, _PATH_ITER)
-    W = W.reshape(-1, len(alphas), n_folds)
-    Z = np.tensordot(A, W[:-1], 1) + W[-1]
-    scores = np.empty((n_folds, len(alphas)))
-    for k, (part, shown) in enumerate(zip(folds.of_columns, known.T, strict=True)):
-        scores[k] = fold_score(problem.likelihood, part, shown, Z[:, :, k])
-        if moments[k].named is None and problem.moments.named is not None:
-            # A fold without a label cannot know which class is which, and is scored by the better
-            # naming.
-            scores[k] = np.maximum(scores[k], fold_score(problem.likelihood, part, shown, -Z[:, :, k]))
-    return scores, W
+class Minima(NamedTuple):
+    """Local minima of several problems."""
+
+    values: Array  # (m,)
+    W: Array  # ((r + 1) n_scores, m)
 
 
-def outwards(alphas: Array | Sequence[float], alpha_max: float) -> tuple[int, list[tuple[int, int]]]:
+def best_of(
+    problem: Problem, pen: Array, starts: Sequence[Array], folds: Sequence[Likelihood] = (), max_iter: int = _PATH_ITER
+) -> Minima:
+    """Return the best solutions of m problems: all starts ((r + 1) n_scores, m) take a few steps, the best go on."""
+    m = pen.shape[1]
+    count = len(starts)
+    tiled = np.tile(pen, count)
+    scale = problem.scale(tiled)
+    evaluate = partial(problem.objective, pen=tiled, folds=folds)
+    W = np.hstack(starts)
+    n_followed = min(count, _N_FOLLOWED if problem.likelihood.n_scores > 1 else 1)
+    if count > n_followed:
+        W, values = lbfgs_many(evaluate, W, scale, _PATH_TOL, _TRIAL_ITER, memory=_MEMORY)
+        # Ties go to the earlier start.
+        order = np.argsort(values.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)[:n_followed]
+        W = np.take_along_axis(W.reshape(-1, count, m), order[None], axis=1).reshape(len(W), -1)
+    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, max_iter, memory=_MEMORY)
+    best = np.argmin(values.reshape(n_followed, m), axis=0)
+    every = np.arange(m)
+    return Minima(values.reshape(n_followed, m)[best, every], W.reshape(-1, n_followed, m)[:, best, every])
+
+
+def _improved(problem: Problem, pen: Array, minima: Minima, n_again: int) -> Minima:
+    """Cluster all points again from the classes of a solution, while that leads to a better one."""
+    for _ in range(n_again):
+        starts = problem.starts.again(minima.W.reshape(-1, problem.likelihood.n_scores))
+        if not starts:
+            break
+        other = best_of(problem, pen, [start.reshape(-1, 1) for start in starts])
+        if other.values[0] > minima.values[0] - _BETTER:
+            break
+        minima = other
+    return minima
+
+
+def outwards(alphas: Array, alpha_max: float) -> tuple[int, list[tuple[int, int]]]:
     """Return the alpha nearest to the pilot, and the others with the neighbours that they start from."""
-    pilot = int(np.argmin(np.abs(np.log(np.asarray(alphas) / (WORKING_ALPHA * alpha_max)))))
+    pilot = int(np.argmin(np.abs(np.log(alphas / (PILOT * alpha_max)))))
     up = [(i, i + 1) for i in reversed(range(pilot))]
     return pilot, up + [(i, i - 1) for i in range(pilot + 1, len(alphas))]
 
 
-def fold_score(whole: TwoClassLikelihood, part: TwoClassLikelihood, shown: Mask, Z: Array) -> Array:
-    """Return the mean log likelihood (B,) of what ``part`` leaves out; NaN if nothing."""
+def fit_path(problem: Problem, alphas: Array, powers: Sequence[float], n_again: int = _N_AGAIN) -> Array:
+    """Return solutions (n_alphas, (r + 1) n_scores, m) for falling alphas (n_alphas, m) and m powers."""
+    m = len(powers)
+    starts = problem.starts
+    pilot, others = outwards(alphas[:, 0], starts.alpha_max(powers[0]))
+    first, nearby = (
+        [np.repeat(s.reshape(-1, 1), m, axis=1) for s in some] for some in (starts.first(), starts.nearby())
+    )
+    pen = problem.penalties(alphas[pilot], powers)
+    path = {pilot: _improved(problem, pen, best_of(problem, pen, first), n_again).W}
+    for i, neighbour in steps(others, "penalties"):
+        pen = problem.penalties(alphas[i], powers)
+        minima = best_of(problem, pen, [path[neighbour], *nearby])
+        path[i] = _improved(problem, pen, minima, n_again // _N_AGAIN).W
+    return np.array([path[i] for i in range(len(alphas))])
+
+
+class FoldFits(NamedTuple):
+    """Models of the folds, for every alpha."""
+
+    likelihoods: list[Likelihood]
+    W: Array  # ((r + 1) n_scores, n_alphas, n_folds)
+
+
+def fit_folds(problem: Problem, alphas: Array, power: float, path: Array, shown: Mask) -> FoldFits:
+    """Fit the answers that each fold knows; ``path`` (n_alphas, (r + 1) n_scores) are the solutions on all answers."""
+    parts = [problem.restricted(of_fold) for of_fold in shown.T]
+    W = np.empty((path.shape[1], len(alphas), len(parts)))
+    # With two classes problems are small, and all folds are solved together.
+    together = len(parts) if problem.likelihood.n_scores == 1 else 1
+    for first in steps(range(0, len(parts), together), "folds"):
+        chosen = slice(first, first + together)
+        W[:, :, chosen] = _fit_some_folds(problem, alphas, power, path, parts[chosen])
+    return FoldFits([part.likelihood for part in parts], W)
+
+
+def _fit_some_folds(problem: Problem, alphas: Array, power: float, path: Array, parts: Sequence[Problem]) -> Array:
+    """Return solutions ((r + 1) n_scores, n_alphas, n_folds)."""
+    n_folds = len(parts)
+    folds = [part.likelihood for part in parts]
+    pilot, others = outwards(alphas, problem.starts.alpha_max(power))
+    if problem.likelihood.n_scores == 1:
+        # A fold starts from its own answers; one without labels has fewer starts, and repeats its last.
+        own = [part.starts.first() for part in parts]
+        longest = max(map(len, own))
+        starts = [np.column_stack([some[min(k, len(some) - 1)] for some in own]) for k in range(longest)]
+        shrunk = path[:0]
+    else:
+        # Without the solution on all answers a fold would miss it. That solution knows what the fold leaves
+        # out, so that it is shrunk, and competes with the fold's own solution at the pilot.
+        shrunk = np.repeat(_SHRUNK * path[:, :, None], n_folds, axis=2)
+        starts = [shrunk[pilot]]
+    pen = np.repeat(problem.penalties([alphas[pilot]], power), n_folds, axis=1)
+    at_pilot = best_of(problem, pen, starts, folds, _FOLD_ITER).W
+    W = np.empty((path.shape[1], len(alphas), n_folds))
+    W[:, pilot] = at_pilot
+    if others:
+        rest = [i for i, _ in others]
+        pen = np.repeat(problem.penalties(alphas[rest], power), n_folds, axis=1)
+        starts = [np.tile(at_pilot, len(rest)), *([np.hstack(list(shrunk[rest]))] if len(shrunk) else [])]
+        W[:, rest] = best_of(problem, pen, starts, folds, _FOLD_ITER).W.reshape(-1, len(rest), n_folds)
+    return W
+
+
+def fold_scores(problem: Problem, fits: FoldFits, shown: Mask, temperature: float = 1.0) -> Array:
+    """Return the mean log likelihood (n_folds, n_alphas) of what each fold leaves out; NaN if nothing."""
+    scores = []
+    for k, part in enumerate(fits.likelihoods):
+        Z = problem.scores(fits.W[:, :, k]) / temperature
+        of_fold = _fold_score(problem, part, shown[:, k], Z)
+        if problem.likelihood.n_scores == 1 and not part.graph.labels.any() and problem.likelihood.graph.labels.any():
+            # A fold without a label cannot know which class is which, and is scored by the better naming.
+            of_fold = np.maximum(of_fold, _fold_score(problem, part, shown[:, k], -Z))
+        scores.append(of_fold)
+    return np.array(scores)
+
+
+def best_temperature(problem: Problem, fits: FoldFits, shown: Mask) -> float:
+    """Return what the logits of one alpha are divided by to suit held-out answers best; 1 if nothing is held out."""
+    scores = np.array([fold_scores(problem, fits, shown, temperature) for temperature in TEMPERATURES])
+    held_out = np.isfinite(scores).all(axis=(0, 2))
+    return TEMPERATURES[int(np.argmax(scores[:, held_out].mean(axis=(1, 2))))] if held_out.any() else 1.0
+
+
+def _fold_score(problem: Problem, part: Likelihood, shown: Mask, Z: Array) -> Array:
+    """Return the mean log likelihood (B,) of what ``part`` leaves out, at scores (n_known, n_scores, B)."""
+    whole = problem.likelihood
     graph = whole.graph
-    _, slopes = part.terms(Z)
-    # The slope is node probability minus posterior.
-    odds = np.where(slopes == 0, Z, logit(np.clip(expit(Z) - slopes, 1e-15, 1 - 1e-15)))
+    weight = whole.weight[graph.component]
+    if whole.evidence is not None:
+        # What the answers of a crowd say about each of these points.
+        says = whole.by_evidence[~shown]
+        chances = np.einsum("ij,ijk->ik", says, whole.probabilities(Z)[~shown])
+        return weight[~shown] @ np.log(np.maximum(chances, _SMALLEST_CHANCE)) / weight[~shown].sum()
+    q = part.posterior(Z)
     answers = np.flatnonzero(~shown[graph.ends].all(axis=1))
     labels = np.flatnonzero(~shown & (graph.labels != 0))
-    weight = whole.weight[whole.component[np.concatenate([graph.ends[answers, 0], labels])]]
-    if not len(weight):
-        return np.full(Z.shape[1], np.nan)
-    factors = log_factors(graph.same[answers], whole.errors[answers], np.ones(len(answers)))
-    of_answers, _ = LoosePairs(*factors).terms(odds[graph.ends[answers].T.ravel()])
-    of_labels = np.logaddexp(0, -graph.labels[labels, None] * odds[labels])
-    return -(weight @ np.concatenate([of_answers, of_labels])) / weight.sum()
-
-
-def choose_and_fit(
-    problem: PointProblem,
-    parameters: PairLogisticBase,
-    alphas: Array,
-    powers: Sequence[float],
-    known: Mask,
-    prior: PriorEstimate,
-) -> tuple[Fit, Array]:
-    """Return the fit with the best of alphas (n_alphas, n_powers), and the solutions (r + 1, n_folds) of its folds.
-
-    Laplace's evidence chooses the power, and alpha where answers share points: folds would cut
-    them. Folds choose alpha from loose pairs, of which they lose none.
-    """
-    path = fit_path(problem, alphas, powers, problem.moments.starts())
-    evidence = np.empty(alphas.shape)
-    for i, row in enumerate(alphas):
-        pen = axis_penalties(problem.axes.variance, row, powers)
-        evidence[i] = [problem.log_evidence(path[i, :, j], pen[:, j]) for j in range(len(row))]
-    empty = problem.empty(alphas, powers, path)
-    evidence[empty & ~empty.all()] = -np.inf
-    row, best = map(int, np.unravel_index(np.argmax(evidence), evidence.shape))
-    scores, W = fit_folds(problem, alphas[:, best], powers[best], known)
-    results = grid_results([{"alpha": alpha} for alpha in alphas[:, best].tolist()], scores)
-    if problem.likelihood.is_loose:
-        row = int(np.argmax(np.where(np.isfinite(evidence[:, best]), results["mean_test_score"], -np.inf)))
-    alpha = float(alphas[row, best])
-    fitted = {
-        "alpha_": alpha,
-        "covariance_power_": powers[best],
-        "cv_results_": results,
-        "alphas_": alphas[:, best],
-        "answer_model_": problem.likelihood.answer_model,
-    }
-    fit = polish(parameters, problem, path[row, :, best], alpha, powers[best], prior)
-    return replace(fit, fitted=fitted), W[:, row]
-
-
-def descend(problem: PointProblem, alpha: float, power: float) -> Array:
-    """Return the solution at ``alpha`` by the path from zero."""
-    top = max(problem.moments.alpha_max(power), alpha)
-    alphas = np.geomspace(top, alpha, _STEPS_DOWN if top > alpha else 1)[:, None]
-    return fit_path(problem, alphas, [power], problem.moments.starts())[-1, :, 0]
-
-
-def polish(
-    parameters: PairLogisticBase, problem: PointProblem, v: Array, alpha: float, power: float, prior: PriorEstimate
-) -> Fit:
-    """Solve to ``tol`` from a solution of the path, certify it and name the classes."""
-    pen = axis_penalties(problem.axes.variance, [alpha], power)
-    scale = rough_inverse_hessian(problem.axes.variance, pen)
-    objective = Counted(partial(problem.objective, pen=pen, exact=True))
-    W, _ = lbfgs_many(objective, v[:, None], scale, parameters.tol, parameters.max_iter)
-    value, gradient = objective(W, np.zeros(1, dtype=np.intp))
-    v = W[:, 0]
-    positive, spread = problem.positive_share(v)
-    sign = 1.0
-    if problem.moments.named is None:
-        sign = class_sign(parameters, prior, positive, spread)
-    elif problem.prior is None and (positive > 0.5) != (prior.value > 0.5):
-        # Labels have named the classes, and the estimated prior follows them.
-        prior = prior.mirrored()
-    coef, intercept = problem.axes.coefficients(v)
-    certificate = (float(value[0]), float(gradient_norm(gradient, scale)[0]), objective.n_calls)
-    return Fit(sign * coef[None, :], np.array([sign * intercept]), *certificate, prior)
-
-
-def class_sign(parameters: PairLogisticBase, prior: PriorEstimate, positive: float, spread: float) -> float:
-    """Return the sign that makes the larger class +1, or as ``prior`` or ``orientation`` say."""
-    # Two standard errors of the share; and where the answers cannot tell p from 1/2, an allowance
-    # for the error of the model.
-    margin = max(2 * np.sqrt(0.25 * spread), 0.0 if prior.identified else 0.1)
-    close = abs(positive - 0.5) <= margin
-    if parameters.prior == 0.5 or (parameters.prior is None and close):
-        warn(
-            f"The model puts {max(positive, 1 - positive):.0%} of the rows on one side, so which class "
-            "is the larger is uncertain and the names -1 and +1 are arbitrary. Name them by a few "
-            "labelled points: orient(X, y_true).",
-            OrientationWarning,
-        )
-    larger_is_positive = parameters.orientation == "majority"
-    if parameters.prior is not None:
-        larger_is_positive = parameters.prior >= 0.5
-    return 1.0 if positive == 0.5 or (positive > 0.5) == larger_is_positive else -1.0
-
-
-# A local minimum with K classes: its value, and coefficients (r + 1, K) in the axes, the intercepts
-# last.
-Minimum = tuple[float, Array]
-
-
-def solve_classes(
-    problem: ClassProblem, alphas: Sequence[float] | Array, starts: Sequence[Array], tol: float, max_iter: int
-) -> list[Minimum]:
-    """Return local minima from several starts, each with its alpha."""
-    pen = problem.penalties(alphas)
-    evaluate = partial(problem.objective, pen=pen)
-    scale = rough_inverse_hessian(problem.data.axes.variance, pen, problem.n_classes)
-    first = np.column_stack([W.ravel() for W in starts])
-    solutions, values = lbfgs_many(evaluate, first, scale, tol, max_iter, memory=_CLASS_MEMORY)
-    return [(float(value), W.reshape(starts[0].shape)) for value, W in zip(values, solutions.T, strict=True)]
-
-
-def _best_of(problem: ClassProblem, alpha: float, starts: Sequence[Array], n_followed: int) -> Minimum:
-    """Return the best solution: all starts take a few steps, the best ones go to the end."""
-    trials = solve_classes(problem, [alpha] * len(starts), starts, _PATH_TOL, _CLASS_TRIAL_ITER)
-    followed = [W for _, W in sorted(trials, key=itemgetter(0))[:n_followed]]
-    minima = solve_classes(problem, [alpha] * len(followed), followed, _CLASS_PATH_TOL, _PATH_ITER)
-    return min(minima, key=itemgetter(0))
-
-
-def _improve(problem: ClassProblem, alpha: float, solution: Minimum, n_again: int) -> Minimum:
-    """Cluster all points again from the classes of a solution, while that leads to a better one."""
-    for _ in range(0 if problem.likelihood.by_answers is not None else n_again):
-        other = _best_of(problem, alpha, problem.starts_again(solution[1]), 1)
-        if other[0] > solution[0] - _BETTER:
-            break
-        solution = other
-    return solution
-
-
-def follow_path(problem: ClassProblem, alphas: Sequence[float] | Array, n_again: int = _N_AGAIN) -> list[Array]:
-    """Return coefficients for falling penalties; all starts are tried at one in the middle."""
-    middle, others = outwards(alphas, problem.alpha_max)
-    first = _best_of(problem, alphas[middle], problem.starts, _N_FOLLOWED)
-    path = {middle: _improve(problem, alphas[middle], first, n_again)}
-    for i, neighbour in steps(others, "penalties"):
-        warm = _best_of(problem, alphas[i], [path[neighbour][1], *problem.group_starts], 2)
-        path[i] = _improve(problem, alphas[i], warm, n_again // _N_AGAIN)
-    return [path[i][1] for i in range(len(alphas))]
-
-
-def descend_classes(problem: ClassProblem, alpha: float) -> Array:
-    """Return the solution at ``alpha`` by the path from the pilot alpha."""
-    top = max(WORKING_ALPHA * problem.alpha_max, alpha)
-    alphas = np.geomspace(top, alpha, _CLASS_STEPS_DOWN if top > alpha else 1)
-    return follow_path(problem, alphas)[-1]
-
-
-def choose_and_fit_classes(problem: ClassProblem, parameters: PairLogisticBase, alphas: Array, known: Mask) -> Fit:
-    """Return the fit with the penalty and the temperature of the best held-out likelihood."""
-    path = follow_path(problem, alphas)
-    scores = _class_scores(problem, path, alphas, known)
-    temperature, row = _best_setting(scores)
-    fit = polish_classes(problem, parameters, path[row], alphas[row], TEMPERATURES[temperature])
-    fitted = {
-        "alpha_": float(alphas[row]),
-        "covariance_power_": problem.power,
-        "temperature_": TEMPERATURES[temperature],
-        "cv_results_": grid_results([{"alpha": alpha} for alpha in alphas.tolist()], scores[temperature]),
-        "alphas_": alphas,
-    }
-    return replace(fit, fitted=fitted)
-
-
-def held_out_classes(problem: ClassProblem, known: Mask) -> Array:
-    """Return log probabilities (n_points, K) by models that know no answer about the point."""
-    alpha = WORKING_ALPHA * problem.alpha_max
-    W = follow_path(problem, [alpha])[0]
-    proba = np.full((problem.graph.n_points, problem.n_classes, len(TEMPERATURES)), 1 / problem.n_classes)
-    scores = []
-    for shown in known.T:
-        part = problem.restricted(shown)
-        _, V = solve_classes(part, [alpha], [_SHRUNK * W], _PATH_TOL, _FOLD_ITER)[0]
-        scores.append(_class_score(problem, part, V, shown))
-        _, p = log_probabilities(problem.data.known, V[:, :, None] / np.array(TEMPERATURES))
-        proba[~shown] = p[~shown]
-    # With the temperature that suits held-out answers best.
-    best = proba[:, :, int(np.argmax(np.nanmean(scores, axis=0)))]
-    return np.asarray(np.log((1 - _BLIND) * best + _BLIND / problem.n_classes))
-
-
-def _best_setting(scores: Array) -> tuple[int, int]:
-    """Return the places of the temperature and the alpha with the best mean over folds."""
-    mean = np.nanmean(scores, axis=1)
-    temperature, alpha = np.unravel_index(int(np.argmax(mean)), mean.shape)
-    return int(temperature), int(alpha)
-
-
-def _class_scores(
-    problem: ClassProblem, path: list[Array], alphas: Sequence[float] | Array, known: Mask, rough: bool = False
-) -> Array:
-    """Return scores (n_temperatures, n_folds, n_alphas) of what folds leave out; NaN if nothing."""
-    # A fold starts from the solution of its neighbour and from the shrunk solution on all answers,
-    # and keeps the better one. Without the second it would miss solutions that the path found. The
-    # second alone would leak the answers that the fold leaves out; a rough comparison, of all
-    # penalties at once, accepts that.
-    middle, others = outwards(alphas, problem.alpha_max)
-    stages = [[(middle, middle)]]
-    stages += [[one for one in others if abs(one[0] - middle) == away] for away in range(1, len(alphas))]
-    shrunk = [_SHRUNK * W for W in path]
-    if rough:
-        stages = [[(i, middle) for i in range(len(alphas))]]
-    scores = np.full((len(TEMPERATURES), known.shape[1], len(alphas)), np.nan)
-    for k, shown in enumerate(steps(known.T, "folds")):
-        part = problem.restricted(shown)
-        if not part.likelihood.n_answers > 0:
-            continue
-        of_fold = {middle: shrunk[middle]} if rough else {}
-        for stage in filter(None, stages):
-            starts = [shrunk[i] for i, _ in stage] + [of_fold[near] for _, near in stage if near in of_fold]
-            at = [alphas[i] for i, _ in stage] * (len(starts) // len(stage))
-            minima = solve_classes(part, at, starts, _PATH_TOL, _FOLD_ITER)
-            for place, (i, _) in enumerate(stage):
-                _, of_fold[i] = min(minima[place :: len(stage)], key=itemgetter(0))
-                scores[:, k, i] = _class_score(problem, part, of_fold[i], shown)
-    return scores
-
-
-def _class_score(problem: ClassProblem, part: ClassProblem, W: Array, shown: Mask) -> Array:
-    """Return the mean log likelihood (n_temperatures,) of what ``part`` leaves out."""
-    graph = problem.graph
-    log_p, p = log_probabilities(problem.data.known, W[:, :, None] / np.array(TEMPERATURES))
-    by_answers = problem.likelihood.by_answers
-    if by_answers is not None:
-        # By what the answers say of each of these points.
-        chances = np.einsum("ij,ijk->ik", by_answers[~shown], p[~shown])
-        return problem.weight[~shown] @ np.log(chances) / problem.weight[~shown].sum()
-    q = part.likelihood.group_probabilities(log_p, p)
-    answers = ~shown[graph.ends].all(axis=1)
     first, second = graph.ends[answers].T
-    errors = problem.answer_model.errors(graph.annotators[answers])[:, None]
+    weights = weight[np.concatenate([first, labels])]
+    if not len(weights):
+        return np.full(Z.shape[2], np.nan)
     same = np.einsum("ijk,ijk->ik", q[first], q[second])
     agrees = np.where(graph.same[answers, None] > 0, same, 1 - same)
-    chances = (1 - errors) * agrees + errors * (1 - agrees)
-    labels = np.flatnonzero(~shown & (graph.labels != 0))
-    named = q[labels, graph.labels[labels] - 1]
-    weights = problem.weight[np.concatenate([first, labels])]
-    if not len(weights):
-        return np.full(len(TEMPERATURES), np.nan)
-    return weights @ np.log(np.maximum(np.concatenate([chances, named]), _SMALLEST_CHANCE)) / weights.sum()
+    errors = whole.errors[answers, None]
+    classes = graph.labels[labels] - 1 if whole.n_scores > 1 else (graph.labels[labels] > 0).astype(int)
+    chances = np.concatenate([(1 - errors) * agrees + errors * (1 - agrees), q[labels, classes]])
+    return weights @ np.log(np.maximum(chances, _SMALLEST_CHANCE)) / weights.sum()
 
 
-def choose_number(problem: ClassProblem, fewest: int, most: int, known: Mask) -> tuple[int, int, int]:
-    """Return the fewest classes within one standard error of the best, and the range within two."""
-    # All numbers get the same penalties: otherwise the lightest would win.
-    largest = replace(problem, n_classes=fewest).alpha_max
-    alphas = [share * largest for share in _NUMBER_SHARES]
+def log_evidence(problem: Problem, w: Array, pen: Array) -> float:
+    """Return equation (2) for one penalty, with two classes."""
+    likelihood = problem.likelihood
+    A = problem.points.known
+    Z = problem.scores(w[:, None])
+    value, _ = likelihood.mean(Z, exact=True)
+    J = _information(likelihood, A, Z) / np.sqrt(pen)
+    # The determinant of I + J'J equals that of I + JJ', and the smaller one is computed.
+    K = J @ J.T if len(J) < J.shape[1] else J.T @ J
+    K[np.diag_indices(len(K))] += 1
+    # The number of answers and labels of equal weight with as much information.
+    share = likelihood.weight / likelihood.total
+    n_effective = 1 / float(share**2 @ likelihood.independent)
+    misfit = float(pen @ w[:-1] ** 2) / 2 - float(value[0])
+    return -n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
+
+
+def _information(likelihood: Likelihood, A: Array, Z: Array) -> Array:
+    """Return roots of the Fisher information about w, one row per point, with two classes."""
+    # The likelihood of a component is a product over its points: given the sides of those before
+    # it, point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that
+    # side and T = tanh(u / 2) of the points before it. A row is dq / sqrt(q (1 - q)): for a pair
+    # its Fisher information, in a component with labels that of logistic regression.
+    graph = likelihood.graph
+    order = np.argsort(graph.component, kind="stable")
+    component = graph.component[order]
+    side = np.where(likelihood.sides < 0, -1.0, 1.0)[order]
+    signed = side[:, None] * np.column_stack([A, Z[:, 0, 0]])[order]
+    before = np.cumsum(signed, axis=0) - signed
+    start = np.flatnonzero(np.diff(component, prepend=-1))
+    before -= np.repeat(before[start], np.diff(np.r_[start, len(order)]), axis=0)
+    T = np.tanh(before[:, -1] / 2)
+    T[graph.labelled[component]] = 1.0
+    t = np.tanh(signed[:, -1] / 2)
+    slope = (T * (1 - t**2))[:, None] * signed[:, :-1] + (t * (1 - T**2))[:, None] * before[:, :-1]
+    rows = np.empty_like(slope)
+    rows[order] = slope / (2 * np.sqrt(np.maximum(1 - (T * t) ** 2, 1e-12)))[:, None]
+    # At an error rate e, small logits keep the share (1 - 2 e)^2 of the information. Large ones
+    # keep less, but with so little the evidence would reward overfitting.
+    certainty = (graph.labels != 0).astype(np.float64)
+    for end in graph.ends.T:
+        np.maximum.at(certainty, end, 1 - 2 * likelihood.errors)
+    share = likelihood.weight / likelihood.total
+    return (certainty * np.sqrt(share[graph.component]))[:, None] * rows
+
+
+class Choice(NamedTuple):
+    """The penalty that was chosen, and what it was chosen by."""
+
+    alpha: float
+    power: float
+    temperature: float
+    alphas: Array  # (n_alphas,), of this power
+    scores: Array  # (n_folds, n_alphas), of the folds
+    W: Array  # ((r + 1) n_scores,), the solution on the path
+    of_folds: Array  # ((r + 1) n_scores, n_folds), those of the folds
+
+
+def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask) -> Choice:
+    """Return the best of alphas (n_alphas, n_powers), by folds or by evidence."""
+    path = fit_path(problem, alphas, powers)
+    column = row = 0
+    usable = np.ones(len(alphas), dtype=bool)
+    if problem.likelihood.n_scores == 1:
+        evidence = np.empty(alphas.shape)
+        for i, j in np.ndindex(evidence.shape):
+            pen = problem.penalties(alphas[i, [j]], powers[j])[:, 0]
+            evidence[i, j] = log_evidence(problem, path[i, :, j], pen)
+        empty = _empty(problem, alphas, powers, path)
+        evidence[empty & ~empty.all()] = -np.inf
+        row, column = map(int, np.unravel_index(np.argmax(evidence), evidence.shape))
+        usable = np.isfinite(evidence[:, column])
+    fits = fit_folds(problem, alphas[:, column], powers[column], path[:, :, column], shown)
+    scores = fold_scores(problem, fits, shown)
+    if problem.likelihood.n_scores > 1 or problem.likelihood.is_loose:
+        row = int(np.nanargmax(np.where(usable, np.nanmean(scores, axis=0), -np.inf)))
+    chosen = FoldFits(fits.likelihoods, fits.W[:, [row]])
+    temperature = best_temperature(problem, chosen, shown)
+    alpha = float(alphas[row, column])
+    found = (path[row, :, column], fits.W[:, row])
+    return Choice(alpha, float(powers[column]), temperature, alphas[:, column], scores, *found)
+
+
+def _empty(problem: Problem, alphas: Array, powers: Sequence[float], path: Array) -> Mask:
+    """Return where on the path (n_alphas, n_powers) the logits of two classes hardly vary."""
+    variance = np.einsum("ajk,j->ak", path[:, :-1] ** 2, problem.points.axes.variance)
+    empty = variance < _EMPTY**2
+    if problem.pull is None and not problem.likelihood.graph.labels.any():
+        # Nothing leads away from zero, and the penalty is too strong to leave it.
+        empty |= alphas >= [problem.starts.alpha_max(power) for power in powers]
+    return np.asarray(empty)
+
+
+def descend(problem: Problem, alpha: float, power: float, n_steps: int = 4) -> Array:
+    """Return the solution at ``alpha`` by the path from the pilot alpha."""
+    top = max(PILOT * problem.starts.alpha_max(power), alpha)
+    alphas = np.geomspace(top, alpha, n_steps if top > alpha else 1)[:, None]
+    return fit_path(problem, alphas, [power])[-1, :, 0]
+
+
+class Polished(NamedTuple):
+    """A solution with its certificate."""
+
+    W: Array  # (r + 1, n_scores)
+    value: float
+    optimality: float
+    n_calls: int
+    tol: float
+
+
+def polish(problem: Problem, W: Array, alpha: float, power: float, tol: float, max_iter: int) -> Polished:
+    """Solve to ``tol`` from a solution of the path, and certify it."""
+    pen = problem.penalties([alpha], power)
+    scale = problem.scale(pen)
+    two = problem.likelihood.n_scores == 1
+    objective = Counted(partial(problem.objective, pen=pen))
+    exactly = partial(objective, exact=True)
+    W, _ = lbfgs_many(exactly if two else objective, W.reshape(-1, 1), scale, tol, max_iter, memory=_MEMORY)
+    if problem.likelihood.has_cycles:
+        W, _ = lbfgs_many(exactly, W, scale, max(tol, _CYCLE_TOL), max_iter, memory=_MEMORY)
+        tol = max(tol, _CYCLE_CERTIFICATE)
+    value, gradient = exactly(W, np.zeros(1, dtype=np.intp))
+    norm = float(gradient_norm(gradient, scale)[0])
+    return Polished(W.reshape(-1, problem.likelihood.n_scores), float(value[0]), norm, objective.n_calls, tol)
+
+
+class HeldOut(NamedTuple):
+    """Scores of every point by a model that knows no answer about it; 0 for points that all folds know."""
+
+    Z: Array  # (n_known, n_scores)
+    temperature: float
+
+
+def held_out(problem: Problem, power: float, shown: Mask) -> HeldOut:
+    """Fit folds at the pilot penalty, and return the scores of their points."""
+    alpha = np.array([PILOT * problem.starts.alpha_max(power)])
+    path = fit_path(problem, alpha[:, None], [power])[:, :, 0]
+    fits = fit_folds(problem, alpha, power, path, shown)
+    Z = problem.scores(fits.W[:, 0])
+    if problem.likelihood.n_scores == 1:
+        # Without labels the sign of a model is arbitrary: all take that of the first.
+        Z = Z * np.copysign(1.0, np.einsum("i,ik->k", Z[:, 0, 0], Z[:, 0]))
+    return HeldOut((Z * ~shown[:, None]).sum(axis=2), best_temperature(problem, fits, shown))
+
+
+class NumberOfClasses(NamedTuple):
+    """The fewest classes within one standard error of the best, and the range within two."""
+
+    value: int
+    low: int
+    high: int
+
+
+def choose_number(problems: Iterable[Problem], fewest: int, power: float, shown: Mask) -> NumberOfClasses:
+    """Compare numbers of classes by folds; ``problems``: those of ``fewest`` classes and more, made when needed."""
     scores: list[Array] = []
     n_used: list[int] = []
+    alphas = np.empty(0)
     # An iterator, because the search may end early.
-    for n_classes in steps(iter(range(fewest, most + 1)), "numbers of classes"):
-        trial = replace(problem, n_classes=n_classes, composite=True)
-        path = follow_path(trial, alphas, _N_AGAIN_OF_A_NUMBER)
-        of_folds = _class_scores(trial, path, alphas, known, rough=True)
-        temperature, row = _best_setting(of_folds)
-        scores.append(of_folds[temperature, :, row])
-        W = path[row]
-        n_used.append(len(np.unique(np.argmax(trial.data.A @ W[:-1] + W[-1], axis=1))))
-        best = int(np.argmax(np.nanmean(np.array(scores), axis=1)))
-        if len(scores) - 1 - best >= _PATIENCE:
+    for problem in steps(iter(problems), "numbers of classes"):
+        if not len(alphas):
+            # All numbers get the same penalties: otherwise the lightest would win.
+            alphas = problem.starts.alpha_max(power) * np.array(_NUMBER_SHARES)
+        path = fit_path(problem, alphas[:, None], [power], _N_AGAIN_OF_A_NUMBER)[:, :, 0]
+        fits = fit_folds(problem, alphas, power, path, shown)
+        by_temperature = np.array([fold_scores(problem, fits, shown, t) for t in TEMPERATURES])
+        best = np.unravel_index(np.argmax(np.nanmean(by_temperature, axis=1)), (len(TEMPERATURES), len(alphas)))
+        scores.append(by_temperature[best[0], :, best[1]])
+        n_used.append(len(np.unique(_classes(problem, path[best[1]]))))
+        if len(scores) - 1 - int(np.argmax(np.nanmean(scores, axis=1))) >= _PATIENCE:
             break
-    one = _near_best(np.array(scores), 1)
-    two = _near_best(np.array(scores), 2)
-    n_classes = fewest + int(np.argmax(one))
+    near = _near_best(np.array(scores), 2)
+    n_classes = fewest + int(np.argmax(_near_best(np.array(scores), 1)))
     # Classes without a point do not lower the likelihood, and do not count.
     while fewest <= n_used[n_classes - fewest] < n_classes:
         n_classes = n_used[n_classes - fewest]
-    return n_classes, fewest + int(np.argmax(two)), int(np.max(np.array(n_used)[two]))
+    return NumberOfClasses(n_classes, fewest + int(np.argmax(near)), int(np.max(np.array(n_used)[near])))
+
+
+def _classes(problem: Problem, W: Array) -> Indices:
+    """Return the likeliest class of every point, numbered from 0."""
+    Z = scores_of(problem.points.A, W[:, None], problem.likelihood.n_scores)
+    return np.argmax(problem.likelihood.probabilities(Z), axis=1)[:, 0]
 
 
 def _near_best(scores: Array, n_errors: float) -> Mask:
@@ -489,41 +490,3 @@ def _near_best(scores: Array, n_errors: float) -> Mask:
     n_folds = max(int(np.isfinite(scores[best]).sum()), 2)
     error = np.nanstd(behind, axis=1) / np.sqrt(n_folds - 1)
     return np.nanmean(behind, axis=1) <= np.maximum(n_errors * error, _WORTH_A_CLASS * abs(mean[best]))
-
-
-def polish_classes(
-    problem: ClassProblem, parameters: PairLogisticBase, W: Array, alpha: float, temperature: float = 1.0
-) -> Fit:
-    """Solve to ``tol``, divide by the temperature, number the classes, and return to the user's columns."""
-    tol = float(parameters.tol)
-    max_iter = int(parameters.max_iter)
-    pen = problem.penalties([alpha])
-    scale = rough_inverse_hessian(problem.data.axes.variance, pen, problem.n_classes)
-    objective = Counted(partial(problem.objective, pen=pen))
-    solution, _ = lbfgs_many(objective, W.reshape(-1, 1), scale, tol, max_iter, memory=_CLASS_MEMORY)
-    if problem.cycles is not None:
-        exactly = partial(objective, exact=True)
-        solution, _ = lbfgs_many(exactly, solution, scale, max(tol, 1e-4), max_iter, memory=_CLASS_MEMORY)
-        tol = max(tol, _PROPAGATED_TOL)
-    value, gradient = problem.objective(solution, np.zeros(1, dtype=np.intp), pen, problem.cycles is not None)
-    W = solution.reshape(W.shape) / temperature
-    W = W - W.mean(axis=1, keepdims=True)
-    if not problem.has_named_classes:
-        W = W[:, order_by_size(_mean_prediction(problem, W), problem.graph.labels)]
-    coef, intercepts = zip(*(problem.data.axes.coefficients(column) for column in W.T), strict=True)
-    intercept = np.array(intercepts)
-    certificate = (float(value[0]), float(gradient_norm(gradient, scale)[0]), objective.n_calls)
-    return Fit(np.array(coef), intercept - intercept.mean(), *certificate, shares=_mean_prediction(problem, W), tol=tol)
-
-
-def _mean_prediction(problem: ClassProblem, W: Array) -> Array:
-    """Return the mean probability of each class over all points."""
-    return problem.data.every_share @ log_probabilities(problem.data.A, W[:, :, None])[1][:, :, 0]
-
-
-def order_by_size(shares: Array, labels: Codes) -> Indices:
-    """Return the order of the classes: labelled ones keep their place, others go by size."""
-    order = np.arange(len(shares))
-    free = np.flatnonzero(~np.isin(order, labels[labels > 0] - 1))
-    order[free] = free[np.argsort(-shares[free], kind="stable")]
-    return order

@@ -24,8 +24,7 @@ from sdulearn.boosting.rows import implied_labels
 from sdulearn.errors import InputError, require
 from sdulearn.io import container
 from sdulearn.io.typed import finite
-from sdulearn.joint.estimators import MAJORITY, PairLogisticRegressionCV
-from sdulearn.joint.path import class_sign, order_by_size
+from sdulearn.joint.estimators import MAJORITY, PairLogisticRegressionCV, class_sign, order_by_size
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairs import Pairs
 from sdulearn.prior import resolve_prior
@@ -368,7 +367,7 @@ class PairNetworkClassifier(OrderedClassifier):
         self.classes_ = class_numbers(self.n_classes)
         order = np.arange(self.n_classes)
         if self.prior_ is not None and not graph.labels.any():
-            sign = class_sign(self, self.prior_, float(self.class_shares_[1]), 1 / len(rows))
+            sign = class_sign(self.prior, self.orientation, self.prior_, float(self.class_shares_[1]), 1 / len(rows))
             order = order if sign > 0 else order[::-1].copy()
         if self.n_classes > 2:
             if self.prior is None and self.answer_model_.crowd_of(graph) is None:

@@ -1,0 +1,460 @@
+"""The likelihood of answers and labels as a function of the scores of points: what every learner climbs.
+
+Point i has class c with node probability p_i(c), the logistic function of its score z_i with two
+classes, the softmax of K scores with more. The likelihood factorises over the connected components
+of the answers, and its derivative in a score is posterior minus node probability (Fisher's
+identity), whatever model the scores come from.
+
+Two classes, with lc(u) = log 2 cosh(u / 2). A component whose answers are all right has two states,
+its sides t_i = +1 or -1 up to one flip, which a label fixes:
+
+    log P = lc(u) - sum_i lc(z_i),      u = sum_i t_i z_i                                          (1)
+    log P = u / 2 - sum_i lc(z_i),      t_i the classes that labels fix                            (2)
+
+A loose pair with scores z, z' whose answers may be wrong, with a and d the log probabilities of its
+answers if the classes agree and if they differ, has
+
+    log P = log(e^a c(z + z') + e^d c(z - z')) - lc(z) - lc(z'),   c(u) = 2 cosh(u / 2)            (3)
+
+which is (1) for a = 0, d = -inf. All other components go through
+:mod:`~sdulearn.answers.two_classes`.
+
+K classes. Answers that are never wrong tie points to *groups*, and every other question is an
+*edge* between two:
+
+    t_g(c) = prod_{i in g} p_i(c), 0 where a label says otherwise;  Z_g = sum_c t_g(c);  q_g = t_g / Z_g    (4)
+    P(edge | groups) = a s + b (1 - s),  s = q_g . q_h                                                      (5)
+    log P = sum_groups log Z_g + sum_edges log (5)                                                          (6)
+
+where a and b are the probabilities of the edge's answers if the classes of its ends agree and if
+they differ. (6) is exact where no group has two edges. Larger trees have the exact likelihood of
+:mod:`~sdulearn.answers.propagate`. Around cycles (6) is a composite likelihood [1]_: answers
+without errors are taken jointly, and each further edge given these, one by one. Sums over the
+classes of a whole cycle (``exact``) gave the same models and took 20 times as long.
+
+References
+----------
+.. [1] Varin, Reid & Firth, "An overview of composite likelihood methods", Statistica Sinica 21 (2011).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, reduce
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, log_softmax, softmax
+
+from sdulearn.answers.graph import AnswerGraph, connect, first_by, leave_out, subgraph, sum_matrix
+from sdulearn.answers.propagate import (
+    FactorGraph,
+    Network,
+    edge_beliefs,
+    edges_on_trees,
+    log_factors,
+    log_sum_of_others,
+)
+from sdulearn.answers.two_classes import TwoClassNetwork
+from sdulearn.losses import log_cosh
+from sdulearn.types import Array, Indices, Mask
+
+# Iterations and tolerance of messages with two classes: along a path of many problems, and exactly.
+_MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
+# The same with more classes, around cycles.
+_CLASS_MESSAGES = (60, 1e-6)
+# Below this probability of an edge's answers, one minus a sum loses digits.
+_UNLIKELY = 1e-5
+# Score of a point whose class is fixed, so that others are relative to it.
+_FIXED = 40.0
+
+
+class Terms(NamedTuple):
+    """The likelihood at B sets of scores."""
+
+    log_p: Array  # (n_components, B), log likelihood of the answers and labels of each component
+    slope: Array  # (n_points, n_scores, B), its derivative in the scores: posterior - node probability
+
+
+class _Kind(Protocol):
+    """Components whose likelihood has one form."""
+
+    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
+        """Return log likelihoods (n_components, B), and slopes of the shape of the scores."""
+
+
+class _Part(NamedTuple):
+    points: Indices | slice
+    components: Indices | slice
+    kind: _Kind
+
+
+class Likelihood:
+    """The likelihood of answers that are wrong at the rates ``errors``, and of labels.
+
+    Made by :meth:`sdulearn.answers.AnswerModel.likelihood`.
+
+    Attributes
+    ----------
+    graph : AnswerGraph
+        Answers and labels; weights of answers are relative to the mean of their component.
+    n_classes, n_scores : int
+        Two classes have one score, the log odds of +1; more have one for each class.
+    errors : array of shape (n_answers,)
+        Probability that each answer is wrong.
+    evidence : array of shape (n_points, n_classes) or None
+        Log likelihood of the answers about each point by class, where a crowd's answers were
+        replaced by it.
+    weight : array of shape (n_components,)
+        Mean weight of the answers and labels of each component.
+    total : float
+        Total weight of independent answers and labels: n in every mean.
+    tied : bool
+        Whether "same" answers of more than two classes tie points together as if they were right.
+    factors : FactorGraph
+        With more than two classes, groups and edges.
+    """
+
+    def __init__(
+        self,
+        graph: AnswerGraph,
+        n_classes: int,
+        errors: Array,
+        evidence: Array | None = None,
+        weight: Array | None = None,
+        total: float | None = None,
+        *,
+        tied: bool = False,
+    ) -> None:
+        self.tied = tied
+        self.graph = graph
+        self.n_classes = n_classes
+        self.n_scores = 1 if n_classes == 2 else n_classes
+        self.errors = errors
+        self.evidence = evidence
+        self.weight = np.ones(graph.n_components) if weight is None else weight
+        # Whether ``exact`` differs: answers of more than two classes that may be wrong, on cycles.
+        self.has_cycles = False
+        if n_classes == 2:
+            self.parts = _split(graph, errors)
+            # The points of a component, less one for the free flip.
+            independent = (graph.component_sizes - 1 + graph.labelled).astype(np.float64)
+        else:
+            if evidence is None:
+                self.factors = FactorGraph.from_answers(graph, n_classes, np.zeros_like(errors) if tied else errors)
+            else:
+                self.factors = FactorGraph.of_evidence(graph, np.where(graph.degree[:, None] > 0, evidence, 0.0))
+            groups = _Groups(self.factors)
+            self.has_cycles = groups.has_cycles
+            self.parts = [_Part(slice(None), slice(None), groups)]
+            independent = _n_independent(self.factors)
+        self.independent = independent
+        self.total = float(self.weight @ self.independent) if total is None else total
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether no point is in two answers, and none has a label."""
+        return bool(self.graph.degree.max(initial=0) <= 1 and not self.graph.labels.any())
+
+    def restricted(self, shown: Mask) -> Likelihood:
+        """Return the likelihood of the answers and labels of the points ``shown`` only; weights stay."""
+        part = leave_out(self.graph, ~shown)
+        kept = shown[self.graph.ends].all(axis=1)
+        weight = np.ones(part.n_components)
+        weight[part.component] = self.weight[self.graph.component]
+        return Likelihood(part, self.n_classes, self.errors[kept], self.evidence, weight, self.total, tied=self.tied)
+
+    def terms(self, Z: Array, exact: bool = False) -> Terms:
+        """Return the likelihood and its slope at scores (n_points, n_scores, B)."""
+        log_p = np.zeros((len(self.weight), Z.shape[2]))
+        slope = np.zeros(Z.shape)
+        for points, components, kind in self.parts:
+            log_p[components], slope[points] = kind.terms(Z[points], exact)
+        return Terms(log_p, slope)
+
+    def mean(self, Z: Array, exact: bool = False) -> tuple[Array, Array]:
+        """Return the weighted mean of the log likelihood (B,), and its gradient in the scores."""
+        log_p, slope = self.terms(Z, exact)
+        share = self.weight / self.total
+        slope *= share[self.graph.component][:, None, None]
+        return share @ log_p, slope
+
+    def probabilities(self, Z: Array) -> Array:
+        """Return the node probabilities (n_points, n_classes, B)."""
+        if self.n_scores > 1:
+            return np.exp(log_softmax(Z, axis=1))
+        return np.concatenate([expit(-Z), expit(Z)], axis=1)
+
+    def posterior(self, Z: Array) -> Array:
+        """Return class probabilities (n_points, n_classes, B), given the answers and labels, too."""
+        slope = self.terms(Z).slope
+        slope = slope if self.n_scores > 1 else np.concatenate([-slope, slope], axis=1)
+        # Around cycles the composite likelihood may leave the range of probabilities.
+        return np.clip(self.probabilities(Z) + slope, 0.0, 1.0)
+
+    def best_constant(self) -> float:
+        """Return the best mean log likelihood of class shares alone, the same for all points."""
+        shares = np.linspace(0.5, 0.999, 30)
+        if self.n_scores == 1:
+            Z = np.log(shares / (1 - shares))[None, None]
+        else:
+            # One class has some share, and the others are equally large.
+            Z = np.zeros((1, self.n_classes, len(shares)))
+            Z[0, 0] = np.log(np.geomspace(1.0, 1e3, len(shares)))
+        return float(self.mean(np.broadcast_to(Z, (self.graph.n_points, *Z.shape[1:])))[0].max())
+
+    @cached_property
+    def by_evidence(self) -> Array:
+        """Class probabilities (n_points, n_classes) by ``evidence`` and labels alone."""
+        return np.asarray(softmax(self.factors.potentials, axis=1))
+
+    @cached_property
+    def sides(self) -> Array:
+        """The expected side of each point, -1 to 1, by the answers of two classes alone.
+
+        Without a label, sides are relative to the point of the component with the most answers.
+        """
+        Z = np.zeros((self.graph.n_points, 1, 1))
+        Z[first_by(self.graph.component, -self.graph.degree)[~self.graph.labelled]] = _FIXED
+        return 2 * self.posterior(Z)[:, 1, 0] - 1
+
+
+def _split(graph: AnswerGraph, errors: Array) -> list[_Part]:
+    """Return the components of two classes by the form of their likelihood."""
+    loose = (graph.component_sizes == 2) & ~graph.labelled
+    silent = (graph.component_sizes == 1) & ~graph.labelled
+    of_answer = graph.component[graph.ends[:, 0]]
+    uncertain = np.bincount(of_answer, errors > 0, len(loose)) > 0
+    parts = []
+    if loose.any():
+        points = np.flatnonzero(loose[graph.component])
+        ends = points[np.argsort(graph.component[points], kind="stable")].reshape(-1, 2)
+        factors = log_factors(graph.same, errors, graph.weights)
+        agree, differ = (np.bincount(of_answer, factor, len(loose)).astype(np.float64)[loose] for factor in factors)
+        if np.isneginf(np.maximum(agree, differ)).any():
+            # It refuses contradictions.
+            FactorGraph.from_answers(graph, 2, errors)
+        parts.append(_Part(ends.T.ravel(), np.flatnonzero(loose), _LoosePairs(agree, differ)))
+    for certain, kind in ((True, _CertainSides), (False, _WrongAnswers)):
+        chosen = (uncertain != certain) & ~loose & ~silent
+        if chosen.any():
+            points = np.flatnonzero(chosen[graph.component])
+            part = subgraph(graph, points)
+            reduced = FactorGraph.from_answers(part, 2, errors[chosen[of_answer]])
+            parts.append(_Part(points, np.flatnonzero(chosen), kind(reduced)))
+    return parts
+
+
+class _LoosePairs:
+    """Equation (3) for n pairs: all first ends before all second ends."""
+
+    def __init__(self, agree: Array, differ: Array) -> None:
+        self.agree = agree[:, None]
+        self.differ = differ[:, None]
+
+    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
+        first, second = np.split(Z[:, 0], 2)
+        agree = self.agree + log_cosh(first + second)
+        differ = self.differ + log_cosh(first - second)
+        right = expit(agree - differ)
+        plus = right * np.tanh((first + second) / 2)
+        minus = (1 - right) * np.tanh((first - second) / 2)
+        log_p = np.logaddexp(agree, differ) - log_cosh(first) - log_cosh(second)
+        return log_p, (np.concatenate([plus + minus, plus - minus])[:, None] - np.tanh(Z / 2)) / 2
+
+
+class _CertainSides:
+    """Equations (1) and (2): components whose answers are never wrong."""
+
+    def __init__(self, factors: FactorGraph) -> None:
+        # A component is one group of points on two sides; a label fixes the class of one side.
+        label = factors.label[factors.group]
+        self.side = np.where(label == 0, -1.0, 1.0) * np.where(factors.swapped, -1.0, 1.0)
+        self.component = factors.graph.component
+        self.labelled = factors.graph.labelled
+        self._sum = sum_matrix(self.component, len(self.labelled))
+        self._signed = self._sum @ sparse.diags(self.side)
+
+    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
+        Z = Z[:, 0]
+        u = self._signed @ Z
+        T, E = tanh_half(Z)
+        T_u, E_u = tanh_half(u)
+        size_u = np.abs(u) / 2 + np.log(E_u)
+        size_u[self.labelled] = u[self.labelled] / 2
+        T_u[self.labelled] = 1.0
+        slopes = (self.side[:, None] * T_u[self.component] - T) / 2
+        return size_u - self._sum @ (np.abs(Z) / 2 + np.log(E)), slopes[:, None]
+
+
+def tanh_half(Z: Array) -> tuple[Array, Array]:
+    """Return ``tanh(Z / 2)`` and ``1 + exp(-|Z|)`` from one exponential."""
+    # In place: with many rows, allocation costs more than the arithmetic.
+    e = np.abs(Z)
+    np.negative(e, out=e)
+    np.exp(e, out=e)
+    E = e + 1
+    np.subtract(1, e, out=e)
+    e /= E
+    return np.copysign(e, Z, out=e), E
+
+
+class _WrongAnswers:
+    """All other components of two classes, by belief propagation."""
+
+    def __init__(self, factors: FactorGraph) -> None:
+        self.network = TwoClassNetwork(factors)
+
+    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
+        beliefs = self.network.solve(Z[:, 0], *_MESSAGES[exact])
+        return beliefs.values, beliefs.positive[:, None] - expit(Z)
+
+
+class _Groups:
+    """Equations (4) to (6): K classes."""
+
+    def __init__(self, factors: FactorGraph) -> None:
+        self.factors = factors
+        # Whether answers that may be wrong are on cycles.
+        uncertain = np.isfinite(factors.agree) & np.isfinite(factors.differ)
+        self.has_cycles = bool(np.any(uncertain & ~factors.on_tree))
+        self.group = factors.group
+        n_groups = len(factors.potentials)
+        n_components = factors.graph.n_components
+        members = sum_matrix(factors.group, n_groups)
+        # All other groups are single points, for which equation (4) is p.
+        self.joined = np.flatnonzero((factors.potentials != 0).any(axis=1) | (np.diff(members.indptr) > 1))
+        self._joined_members = members[self.joined]
+        self._member = members.indices[members.indptr[:-1]]
+        # Single edges and cycles, and trees of two edges or more.
+        on_tree = _on_larger_trees(factors.ends, n_groups)
+        self.edges = factors.ends[~on_tree]
+        self.agree = factors.agree[~on_tree]
+        self.differ = factors.differ[~on_tree]
+        self._edge_ends = sum_matrix(self.edges.T.ravel(), n_groups)
+        self._edges_by_component = sum_matrix(factors.component[self.edges[:, 0]], n_components)
+        # Groups on trees, which count as part of their tree and not by themselves.
+        self._tree_groups, local = np.unique(factors.ends[on_tree], return_inverse=True)
+        self.trees = Network(
+            local.reshape(-1, 2), factors.agree[on_tree], factors.differ[on_tree], len(self._tree_groups)
+        )
+        alone = ~np.isin(self.joined, self._tree_groups)
+        self._joined_by_component = sum_matrix(factors.component[self.joined], n_components) @ sparse.diags(
+            alone.astype(np.float64)
+        )
+        self._trees_by_component = sum_matrix(factors.component[self._tree_groups], n_components)
+        self._tree_edges_by_component = sum_matrix(factors.component[factors.ends[on_tree, 0]], n_components)
+
+    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
+        log_p, p = _normalised(Z)
+        if exact and self.has_cycles:
+            return self._around_cycles(log_p, p)
+        value, log_q, q = self._beliefs(log_p, p)
+        if len(self.edges):
+            log_chance, moved = self._edge_terms(log_q, q)
+            value = value + self._edges_by_component @ log_chance
+            q = q + _added(self._edge_ends, moved)
+        return value, q[self.group] - p
+
+    def _around_cycles(self, log_p: Array, p: Array) -> tuple[Array, Array]:
+        """Return the exact terms, one column after the other."""
+        max_iter, tol = _CLASS_MESSAGES
+        columns = [self.factors.propagate(one, max_iter=max_iter, tol=tol) for one in np.moveaxis(log_p, 2, 0)]
+        posteriors = np.stack([column.posteriors for column in columns], axis=2)
+        return np.column_stack([column.component_values for column in columns]), posteriors - p
+
+    def _beliefs(self, log_p: Array, p: Array) -> tuple[Array, Array, Array]:
+        """Return the log likelihood of groups and trees by component, and log q and q of equation (4)."""
+        log_q = log_p[self._member]
+        q = p[self._member]
+        joined = self.factors.potentials[self.joined, :, None] + _added(self._joined_members, log_p)
+        log_q[self.joined] = joined
+        on_trees = np.moveaxis(log_q[self._tree_groups], 1, 2)
+        log_z, q[self.joined] = _normalise(joined)
+        log_q[self.joined] = joined
+        value = self._joined_by_component @ log_z
+        if len(self._tree_groups):
+            found = self.trees.beliefs(on_trees)
+            value = value + self._trees_by_component @ found.log_z + self._tree_edges_by_component @ found.edge_z
+            q[self._tree_groups] = beliefs = np.moveaxis(found.groups, 2, 1)
+            with np.errstate(divide="ignore"):
+                log_q[self._tree_groups] = np.log(beliefs)
+        return value, log_q, q
+
+    def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
+        """Return log (5) and its derivatives in log potentials, of first and then second ends."""
+        first, second = (q[end] for end in self.edges.T)
+        a, b = (np.exp(factor)[:, None] for factor in (self.agree, self.differ))
+        both = first * second
+        same = _sum_classes(both)
+        chance = a * same + b * (1 - same)
+        safe = np.maximum(chance, _UNLIKELY)
+        slope = ((a - b) / safe)[:, None]
+        moved = np.concatenate([slope * (both - same[:, None] * end) for end in (first, second)])
+        log_chance = np.log(safe)
+        edge, column = np.nonzero(chance < _UNLIKELY)
+        if edge.size:
+            log_chance[edge, column], exact = self._rare_edge_terms(log_q, edge, column)
+            moved[edge, :, column], moved[edge + len(first), :, column] = np.split(exact, 2)
+        return log_chance, moved
+
+    def _rare_edge_terms(self, log_q: Array, edge: Indices, column: Indices) -> tuple[Array, Array]:
+        """Return the same from logarithms, where differences lose digits."""
+        first, second = (log_q[end, :, column] for end in self.edges[edge].T)
+        agree = self.agree[edge]
+        differ = self.differ[edge]
+        _, log_chance = edge_beliefs(first, second, agree, differ)
+        log_chance = np.maximum(log_chance, -700.0)
+        posteriors = []
+        for end, other in ((first, second), (second, first)):
+            agrees = agree[:, None] + other
+            differs = differ[:, None] + log_sum_of_others(other)
+            posteriors.append(np.exp(end + np.logaddexp(agrees, differs) - log_chance[:, None]))
+        return log_chance, np.concatenate(posteriors) - np.exp(np.concatenate([first, second]))
+
+
+def _added(matrix: sparse.csr_matrix, values: Array) -> Array:
+    """Return ``matrix @ values`` over the first axis."""
+    return np.asarray(matrix @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:])
+
+
+def _sum_classes(values: Array) -> Array:
+    """Return the sum over the second axis, class by class: the axis is short."""
+    return reduce(np.add, values.swapaxes(0, 1))
+
+
+def _normalised(Z: Array) -> tuple[Array, Array]:
+    """Return log probabilities and probabilities of scores (n_points, K, B)."""
+    log_p = Z.copy()
+    _, p = _normalise(log_p)
+    return log_p, p
+
+
+def _normalise(log_t: Array) -> tuple[Array, Array]:
+    """Return the log of the sum over classes, and the shares; ``log_t`` becomes their log."""
+    log_t -= (peak := reduce(np.maximum, log_t.swapaxes(0, 1)))[:, None]
+    share = np.exp(log_t)
+    total = _sum_classes(share)
+    share /= total[:, None]
+    log_total = np.log(total)
+    log_t -= log_total[:, None]
+    return peak + log_total, share
+
+
+def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
+    """Return whether each edge is in a component of two edges or more without cycles."""
+    component = connect(edges, n_groups)
+    count = np.bincount(component[edges[:, 0]], minlength=n_groups)
+    return edges_on_trees(edges, component) & (count[component[edges[:, 0]]] > 1)
+
+
+def _n_independent(factors: FactorGraph) -> Array:
+    """Return the number of ties within groups, of edges and of labelled groups, by component."""
+    graph = factors.graph
+    n_groups = len(factors.potentials)
+    ties = np.bincount(factors.group, minlength=n_groups) - 1
+    absorbed = factors.group[graph.ends[(factors.edge < 0) & (graph.same < 0), 0]]
+    known = (factors.label >= 0) | np.isfinite(factors.potentials).all(axis=1) & factors.potentials.any(axis=1)
+    of_groups = ties + np.bincount(absorbed, minlength=n_groups) + known
+    of_edges = np.bincount(factors.component[factors.ends[:, 0]], minlength=graph.n_components)
+    return np.asarray(np.bincount(factors.component, of_groups, graph.n_components) + of_edges, dtype=np.float64)
