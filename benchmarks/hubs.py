@@ -30,7 +30,7 @@ from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import graph
 from sdulearn.metrics import class_agreement, cross_val_accuracy, folds_over_points
 from sdulearn.metrics.cross_validation import fold_models, predictions_of
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.workflow.judge import agreement_of_many
 
 N_ANSWERS, N_ROWS, N_MORE = 200, 1000, 20_000

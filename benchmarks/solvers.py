@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
 from sdulearn.datasets import sample_sdu
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.risks import mixture, row_weights
 
 SETS = ("adult", "spambase", "magic", "w8a")

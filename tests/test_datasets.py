@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.risks import similar_share
 
 

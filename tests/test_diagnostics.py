@@ -17,7 +17,7 @@ from sdulearn.diagnostics import (
 )
 from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.report.facts import sentence
 from tests.reference import random_ends
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from sdulearn import stack_pairs
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
-from sdulearn.pairs import pair_checksum, read_pairs
+from sdulearn.answers.y import pair_checksum, read_pairs
 
 
 @st.composite

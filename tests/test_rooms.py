@@ -127,7 +127,7 @@ def test_no_room_imports_upward():
         ("linear", "print('hello')", "prints"),
         ("linear", "from sklearn.base import _fit_context", "scikit-learn's internals"),
         ("workflow.fit", "import argparse", "parses options"),
-        ("linear", "from sdulearn.solvers import solve\nfrom sdulearn.pairs import read_pairs", None),
+        ("linear", "from sdulearn.solvers import solve\nfrom sdulearn.answers.y import read_pairs", None),
         ("cli.fit", "import argparse\nprint('hello')", None),
         ("pairs", "if TYPE_CHECKING:\n    from sdulearn.linear import SDUClassifier", None),
     ],

@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array
 
 from sdulearn.answers import AnswerGraph
-from sdulearn.pairs import Pairs, read_pairs
+from sdulearn.answers.y import Pairs, read_pairs
 from sdulearn.types import Array, Indices, RandomState
 
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from reproduction.baselines.base import CentreClusterer, cluster_means
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs
+from sdulearn.answers.y import Pairs
 from sdulearn.types import Array, Codes, Indices, RandomState
 
 

@@ -10,7 +10,7 @@ from sklearn.metrics import pairwise_distances
 
 from reproduction.baselines.base import CentreClusterer
 from sdulearn.errors import warn
-from sdulearn.pairs import Pairs
+from sdulearn.answers.y import Pairs
 from sdulearn.types import Array, RandomState
 
 

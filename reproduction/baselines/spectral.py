@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import kneighbors_graph
 
 from reproduction.baselines.base import PairClusterer
-from sdulearn.pairs import Pairs
+from sdulearn.answers.y import Pairs
 from sdulearn.types import Array, RandomState
 
 

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 
 from reproduction.baselines import ConstrainedKMeans
 from sdulearn import stack_pairs
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 
 
 def broken(labels, codes):

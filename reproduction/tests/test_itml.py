@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from reproduction.baselines import ITMLKMeans
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 
 # Made once with Python 3.11, metric-learn 0.7.0, scikit-learn 1.5.2 and numpy 1.26.4:
 #   i, j = np.mgrid[0:24, 0:d]; X = np.sin(1.7 * i + 2.3 * j + 0.5 * i * j) * (1 + j)

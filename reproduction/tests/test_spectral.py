@@ -6,7 +6,7 @@ from sklearn.datasets import make_moons
 
 from reproduction.baselines import SpectralPairs
 from reproduction.baselines.spectral import _adjust, _neighbour_affinity, _normalised, _spread
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 
 
 def clustering_accuracy(truth, labels):

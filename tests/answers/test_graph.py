@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.answers.graph import distinct_groups, least_classes, number_questions
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 
 
 def graphs(max_points=7, max_answers=12):

@@ -8,7 +8,7 @@ import pytest
 from sdulearn import PairBoostingClassifier, PairModelCV, stack_pairs
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting.rows import implied_labels, with_labels
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 
 
 def consistent(graph, n_classes):

@@ -28,7 +28,7 @@ from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io.answer_log import AnswerLog, read_log
 from sdulearn.io.images import grey_png
-from sdulearn.pairs import scramble
+from sdulearn.answers.y import scramble
 from sdulearn.workflow import data
 from sdulearn.workflow.options import FitOptions
 

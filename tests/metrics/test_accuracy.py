@@ -18,7 +18,7 @@ from sdulearn.metrics import (
     pair_log_likelihood,
     pair_risk,
 )
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.prior import clopper_pearson, estimate_prior, prior_from_share
 
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from sdulearn import SDUClassifier
 from sdulearn.losses import TRAINING_LOSSES, get_loss
-from sdulearn.pairs import sources
+from sdulearn.answers.y import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.solvers import choose_solver, problem, solve
 from sdulearn.solvers.problem import Design, Problem, Solution

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import SDUClassifier
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, get_loss
-from sdulearn.pairs import read_pairs, sources
+from sdulearn.answers.y import read_pairs, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.solvers import SOLVERS, choose_solver, solve
 from sdulearn.solvers.linalg import Cholesky, weighted_gram

@@ -12,7 +12,7 @@ import pytest
 from sdulearn import fit_table
 from sdulearn.datasets import make_waveform
 from sdulearn.io import survey, tables
-from sdulearn.pairs import scramble
+from sdulearn.answers.y import scramble
 from sdulearn.workflow import data
 from tests.reference import random_ends
 

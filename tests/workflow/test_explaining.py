@@ -11,7 +11,7 @@ from sdulearn import PairLogisticRegression, fit_table, stack_pairs
 from sdulearn.columns import Column, Columns
 from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.workflow import judge
 from sdulearn.workflow.judge import column_importances
 from tests.reference import random_ends

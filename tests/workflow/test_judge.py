@@ -9,7 +9,7 @@ import pytest
 from sdulearn import PairLogisticRegressionCV, fit_table, stack_pairs
 from sdulearn.metrics import class_agreement
 from sdulearn.metrics.accuracy import fold_spread
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.judge import judge

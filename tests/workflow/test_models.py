@@ -11,7 +11,7 @@ from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, PairModel
 from sdulearn.cli.inspect import describe_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, UnseenCategoryWarning
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.judge import why_linear
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sdulearn.diagnostics import Finding
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.y import read_pairs
 from sdulearn.workflow.fit import _independent_answers, _without_odd_cycles
 from sdulearn.workflow.options import FitOptions
 

@@ -49,7 +49,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.answer_model import AnswerModel, model_of_fit
 from sdulearn.answers.crowd import match_clusters
-from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, connect, different_groups, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
 from sdulearn.joint.data import MIN_ALPHA_MAX, PriorPull, TrainingData, axis_penalties, bordered_sum
 from sdulearn.types import Array, Indices, Mask
@@ -249,7 +249,7 @@ class ClassProblem:
 
     def restricted(self, shown: Mask) -> ClassProblem:
         """Return the problem with the answers and labels of the points ``shown`` only."""
-        return replace(self, graph=leave_out(self.graph, ~shown))
+        return replace(self, graph=self.graph.leave_out(~shown))
 
     def penalties(self, alphas: Sequence[float] | Array) -> Array:
         """Return one column (r,) for each alpha."""

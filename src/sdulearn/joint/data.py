@@ -21,11 +21,12 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
 
-from sdulearn.answers.graph import AnswerGraph, subgraph, weights_by_component
+from sdulearn.answers.graph import AnswerGraph, weights_by_component
+from sdulearn.answers.y import U
 from sdulearn.errors import InputError, ScalingWarning, warn
 from sdulearn.solvers.linalg import weighted_gram
 from sdulearn.solvers.problem import Design
-from sdulearn.types import Array, Codes, Indices, Mask, Rows
+from sdulearn.types import Array, Indices, Mask, Rows
 
 # Directions with less than this share of the largest variance are dropped.
 _NO_VARIANCE = 1e-12
@@ -118,13 +119,12 @@ class TrainingData:
     ``moments`` are the exact mean and covariance of the rows in no answer, if those in ``X`` are a sample.
     """
 
-    def __init__(
-        self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, moments: tuple[Array, Array] | None = None
-    ) -> None:
+    def __init__(self, X: Rows, graph: AnswerGraph, moments: tuple[Array, Array] | None = None) -> None:
         # Each point has the mean weight of its rows.
-        points = graph.by_point(X, weight)
+        points = graph.by_point(X)
+        weight = graph.row_weight
         self.axes, A = Axes.of(points, graph.point_weights, graph.degree == 0, moments)
-        silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
+        silent = np.flatnonzero((graph.source == U) & (graph.labels[graph.row_point] == 0))
         share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
         rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
         known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
@@ -134,7 +134,7 @@ class TrainingData:
         self.row_place = place[graph.row_point]
         # Answers and labels of the known points, weighted relative to their component; and the mean
         # weight (n_components,) of the answers and labels of each.
-        self.graph, self.weight = weights_by_component(subgraph(graph, known))
+        self.graph, self.weight = weights_by_component(graph.subgraph(known))
         # (n_known + n_unlabeled, r): points in an answer or with a label, then all others.
         self.A = A[np.concatenate([known, rest])]
         self.known = self.A[: len(known)]

@@ -25,6 +25,7 @@ from sdulearn.answers.answer_model import (
     unknown_answer_model,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
+from sdulearn.answers.y import U
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, warn
 from sdulearn.joint.classes import ClassProblem
@@ -44,7 +45,6 @@ from sdulearn.joint.path import (
     polish_classes,
 )
 from sdulearn.model_selection import fold_parts, number_of_folds, positive_grid
-from sdulearn.pairs import Pairs, U
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
@@ -116,7 +116,7 @@ class PairLogisticBase(LinearClassifier):
     tol: float
     max_iter: int
 
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         raise NotImplementedError
 
     @long_work
@@ -125,9 +125,9 @@ class PairLogisticBase(LinearClassifier):
         """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
         return self._fit(*self._check_rows(X, y, sample_weight), moments.mean_and_covariance(U))
 
-    def _training_data(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> TrainingData:
+    def _training_data(self, X: Rows, graph: AnswerGraph, moments: Exact) -> TrainingData:
         """Return the points of checked rows; warn where the columns have different scales."""
-        weight = np.ones(len(pairs)) if weight is None else weight
+        weight = graph.row_weight
         if sparse.issparse(X):
             mean, variance = mean_variance_axis(X, axis=0, weights=weight)
         else:
@@ -135,11 +135,9 @@ class PairLogisticBase(LinearClassifier):
             mean = share @ X
             variance = share @ (X - mean) ** 2
         warn_of_scales(np.sqrt(variance), mean, getattr(self, "feature_names_in_", None))
-        return TrainingData(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, moments)
+        return TrainingData(X, graph, moments)
 
-    def _two_class_problem(
-        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact
-    ) -> tuple[PointProblem, PriorEstimate]:
+    def _two_class_problem(self, X: Rows, graph: AnswerGraph, moments: Exact) -> tuple[PointProblem, PriorEstimate]:
         """Return the problem of checked rows with two classes, and the prior to report."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
@@ -151,15 +149,14 @@ class PairLogisticBase(LinearClassifier):
                 "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
                 "`n_classes`, or leave `answer_table='auto'`."
             )
-        data = self._training_data(X, pairs, weight, moments)
-        likelihood = TwoClassLikelihood(data.graph, self._answer_model(X, pairs, data), data.weight)
-        prior = self._reported_prior(pairs, weight, likelihood)
+        data = self._training_data(X, graph, moments)
+        likelihood = TwoClassLikelihood(data.graph, self._answer_model(X, graph, data), data.weight)
+        prior = self._reported_prior(graph, likelihood)
         given = None if self.prior is None else float(self.prior)
         return PointProblem(data, likelihood, given, float(self.prior_strength)), prior
 
-    def _reported_prior(self, pairs: Pairs, weight: Array | None, likelihood: TwoClassLikelihood) -> PriorEstimate:
+    def _reported_prior(self, graph: AnswerGraph, likelihood: TwoClassLikelihood) -> PriorEstimate:
         """Return the given or the estimated prior; warn of answers of one kind."""
-        graph = likelihood.graph
         known = graph.labels[graph.labels != 0]
         if not len(known):
             check_kinds(int(np.sum(graph.same > 0)), int(np.sum(graph.same < 0)), self.prior)
@@ -180,7 +177,7 @@ class PairLogisticBase(LinearClassifier):
             # A given model is taken as exact: it does not widen the interval.
             value = model.error_rate.value
             model = replace(model, error_rate=replace(model.error_rate, low=value, high=value))
-        return resolve_prior(self.prior, pairs, weight, model=model, majority=MAJORITY[self.orientation])
+        return resolve_prior(self.prior, graph, model=model, majority=MAJORITY[self.orientation])
 
     @property
     def _power(self) -> float:
@@ -189,11 +186,11 @@ class PairLogisticBase(LinearClassifier):
             return 1.0 if self.n_classes == 2 else 0.0
         return float(self.covariance_power)
 
-    def _answer_model(self, X: Rows, pairs: Pairs, data: TrainingData) -> AnswerModel:
+    def _answer_model(self, X: Rows, graph: AnswerGraph, data: TrainingData) -> AnswerModel:
         """Return the answer model: given, or estimated with models of held-out answers."""
-        several = pairs.shares_points or len(np.unique(pairs.answer_annotators)) > 1
+        several = graph.shares_points or len(np.unique(graph.annotators)) > 1
         if self.error_rate == "auto" and not several and not data.graph.labels.any():
-            return unknown_answer_model(*np.unique(pairs.answer_annotators, return_counts=True))
+            return unknown_answer_model(*np.unique(graph.annotators, return_counts=True))
         answer_model = answer_model_of(self.error_rate, data.graph, 2)
         if not isinstance(self.error_rate, str):
             return answer_model
@@ -202,7 +199,7 @@ class PairLogisticBase(LinearClassifier):
         judges = (counts >= _FEWEST).sum() > 1 or data.graph.contradictory.any()
         if n_folds < 2 or not judges:
             return answer_model
-        known = data.known_to_folds(fold_parts(n_folds, X, pairs))
+        known = data.known_to_folds(fold_parts(n_folds, X, graph))
         for _ in range(_ROUNDS):
             logits = _held_out_logits(data, answer_model, known)
             answer_model = AnswerModel.estimate(data.graph, logits=logits)
@@ -211,14 +208,13 @@ class PairLogisticBase(LinearClassifier):
     def _class_problem(
         self,
         X: Rows,
-        pairs: Pairs,
-        weight: Array | None,
+        graph: AnswerGraph,
         n_classes: int,
         moments: Exact,
         answer_table: str | bool,
     ) -> ClassProblem:
         """Return the problem of checked rows with K classes."""
-        data = self._training_data(X, pairs, weight, moments)
+        data = self._training_data(X, graph, moments)
         _check_answers(data.graph, n_classes)
         shares = None if self.prior is None else class_shares_given(self.prior, n_classes)
         pull = PriorPull.of(shares, float(self.prior_strength), len(data.share))
@@ -228,7 +224,7 @@ class PairLogisticBase(LinearClassifier):
             n_folds = number_of_folds(_FOLDS, data.graph.same > 0)
             logits = None
             if n_folds > 1:
-                logits = held_out_classes(trial, data.known_to_folds(fold_parts(n_folds, X, pairs)))
+                logits = held_out_classes(trial, data.known_to_folds(fold_parts(n_folds, X, graph)))
             model = AnswerModel.estimate(data.graph, n_classes, logits, answer_table)
             crowd = model.crowd_of(data.graph)
             if crowd is not None and pull is None and not data.graph.labels.any():
@@ -390,13 +386,11 @@ class PairLogisticRegression(PairLogisticBase):
         """
         return self._fit(*self._check_rows(X, y, None), from_zero=True)
 
-    def _fit(
-        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None, *, from_zero: bool = False
-    ) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None, *, from_zero: bool = False) -> Self:
         """Fit checked rows."""
         if self.n_classes != 2:
-            return self._accept(self._fit_classes(X, pairs, weight, moments, from_zero))
-        problem, prior = self._two_class_problem(X, pairs, weight, moments)
+            return self._accept(self._fit_classes(X, graph, moments, from_zero))
+        problem, prior = self._two_class_problem(X, graph, moments)
         alpha = self._alpha(problem.data, _ALPHA)
         start = np.zeros(len(problem.axes.variance) + 1) if from_zero else descend(problem, alpha, self._power)
         fit = polish(self, problem, start, alpha, self._power, prior)
@@ -407,9 +401,9 @@ class PairLogisticRegression(PairLogisticBase):
         return share * data.axes.mean_variance if self.alpha == "auto" else float(self.alpha)
 
     @_one_thread
-    def _fit_classes(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact, from_zero: bool) -> Fit:
+    def _fit_classes(self, X: Rows, graph: AnswerGraph, moments: Exact, from_zero: bool) -> Fit:
         """Fit more than two classes."""
-        problem = self._class_problem(X, pairs, weight, int(self.n_classes), moments, self.answer_table)
+        problem = self._class_problem(X, graph, int(self.n_classes), moments, self.answer_table)
         _check_number(problem)
         alpha = self._alpha(problem.data, _CLASS_ALPHA)
         nothing = np.zeros((len(problem.data.axes.variance) + 1, problem.n_classes))
@@ -539,25 +533,20 @@ class PairLogisticRegressionCV(PairLogisticBase):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        self._fit(*self._check_rows(X, y, sample_weight))
-        if sample_weight is not None:
-            # Rows of weight 0 were left out.
-            kept = np.flatnonzero(np.asarray(sample_weight))
-            self.fold_models_ = [(kept[rows], model) for rows, model in self.fold_models_]
-        return self
+        return self._fit(*self._check_rows(X, y, sample_weight))
 
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         """Fit checked rows."""
         interval = None
         self.fold_models_ = []
         if self.n_classes != 2:
-            fit, interval = self._fit_classes(X, pairs, weight, moments)
+            fit, interval = self._fit_classes(X, graph, moments)
             if fit is not None:
                 self._accept(fit)
                 self.n_classes_interval_ = interval
                 return self
-        problem, prior = self._two_class_problem(X, pairs, weight, moments)
-        parts = fold_parts(self.cv, X, pairs)
+        problem, prior = self._two_class_problem(X, graph, moments)
+        parts = fold_parts(self.cv, X, graph)
         known = problem.data.known_to_folds(parts)
         powers = _POWERS if self.covariance_power == "auto" else (self._power,)
         alphas = np.column_stack([self._grid(problem.moments.alpha_max(power), _GRID) for power in powers])
@@ -565,7 +554,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         self._accept(fit)
         self.n_classes_interval_ = interval
         models = [self._of_fold(X, *problem.axes.coefficients(v)) for v in of_folds.T]
-        self.fold_models_ = [(rows, model) for (_, rows), model in zip(parts, models, strict=True)]
+        self.fold_models_ = [(graph.rows[rows], model) for (_, rows), model in zip(parts, models, strict=True)]
         return self
 
     def _of_fold(self, X: Rows, coef: Array, intercept: float) -> Self:
@@ -577,34 +566,30 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return model
 
     @_one_thread
-    def _fit_classes(
-        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact
-    ) -> tuple[Fit | None, tuple[int, int] | None]:
+    def _fit_classes(self, X: Rows, graph: AnswerGraph, moments: Exact) -> tuple[Fit | None, tuple[int, int] | None]:
         """Fit more than two classes, None where "auto" finds two; and the numbers of classes that "auto" allows."""
         n_classes = MAX_CLASSES if self.n_classes == "auto" else int(self.n_classes)
         auto = self.n_classes == "auto"
         if auto and self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
-        if auto and pairs.labels is not None and pairs.labels.min(initial=0) < 0:
+        if auto and graph.labels.min(initial=0) < 0:
             # Labels -1 and +1 name two classes.
             return None, None
-        if auto and self.error_rate == "auto":
-            graph = AnswerGraph.from_y(pairs, weight)
-            if is_crowd(graph, 3):
-                n_classes = number_by_answers(graph)[0]
-                auto = False
+        if auto and self.error_rate == "auto" and is_crowd(graph, 3):
+            n_classes = number_by_answers(graph)[0]
+            auto = False
         if n_classes == 2:
             return None, None
         # A table needs the number of classes.
         answer_table = False if auto else self.answer_table
-        problem = self._class_problem(X, pairs, weight, n_classes, moments, answer_table)
-        known = problem.data.known_to_folds(fold_parts(self.cv, X, pairs))
+        problem = self._class_problem(X, graph, n_classes, moments, answer_table)
+        known = problem.data.known_to_folds(fold_parts(self.cv, X, graph))
         interval = None
         if auto:
             fit, interval = self._find_number(X, problem, known)
             _warn_of_open_number(problem.graph, fit, interval)
             if fit is not None and self.answer_table is True:
-                problem = self._class_problem(X, pairs, weight, len(fit.coef), moments, True)
+                problem = self._class_problem(X, graph, len(fit.coef), moments, True)
                 fit = self._choose_and_fit(problem, known)
         else:
             fit = self._choose_and_fit(problem, known)

@@ -31,7 +31,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, first_by, leave_out, subgraph, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, first_by, sum_matrix
 from sdulearn.answers.propagate import log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.joint.data import Moments, bordered_sum, loose_pairs
@@ -191,13 +191,13 @@ class TwoClassLikelihood:
             if chosen.any():
                 points = np.flatnonzero(chosen[self.component])
                 kind = CertainSides if certain else WrongAnswers
-                part = kind(subgraph(self.graph, points), self.answer_model)
+                part = kind(self.graph.subgraph(points), self.answer_model)
                 parts.append((points, np.flatnonzero(chosen), part))
         return parts
 
     def restricted(self, shown: Mask) -> TwoClassLikelihood:
         """Return the likelihood of the answers and labels of the points ``shown`` only."""
-        part = leave_out(self.graph, ~shown)
+        part = self.graph.leave_out(~shown)
         # Each answer keeps its weight, so that alpha means the same in folds and in the final fit.
         weight = np.ones(part.n_components)
         weight[part.component] = self.weight[self.component]
