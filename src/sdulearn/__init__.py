@@ -33,7 +33,7 @@ _HOMES = {
     "estimate_prior": "prior",
     "fit_table": "workflow.fit",
     "load_model": "table_model",
-    "stack_pairs": "pairs",
+    "stack_pairs": "answers.y",
 }
 
 __all__ = [

@@ -238,8 +238,7 @@ class AnswerGraph:
         y[:, 3] = self.labels[self.row_point]
         together = np.bincount(self.question)[self.question] > 1
         y[self.end_rows, 4] = np.where(together, self.question + 1, 0)[:, None]
-        says = y.any(axis=0)
-        says[:2] = True, not np.array_equal(y[:, 1], self.rows)
+        says = np.append([True, not np.array_equal(y[:, 1], self.rows)], y[:, 2:].any(axis=0))
         last = int(np.flatnonzero(says)[-1])
         return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
 

@@ -195,11 +195,9 @@ def judge(
         cv = folds_over_points(_MAX_FOLDS if many else ACCURACY_FOLDS, graph)
         single = at_its_settings(model, options)
         folds = list(fold_models(single, rows, graph, decided, cv=cv))
-    elif (
-        not many
-        and (hubs := np.setdiff1d(graph.rows[graph.end_rows], np.concatenate([fold.rows for fold in folds]))).size
-    ):
-        decided[hubs] = model.decision_function(rows[hubs])
+    elif not many:
+        hubs = np.setdiff1d(graph.rows[graph.end_rows], np.concatenate([fold.rows for fold in folds]))
+        decided[hubs] = model.decision_function(rows[hubs]) if len(hubs) else 0.0
     predicted = predictions_of(folds, rows, decided)
     counted = held_out_rows(folds, data.random_points)
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
