@@ -28,9 +28,9 @@ from pages import write_between
 
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import graph
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.metrics import class_agreement, cross_val_accuracy, folds_over_points
 from sdulearn.metrics.cross_validation import fold_models, predictions_of
-from sdulearn.pairs import read_pairs
 from sdulearn.workflow.judge import agreement_of_many
 
 N_ANSWERS, N_ROWS, N_MORE = 200, 1000, 20_000
@@ -112,11 +112,11 @@ def folds(design, n_classes, rng):
         right = float(np.mean(model.predict(X[N_ROWS:]) == 2 * y[N_ROWS:] - 1))
         found = cross_val_accuracy(settings, rows, known)
         return max(right, 1 - right), found.value, found.low, found.high
-    pairs = read_pairs(known)
+    answers = AnswerGraph.from_y(known)
     reference = model.predict(rows)
-    parts = list(fold_models(settings, rows, pairs, reference, cv=folds_over_points(5, pairs)))
+    parts = list(fold_models(settings, rows, answers, reference, cv=folds_over_points(5, answers)))
     predicted = predictions_of(parts, rows, reference)
-    found = agreement_of_many(predicted, None, parts, pairs, None, None)[0].agreement
+    found = agreement_of_many(predicted, None, parts, answers, None)[0].agreement
     return agreement(model.predict(X), y, further), found.value, found.low, found.high
 
 

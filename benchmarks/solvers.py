@@ -29,8 +29,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from sdulearn import PairKFold, SDUClassifier, SDUClassifierCV, stack_pairs
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.datasets import sample_sdu
-from sdulearn.pairs import read_pairs
 from sdulearn.risks import mixture, row_weights
 
 SETS = ("adult", "spambase", "magic", "w8a")
@@ -205,7 +205,7 @@ def pair_codes() -> str:
     rng = np.random.default_rng(0)
     X, ends, same = np.zeros((2 * n, 1)), rng.permutation(2 * n).reshape(n, 2), rng.random(n) < 0.58
     codes = rng.permutation(stack_pairs(X, ends, same)[1])
-    build, check = seconds(lambda: stack_pairs(X, ends, same), 3), seconds(lambda: read_pairs(codes), 3)
+    build, check = seconds(lambda: stack_pairs(X, ends, same), 3), seconds(lambda: AnswerGraph.from_y(codes), 3)
     return f"`stack_pairs` {build:.2f} s, checking codes in random order {check:.2f} s."
 
 

@@ -152,7 +152,7 @@ def test_weights_that_leave_nothing_or_half_a_pair(weighted, name):
 @pytest.mark.parametrize("model", [SDUClassifierCV(), PairLogisticRegressionCV()], ids=str)
 def test_folds_by_the_places_of_rows_know_nothing_of_rows_left_out(weighted, model):
     rows, codes, weight = weighted
-    fold = PairKFold(3, random_state=0).fold_of_rows(None, codes)
+    fold = PairKFold(3, random_state=0).fold_of_points(codes)
     model = model.set_params(cv=PredefinedSplit(fold))
     model.fit(rows, codes, weight)
     with pytest.raises(InputError, match=r"Rows of weight 0 are left out before folds.*sdulearn.PairKFold"):

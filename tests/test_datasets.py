@@ -5,8 +5,8 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 
 from sdulearn.answers import AnswerGraph
+from sdulearn.answers.y import U
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.pairs import read_pairs
 from sdulearn.risks import similar_share
 
 
@@ -29,14 +29,14 @@ def test_exact_draws_keep_every_ratio_and_no_row_twice(prior):
     rows, codes, X_test, y_test = sample_sdu(
         X, labels, n_pairs=100, n_unlabeled=200, prior=prior, n_test=300, random_state=0
     )
-    pairs = read_pairs(codes)
+    graph = AnswerGraph.from_y(codes)
     y = rows[:, 1]
-    ends = y[pairs.ends]
-    assert pairs.similar.sum() == round(100 * similar_share(prior))
-    assert ((ends[:, 0] == ends[:, 1]) == pairs.similar).all()
+    ends = y[graph.end_rows]
+    assert (graph.same > 0).sum() == round(100 * similar_share(prior))
+    assert ((ends[:, 0] == ends[:, 1]) == (graph.same > 0)).all()
     both_positive = (ends.sum(axis=1) == 2).sum()
     assert both_positive == pytest.approx(100 * prior**2, abs=1)
-    assert np.sum(y[pairs.unlabeled] == 1) == round(200 * prior)
+    assert np.sum(y[graph.source == U] == 1) == round(200 * prior)
     assert np.sum(y_test == 1) == round(300 * prior)
     assert (X_test[:, 1] == y_test).all()
     assert len(set(rows[:, 0]) | set(X_test[:, 0])) == len(rows) + len(X_test)

@@ -17,7 +17,6 @@ from sdulearn.diagnostics import (
 )
 from sdulearn.errors import InputError
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.pairs import read_pairs
 from sdulearn.report.facts import sentence
 from tests.reference import random_ends
 
@@ -77,10 +76,10 @@ STAR = np.column_stack([np.zeros(50, dtype=int), np.arange(1, 51)])
 def test_answers_that_share_points():
     loose = np.arange(400).reshape(-1, 2)
     alternating = np.arange(200) % 2 == 0
-    assert check_shared_points(read_pairs(known(loose, alternating))) == []
+    assert check_shared_points(AnswerGraph.from_y(known(loose, alternating))) == []
     # Two rings of five points: one answer of each follows from the others.
     ring = np.column_stack([np.arange(5), (np.arange(5) + 1) % 5])
-    (found,) = check_shared_points(read_pairs(known(np.r_[ring, ring + 5], np.ones(10, dtype=bool))))
+    (found,) = check_shared_points(AnswerGraph.from_y(known(np.r_[ring, ring + 5], np.ones(10, dtype=bool))))
     assert found.severity == "info"
     expected = {"n_answers": 10, "n_points": 10, "n_independent": 8, "n_components": 2, "n_splits": 10}
     assert {name: found.details[name] for name in expected} == expected
@@ -89,7 +88,7 @@ def test_answers_that_share_points():
     # One "different" answer contradicts the other four of a ring.
     contradictory = check_assumptions(np.zeros((10, 1)), known(ring, np.arange(5) > 0))
     assert contradictory[-1].details == {"both_ways": 0, "closure": 1, "odd_cycles": 0}
-    shared, hubs = check_shared_points(read_pairs(known(STAR, alternating[:50])))
+    shared, hubs = check_shared_points(AnswerGraph.from_y(known(STAR, alternating[:50])))
     assert shared.details["n_independent"] == 50
     assert hubs.details == {"points": [0], "n_answers_of_each": [50], "n_hubs": 1, "n_answers": 50}
 

@@ -31,7 +31,7 @@ def test_pairs_stay_whole_and_every_source_is_spread(n_splits, n_similar, n_diss
 def test_one_missing_source_is_fine_but_too_few_pairs_are_not():
     assert len(list(PairKFold(2).split(None, [1, 1, 2, 2, 0]))) == 2
     with pytest.raises(ValueError, match=r"5 folds need at least 5 dissimilar pairs, but there are 2\. Lower"):
-        PairKFold(5).fold_of_rows(None, np.r_[np.repeat(np.arange(1, 7), 2), -7, -7, -8, -8])
+        PairKFold(5).fold_of_points(np.r_[np.repeat(np.arange(1, 7), 2), -7, -7, -8, -8])
 
 
 @pytest.mark.parametrize("n_splits", [1, 2.5, "5"])
@@ -131,4 +131,4 @@ def test_every_test_part_has_an_answer_where_points_allow_it(n_splits):
         for train, test in splitter.split(None, y):
             assert len(test) >= 2
             assert not set(y[train, 1]) & set(y[test, 1])
-        assert len(np.unique(splitter.fold_of_rows(None, y))) == n_splits
+        assert len(np.unique(splitter.fold_of_points(y))) == n_splits

@@ -18,10 +18,10 @@ FLOORS = [
             "io.container",
         )
     ],
-    [("pairs",), ("losses",)],
+    [("losses",)],
     [
         (
-            "answers.graph", "answers.propagate", "answers.two_classes", "answers.rates", "answers.crowd",
+            "answers.y", "answers.graph", "answers.propagate", "answers.two_classes", "answers.rates", "answers.crowd",
             "answers.answer_model", "answers.profile",
             "answers.records", "answers.checks", "answers",
         ),
@@ -119,17 +119,17 @@ def test_no_room_imports_upward():
     ("module", "text", "what"),
     [
         ("attic", "", "in no room"),
-        ("pairs", "from sdulearn.linear import SDUClassifier", "above it"),
-        ("pairs", "from sdulearn import linear", "above it"),
-        ("pairs", "def f():\n    import sdulearn.linear", "above it"),
+        ("answers.y", "from sdulearn.linear import SDUClassifier", "above it"),
+        ("answers.y", "from sdulearn import linear", "above it"),
+        ("answers.y", "def f():\n    import sdulearn.linear", "above it"),
         ("risks", "from sdulearn.bounds import order_probability", "beside it"),
         ("solvers.smooth", "from sdulearn.answers.graph import AnswerGraph", "beside it"),
         ("linear", "print('hello')", "prints"),
         ("linear", "from sklearn.base import _fit_context", "scikit-learn's internals"),
         ("workflow.fit", "import argparse", "parses options"),
-        ("linear", "from sdulearn.solvers import solve\nfrom sdulearn.pairs import read_pairs", None),
+        ("linear", "from sdulearn.solvers import solve\nfrom sdulearn.answers.y import read_columns", None),
         ("cli.fit", "import argparse\nprint('hello')", None),
-        ("pairs", "if TYPE_CHECKING:\n    from sdulearn.linear import SDUClassifier", None),
+        ("answers.y", "if TYPE_CHECKING:\n    from sdulearn.linear import SDUClassifier", None),
     ],
 )
 def test_the_check_can_fail(module, text, what):

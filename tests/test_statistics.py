@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sdulearn import SDUClassifier
-from sdulearn.pairs import sources
+from sdulearn.answers.y import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.statistics import PairStatistics
 from tests.reference import assert_same_coefficients

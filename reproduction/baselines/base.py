@@ -12,7 +12,6 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array
 
 from sdulearn.answers import AnswerGraph
-from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Indices, RandomState
 
 
@@ -24,14 +23,14 @@ class PairClusterer(ClusterMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Cluster the rows; no ``y`` means no pairs."""
         rows = check_array(X, dtype=np.float64)
-        self._cluster(rows, read_pairs(np.zeros(len(rows), dtype=np.int64) if y is None else y))
+        self._cluster(rows, AnswerGraph.from_y(np.zeros(len(rows), dtype=np.int64) if y is None else y))
         return self
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None) -> Indices:
         """Cluster of every row. ClusterMixin's own drops ``y``."""
         return self.fit(X, y).labels_
 
-    def _cluster(self, X: Array, pairs: Pairs) -> None:
+    def _cluster(self, X: Array, graph: AnswerGraph) -> None:
         raise NotImplementedError
 
 
@@ -57,8 +56,8 @@ class KMeansBaseline(CentreClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _cluster(self, X: Array, pairs: Pairs) -> None:
-        row_point = AnswerGraph.from_y(pairs).row_point
+    def _cluster(self, X: Array, graph: AnswerGraph) -> None:
+        row_point = graph.row_point
         first = np.unique(row_point, return_index=True)[1]
         found = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state).fit(X[first])
         self.cluster_centers_ = found.cluster_centers_

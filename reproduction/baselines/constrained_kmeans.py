@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 from reproduction.baselines.base import CentreClusterer, cluster_means
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs
 from sdulearn.types import Array, Codes, Indices, RandomState
 
 
@@ -27,8 +26,7 @@ class ConstrainedKMeans(CentreClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _cluster(self, X: Array, pairs: Pairs) -> None:
-        graph = AnswerGraph.from_y(pairs)
+    def _cluster(self, X: Array, graph: AnswerGraph) -> None:
         if graph.contradictory.any():
             raise InputError("The answers contradict each other: no assignment to two clusters keeps them all.")
         member = graph.group[graph.row_point]

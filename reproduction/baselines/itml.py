@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 
 from reproduction.baselines.base import CentreClusterer
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import warn
-from sdulearn.pairs import Pairs
 from sdulearn.types import Array, RandomState
 
 
@@ -49,8 +49,8 @@ class ITMLKMeans(CentreClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _cluster(self, X: Array, pairs: Pairs) -> None:
-        self._learn_metric(X, pairs)
+    def _cluster(self, X: Array, graph: AnswerGraph) -> None:
+        self._learn_metric(X, graph)
         kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
         kmeans.fit(self._coordinates(X))
         self.labels_ = kmeans.labels_
@@ -59,16 +59,16 @@ class ITMLKMeans(CentreClusterer):
     def _coordinates(self, X: Array) -> Array:
         return X @ self.components_.T
 
-    def _learn_metric(self, X: Array, pairs: Pairs) -> None:
-        V = X[pairs.ends[:, 0]] - X[pairs.ends[:, 1]]
-        sign = np.where(pairs.similar, 1.0, -1.0)
+    def _learn_metric(self, X: Array, graph: AnswerGraph) -> None:
+        V = X[graph.end_rows[:, 0]] - X[graph.end_rows[:, 1]]
+        sign = np.where(graph.same > 0, 1.0, -1.0)
         if self.bounds is None:
-            self.bounds_ = _percentiles(X[pairs.ends.ravel()])
+            self.bounds_ = _percentiles(X[graph.end_rows.ravel()])
         else:
             self.bounds_ = self.bounds
-        bound = np.where(pairs.similar, *self.bounds_)
+        bound = np.where(graph.same > 0, *self.bounds_)
         self.dual_ = np.zeros(len(V))
-        order = np.argsort(~pairs.similar, kind="stable")
+        order = np.argsort(graph.same < 0, kind="stable")
         order = order[V[order].any(axis=1)]
         self.dual_[order], self.n_iter_ = _project(
             _shorten(V[order]), sign[order], bound[order], self.gamma, self.max_iter, self.tol

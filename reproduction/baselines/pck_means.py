@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 
 from reproduction.baselines.base import CentreClusterer, cluster_means
 from sdulearn.answers import AnswerGraph
-from sdulearn.pairs import Pairs
 from sdulearn.types import Array, Indices, RandomState
 
 
@@ -38,8 +37,7 @@ class PCKMeans(CentreClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _cluster(self, X: Array, pairs: Pairs) -> None:
-        graph = AnswerGraph.from_y(pairs)
+    def _cluster(self, X: Array, graph: AnswerGraph) -> None:
         first = np.unique(graph.row_point, return_index=True)[1]
         points = X[first]
         rng = check_random_state(self.random_state)

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import kneighbors_graph
 
 from reproduction.baselines.base import PairClusterer
-from sdulearn.pairs import Pairs
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.types import Array, RandomState
 
 
@@ -52,9 +52,9 @@ class SpectralPairs(PairClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _cluster(self, X: Array, pairs: Pairs) -> None:
+    def _cluster(self, X: Array, graph: AnswerGraph) -> None:
         W = _neighbour_affinity(X, self.n_neighbors, self.sigma2)
-        self.affinity_matrix_ = _adjust(W, _spread(_normalised(W), pairs, self.alpha))
+        self.affinity_matrix_ = _adjust(W, _spread(_normalised(W), graph, self.alpha))
         embedding = _leading_eigenvectors(_normalised(self.affinity_matrix_), self.n_clusters)
         kmeans = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.random_state)
         self.labels_ = kmeans.fit_predict(embedding)
@@ -77,15 +77,15 @@ def _normalised(W: Array) -> Array:
     return scale[:, None] * W * scale
 
 
-def _spread(S: Array, pairs: Pairs, alpha: float) -> Array:
+def _spread(S: Array, graph: AnswerGraph, alpha: float) -> Array:
     """F = (1-alpha)^2 (1-alpha S)^-1 Z (1-alpha S)^-1, from the columns of the ends of pairs only."""
-    ends = pairs.ends
+    ends = graph.end_rows
     n = len(S)
     hot = np.zeros((n, ends.size))
     hot[ends.T.ravel(), np.arange(ends.size)] = 1
     half = cho_solve(cho_factor(np.eye(n) - alpha * S), hot)
     first, second = np.hsplit(half, 2)
-    F = (1 - alpha) ** 2 * (first * np.where(pairs.similar, 1, -1)) @ second.T
+    F = (1 - alpha) ** 2 * (first * np.where(graph.same > 0, 1, -1)) @ second.T
     return F + F.T
 
 

@@ -8,13 +8,13 @@ from sklearn.cluster import KMeans
 
 from reproduction.baselines import ConstrainedKMeans
 from sdulearn import stack_pairs
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.graph import AnswerGraph
 
 
 def broken(labels, codes):
-    pairs = read_pairs(codes)
-    together = labels[pairs.ends[:, 0]] == labels[pairs.ends[:, 1]]
-    return int((together != pairs.similar).sum())
+    graph = AnswerGraph.from_y(codes)
+    together = labels[graph.end_rows[:, 0]] == labels[graph.end_rows[:, 1]]
+    return int((together != (graph.same > 0)).sum())
 
 
 def consistent_pairs(rng, n_points, n_pairs):

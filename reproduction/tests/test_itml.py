@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from reproduction.baselines import ITMLKMeans
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.graph import AnswerGraph
 
 # Made once with Python 3.11, metric-learn 0.7.0, scikit-learn 1.5.2 and numpy 1.26.4:
 #   i, j = np.mgrid[0:24, 0:d]; X = np.sin(1.7 * i + 2.3 * j + 0.5 * i * j) * (1 + j)
@@ -50,7 +50,7 @@ def formula_data(d):
 
 
 def squared_distances(X, codes, A):
-    ends = read_pairs(codes).ends
+    ends = AnswerGraph.from_y(codes).ends
     V = X[ends[:, 0]] - X[ends[:, 1]]
     return np.einsum("ij,jk,ik->i", V, A, V)
 
@@ -75,10 +75,10 @@ def test_metric_is_that_of_metric_learn_with_more_features_than_pairs():
 def test_optimality_conditions_of_the_soft_problem(d, gamma):
     X, codes = formula_data(d)
     model = ITMLKMeans(gamma=gamma, tol=1e-12, max_iter=10**5, random_state=0).fit(X, codes)
-    pairs = read_pairs(codes)
-    sign = np.where(pairs.similar, 1, -1)
+    graph = AnswerGraph.from_y(codes)
+    sign = np.where(graph.same > 0, 1, -1)
     # Each pair's own bound after slack: 1/xi = 1/bound -+ dual/gamma.
-    inverse_xi = 1 / np.where(pairs.similar, *model.bounds_) - sign * model.dual_ / gamma
+    inverse_xi = 1 / np.where(graph.same > 0, *model.bounds_) - sign * model.dual_ / gamma
     excess = sign * (inverse_xi - 1 / squared_distances(X, codes, model.mahalanobis_))
     active = model.dual_ > 0
     assert active.any()
@@ -98,7 +98,7 @@ def test_without_slack_every_pair_keeps_its_bound():
     codes[20:] = 0
     codes[[20, 30]], codes[[21, 31]] = -50, -51
     model = ITMLKMeans(gamma=np.inf, bounds=(0.5, 2.0), tol=1e-10, max_iter=10**5, random_state=0).fit(X, codes)
-    distance, similar = squared_distances(X, codes, model.mahalanobis_), read_pairs(codes).similar
+    distance, similar = squared_distances(X, codes, model.mahalanobis_), AnswerGraph.from_y(codes).same > 0
     assert 0 < similar.sum() < len(similar)
     assert (distance[similar] <= 0.5 + 1e-6).all()
     assert (distance[~similar] >= 2.0 - 1e-6).all()

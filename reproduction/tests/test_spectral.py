@@ -6,7 +6,7 @@ from sklearn.datasets import make_moons
 
 from reproduction.baselines import SpectralPairs
 from reproduction.baselines.spectral import _adjust, _neighbour_affinity, _normalised, _spread
-from sdulearn.pairs import read_pairs
+from sdulearn.answers.graph import AnswerGraph
 
 
 def clustering_accuracy(truth, labels):
@@ -57,20 +57,20 @@ def test_rows_of_no_pair_follow_the_pairs_around_them():
 
 def test_propagation_is_the_formula(blobs):
     X, _, codes = blobs
-    pairs, alpha = read_pairs(codes), 0.6
+    graph, alpha = AnswerGraph.from_y(codes), 0.6
     S = _normalised(_neighbour_affinity(X, 5, 1.0))
     Z = np.zeros((60, 60))
-    for (a, b), similar in zip(pairs.ends, pairs.similar, strict=True):
+    for (a, b), similar in zip(graph.end_rows, graph.same > 0, strict=True):
         Z[a, b] = Z[b, a] = 1 if similar else -1
     inverse = np.linalg.inv(np.eye(60) - alpha * S)
-    np.testing.assert_allclose(_spread(S, pairs, alpha), (1 - alpha) ** 2 * inverse @ Z @ inverse, atol=1e-12)
+    np.testing.assert_allclose(_spread(S, graph, alpha), (1 - alpha) ** 2 * inverse @ Z @ inverse, atol=1e-12)
 
 
 def test_affinity_stays_between_zero_and_one_and_moves_the_way_of_the_answer(blobs):
     X, _, codes = blobs
     W = _neighbour_affinity(X, 5, 1.0)
     codes[[6, 7 + W[6, 7:].argmax()]] = -99  # a dissimilar pair of neighbours
-    F = _spread(_normalised(W), read_pairs(codes), 0.8)
+    F = _spread(_normalised(W), AnswerGraph.from_y(codes), 0.8)
     adjusted = _adjust(W, F)
     assert np.abs(F).max() <= 1
     assert adjusted.min() >= 0

@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sdulearn.answers.y import stack_pairs
     from sdulearn.boosting import PairBoostingClassifier, PairModelCV
     from sdulearn.joint import PairLogisticRegression, PairLogisticRegressionCV
     from sdulearn.linear import SDUClassifier, SDUClassifierCV
     from sdulearn.model_selection import PairKFold
-    from sdulearn.pairs import stack_pairs
     from sdulearn.prior import PriorEstimate, estimate_prior
     from sdulearn.report.records import FitReport
     from sdulearn.table_model import TableModel, load_model
@@ -33,7 +33,7 @@ _HOMES = {
     "estimate_prior": "prior",
     "fit_table": "workflow.fit",
     "load_model": "table_model",
-    "stack_pairs": "pairs",
+    "stack_pairs": "answers.y",
 }
 
 __all__ = [

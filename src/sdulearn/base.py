@@ -8,7 +8,6 @@ from numbers import Real
 from os import PathLike
 from typing import Annotated, Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
@@ -27,7 +26,6 @@ from sdulearn.io.typed import finite, read
 from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
-from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import no_answers
 from sdulearn.risks import PriorEstimate
 from sdulearn.sklearn_private import Interval, StrOptions
@@ -172,7 +170,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_rows, n_classes)
-            Columns as in ``classes_``. A row in no answer has those of ``predict_proba``.
+            Columns as in ``classes_``. A row of weight 0 or of a point in no answer has those of ``predict_proba``.
 
         Raises
         ------
@@ -217,23 +215,18 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             prior = None if self.prior is None or self.prior_ is None else self.prior_.value
             model = getattr(self, "answer_model_", None)
             return pair_accuracy(decision, y, sample_weight=sample_weight, prior=prior, error_rate=model).value
-        pairs = read_pairs(y)
-        if joblib.hash(np.asarray(pairs)) == getattr(self, "_learned", None):
+        graph = AnswerGraph.from_y(y, sample_weight)
+        if graph.fingerprint() == getattr(self, "_learned", None):
             warn(
                 f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
                 "classes. Score answers that are new to it, or call "
                 "sdulearn.metrics.cross_val_agreement(estimator, X, y).",
                 TrainingAnswersWarning,
             )
-        weight = np.ones(len(pairs)) if sample_weight is None else np.asarray(sample_weight)
-        if not weight[pairs.ends].any():
+        if not graph.n_answers:
             raise no_answers("A score")
         predicted = self.classes_[np.argmax(decision, axis=1)]
-        return class_agreement(predicted, pairs, sample_weight=sample_weight).agreement.value
-
-    def _remember(self, pairs: Pairs) -> None:
-        """Keep a hash of the answers: :meth:`score` warns where it is given those of the fit."""
-        self._learned = joblib.hash(np.asarray(pairs))
+        return class_agreement(predicted, graph).agreement.value
 
     def orient(self, X: MatrixLike, y_true: ArrayLike) -> Self:
         """Name the classes by a few labelled points; two trade names where most points disagree.
@@ -308,20 +301,29 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError("names and number of features do not fit together")
 
     def _check_rows(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Rows, Pairs, Array | None]:
-        """Return checked rows, pairs and weights; see :func:`~sdulearn.pairs.weighted_rows`."""
+        self, X: MatrixLike, y: ArrayLike | AnswerGraph, sample_weight: ArrayLike | None
+    ) -> tuple[Rows, AnswerGraph]:
+        """Return the kept rows, checked, and the graph of what is known about them."""
         checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_min_samples": 2}
-        has_columns = np.ndim(y) == 2 and np.shape(y)[1] > 1
-        X, codes = validate_data(self, X, y, multi_output=has_columns, **checks)
+        if isinstance(y, AnswerGraph):
+            X = validate_data(self, X, **checks)
+        else:
+            has_columns = np.ndim(y) == 2 and np.shape(y)[1] > 1
+            X, codes = validate_data(self, X, y, multi_output=has_columns, **checks)
+            # scikit-learn drops the names of the columns.
+            y = y if has_columns else codes
         check_magnitude(X)
-        # scikit-learn drops the names of the columns.
-        pairs, weight, kept = weighted_rows(read_pairs(y if has_columns else codes), sample_weight)
-        self._remember(pairs)
-        if kept is None:
-            return X, pairs, weight
+        return self._kept_rows(X, AnswerGraph.from_y(y, sample_weight))
+
+    def _kept_rows(self, X: Rows, graph: AnswerGraph) -> tuple[Rows, AnswerGraph]:
+        """Leave out rows of weight 0, and remember the answers: :meth:`score` warns if it is given them again."""
+        if X.shape[0] != graph.n_given:
+            raise InputError(f"`X` has {X.shape[0]} rows, but `y` has {graph.n_given}.")
+        self._learned = graph.fingerprint()
+        if graph.n_rows == graph.n_given:
+            return X, graph
         check_places(getattr(self, "cv", None))
-        return X[kept], pairs, weight
+        return X[graph.rows], graph
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -511,7 +513,9 @@ def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: 
     """Return class probabilities of rows by their features and the answers about their points."""
     graph = AnswerGraph.from_y(y, sample_weight)
     log_p = log_node_probabilities(proba, graph)
-    return posteriors(model, graph, log_p)[graph.row_point]
+    by_row = np.array(proba)
+    by_row[graph.rows] = posteriors(model, graph, log_p)[graph.row_point]
+    return by_row
 
 
 def in_order(scores: Array, order: Indices) -> Array:

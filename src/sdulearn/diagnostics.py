@@ -16,13 +16,12 @@ from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
-from sdulearn.answers.graph import AnswerGraph, connect, number_questions, restrict
+from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
 from sdulearn.pairing import judge_pairing
-from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.risks import PriorEstimate, similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
@@ -111,17 +110,16 @@ def check_assumptions(
     >>> [finding.code for finding in check_assumptions(np.zeros((80, 1)), y)]
     ['too_few_similar']
     """
-    pairs = read_pairs(y)
+    graph = AnswerGraph.from_y(y)
     rows = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[0] != len(pairs):
-        raise InputError(f"`X` has shape {rows.shape}, but `y` has {len(pairs)} rows.")
+    if rows.ndim != 2 or rows.shape[0] != graph.n_given:
+        raise InputError(f"`X` has shape {rows.shape}, but `y` has {graph.n_given} rows.")
     names = [f"x{j}" for j in range(rows.shape[1])] if feature_names is None else list(feature_names)
-    graph = AnswerGraph.from_y(pairs)
     found = check_answers_ratio(graph, prior)
     # A point counts once, on the first of its rows.
-    first = np.unique(graph.row_point, return_index=True)[1]
-    found += check_population(rows[first], graph.ends, names) + check_pairing(rows[first], graph.ends, names)
-    return found + check_shared_points(pairs) + check_contradictions(graph)
+    shown = rows[graph.rows[graph.first_row]]
+    found += check_population(shown, graph.ends, names) + check_pairing(shown, graph.ends, names)
+    return found + check_shared_points(graph) + check_contradictions(graph)
 
 
 def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
@@ -261,11 +259,10 @@ def check_pairing(X: Rows, ends: Indices, names: Sequence[str]) -> list[Finding]
     return [Finding("pairs_by_features", "warning", details)]
 
 
-def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> list[Finding]:
+def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) -> list[Finding]:
     """Report shared points: how many answers are independent, how many folds cut, and hubs."""
-    if not pairs.shares_points:
+    if not graph.shares_points:
         return []
-    graph = AnswerGraph.from_y(pairs)
     n_points = int(np.sum(graph.degree > 0))
     n_splits = number_of_folds(ACCURACY_FOLDS, graph.same > 0)
     details = {
@@ -274,7 +271,7 @@ def check_shared_points(pairs: Pairs, names: Sequence[str] | None = None) -> lis
         "n_independent": graph.n_independent,
         "n_components": n_points - graph.n_independent,
         "n_splits": n_splits,
-        "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, pairs) if n_splits > 1 else 0,
+        "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, graph) if n_splits > 1 else 0,
     }
     found = [Finding("shared_points", "info", details)]
     if len(hubs := graph.hubs()):
@@ -293,7 +290,7 @@ def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
     """Report answers that cannot all be right."""
     if isinstance(answers, AnswerGraph):
         contradictory = answers.contradictory[answers.component[answers.ends[:, 0]]]
-        answers = check_answers(restrict(answers, contradictory, np.zeros(answers.n_points, dtype=bool)))
+        answers = check_answers(answers.restrict(contradictory, np.zeros(answers.n_points, dtype=bool)))
     kinds = {"both_ways": answers.disagreements, "closure": answers.closure, "odd_cycles": answers.odd_cycles}
     counts = {name: len(found) for name, found in kinds.items()}
     return [Finding("contradictions", "warning", counts)] if answers.n_contradictions else []

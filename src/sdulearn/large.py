@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.y import COLUMNS, scramble
 from sdulearn.base import LinearClassifier
 from sdulearn.errors import InputError, quoted, require
 from sdulearn.io.files import Location
 from sdulearn.io.number_rows import Batch, RowSource, join
 from sdulearn.io.tables import DaskTable, open_table
 from sdulearn.linear import SDUClassifier
-from sdulearn.pairs import COLUMNS, read_pairs, scramble, weighted_rows
 from sdulearn.parts import Sums, is_dask
 from sdulearn.solvers.linalg import check_system_size
 from sdulearn.statistics import PairStatistics
@@ -106,8 +107,7 @@ def fit_rows(estimator: Estimator, source: RowSource, *, n_unlabeled: int = 20_0
     by_sums = isinstance(estimator, SDUClassifier) and hasattr(estimator, "partial_fit")
     rows, statistics, is_complete = survey(source, None if by_sums else n_unlabeled, moments=is_linear)
     if by_sums:
-        pairs, weight, _ = weighted_rows(read_pairs(rows.y), rows.weight)
-        estimator._fit_sums(pairs, weight, statistics)
+        estimator._fit_sums(statistics, AnswerGraph.from_y(rows.y, rows.weight))
     elif is_linear and not is_complete:
         estimator._fit_sample(rows.X, rows.y, rows.weight, statistics)
     else:
@@ -173,7 +173,7 @@ def dask_rows(frame_or_array: Any, y: Any, sample_weight: Any | None = None) -> 
         known_lengths = () if np.isnan(X.shape[0]) else X.chunks[0]
         X = dd.from_dask_array(X.rechunk({1: -1}), columns=[f"x{j}" for j in range(X.shape[1])])
     table = DaskTable.open(X, known_lengths)
-    y = y if is_dask(y) else np.asarray(read_pairs(y))
+    y = y if is_dask(y) else np.asarray(AnswerGraph.from_y(y))
     known = {"answer": y}
     if y.ndim == 2:
         names = list(getattr(y, "columns", COLUMNS[: y.shape[1]]))

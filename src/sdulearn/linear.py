@@ -14,12 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.y import U, check_weights, read_columns
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError, warn
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, ZeroOne, get_training_loss
-from sdulearn.model_selection import grid_results, positive_grid, splitter_of
-from sdulearn.pairs import Pairs, U, check_weights, read_columns
-from sdulearn.prior import Counts, PriorEstimate, resolve_prior
+from sdulearn.model_selection import grid_results, positive_grid, row_splits
+from sdulearn.prior import PriorEstimate, needed_prior
 from sdulearn.risks import (
     MIXED_RISKS,
     RISKS,
@@ -168,27 +169,27 @@ class _SDUBase(LinearClassifier):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         return self._fit(*self._check_rows(X, y, sample_weight))
 
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: PairStatistics | None = None) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: PairStatistics | None = None) -> Self:
         # Rows that partial_fit added before belong to another fit.
         self.__dict__.pop("statistics_", None)
         settings = self._settings()
         loss = get_training_loss(self.loss)
-        prior = resolve_prior(self.prior, pairs, weight, needed=True)
+        prior = needed_prior(self.prior, graph)
         design = Design.from_rows(X, self.fit_intercept, in_span=moments is None)
-        alpha, g, chosen = self._choose(settings, X, design, pairs, weight, prior.value)
-        weights = even_and_linear(*row_weights(g, prior.value, pairs.source, weight))
+        alpha, g, chosen = self._choose(settings, X, design, graph, prior.value)
+        weights = even_and_linear(*row_weights(g, prior.value, graph.source, graph.row_weight))
         problem = design.problem(*weights, loss, alpha)
         solver = choose_solver(self.solver, loss, len(problem.c))
         if moments is not None and solver == "closed_form":
             self._accept_moments(moments, prior, (alpha, g, chosen))
         else:
             if moments is not None:
-                problem = replace(problem, c=_exact_linear_term(design, weights[1], pairs.source, moments))
+                problem = replace(problem, c=_exact_linear_term(design, weights[1], graph.source, moments))
             solution = solve(problem, solver, self.tol, self.max_iter)
             solution = design.certified(*weights, loss, alpha, solution)
             self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
-        if pairs.labels is not None and pairs.labels.any():
-            self._name_by_labels(X, pairs.labels)
+        if graph.labels.any():
+            self._name_by_labels(X, graph.labels[graph.row_point])
         return self
 
     def _accept_moments(self, statistics: PairStatistics, prior: PriorEstimate, choice: Choice) -> None:
@@ -218,9 +219,7 @@ class _SDUBase(LinearClassifier):
     def _settings(self) -> Settings:
         raise NotImplementedError
 
-    def _choose(
-        self, settings: Settings, X: Rows, design: Design, pairs: Pairs, weight: Array | None, prior: float
-    ) -> Choice:
+    def _choose(self, settings: Settings, X: Rows, design: Design, graph: AnswerGraph, prior: float) -> Choice:
         return settings.alphas[0], settings.mixtures[0], {}
 
     @available_if(_loss_has_probability)
@@ -389,7 +388,7 @@ class SDUClassifier(_SDUBase):
         statistics = PairStatistics().update(X, codes, weight)
         statistics = statistics if first else self.statistics_ + statistics
         try:
-            self._fit_sums(statistics.counts, None, statistics)
+            self._fit_sums(statistics, None)
         except UndeterminedError as error:
             self._pending = f"The rows so far do not determine a model. {error}"
             self._forget()
@@ -397,10 +396,10 @@ class SDUClassifier(_SDUBase):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def _fit_sums(self, pairs: Pairs | Counts, weight: Array | None, statistics: PairStatistics) -> None:
-        """Fit from sums alone, with the prior that the pairs imply."""
+    def _fit_sums(self, statistics: PairStatistics, graph: AnswerGraph | None) -> None:
+        """Fit from sums alone, with the prior that the answers, or else the counts of loose pairs, imply."""
         (alpha,), _, (g,) = self._settings()
-        prior = resolve_prior(self.prior, pairs, weight, needed=True)
+        prior = needed_prior(self.prior, graph, statistics.counts)
         self._accept_moments(statistics, prior, (alpha, g, {}))
 
 
@@ -501,11 +500,8 @@ class SDUClassifierCV(_SDUBase):
         gammas: list[float | None] = [float(gamma) for gamma in self.gammas]
         return Settings(alphas, gammas, [mixture(self.risk, gamma) for gamma in self.gammas])
 
-    def _choose(
-        self, settings: Settings, X: Rows, design: Design, pairs: Pairs, weight: Array | None, prior: float
-    ) -> Choice:
-        weight = np.ones(len(pairs)) if weight is None else weight
-        grid = Grid(self, settings, design, pairs.source, weight, prior)
-        splits = splitter_of(self.cv).split(X, pairs)
+    def _choose(self, settings: Settings, X: Rows, design: Design, graph: AnswerGraph, prior: float) -> Choice:
+        grid = Grid(self, settings, design, graph.source, graph.row_weight, prior)
+        splits = row_splits(self.cv, X, graph)
         jobs = (delayed(grid.fold)(train, test) for train, test in splits)
         return settings.choose(np.array(Parallel(n_jobs=self.n_jobs)(jobs)))

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
 
 # The fold of hubs: they cannot be held out, and are in every part.
@@ -78,7 +77,7 @@ class PairKFold:
         return self.n_splits
 
     def split(
-        self, X: MatrixLike, y: ArrayLike | Pairs, groups: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike | AnswerGraph, groups: ArrayLike | None = None
     ) -> Iterator[tuple[Indices, Indices]]:
         """Yield the row numbers of training and test part, in ascending order.
 
@@ -89,8 +88,8 @@ class PairKFold:
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             Rows; folds do not depend on them.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+            What is known about each row.
         groups : ignored
             Here because scikit-learn passes it.
 
@@ -99,15 +98,14 @@ class PairKFold:
         train, test : int arrays
             Row numbers.
         """
-        pairs = read_pairs(y)
-        fold = self.fold_of_rows(X, pairs)
-        other = _other_fold(fold, pairs)
+        graph = AnswerGraph.from_y(y)
+        fold, other = _folds_of_rows(self, graph)
         for k in range(self.n_splits):
             touched = (fold == k) | (other == k)
             whole = np.isin(fold, (k, NO_FOLD)) & np.isin(other, (k, NO_FOLD))
             yield np.flatnonzero(~touched), np.flatnonzero(touched & whole)
 
-    def n_cut(self, X: MatrixLike, y: ArrayLike | Pairs) -> int:
+    def n_cut(self, X: MatrixLike, y: ArrayLike | AnswerGraph) -> int:
         """Number of answers between points of two folds: they are in no test part.
 
         Parameters
@@ -120,23 +118,22 @@ class PairKFold:
         int
             Their number; 0 where no component of the answers was too large for a fold.
         """
-        pairs = read_pairs(y)
-        fold = self.fold_of_rows(X, pairs)
-        first, second = fold[pairs.ends].T
+        graph = AnswerGraph.from_y(y)
+        first, second = self.fold_of_points(graph)[graph.ends].T
         return int(np.sum((first != second) & (first != NO_FOLD) & (second != NO_FOLD)))
 
-    def fold_of_rows(self, X: MatrixLike, y: ArrayLike | Pairs) -> Indices:
-        """Return the fold of every row's point.
+    def fold_of_points(self, y: ArrayLike | AnswerGraph) -> Indices:
+        """Return the fold of every point.
 
         Parameters
         ----------
-        X, y
+        y
             As in :meth:`split`.
 
         Returns
         -------
-        int array of shape (n_rows,)
-            Numbers from 0 to ``n_splits - 1``, and -1 for hubs.
+        int array of shape (n_points,)
+            Numbers from 0 to ``n_splits - 1``, and -1 for hubs; points in ascending order of their numbers in ``y``.
         """
         rng = check_random_state(self.random_state)
         graph = AnswerGraph.from_y(y)
@@ -153,7 +150,7 @@ class PairKFold:
         _share_answers(fold, graph.ends, self.n_splits)
         alone = np.flatnonzero(graph.degree == 0)
         fold[alone] = self._deal(len(alone), rng)
-        return fold[graph.row_point]
+        return fold
 
     def _fold_of_units(self, graph: AnswerGraph, unit: Indices, rng: np.random.RandomState) -> Indices:
         """Deal single answers by kind, larger units to the fold with the fewest of their kinds."""
@@ -238,23 +235,38 @@ def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
             fold[ends[best]] = empty
 
 
-def _other_fold(fold: Indices, pairs: Pairs) -> Indices:
-    """Return the fold of the other end of each row's answer, else of the row itself."""
+def _folds_of_rows(splitter: PairKFold, graph: AnswerGraph) -> tuple[Indices, Indices]:
+    """Return the fold of each row's point, and of the other end of its answer, else the same again."""
+    fold = splitter.fold_of_points(graph)[graph.row_point]
     other = fold.copy()
-    other[pairs.ends] = fold[pairs.ends[:, ::-1]]
-    return other
+    other[graph.end_rows] = fold[graph.end_rows[:, ::-1]]
+    return fold, other
 
 
-def fold_parts(cv: Splitter, X: MatrixLike, pairs: Pairs) -> list[tuple[Indices, Indices]]:
-    """Return the training rows of each fold, and all rows of the points it holds out."""
+def row_splits(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> Iterator[tuple[Indices, Indices]]:
+    """Yield the training and test rows of each fold, as numbers of the kept rows."""
+    splitter = splitter_of(cv)
+    # Splitters of other libraries need ``y`` as an array.
+    return splitter.split(X, graph if isinstance(splitter, PairKFold) else np.asarray(graph))
+
+
+def fold_parts(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> list[tuple[Indices, Indices]]:
+    """Return the training rows of each fold, and all rows of the points it holds out, as numbers of the kept rows."""
     splitter = splitter_of(cv)
     if not isinstance(splitter, PairKFold):
-        # Splitters of other libraries need ``y`` as an array.
-        return list(splitter.split(X, np.asarray(pairs)))
-    fold = splitter.fold_of_rows(X, pairs)
-    other = _other_fold(fold, pairs)
+        return list(row_splits(splitter, X, graph))
+    fold, other = _folds_of_rows(splitter, graph)
     folds = range(splitter.n_splits)
     return [(np.flatnonzero((fold != k) & (other != k)), np.flatnonzero(fold == k)) for k in folds]
+
+
+def shown_points(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> Mask:
+    """Return which points (n_points, n_folds) the model of each fold may know; hubs are shown to all."""
+    splitter = splitter_of(cv)
+    if isinstance(splitter, PairKFold):
+        return splitter.fold_of_points(graph)[:, None] != np.arange(splitter.n_splits)
+    shown = [np.bincount(graph.row_point[train], minlength=graph.n_points) for train, _ in row_splits(cv, X, graph)]
+    return np.column_stack(shown) > 0
 
 
 def splitter_of(cv: Splitter) -> Splitter:

@@ -21,7 +21,6 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.pairs import Pairs
 from sdulearn.types import Array, Indices, MatrixLike, Rows
 
 # One false alarm in a thousand tables; the smaller of two p-values counts twice.
@@ -60,16 +59,14 @@ class Pairing:
         return self.p_value < LEVEL
 
 
-def is_chosen(X: MatrixLike, pairs: Pairs) -> bool:
+def is_chosen(X: MatrixLike, graph: AnswerGraph) -> bool:
     """Return whether the pairs among these rows were chosen by their features; False where rows are not numbers."""
     try:
         rows = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
         return False
-    graph = AnswerGraph.from_y(pairs)
     # A point is shown by the first of its rows.
-    first = np.unique(graph.row_point, return_index=True)[1]
-    return judge_pairing(rows[first], graph.ends).is_chosen
+    return judge_pairing(rows[graph.rows[graph.first_row]], graph.ends).is_chosen
 
 
 def judge_pairing(X: Rows, ends: Indices) -> Pairing:

@@ -16,12 +16,8 @@ from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_mo
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, clopper_pearson, one_way, oriented, profile
 from sdulearn.errors import InputError, UndeterminedError
-from sdulearn.pairs import Pairs, read_pairs, rows_of, weighted_rows
 from sdulearn.risks import PriorEstimate, check_prior
 from sdulearn.types import Array, Indices, Mask
-
-# Total weights of similar and of dissimilar loose pairs, and the sum of all squares.
-Counts = tuple[float, float, float]
 
 ErrorRates: TypeAlias = float | Mapping[int, float] | AnswerModel | None
 # A dataclass with an interval: a prior or an accuracy.
@@ -84,7 +80,7 @@ def estimate_prior(
     n_similar: float | None = None,
     n_dissimilar: float | None = None,
     *,
-    y: ArrayLike | Pairs | None = None,
+    y: ArrayLike | AnswerGraph | None = None,
     sample_weight: ArrayLike | None = None,
     random_points: ArrayLike | None = None,
     error_rate: ErrorRates = None,
@@ -151,8 +147,9 @@ def estimate_prior(
     if y is not None:
         if n_similar is not None or n_dissimilar is not None:
             raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`.")
+        graph = AnswerGraph.from_y(y, sample_weight)
         estimates = [
-            _prior_of_answers(read_pairs(y), sample_weight, random_points, rates, decision, majority, confidence)
+            _prior_of_answers(graph, random_points, rates, decision, majority, confidence)
             for rates in plausible_rates(error_rate)
         ]
         return replace(around(estimates), identified=all(estimate.identified for estimate in estimates))
@@ -202,8 +199,7 @@ def around(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def _prior_of_answers(
-    pairs: Pairs,
-    sample_weight: ArrayLike | None,
+    graph: AnswerGraph,
     random_points: ArrayLike | None,
     error_rate: ErrorRates,
     decision: ArrayLike | None,
@@ -211,14 +207,13 @@ def _prior_of_answers(
     confidence: float,
 ) -> PriorEstimate:
     """Estimate the prior by counts of loose pairs, else by the likelihood over components."""
-    pairs, weight, kept = weighted_rows(pairs, sample_weight)
     # Points with a label were chosen, not drawn at random.
-    graph = AnswerGraph.from_y(replace(pairs, labels=None), weight)
+    graph = graph.restrict(np.ones(graph.n_answers, dtype=bool), np.zeros(graph.n_points, dtype=bool))
     model = known_answer_model(error_rate, graph)
     crowd = is_crowd(graph)
     if model is None and crowd:
         AnswerModel.estimate(graph)  # refuses answers that need more than two classes
-    counted, asked = random_answers(graph, rows_of(random_points, kept))
+    counted, asked = random_answers(graph, random_points)
     if counted is not None and not asked.any():
         raise UndeterminedError(
             "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
@@ -229,13 +224,13 @@ def _prior_of_answers(
     rate = mean_error(model, graph, by_answer)
     estimate = prior_of_weights(*counts, confidence=confidence, error_rate=rate)
     if counted is not None and decision is not None:
-        by_row = np.asarray(rows_of(decision, kept), dtype=np.float64)
-        turned = oriented(graph, graph.by_point(by_row[:, None], weight)[:, 0])
+        by_row = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
+        turned = oriented(graph, graph.by_point(by_row[:, None])[:, 0])
         if one_way(turned, counted):
             chances = classes_by_answers(turned, model)[counted]
             share = share_of(chances, np.ones(len(chances), dtype=np.intp), confidence)
             return _with_share(estimate, share, float(counted.sum()))
-    if counted is not None or pairs.shares_points:
+    if counted is not None or graph.shares_points:
         value, low, high = profile(graph, confidence, model, counted=counted)
         given = model is not None and model.error_rate.low == model.error_rate.high
         if crowd and not given and counted is None:
@@ -250,33 +245,35 @@ def _prior_of_answers(
 
 
 def resolve_prior(
-    prior: float | None,
-    answers: Pairs | Counts,
-    weight: Array | None = None,
-    *,
-    model: AnswerModel | None = None,
-    majority: str = "positive",
-    needed: bool = False,
+    prior: float | None, graph: AnswerGraph, *, model: AnswerModel | None = None, majority: str = "positive"
 ) -> PriorEstimate:
-    """Return the prior, given or estimated; raise if it is ``needed`` and unknown."""
-    linked = isinstance(answers, Pairs) and answers.shares_points
-    if needed and linked:
-        _refuse_hubs(AnswerGraph.from_y(answers))
+    """Return the prior, given or estimated."""
     if prior is not None:
-        return PriorEstimate.given(check_prior(prior) if needed else prior)
-    if isinstance(answers, Pairs):
-        estimate = estimate_prior(y=answers, sample_weight=weight, error_rate=model, majority=majority)
-    else:
-        estimate = prior_of_weights(*answers, majority)
-    if needed and not (estimate.n_similar and estimate.n_dissimilar):
+        return PriorEstimate.given(prior)
+    return estimate_prior(y=graph, error_rate=model, majority=majority)
+
+
+def needed_prior(
+    prior: float | None, graph: AnswerGraph | None, counts: tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> PriorEstimate:
+    """Return the prior of a risk, given or estimated, or raise if it is not known.
+
+    Without a graph, ``counts`` are the weights of similar and of dissimilar loose pairs, and the sum of their squares.
+    """
+    linked = graph is not None and graph.shares_points
+    if graph is not None and linked:
+        _refuse_hubs(graph)
+    if prior is not None:
+        return PriorEstimate.given(check_prior(prior))
+    estimate = prior_of_weights(*counts) if graph is None else estimate_prior(y=graph)
+    if not (estimate.n_similar and estimate.n_dissimilar):
         # Answers of one kind alone were hardly drawn at random.
         raise UndeterminedError(
             "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, but there are "
             f"{estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar ones. Give `prior`, P(y = +1)."
         )
-    if needed and not estimate.has_value:
-        counts = f"{estimate.n_similar:g} and {estimate.n_dissimilar:g}"
-        why = f"there are no more similar than dissimilar pairs ({counts})"
+    if not estimate.has_value:
+        why = f"there are no more similar than dissimilar pairs ({estimate.n_similar:g} and {estimate.n_dissimilar:g})"
         if linked:
             why = "the points they join seem to be of two equally large classes, where the risks are undefined"
         raise UndeterminedError(
@@ -306,18 +303,13 @@ def mean_error(model: AnswerModel | None, graph: AnswerGraph, by_answer: Array) 
 
 
 def prior_of_weights(
-    similar: float,
-    dissimilar: float,
-    squares: float,
-    majority: str = "positive",
-    confidence: float = 0.95,
-    error_rate: float = 0.0,
+    similar: float, dissimilar: float, squares: float, confidence: float = 0.95, error_rate: float = 0.0
 ) -> PriorEstimate:
     """Estimate the prior from the weights of similar and dissimilar pairs and their squares."""
     total = similar + dissimilar
     unit = effective_number(total, squares) / (total or 1.0)
     counts = (similar * unit, dissimilar * unit)
-    return estimate_prior(*counts, majority=majority, confidence=confidence, error_rate=error_rate)
+    return estimate_prior(*counts, confidence=confidence, error_rate=error_rate)
 
 
 def _with_share(estimate: PriorEstimate, share: tuple[float, float, float], n_effective: float) -> PriorEstimate:
@@ -332,12 +324,12 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
     if random_points is None:
         return None
     marked = np.asarray(random_points)
-    if marked.dtype != bool or marked.shape != graph.row_point.shape:
+    if marked.dtype != bool or marked.shape != (graph.n_given,):
         raise InputError(
-            f"`random_points` must hold True or False for each of the {len(graph.row_point)} rows of `y`; got "
+            f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`; got "
             f"{marked.dtype} of shape {marked.shape}."
         )
-    counted = np.bincount(graph.row_point, marked, graph.n_points) > 0
+    counted = np.bincount(graph.row_point, marked[graph.rows], graph.n_points) > 0
     return None if counted[graph.degree > 0].all() else counted
 
 
@@ -354,22 +346,6 @@ def no_answers(what: str) -> UndeterminedError:
         f"{what} needs answers or labels, and `y` holds no answers of positive weight. In cross_val_score or "
         "GridSearchCV give `cv=PairKFold()`: it keeps the rows of an answer together, other splitters do not."
     )
-
-
-def rows_to_judge(
-    predicted: ArrayLike,
-    y: ArrayLike | Pairs,
-    sample_weight: ArrayLike | None,
-    name: str,
-    random_points: ArrayLike | None = None,
-) -> tuple[Array, Pairs, Array | None, ArrayLike | None]:
-    """Return predictions, pairs, weights and marks of random points, of the rows of positive weight."""
-    pairs = read_pairs(y)
-    values = np.asarray(predicted, dtype=np.float64)
-    if values.shape != (len(pairs),):
-        raise InputError(f"`{name}` has shape {values.shape}, but `y` has {len(pairs)} rows.")
-    pairs, weight, kept = weighted_rows(pairs, sample_weight)
-    return rows_of(values, kept), pairs, weight, rows_of(random_points, kept)
 
 
 def effective_number(total: float, squares: float) -> float:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sdulearn.answers.y import D, S, U, source_totals
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
-from sdulearn.pairs import D, S, U, source_totals
 from sdulearn.types import Array, Indices, Probability
 
 Mixture = tuple[float, float, float]

@@ -8,10 +8,9 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
+from sdulearn.answers.y import D, S, pair_checksum, source_totals, sources
 from sdulearn.errors import InputError
 from sdulearn.losses import TrainingLoss
-from sdulearn.pairs import D, S, pair_checksum, source_totals, sources
-from sdulearn.prior import Counts
 from sdulearn.risks import Mixture, even_and_linear, unit_weights
 from sdulearn.solvers.linalg import LARGEST_NUMBER, row_pieces, weighted_gram
 from sdulearn.solvers.problem import ridge_of
@@ -60,7 +59,7 @@ class PairStatistics:
         return self.moments[:, -1, -1]
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> tuple[float, float, float]:
         """Weights of the similar and the dissimilar pairs, and the sum of their squares."""
         weight = self.weight / 2
         return float(weight[S]), float(weight[D]), float(self.squares[S] + self.squares[D]) / 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sdulearn.answers import AnswerGraph
 from sdulearn.answers.graph import distinct_groups, least_classes, number_questions
-from sdulearn.pairs import read_pairs
+from sdulearn.errors import InputError
 
 
 def graphs(max_points=7, max_answers=12):
@@ -84,7 +84,7 @@ def test_a_hub_is_in_many_answers_and_in_many_more_than_others():
 
 def test_y_of_codes_or_labels_alone():
     y = [2, -1, 0, 2, -1]
-    for given_y in (y, np.array(y, dtype=float), np.array(y)[:, None], read_pairs(np.array(y))):
+    for given_y in (y, np.array(y, dtype=float), np.array(y)[:, None], AnswerGraph.from_y(y)):
         graph = AnswerGraph.from_y(given_y)
         assert graph.ends.tolist() == [[1, 4], [0, 3]]
         assert graph.same.tolist() == [-1, 1]
@@ -128,8 +128,57 @@ def test_an_answer_of_weight_0_is_no_answer():
     labels = np.column_stack([y, np.zeros(6, dtype=int), [0, 0, 0, 0, 0, 1]])
     assert AnswerGraph.from_y(labels).labels.tolist() == [0, 0, 1]
     assert AnswerGraph.from_y(labels, sample_weight=[2, 2, 1, 1, 0, 0]).labels.tolist() == [0, 0, 0]
-    alone = AnswerGraph.from_y(y, sample_weight=np.zeros(6))
-    assert alone.unlabeled.tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="no row is left"):
+        AnswerGraph.from_y(y, sample_weight=np.zeros(6))
+
+
+@given(graphs(), st.data())
+@settings(deadline=None, max_examples=60)
+def test_rows_of_weight_0_are_left_out_and_y_comes_back(graph, data):
+    """Weights of rows have mean 1, those of answers too; the graph of what comes back is the same."""
+    y = np.asarray(graph)
+    of_answer = data.draw(
+        st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=graph.n_answers, max_size=graph.n_answers)
+    )
+    weight = np.ones(graph.n_rows)
+    weight[graph.end_rows] = np.reshape(of_answer, (-1, 1))
+    if not weight.any():
+        return
+    found = AnswerGraph.from_y(y, 3 * weight)
+    assert found.rows.tolist() == np.flatnonzero(weight).tolist()
+    assert found.row_weight.mean() == pytest.approx(1)
+    assert not found.n_answers or found.weights.mean() == pytest.approx(1)
+    np.testing.assert_array_equal(np.asarray(found), y[weight > 0])
+    again = AnswerGraph.from_y(y[weight > 0], weight[weight > 0])
+    for name in ("row_point", "row_weight", "ends", "same", "codes", "weights", "points", "point_weights", "source"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
+    assert again.fingerprint() == found.fingerprint()
+    assert AnswerGraph.from_y(found) is found
+    with pytest.raises(InputError, match="has its weights already"):
+        AnswerGraph.from_y(found, weight)
+
+
+@given(graphs(), st.data())
+@settings(deadline=None, max_examples=60)
+def test_parts_of_a_graph(graph, data):
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.n_points, max_size=graph.n_points)))
+    touched = mask[graph.ends].any(axis=1)
+    left = graph.leave_out(mask)
+    np.testing.assert_array_equal(left.codes, graph.codes[~touched])
+    assert left.n_points == graph.n_points
+    assert (left is graph) == (not touched.any())
+    points = np.flatnonzero(mask)[::-1]
+    part = graph.subgraph(points)
+    inside = mask[graph.ends].all(axis=1)
+    np.testing.assert_array_equal(part.codes, graph.codes[inside])
+    # Points and rows are numbered anew, and known by their old numbers.
+    np.testing.assert_array_equal(part.points, points)
+    np.testing.assert_array_equal(part.points[part.ends], graph.ends[inside])
+    np.testing.assert_array_equal(part.points[part.row_point], graph.row_point[part.rows])
+    np.testing.assert_array_equal(part.rows[part.end_rows], graph.end_rows[inside])
+    everything = np.ones(graph.n_points, dtype=bool)
+    assert graph.restrict(np.ones(graph.n_answers, dtype=bool), everything) is graph
+    assert graph.subgraph(np.flatnonzero(everything)) is graph
 
 
 def test_groups_that_all_differ_need_a_class_each():

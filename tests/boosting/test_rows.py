@@ -8,7 +8,6 @@ import pytest
 from sdulearn import PairBoostingClassifier, PairModelCV, stack_pairs
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.boosting.rows import implied_labels, with_labels
-from sdulearn.pairs import read_pairs
 
 
 def consistent(graph, n_classes):
@@ -62,10 +61,8 @@ def test_labels_take_the_place_of_the_answers_that_imply_them():
     ends = np.array([(0, 1), (0, 2), (1, 2), (3, 0), (4, 5), (6, 7), (4, 0)])
     same = np.array([False, False, False, True, True, True, False])
     _, y = stack_pairs(np.zeros((9, 1)), ends, same)
-    pairs = read_pairs(y)
-    graph = AnswerGraph.from_y(pairs)
-    rows, left = with_labels(pairs, graph, implied_labels(graph, 3), 2)
-    found = AnswerGraph.from_y(left)
+    graph = AnswerGraph.from_y(y)
+    rows, found = with_labels(graph, implied_labels(graph, 3), 2)
     assert sorted(map(tuple, found.ends.tolist())) == [(4, 5), (6, 7)]
     assert found.labels.tolist() == [1, 2, 3, 1, 0, 0, 0, 0, 0]
     # One row a point, beside those of the answers that are left; the rows show the points that they did.

@@ -23,12 +23,12 @@ from sklearn.datasets import load_wine
 from sdulearn import load_model
 from sdulearn.answers import read_answers
 from sdulearn.answers.records import Answer
+from sdulearn.answers.y import scramble
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.io.answer_log import AnswerLog, read_log
 from sdulearn.io.images import grey_png
-from sdulearn.pairs import scramble
 from sdulearn.workflow import data
 from sdulearn.workflow.options import FitOptions
 

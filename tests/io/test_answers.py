@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from sdulearn.answers import read_answers
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.report.facts import facts_of_answers, sentence
 
 # Header, and the words for similar, dissimilar and unsure.

@@ -155,7 +155,7 @@ def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
 def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
     """They are not there."""
     rows, codes = waveform
-    fold = PairKFold(5, random_state=0).fold_of_rows(None, codes)
+    fold = PairKFold(5, random_state=0).fold_of_points(codes)
     kept = (fold != 2) | (codes == 0)
     model = PairLogisticRegressionCV(cv=PredefinedSplit(fold[kept])).fit(rows[kept], codes[kept])
     results = model.cv_results_

@@ -18,7 +18,6 @@ from sdulearn.metrics import (
     pair_log_likelihood,
     pair_risk,
 )
-from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson, estimate_prior, prior_from_share
 
 
@@ -77,9 +76,9 @@ def test_one_kind_of_answer_tells_the_accuracy_by_the_risk_of_the_paper(kind, sh
     found = pair_accuracy(z, y, prior=0.7, confidence=0.9)
     assert found.value == pytest.approx(1 - pair_risk(z, y[:, 0], prior=0.7, risk="su" if kind > 0 else "du"))
     g = risks.mixture("su" if kind > 0 else "du")
-    positive, negative = risks.row_weights(g, 0.7, read_pairs(y).source, np.ones(120))
+    positive, negative = risks.row_weights(g, 0.7, AnswerGraph.from_y(y).source, np.ones(120))
     terms = np.where(z > 0, negative, positive)
-    by_pair = terms[read_pairs(y).ends].sum(axis=1)
+    by_pair = terms[AnswerGraph.from_y(y).end_rows].sum(axis=1)
     error = np.sqrt((1 + shared) * (20 * by_pair.var() + 80 * terms[40:].var()))
     expected = np.clip([found.value - 1.6449 * error, found.value + 1.6449 * error], 0, 1)
     assert (found.low, found.high) == pytest.approx(expected, abs=1e-4)
@@ -111,7 +110,7 @@ def test_the_accuracy_by_points_has_the_likelihood_of_all_that_may_be_right(seed
     ends = [pair for pair in itertools.combinations(range(9), 2) if rng.random() < 0.25] or [(0, 1)]
     same = [y[a] == y[b] for a, b in ends]
     decision, known = seen_rows(h, ends, same)
-    if not read_pairs(known).shares_points or len(set(same)) == 1:
+    if not AnswerGraph.from_y(known).shares_points or len(set(same)) == 1:
         return
     grid = np.linspace(0.5, 1, 1001)
     expected = enumerated_likelihood(h, ends, same, np.clip(grid, 1e-4, 1 - 1e-4))

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from sdulearn import SDUClassifier
+from sdulearn.answers.y import sources
 from sdulearn.losses import TRAINING_LOSSES, get_loss
-from sdulearn.pairs import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.solvers import choose_solver, problem, solve
 from sdulearn.solvers.problem import Design, Problem, Solution

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import SDUClassifier
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.y import sources
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.losses import TRAINING_LOSSES, DoubleHinge, get_loss
-from sdulearn.pairs import read_pairs, sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
 from sdulearn.solvers import SOLVERS, choose_solver, solve
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
@@ -23,7 +24,7 @@ ALPHAS = (1e-1, 1e-4, 1e-7)
 
 
 def weights_of(codes, risk="sddu", gamma=0.5, prior=0.7):
-    return even_and_linear(*row_weights(mixture(risk, gamma), prior, sources(read_pairs(codes).codes)))
+    return even_and_linear(*row_weights(mixture(risk, gamma), prior, AnswerGraph.from_y(codes).source))
 
 
 def raw_objective(X, codes, loss, alpha, risk="sddu", prior=0.7):

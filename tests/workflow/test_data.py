@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sdulearn import fit_table
+from sdulearn.answers.y import scramble
 from sdulearn.datasets import make_waveform
 from sdulearn.io import survey, tables
-from sdulearn.pairs import scramble
 from sdulearn.workflow import data
 from tests.reference import random_ends
 

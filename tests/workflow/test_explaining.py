@@ -8,10 +8,10 @@ import pytest
 from scipy.stats.mstats import mquantiles
 
 from sdulearn import PairLogisticRegression, fit_table, stack_pairs
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.columns import Column, Columns
 from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
-from sdulearn.pairs import read_pairs
 from sdulearn.workflow import judge
 from sdulearn.workflow.judge import column_importances
 from tests.reference import random_ends
@@ -87,11 +87,11 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
     X = rng.normal(size=(120, 40))
     ends = np.r_[np.column_stack([np.zeros(30, int), np.arange(1, 31)]), np.arange(40, 120).reshape(-1, 2)]
     rows, y = stack_pairs(X, ends, rng.random(70) < 0.55)
-    pairs = read_pairs(y)
+    graph = AnswerGraph.from_y(y)
     model = PairLogisticRegression(1e-2, covariance_power=0, prior=0.6).fit(rows, y)
     columns = Columns(tuple(Column(f"x{k}", "number") for k in range(40)), None, np.full(40, 2.0), np.full(40, 3.0))
     reference = model.decision_function(rows)
-    parts = list(fold_models(model, rows, pairs, reference, cv=5))
+    parts = list(fold_models(model, rows, graph, reference, cv=5))
     decided = []
 
     def keep(estimator, X, y, **keywords):
@@ -99,10 +99,10 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
         return pair_importance(estimator, X, y, **keywords)
 
     monkeypatch.setattr(judge, "pair_importance", keep)
-    data = SimpleNamespace(stacked=(rows, pairs, None), columns=columns)
+    data = SimpleNamespace(stacked=(rows, graph), columns=columns)
     assert len(column_importances(model, parts, data)) == 15
-    expected = held_out(model, rows, pairs, reference, cv=5)
-    asked = np.sort(pairs.ends.ravel())
+    expected = held_out(model, rows, graph, reference, cv=5)
+    asked = np.sort(graph.end_rows.ravel())
     np.testing.assert_allclose(decided[0], expected[asked])
     hub = y[asked, 1] == 0
     np.testing.assert_allclose(decided[0][hub], reference[asked][hub])

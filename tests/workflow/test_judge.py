@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from sdulearn import PairLogisticRegressionCV, fit_table, stack_pairs
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.metrics import class_agreement
 from sdulearn.metrics.accuracy import fold_spread
-from sdulearn.pairs import read_pairs
 from sdulearn.prior import clopper_pearson
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.judge import judge
@@ -28,7 +28,7 @@ def noise():
 
 def judged(model, rows, y):
     options = FitOptions()
-    data = SimpleNamespace(stacked=(rows, read_pairs(y), None), random_points=None)
+    data = SimpleNamespace(stacked=(rows, AnswerGraph.from_y(y)), random_points=None)
     _, accuracy, agreement, findings = judge((model, ModelChoice(), []), options, data)
     assert accuracy is None
     return agreement, findings

@@ -8,10 +8,10 @@ import pytest
 from sklearn.datasets import load_breast_cancer, make_circles
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, PairModelCV, fit_table, load_model, stack_pairs
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.cli.inspect import describe_model
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError, UnseenCategoryWarning
-from sdulearn.pairs import read_pairs
 from sdulearn.report.records import ModelChoice
 from sdulearn.workflow.judge import why_linear
 
@@ -233,7 +233,7 @@ def test_why_nothing_is_compared(monkeypatch, reason):
     rows, y = stack_pairs(rng.normal(size=(2 * n, width)), np.arange(2 * n).reshape(-1, 2), similar, unlabeled=None)
     if reason == "lightgbm":
         monkeypatch.setitem(sys.modules, "lightgbm", None)
-    found = why_linear(3 if reason == "classes" else 2, rows, read_pairs(y))
+    found = why_linear(3 if reason == "classes" else 2, rows, AnswerGraph.from_y(y))
     assert [one.details for one in found] == ([] if reason is None else [
         {"reason": reason, "limit": {"answers": 60, "features": 100}.get(reason)}
     ])  # fmt: skip

@@ -531,9 +531,9 @@ def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
 def log_node_probabilities(probability: Array, graph: AnswerGraph) -> Array:
     """Return log probabilities of the points (n_points, n_classes), from those of the rows."""
     probability = np.asarray(probability, dtype=np.float64)
-    if len(probability) != len(graph.row_point):
-        raise InputError(f"`X` has {len(probability)} rows, but `y` has {len(graph.row_point)}.")
+    if len(probability) != graph.n_given:
+        raise InputError(f"`X` has {len(probability)} rows, but `y` has {graph.n_given}.")
     if not np.isfinite(probability).all():
         raise InputError("The model gives probabilities that are not numbers. Look for missing values in `X`.")
-    log_p = np.log(np.maximum(graph.by_point(probability), 1e-12))
+    log_p = np.log(np.maximum(graph.by_point(probability[graph.rows]), 1e-12))
     return np.asarray(log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True))

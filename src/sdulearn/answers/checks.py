@@ -24,8 +24,8 @@ from sdulearn.answers.answer_model import (
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
 from sdulearn.answers.propagate import update
 from sdulearn.answers.records import Answers
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE, read_pairs
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike
 
 Graph = dict[int, list[tuple[int, int]]]
@@ -195,8 +195,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     >>> int(doubtful_answers(model, rows, y).code[0])
     -8
     """
-    pairs = read_pairs(y)
-    graph = AnswerGraph.from_y(pairs)
+    graph = AnswerGraph.from_y(y)
     log_p = log_node_probabilities(model.predict_proba(X), graph)
     answer_model: AnswerModel = model.answer_model_
     errors = answer_model.errors(graph.annotators)
@@ -209,8 +208,8 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     order = np.argsort(right, kind="stable")
     return DoubtfulAnswers(
         wrong=1 - right[order],
-        code=pairs.codes[pairs.ends[order, 0]],
-        rows=pairs.ends[order],
+        code=(graph.same * graph.codes)[order],
+        rows=graph.rows[graph.end_rows[order]],
         annotator=graph.annotators[order],
     )
 

@@ -17,27 +17,33 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from sdulearn.pairs import (
-    DISSIMILAR,
-    SIMILAR,
-    Pairs,
+from sdulearn.answers.y import (
+    COLUMNS,
+    D,
+    S,
+    U,
     annotator_numbers,
     answer_signs,
     check_ends,
     check_labels,
+    check_pair_weights,
+    check_rows,
     check_weights,
     mean_weight,
     number_together,
+    pair_up,
     question_numbers,
-    read_pairs,
+    read_columns,
     whole_numbers,
 )
+from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
 # A hub is in at least this many answers, and in at least this multiple of the mean number of answers.
@@ -49,26 +55,31 @@ _N_FIRST = 50
 
 @dataclass(frozen=True, eq=False)
 class AnswerGraph:
-    """Points, the answers that join them, and their structure.
+    """Points, the answers that join them, the rows that show them, and their structure.
 
-    Made by :meth:`from_y` or :meth:`from_answers`. An answer of weight 0 is left out.
+    Made once from ``y`` and its weights, by :meth:`from_y` or :meth:`from_answers`, and accepted in place of both.
+    Rows of weight 0 are left out. Kept rows, points and answers are each numbered from 0.
 
     Attributes
     ----------
-    n_points : int
-        Number of points, those in no answer included. They are numbered from 0.
-    ends : int array of shape (n_answers, 2)
-        The two points of each answer.
-    same, annotators : int arrays of shape (n_answers,)
-        +1 for "same class", -1 for "different"; who answered, 0 where that is not known.
+    n_given : int
+        Number of rows of ``y``, those of weight 0 included.
+    rows, row_point : int arrays of shape (n_rows,)
+        The number that each kept row has in ``y``, and the point that it shows.
+    row_weight : array of shape (n_rows,)
+        Weights of the kept rows, of mean 1.
+    end_rows : int array of shape (n_answers, 2)
+        The two kept rows of each answer.
+    same, annotators, codes : int arrays of shape (n_answers,)
+        +1 for "same class", -1 for "different"; who answered, 0 if that is not known; the size of the pair code, in
+        ascending order.
     question : int array of shape (n_answers,)
         Answers given together share a number, every other answer has one of its own.
     weights : array of shape (n_answers,)
         Weights of the answers, above 0; from ``y``, in units of their mean.
-    labels : int array of shape (n_points,)
-        Label of each point: 0 where it is not known, -1 or +1 with two classes, 1 to K with more.
-    row_point, points : int arrays of shape (n_rows,) and (n_points,)
-        The point that each row of ``y`` shows, and the number that each point has in ``y``.
+    points, labels : int arrays of shape (n_points,)
+        The number that each point has in ``y``, and its label: 0 if it is not known, -1 or +1 with two classes, 1 to K
+        with more.
     point_weights : array of shape (n_points,)
         Mean weight of the rows that show each point, in units of the mean answer.
 
@@ -80,63 +91,82 @@ class AnswerGraph:
     (array([3, 2]), array([ 1,  1, -1,  1,  1]))
     """
 
-    n_points: int
-    ends: Indices
+    n_given: int
+    rows: Indices
+    row_point: Indices
+    row_weight: Array
+    end_rows: Indices
     same: Codes
     annotators: Codes
+    codes: Codes
     question: Indices
     weights: Array
-    labels: Codes
-    row_point: Indices
     points: Codes
+    labels: Codes
     point_weights: Array
 
     @classmethod
-    def from_y(cls, y: ArrayLike | Pairs, sample_weight: ArrayLike | None = None) -> AnswerGraph:
+    def from_y(cls, y: ArrayLike | AnswerGraph, sample_weight: ArrayLike | None = None) -> AnswerGraph:
         """Make a graph from ``y``.
 
         Parameters
         ----------
-        y : array-like of int, shape (n_rows,) or (n_rows, 1 to 5), frame or Pairs
-            As in :func:`~sdulearn.pairs.read_pairs`.
+        y : array-like of int, shape (n_rows,) or (n_rows, 1 to 5), frame or AnswerGraph
+            Pair codes (+k similar, -k dissimilar, 0 in no pair), and optionally the columns point, annotator, label
+            and question. A graph is returned as it is.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, the same for both ends of an answer, in any unit. Weight 0 leaves
-            answers and labels out; their points stay.
+            Weights of the rows, the same for both ends of an answer, in any unit. Rows of weight 0 are left out. A
+            graph has its weights already.
 
         Returns
         -------
         AnswerGraph
             Its points are numbered in ascending order of their numbers in ``y``.
         """
-        pairs = read_pairs(y)
-        points = row_point = np.arange(len(pairs))
-        if pairs.points is not None:
-            points, row_point = np.unique(pairs.points, return_inverse=True)
-        by_row = np.ones(len(pairs))
+        if isinstance(y, AnswerGraph):
+            if sample_weight is not None:
+                raise InputError("A graph has its weights already: leave `sample_weight` out.")
+            return y
+        codes, known = read_columns(y)
+        ends = pair_up(codes)
+        check_rows(ends, known)
+        weight = np.ones(len(codes))
         if sample_weight is not None:
-            by_row = check_weights(sample_weight, len(pairs), "sample_weight")
-        weights = pairs.pair_weights(by_row)
+            weight = check_weights(sample_weight, len(codes), "sample_weight")
+            check_pair_weights(weight, ends)
+        rows = np.flatnonzero(weight)
+        if not len(rows):
+            raise InputError(
+                "All weights in `sample_weight` are zero, so no row is left. Give some rows a weight above 0."
+            )
+        place = np.cumsum(weight > 0) - 1
+        ends = ends[weight[ends[:, 0]] > 0]
+        first = ends[:, 0]
+        points, row_point = rows, np.arange(len(rows))
+        if "point" in known:
+            points, row_point = np.unique(known["point"][rows], return_inverse=True)
         labels = np.zeros(len(points), dtype=np.int64)
-        if pairs.labels is not None:
-            named = np.flatnonzero(pairs.labels * (by_row > 0))
-            labels[row_point[named]] = pairs.labels[named]
-        # Weights of answers, and mean weights of the rows of each point, in units of the mean answer or row.
-        given = weights if weights.any() else by_row
-        unit = mean_weight(given[given > 0]) if given.any() else 1.0
-        n_rows = np.bincount(row_point[by_row > 0], minlength=len(points))
-        graph = cls(
-            n_points=len(points),
-            ends=row_point[pairs.ends],
-            same=np.where(pairs.similar, SIMILAR, DISSIMILAR),
-            annotators=pairs.answer_annotators,
-            question=pairs.answer_questions,
-            weights=weights / unit,
-            labels=labels,
+        if "label" in known:
+            labelled = np.flatnonzero(known["label"][rows])
+            labels[row_point[labelled]] = known["label"][rows[labelled]]
+        row_weight = weight[rows] / mean_weight(weight[rows])
+        weights = row_weight[place[first]]
+        unit = mean_weight(weights) if len(weights) else 1.0
+        return cls(
+            n_given=len(codes),
+            rows=rows,
             row_point=row_point,
+            row_weight=row_weight,
+            end_rows=place[ends],
+            same=np.sign(codes[first]),
+            annotators=known["annotator"][first] if "annotator" in known else np.zeros(len(ends), dtype=np.int64),
+            codes=np.abs(codes[first]),
+            question=number_together(known["question"][first] if "question" in known else None, len(ends)),
+            weights=weights / unit,
             points=points,
-            point_weights=np.bincount(row_point, by_row / unit, len(points)) / np.maximum(n_rows, 1),
+            labels=labels,
+            point_weights=np.bincount(row_point, row_weight / unit) / np.bincount(row_point),
         )
-        return restrict(graph, weights > 0, labels != 0)
 
     @classmethod
     def from_answers(
@@ -159,7 +189,7 @@ class AnswerGraph:
         same : array-like of shape (n_answers,)
             The answers: booleans, or +1 for "same class" and -1 for "different".
         annotators, weights : array-like of shape (n_answers,), optional
-            Who answered, 0 where not known; weights: 2 is the same answer given twice.
+            Who answered, 0 where not known; weights: 2 is the same answer given twice, and 0 leaves an answer out.
         labels : array-like of int, shape (n_points,), optional
             Known labels: 0 not known, -1 or +1 with two classes, 1 to K with more.
         questions : array-like of int, shape (n_answers,), optional
@@ -170,40 +200,139 @@ class AnswerGraph:
         Returns
         -------
         AnswerGraph
-            One row per point: ``row_point`` counts from 0 to ``n_points - 1``.
+            With two rows per answer, then one for each point in no answer.
         """
         if n_points is None:
             named = whole_numbers(ends, "ends") if labels is None else np.arange(np.size(labels))
             n_points = int(np.max(named, initial=-1)) + 1
         numbers = check_ends(ends, n_points, "ends", "point")
+        n = len(numbers)
         known = np.zeros(n_points, dtype=np.int64) if labels is None else check_labels(labels, n_points, "point")
-        given = np.ones(len(numbers)) if weights is None else check_weights(weights, len(numbers), "weights")
-        graph = cls(
-            n_points=n_points,
-            ends=numbers,
-            same=answer_signs(same, len(numbers)),
-            annotators=annotator_numbers(annotators, len(numbers)),
-            question=number_together(
-                None if questions is None else question_numbers(questions, len(numbers)), len(numbers)
-            ),
-            weights=given,
-            labels=known,
-            row_point=np.arange(n_points),
+        given = np.ones(n) if weights is None else check_weights(weights, n, "weights")
+        used = np.flatnonzero(given)
+        together = number_together(None if questions is None else question_numbers(questions, n), n)
+        alone = np.setdiff1d(np.arange(n_points), numbers[used])
+        row_weight = np.concatenate([np.repeat(given[used], 2), np.ones(len(alone))])
+        return cls(
+            n_given=len(row_weight),
+            rows=np.arange(len(row_weight)),
+            row_point=np.concatenate([numbers[used].ravel(), alone]),
+            row_weight=row_weight / mean_weight(row_weight) if len(row_weight) else row_weight,
+            end_rows=np.arange(2 * len(used)).reshape(-1, 2),
+            same=answer_signs(same, n)[used],
+            annotators=annotator_numbers(annotators, n)[used],
+            codes=used + 1,
+            question=together[used],
+            weights=given[used],
             points=np.arange(n_points),
+            labels=known,
             point_weights=np.ones(n_points),
         )
-        return restrict(graph, given > 0, known != 0)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Codes:
+        # ``y`` of the kept rows, up to the last column that says something.
+        y = np.zeros((self.n_rows, len(COLUMNS)), dtype=np.int64)
+        y[self.end_rows, 0] = (self.same * self.codes)[:, None]
+        y[:, 1] = self.points[self.row_point]
+        y[self.end_rows, 2] = self.annotators[:, None]
+        y[:, 3] = self.labels[self.row_point]
+        together = np.bincount(self.question)[self.question] > 1
+        y[self.end_rows, 4] = np.where(together, self.question + 1, 0)[:, None]
+        says = np.append([True, not np.array_equal(y[:, 1], self.rows)], y[:, 2:].any(axis=0))
+        last = int(np.flatnonzero(says)[-1])
+        return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
+
+    def fingerprint(self) -> str:
+        """Return a hash of ``y``, without weights, that is the same in every process.
+
+        Returns
+        -------
+        str
+            16 bytes in hexadecimal digits.
+        """
+        return blake2b(np.ascontiguousarray(self).tobytes(), digest_size=16).hexdigest()
+
+    def of_rows(self, values: Array, name: str) -> Array:
+        """Return the values of the kept rows, of one for each row of ``y``, or raise."""
+        if values.shape != (self.n_given,):
+            raise InputError(f"`{name}` has shape {values.shape}, but `y` has {self.n_given} rows.")
+        return values[self.rows]
+
+    def restrict(self, answers: Mask, labels: Mask) -> AnswerGraph:
+        """Return the same points with some of the answers and labels."""
+        if answers.all() and labels[self.labels != 0].all():
+            return self
+        return replace(
+            self,
+            end_rows=self.end_rows[answers],
+            same=self.same[answers],
+            annotators=self.annotators[answers],
+            codes=self.codes[answers],
+            question=self.question[answers],
+            weights=self.weights[answers],
+            labels=np.where(labels, self.labels, 0),
+        )
+
+    def subgraph(self, points: Indices) -> AnswerGraph:
+        """Return the graph of some points, in this order, and of the answers between them."""
+        if np.array_equal(points, np.arange(self.n_points)):
+            return self
+        place = np.full(self.n_points, -1)
+        place[points] = np.arange(len(points))
+        inside = np.all(place[self.ends] >= 0, axis=1)
+        part = self.restrict(inside, np.ones(self.n_points, dtype=bool))
+        shown = place[self.row_point] >= 0
+        return replace(
+            part,
+            rows=self.rows[shown],
+            row_point=place[self.row_point[shown]],
+            row_weight=self.row_weight[shown],
+            end_rows=(np.cumsum(shown) - 1)[part.end_rows],
+            points=self.points[points],
+            labels=self.labels[points],
+            point_weights=self.point_weights[points],
+        )
+
+    def leave_out(self, points: Mask) -> AnswerGraph:
+        """Return the same points without the answers and labels that touch some of them."""
+        return self.restrict(~np.any(points[self.ends], axis=1), ~points)
 
     @property
-    def y(self) -> Codes:
-        """The answers as two rows each: answer, point and annotator."""
-        codes = self.same * np.arange(1, self.n_answers + 1)
-        return np.column_stack([np.repeat(codes, 2), self.ends.ravel(), np.repeat(self.annotators, 2)])
+    def n_rows(self) -> int:
+        """Number of kept rows."""
+        return len(self.rows)
+
+    @property
+    def n_points(self) -> int:
+        """Number of points, those in no answer included."""
+        return len(self.points)
 
     @property
     def n_answers(self) -> int:
         """Number of answers, each repeat counted."""
         return len(self.same)
+
+    @property
+    def shares_points(self) -> bool:
+        """Whether some point is in more than one answer, so that pairs are not loose."""
+        return bool((self.degree > 1).any())
+
+    @cached_property
+    def ends(self) -> Indices:
+        """The two points of each answer."""
+        return self.row_point[self.end_rows]
+
+    @cached_property
+    def source(self) -> Indices:
+        """Source of each kept row: S, D or U (0, 1, 2)."""
+        source = np.full(self.n_rows, U)
+        source[self.end_rows] = np.where(self.same > 0, S, D)[:, None]
+        return source
+
+    @cached_property
+    def first_row(self) -> Indices:
+        """The first kept row of each point."""
+        return np.unique(self.row_point, return_index=True)[1]
 
     @cached_property
     def degree(self) -> Indices:
@@ -260,15 +389,13 @@ class AnswerGraph:
         """Whether each answer is "different" within a group of "same" answers."""
         return (self.same < 0) & (self.group[self.ends[:, 0]] == self.group[self.ends[:, 1]])
 
-    def by_point(self, values: Rows, weight: Array | None = None) -> Rows:
-        """Return the weighted mean over the rows that show each point."""
-        n_rows = len(self.row_point)
-        if self.n_points == n_rows:
-            return values[np.argsort(self.row_point)]
-        weight = np.ones(n_rows) if weight is None else weight
-        total = np.bincount(self.row_point, weight, self.n_points)
-        cells = (self.row_point, np.arange(n_rows))
-        return csr_matrix((weight / total[self.row_point], cells), shape=(self.n_points, n_rows)) @ values
+    def by_point(self, values: Rows) -> Rows:
+        """Return the weighted mean over the kept rows that show each point."""
+        if self.n_points == self.n_rows:
+            return values[self.first_row]
+        weight = self.row_weight / np.bincount(self.row_point, self.row_weight, self.n_points)[self.row_point]
+        cells = (self.row_point, np.arange(self.n_rows))
+        return csr_matrix((weight, cells), shape=(self.n_points, self.n_rows)) @ values
 
     def hubs(self) -> Indices:
         """Find the points that many answers share, such as the examples of a linked design.
@@ -283,34 +410,6 @@ class AnswerGraph:
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
         found = np.flatnonzero(are_hubs(degree))
         return found[np.argsort(-degree[found], kind="stable")]
-
-
-def restrict(graph: AnswerGraph, answers: Mask, labels: Mask) -> AnswerGraph:
-    """Return the same points with some of the answers and labels."""
-    kept = {name: getattr(graph, name)[answers] for name in ("ends", "same", "annotators", "question", "weights")}
-    return replace(graph, **kept, labels=np.where(labels, graph.labels, 0))
-
-
-def subgraph(graph: AnswerGraph, points: Indices) -> AnswerGraph:
-    """Return the graph of some points, in this order, and of the answers between them."""
-    place = np.full(graph.n_points, -1)
-    place[points] = np.arange(len(points))
-    inside = np.asarray((place[graph.ends] >= 0).all(axis=1))
-    part = restrict(graph, inside, np.ones(graph.n_points, dtype=bool))
-    return replace(
-        part,
-        n_points=len(points),
-        ends=place[part.ends],
-        labels=graph.labels[points],
-        points=graph.points[points],
-        point_weights=graph.point_weights[points],
-        row_point=np.arange(len(points)),
-    )
-
-
-def leave_out(graph: AnswerGraph, points: Mask) -> AnswerGraph:
-    """Return the same points without the answers and labels that touch some of them."""
-    return restrict(graph, ~(points[graph.ends[:, 0]] | points[graph.ends[:, 1]]), ~points)
 
 
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:

@@ -46,7 +46,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, log_softmax, softmax
 
-from sdulearn.answers.graph import AnswerGraph, connect, first_by, leave_out, subgraph, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, connect, first_by, sum_matrix
 from sdulearn.answers.propagate import (
     FactorGraph,
     Network,
@@ -158,7 +158,7 @@ class Likelihood:
 
     def restricted(self, shown: Mask) -> Likelihood:
         """Return the likelihood of the answers and labels of the points ``shown`` only; weights stay."""
-        part = leave_out(self.graph, ~shown)
+        part = self.graph.leave_out(~shown)
         kept = shown[self.graph.ends].all(axis=1)
         weight = np.ones(part.n_components)
         weight[part.component] = self.weight[self.graph.component]
@@ -239,7 +239,7 @@ def _split(graph: AnswerGraph, errors: Array) -> list[_Part]:
         chosen = (uncertain != certain) & ~loose & ~silent
         if chosen.any():
             points = np.flatnonzero(chosen[graph.component])
-            part = subgraph(graph, points)
+            part = graph.subgraph(points)
             reduced = FactorGraph.from_answers(part, 2, errors[chosen[of_answer]])
             parts.append(_Part(points, np.flatnonzero(chosen), kind(reduced)))
     return parts

@@ -31,7 +31,7 @@ from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, first_by, restrict, subgraph, weights_by_component
+from sdulearn.answers.graph import AnswerGraph, first_by, weights_by_component
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
@@ -204,6 +204,6 @@ def _some_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
     n = graph.n_answers
     if n > _MOST_WITH_ERRORS:
         chosen = np.random.default_rng(0).choice(n, _MOST_WITH_ERRORS, replace=False)
-        graph = restrict(graph, np.isin(np.arange(n), chosen), known)
+        graph = graph.restrict(np.isin(np.arange(n), chosen), known)
     points = np.union1d(graph.ends, np.flatnonzero(known))
-    return subgraph(graph, points), points
+    return graph.subgraph(points), points

@@ -56,7 +56,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import betaln, expit, log_expit, logit, softmax
 from scipy.stats import beta
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, number_questions, restrict, sum_by
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, number_questions, sum_by
 from sdulearn.answers.propagate import FactorGraph, Propagation, log_factors
 from sdulearn.answers.two_classes import TwoClassNetwork
 from sdulearn.types import Array, Codes, Mask
@@ -253,7 +253,7 @@ class TwoClassAnswers(RateLikelihood):
 
     def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
         # Labels become log odds, so that the edges do not depend on the rates.
-        self.answers = restrict(graph, used, np.zeros(graph.n_points, dtype=bool))
+        self.answers = graph.restrict(used, np.zeros(graph.n_points, dtype=bool))
         any_rate = np.full(self.answers.n_answers, 0.1)
         self.network = TwoClassNetwork(FactorGraph.from_answers(self.answers, 2, any_rate))
         self.annotator = annotator[used]
@@ -329,7 +329,7 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
     involved = annotators_in_contradictions(graph, annotator, unexplained)
     if involved.any():
         used = on_cycles(graph)
-        cycles = AnswersOnCycles(restrict(graph, used, graph.labels != 0), annotator[used], rates, involved, n_classes)
+        cycles = AnswersOnCycles(graph.restrict(used, graph.labels != 0), annotator[used], rates, involved, n_classes)
         best = cycles.maximise()
         rates = best.rates[0]
         low, high = np.where(involved & unknown, cycles.intervals(best), (low, high))
@@ -435,7 +435,7 @@ def split_by_certainty(annotators: Codes, certainty: Array) -> tuple[Codes, Code
 
 def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes: int) -> dict[int, float]:
     """Return error rates of the parts, which are the annotators of the graph, by equation (5)."""
-    checked = restrict(graph, on_cycles(graph), graph.labels != 0)
+    checked = graph.restrict(on_cycles(graph), graph.labels != 0)
     part = checked.annotators - 1
     z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, logit(stated))
     prior = -(_ALPHA**2) / 2 - 2 * (_BETA - 1) ** 2

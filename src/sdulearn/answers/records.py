@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.answers.graph import connect, number_questions
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError, quoted
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Codes, Count, Indices, Mask
 
 # Range of the privacy parameter: below it answers are noise, above it they are never flipped.

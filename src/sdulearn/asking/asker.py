@@ -18,6 +18,7 @@ from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answer
+from sdulearn.answers.y import stack_pairs
 from sdulearn.asking import estimates
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random
 from sdulearn.asking.match import MatchState
@@ -42,7 +43,6 @@ from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, Un
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
-from sdulearn.pairs import stack_pairs
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
 

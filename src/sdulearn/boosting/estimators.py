@@ -21,10 +21,11 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.utils import Tags, check_consistent_length, check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import ErrorRateParameter
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, in_order
 from sdulearn.boosting.model_text import Booster, checked_trees, trees_text
 from sdulearn.boosting.objective import PointLoss, make_pull
@@ -33,7 +34,6 @@ from sdulearn.boosting.start import LinearScore, ScoreFit, constant_start, fit_l
 from sdulearn.errors import InputError, require
 from sdulearn.io.container import Header
 from sdulearn.io.typed import finite, read
-from sdulearn.pairs import read_pairs, weighted_rows
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import Interval, fit_context, safe_indexing
 from sdulearn.types import Array, Count, Estimator, Indices, MatrixLike, RandomState, Rows
@@ -162,14 +162,10 @@ class ScoreClassifier(OrderedClassifier):
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         rows = self._checked(X, reset=True)
         n_values = count_values(rows, self.categorical_features)
-        check_consistent_length(rows, y)
-        pairs, weight, kept = weighted_rows(read_pairs(y), sample_weight)
-        rows = rows if kept is None else rows[kept]
-        self._remember(pairs)
+        rows, graph = self._kept_rows(rows, AnswerGraph.from_y(y, sample_weight))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        layout = TrainingRows(rows, pairs, weight, self, n_values, seed)
-        if kept is not None:
-            layout.all_rows = kept[layout.all_rows]
+        layout = TrainingRows(rows, graph, self, n_values, seed)
+        layout.all_rows = graph.rows[layout.all_rows]
         return layout
 
     def _fit_trees(self, rows: TrainingRows, linear: ScoreFit | None = None) -> ScoreFit:

@@ -22,7 +22,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.errors import InputError
 from sdulearn.joint.data import PriorPull
-from sdulearn.types import Array, Indices, Mask
+from sdulearn.types import Array, Indices
 
 # LightGBM divides by sums of curvatures, so that a certain point needs one too.
 _LEAST_CURVATURE = 1e-9
@@ -69,7 +69,7 @@ class PointLoss:
 
 def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:
     """Pull unlabeled points to P(y = +1) or to class shares; None without these or such points."""
-    points = graph.unlabeled[graph.point_weights[graph.unlabeled] > 0]
+    points = graph.unlabeled
     weight = graph.point_weights[points]
     pull = PriorPull.of(prior, strength, len(points))
     return None if pull is None else (points, weight / weight.sum(), pull)
@@ -78,32 +78,31 @@ def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: flo
 class PairObjective:
     """The custom objective of :func:`pair_objective`, a function of raw scores of the rows."""
 
-    def __init__(self, graph: AnswerGraph, used: Mask, loss: PointLoss, pull: Pull | None) -> None:
+    def __init__(self, graph: AnswerGraph, loss: PointLoss, pull: Pull | None) -> None:
+        self.graph = graph
         self.loss = loss
         self.pull = pull
-        self.row_point = graph.row_point
-        # The score of a point is that of its first row, of weight 0 only if it has no other.
-        order = np.argsort(~used, kind="stable")
-        self.first_row = order[np.unique(graph.row_point[order], return_index=True)[1]]
         # The rows of a point share its gradient, so that their sum is right.
-        n_rows = np.bincount(graph.row_point[used], minlength=graph.n_points)
-        self.share = np.where(used, 1 / np.maximum(n_rows, 1)[graph.row_point], 0.0)
-        self.has_labels = bool(graph.labels.any())
+        self.share = 1 / np.bincount(graph.row_point)[graph.row_point]
 
     def __call__(self, scores: ArrayLike, data: object = None) -> tuple[Array, Array]:
         """Gradient and curvature of the rows, as LightGBM and XGBoost expect them."""
         z = np.asarray(scores, dtype=np.float64)
-        if len(z) != len(self.row_point):
-            raise InputError(f"The booster has {len(z)} rows, but `y` has {len(self.row_point)}.")
-        if not self.has_labels and np.ptp(z, axis=0).max(initial=0.0) == 0:
+        graph = self.graph
+        if len(z) != graph.n_given:
+            raise InputError(f"The booster has {len(z)} rows, but `y` has {graph.n_given}.")
+        if not graph.labels.any() and np.ptp(z, axis=0).max(initial=0.0) == 0:
             raise InputError(
                 "All rows have the same score, where the gradient of answers says nothing: mirrored models fit them "
                 "equally well. Start the booster from the decision values of PairLogisticRegressionCV (`init_score` "
                 "of LightGBM's Dataset, `base_margin` of XGBoost's DMatrix), or give labels in `y`."
             )
-        gradient, curvature = self.loss.slopes(z[self.first_row], self.pull)
+        # The score of a point is that of its first row.
+        slopes = self.loss.slopes(z[graph.rows[graph.first_row]], self.pull)
         share = self.share if z.ndim == 1 else self.share[:, None]
-        return gradient[self.row_point] * share, np.maximum(curvature[self.row_point] * share, _LEAST_CURVATURE)
+        gradient, curvature = np.zeros((2, *z.shape))
+        gradient[graph.rows], curvature[graph.rows] = (slope[graph.row_point] * share for slope in slopes)
+        return gradient, np.maximum(curvature, _LEAST_CURVATURE)
 
 
 def pair_objective(
@@ -150,6 +149,5 @@ def pair_objective(
     array([-0.09, -0.2 ,  0.11,  0.24])
     """
     graph = AnswerGraph.from_y(y, sample_weight)
-    used = np.ones(len(graph.row_point), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0
     loss = PointLoss(AnswerModel.given(error_rate, graph).likelihood(graph, n_classes))
-    return PairObjective(graph, used, loss, make_pull(graph, prior, prior_strength))
+    return PairObjective(graph, loss, make_pull(graph, prior, prior_strength))

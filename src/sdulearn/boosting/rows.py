@@ -9,14 +9,16 @@ likelihood of labels.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups
+from sdulearn.answers.y import U
 from sdulearn.errors import InputError
-from sdulearn.model_selection import NO_FOLD, PairKFold, fold_parts, number_of_folds
-from sdulearn.pairs import Pairs, read_pairs
-from sdulearn.types import Array, Codes, Estimator, Indices, Rows
+from sdulearn.model_selection import PairKFold, fold_parts, number_of_folds
+from sdulearn.types import Codes, Estimator, Indices, Rows
 
 # Unlabeled rows only give the mean prediction: so many give it to within 1%.
 MAX_UNLABELED = 2_500
@@ -25,18 +27,14 @@ MAX_UNLABELED = 2_500
 class TrainingRows:
     """Rows, what is known about them, and their folds over points."""
 
-    def __init__(
-        self, X: Rows, pairs: Pairs, weight: Array | None, parameters: Estimator, n_values: Indices, seed: int
-    ) -> None:
+    def __init__(self, X: Rows, graph: AnswerGraph, parameters: Estimator, n_values: Indices, seed: int) -> None:
         """Sample many unlabeled rows, replace answers by the labels that they imply, and make folds."""
-        rows = np.arange(len(pairs))
-        free = pairs.unlabeled
-        if pairs.labels is not None:
-            free = free[pairs.labels[free] == 0]
+        rows = np.arange(graph.n_rows)
+        free = np.flatnonzero((graph.source == U) & (graph.labels[graph.row_point] == 0))
         if (surplus := len(free) - MAX_UNLABELED) > 0:
             rows = np.setdiff1d(rows, np.random.default_rng(seed).choice(free, surplus, replace=False))
-            pairs = read_pairs(np.asarray(pairs)[rows])
-        n_folds = number_of_folds(parameters.cv, pairs.similar)
+            graph = _some_rows(graph, rows)
+        n_folds = number_of_folds(parameters.cv, graph.same > 0)
         if n_folds < 2:
             raise InputError(
                 "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
@@ -45,26 +43,20 @@ class TrainingRows:
         # The rows that are used, as numbers of the rows given, and their points. Implied labels
         # drop some of them.
         self.all_rows = rows
-        self.all_points = AnswerGraph.from_y(pairs).row_point
+        self.all_points = graph.row_point
         if parameters.n_classes > 2:
-            kept, pairs = _named(pairs, parameters.n_classes, parameters.error_rate, n_folds)
+            kept, graph = _named(graph, parameters.n_classes, parameters.error_rate, n_folds)
             rows = rows[kept]
         self.X = X if len(rows) == X.shape[0] else X[rows]
         self.n_values = n_values  # number of values of each categorical column, 0 for numbers
         self.seed = seed
-        self.y = np.asarray(pairs)
-        self.weight = None if weight is None else weight[rows]
-        self.graph = AnswerGraph.from_y(pairs, self.weight)
-        self.first_row = np.unique(self.graph.row_point, return_index=True)[1]
-        self.points = self.X[self.first_row]
+        self.graph = graph
+        self.points = self.X[graph.first_row]
         self.splitter = PairKFold(n_folds, random_state=seed)
         # The fold of each point, -1 for hubs; and for each fold the rows that touch none of its
         # points.
-        self.fold = np.full(self.graph.n_points, NO_FOLD)
-        self.trains = []
-        for k, (train, held_out) in enumerate(fold_parts(self.splitter, None, pairs)):
-            self.fold[self.graph.row_point[held_out]] = k
-            self.trains.append(train)
+        self.fold = self.splitter.fold_of_points(graph)
+        self.trains = [train for train, _ in fold_parts(self.splitter, None, graph)]
 
     def has_labels_of(self, n_classes: int) -> bool:
         """Whether all classes have labels, and there are as many labels as answers."""
@@ -72,16 +64,22 @@ class TrainingRows:
         return len(np.unique(labels)) == n_classes and len(labels) >= self.graph.n_answers
 
 
-def _named(pairs: Pairs, n_classes: int, error_rate: ErrorRateParameter, n_folds: int) -> tuple[Indices, Pairs]:
+def _some_rows(graph: AnswerGraph, rows: Indices) -> AnswerGraph:
+    """Return the graph of some rows, both ends of each answer or none, with these rows numbered from 0."""
+    return AnswerGraph.from_y(np.asarray(graph)[rows], graph.row_weight[rows])
+
+
+def _named(
+    graph: AnswerGraph, n_classes: int, error_rate: ErrorRateParameter, n_folds: int
+) -> tuple[Indices, AnswerGraph]:
     """Rows to keep and what is known about them, with implied labels if no answer is wrong."""
-    graph = AnswerGraph.from_y(pairs)
     labels = graph.labels
     right = not graph.n_answers
     if not right and not is_crowd(graph, n_classes):
         right = answer_model_of(error_rate, graph, n_classes).ties(graph, n_classes)
     if right:
         labels = implied_labels(graph, n_classes)
-    return (np.arange(len(pairs)), pairs) if labels is graph.labels else with_labels(pairs, graph, labels, n_folds)
+    return (np.arange(graph.n_rows), graph) if labels is graph.labels else with_labels(graph, labels, n_folds)
 
 
 def implied_labels(graph: AnswerGraph, n_classes: int) -> Codes:
@@ -109,18 +107,13 @@ def implied_labels(graph: AnswerGraph, n_classes: int) -> Codes:
     return name_of_group[group]
 
 
-def with_labels(pairs: Pairs, graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indices, Pairs]:
+def with_labels(graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indices, AnswerGraph]:
     """Rows to keep and what is known about them, with labels in place of the answers that imply them."""
-    known = labels[graph.row_point] != 0
-    codes = pairs.codes.copy()
-    codes[pairs.ends[known[pairs.ends].all(axis=1)]] = 0
+    left = (labels[graph.ends] == 0).any(axis=1)
     for kind in (1, -1):
         # Folds need at least one answer of a kind each.
-        if np.sum(np.sign(codes) == kind) < 2 * n_folds:
-            codes = np.where(np.sign(codes) == kind, 0, codes)
-    once = np.zeros(len(pairs), dtype=bool)
-    once[np.unique(graph.row_point, return_index=True)[1]] = True
-    rows = np.flatnonzero(once | (codes != 0))
-    annotators = np.zeros(len(pairs), dtype=np.int64) if pairs.annotators is None else pairs.annotators
-    table = np.column_stack([codes, graph.row_point, annotators, labels[graph.row_point]])
-    return rows, read_pairs(table[rows])
+        if np.sum(left & (graph.same == kind)) < n_folds:
+            left &= graph.same != kind
+    named = replace(graph, labels=labels).restrict(left, labels != 0)
+    rows = np.union1d(graph.first_row, named.end_rows)
+    return rows, _some_rows(named, rows)

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn.answers.answer_model import AnswerModel, answer_model_of
+from sdulearn.answers.y import U
 from sdulearn.base import LinearClassifier
 from sdulearn.boosting.model_text import Booster
 from sdulearn.boosting.rows import TrainingRows
@@ -27,7 +28,6 @@ from sdulearn.errors import InputError
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics.cross_validation import fitted
-from sdulearn.pairs import read_pairs, rows_of
 from sdulearn.progress import steps
 from sdulearn.risks import PriorEstimate
 from sdulearn.types import Array, Estimator, Indices, Rows
@@ -169,17 +169,18 @@ def fit_linear(parameters: Estimator, rows: TrainingRows, with_kernel: bool = Fa
         A = A.toarray() if sparse.issparse(A) else A
         n_centres = min(N_CENTRES, rows.graph.n_points)
         nystroem = Nystroem(gamma=1 / (2 * A.shape[1]), n_components=n_centres, random_state=rows.seed)
-        kernel_map = make_pipeline(nystroem, StandardScaler()).fit(A[rows.first_row])
+        kernel_map = make_pipeline(nystroem, StandardScaler()).fit(A[rows.graph.first_row])
         A = kernel_map.transform(A)
-    used = np.arange(len(rows.y))
-    if rows.graph.n_answers > MAX_ANSWERS:
-        pairs = read_pairs(rows.y)
-        answers = np.random.default_rng(rows.seed).choice(len(pairs.ends), MAX_ANSWERS, replace=False)
-        used = np.sort(np.concatenate([pairs.ends[answers].ravel(), pairs.unlabeled]))
+    graph = rows.graph
+    y = np.asarray(graph)
+    used = np.arange(graph.n_rows)
+    if graph.n_answers > MAX_ANSWERS:
+        answers = np.random.default_rng(rows.seed).choice(graph.n_answers, MAX_ANSWERS, replace=False)
+        used = np.union1d(graph.end_rows[answers], np.flatnonzero(graph.source == U))
     options = {name: getattr(parameters, name) for name in _SHARED}
     model = PairLogisticRegressionCV(cv=rows.splitter, **options)
-    model.fit(A[used], rows.y[used], sample_weight=rows_of(rows.weight, used))
-    models = [fold for _, fold in model.fold_models_] if len(used) == len(rows.y) else []
+    model.fit(A[used], y[used], sample_weight=graph.row_weight[used])
+    models = [fold for _, fold in model.fold_models_] if len(used) == graph.n_rows else []
     factor = 1.0
     if not models:
         names = model.predict(A)
@@ -188,7 +189,7 @@ def fit_linear(parameters: Estimator, rows: TrainingRows, with_kernel: bool = Fa
         factor = 1 / getattr(model, "temperature_", 1.0)
         for train in steps(rows.trains, "folds"):
             kept = np.intersect1d(train, used)
-            fold = fitted(single, A[kept], rows.y[kept], rows_of(rows.weight, kept))
+            fold = fitted(single, A[kept], y[kept], graph.row_weight[kept])
             models.append(fold.orient(A, names))
     folds = [_score(blank, kernel_map, fold, factor) for fold in models]
     scores = np.array([fold.decide(rows.points) for fold in folds])

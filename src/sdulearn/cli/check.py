@@ -22,6 +22,7 @@ import numpy as np
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
 from sdulearn.answers.checks import count_classes, known_answers
 from sdulearn.answers.records import TableReading, flip_rate, random_ends, stored_id_column
+from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
 from sdulearn.diagnostics import (
     Finding,
@@ -37,7 +38,6 @@ from sdulearn.io.ids import unknown_ids
 from sdulearn.io.same_table import compare_table
 from sdulearn.io.survey import read_ids
 from sdulearn.io.tables import open_table
-from sdulearn.pairs import DISSIMILAR, SIMILAR, read_pairs
 from sdulearn.prior import estimate_prior, random_of
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, facts_of_prior, faults, lines
 from sdulearn.report.page import sections, whole_page
@@ -114,16 +114,19 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         for one in check_contradictions(checks)
     ]
     about = [*notes, *_classes(answers, model, arguments.prior, n_classes), *contradictions]
-    structure = check_shared_points(read_pairs(graph.y), names)
+    structure = check_shared_points(graph, names)
     return [*check_crowd(answers, model, n_classes), *structure, *about, *check_entities(answers)], checks
 
 
 def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classes: int) -> list[Finding]:
     """Return the share of the larger of two classes, and whether random pairs have such answers."""
     known, used = known_answers(answers)
-    graph = AnswerGraph.from_y(known.y)
+    graph = AnswerGraph.from_y(np.asarray(known), known.row_weight)
     marked = random_ends(answers, known.ends, used)
-    random_points = None if marked is None else marked.ravel()
+    random_points = None
+    if marked is not None:
+        random_points = np.zeros(graph.n_given, dtype=bool)
+        random_points[graph.end_rows] = marked
     ratio = check_answers_ratio(graph, prior, random_of(graph, random_points))
     if n_classes > 2:
         return ratio
@@ -132,8 +135,7 @@ def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classe
     if marked is None or marked.any():
         # The rate of flips for privacy is known.
         errors = model if answers.epsilon is None else flip_rate(answers.epsilon)
-        weights = np.repeat(known.weights, 2)
-        estimate = estimate_prior(y=known.y, sample_weight=weights, random_points=random_points, error_rate=errors)
+        estimate = estimate_prior(y=graph, random_points=random_points, error_rate=errors)
     return [*facts_of_prior(estimate), *ratio]
 
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, BadRow
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import EVENTS, log_answers, read_log
 from sdulearn.io.download import COLUMNS, is_download, read_cells, with_log_columns
 from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.types import Array, Frame
 
 MEANINGS = {"similar": SIMILAR, "dissimilar": DISSIMILAR, "unsure": UNSURE}

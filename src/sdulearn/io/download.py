@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from sdulearn.answers.records import Answer, Answers, TableReading
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
 from sdulearn.io.answer_log import LogContents, log_number, pairs_of, with_log
 from sdulearn.io.files import as_cell, from_cell
 from sdulearn.io.typed import plain, read
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 _PAIR = ("id_a", "id_b", "label", "annotator", "time", "seconds")
 _NUMBERS = ("rank", "epsilon", "probability")

@@ -12,10 +12,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.files import as_text
 from sdulearn.io.rows import NumberedRecord, Record, Sheet, by_plain_name, pair_columns
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 
 
 def recognise(sheet: Sheet, given: Collection[str] = ()) -> Sheet:

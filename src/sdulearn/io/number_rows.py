@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.answers.y import check_columns, check_weights, join_columns
 from sdulearn.columns import kind_of
 from sdulearn.errors import InputError, quoted
 from sdulearn.io.tables import Table
-from sdulearn.pairs import check_columns, check_weights, join_columns
 from sdulearn.types import Array, ArrowTable, Codes
 
 T = TypeVar("T")

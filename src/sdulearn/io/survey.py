@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sdulearn.answers.y import scramble
 from sdulearn.column_counts import ColumnCounts, Role, count, decimal_mark, describe, usable_scale
 from sdulearn.columns import Column, Columns, Problem, refuse
 from sdulearn.errors import InputError, listed, pa, quoted
@@ -20,7 +21,6 @@ from sdulearn.io.files import Location
 from sdulearn.io.ids import IdHits, looks_like_id, unknown_ids
 from sdulearn.io.images import MAX_IMAGES, ImageFeatures
 from sdulearn.io.tables import TEXT_FORMATS, Table, open_table
-from sdulearn.pairs import scramble
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 

@@ -12,7 +12,7 @@ directions the points differ, and the classifier prefers those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh, svd
 
-from sdulearn.answers.graph import AnswerGraph, subgraph
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.y import U
 from sdulearn.errors import InputError, ScalingWarning, warn
 from sdulearn.solvers.linalg import weighted_gram
 from sdulearn.solvers.problem import Design
-from sdulearn.types import Array, Codes, Indices, Mask, Rows
+from sdulearn.types import Array, Indices, Mask, Rows
 
 # Directions with less than this share of the largest variance are dropped.
 _NO_VARIANCE = 1e-12
@@ -117,23 +118,18 @@ class TrainingPoints:
     ``moments`` are the exact mean and covariance of the rows in no answer, if those in ``X`` are a sample.
     """
 
-    def __init__(
-        self, X: Rows, graph: AnswerGraph, codes: Codes, weight: Array, moments: tuple[Array, Array] | None = None
-    ) -> None:
+    def __init__(self, X: Rows, graph: AnswerGraph, moments: tuple[Array, Array] | None = None) -> None:
         # Each point has the mean weight of its rows.
-        points = graph.by_point(X, weight)
+        points = graph.by_point(X)
         self.axes, A = Axes.of(points, graph.point_weights, graph.degree == 0, moments)
-        silent = np.flatnonzero((codes == 0) & (graph.labels[graph.row_point] == 0))
-        share = np.bincount(graph.row_point[silent], weight[silent], graph.n_points)
-        rest = np.flatnonzero(np.bincount(graph.row_point[silent], minlength=graph.n_points))
+        silent = np.flatnonzero((graph.source == U) & (graph.labels[graph.row_point] == 0))
+        share = np.bincount(graph.row_point[silent], graph.row_weight[silent], graph.n_points)
+        rest = np.flatnonzero(share)
         known = np.flatnonzero((graph.degree > 0) | (graph.labels != 0))
-        place = np.full(graph.n_points, -1)
-        place[known] = np.arange(len(known))
-        # (n_rows,), the known point that each row shows, or -1.
-        self.row_place = place[graph.row_point]
-        # Answers and labels of the known points.
-        self.graph = subgraph(graph, known)
-        # (n_known + n_unlabeled, r): points in an answer or with a label, then all others.
+        # Rows, points and answers of all points, and those of the known points alone: in an answer or with a label.
+        self.everything = graph
+        self.graph = graph.subgraph(known)
+        # (n_known + n_unlabeled, r): known points, then all others.
         self.A = A[np.concatenate([known, rest])]
         self.known = self.A[: len(known)]
         self.unlabeled = self.A[len(known) :]
@@ -143,19 +139,13 @@ class TrainingPoints:
         every = graph.point_weights[np.concatenate([known, rest])]
         self.every_share = every / every.sum()
         # Points that show the sizes of the classes, the unlabeled ones if any, and their weights.
-        self.judged = (self.unlabeled, self.share)
-        if not len(rest):
-            self.judged = (self.known, self.every_share)
+        self.judged = (self.unlabeled, self.share) if len(rest) else (self.known, self.every_share)
 
-    def known_to_folds(self, splits: Iterable[tuple[Indices, Indices]]) -> Mask:
-        """Return which known points (n_known, n_folds) the training rows of each split show."""
-        folds = []
-        for train, _ in splits:
-            shown = np.zeros(self.graph.n_points + 1, dtype=bool)
-            # Rows of other points have place -1, which is cut off.
-            shown[self.row_place[train]] = True
-            folds.append(shown[:-1])
-        return np.column_stack(folds)
+    def shown(self, folds: Sequence[tuple[Indices, Indices]]) -> Mask:
+        """Return which known points (n_known, n_folds) the training rows of each fold show."""
+        known = np.isin(self.everything.points, self.graph.points)
+        row_point = self.everything.row_point
+        return np.column_stack([np.bincount(row_point[train], minlength=len(known))[known] > 0 for train, _ in folds])
 
 
 def loose_pairs(graph: AnswerGraph) -> Mask:

@@ -27,12 +27,12 @@ from sdulearn.answers.answer_model import (
     unknown_answer_model,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
+from sdulearn.answers.y import U
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
 from sdulearn.joint.data import Axes, PriorPull, TrainingPoints, warn_of_scales
 from sdulearn.joint.path import Problem, choose, choose_number, descend, held_out, polish, scores_of
 from sdulearn.model_selection import fold_parts, grid_results, number_of_folds, positive_grid
-from sdulearn.pairs import Pairs, U
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
@@ -110,7 +110,7 @@ class PairLogisticBase(LinearClassifier):
     tol: float
     max_iter: int
 
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         raise NotImplementedError
 
     @long_work
@@ -119,17 +119,16 @@ class PairLogisticBase(LinearClassifier):
         """Fit from rows of which the unlabeled ones are a sample, and the exact moments of all."""
         return self._fit(*self._check_rows(X, y, sample_weight), moments.mean_and_covariance(U))
 
-    def _points(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact) -> TrainingPoints:
+    def _points(self, X: Rows, graph: AnswerGraph, moments: Exact) -> TrainingPoints:
         """Return the points of checked rows; warn where the columns have different scales."""
-        weight = np.ones(len(pairs)) if weight is None else weight
         if sparse.issparse(X):
-            mean, variance = mean_variance_axis(X, axis=0, weights=weight)
+            mean, variance = mean_variance_axis(X, axis=0, weights=graph.row_weight)
         else:
-            share = weight / weight.sum()
+            share = graph.row_weight / graph.row_weight.sum()
             mean = share @ X
             variance = share @ (X - mean) ** 2
         warn_of_scales(np.sqrt(variance), mean, getattr(self, "feature_names_in_", None))
-        return TrainingPoints(X, AnswerGraph.from_y(pairs, weight), pairs.codes, weight, moments)
+        return TrainingPoints(X, graph, moments)
 
     def _problem(self, points: TrainingPoints, model: AnswerModel, n_classes: int) -> Problem:
         """Return the problem of an answer model, with a pull to the given prior."""
@@ -139,9 +138,7 @@ class PairLogisticBase(LinearClassifier):
         pull = PriorPull.of(prior, float(self.prior_strength), len(points.share))
         return Problem(points, model.likelihood(points.graph, n_classes), pull)
 
-    def _two_classes(
-        self, X: Rows, pairs: Pairs, weight: Array | None, points: TrainingPoints
-    ) -> tuple[Problem, AnswerModel, PriorEstimate]:
+    def _two_classes(self, points: TrainingPoints) -> tuple[Problem, AnswerModel, PriorEstimate]:
         """Return the problem with two classes, its answer model, and the prior to report."""
         if not isinstance(self.prior, Real | None):
             raise InputError(
@@ -153,13 +150,11 @@ class PairLogisticBase(LinearClassifier):
                 "`answer_table=True` needs more than two classes: with two, errors do not depend on the classes. Give "
                 "`n_classes`, or leave `answer_table='auto'`."
             )
-        model = self._answer_model(X, pairs, points)
-        prior = self._reported_prior(pairs, weight, points.graph, model)
+        model = self._answer_model(points)
+        prior = self._reported_prior(points.everything, model)
         return self._problem(points, model, 2), model, prior
 
-    def _reported_prior(
-        self, pairs: Pairs, weight: Array | None, graph: AnswerGraph, model: AnswerModel
-    ) -> PriorEstimate:
+    def _reported_prior(self, graph: AnswerGraph, model: AnswerModel) -> PriorEstimate:
         """Return the given or the estimated prior; warn of answers of one kind."""
         known = graph.labels[graph.labels != 0]
         if not len(known):
@@ -180,7 +175,7 @@ class PairLogisticBase(LinearClassifier):
             # A given model is taken as exact: it does not widen the interval.
             value = model.error_rate.value
             model = replace(model, error_rate=replace(model.error_rate, low=value, high=value))
-        return resolve_prior(self.prior, pairs, weight, model=model, majority=MAJORITY[self.orientation])
+        return resolve_prior(self.prior, graph, model=model, majority=MAJORITY[self.orientation])
 
     @property
     def _power(self) -> float:
@@ -189,7 +184,7 @@ class PairLogisticBase(LinearClassifier):
             return 1.0 if self.n_classes == 2 else 0.0
         return float(self.covariance_power)
 
-    def _answer_model(self, X: Rows, pairs: Pairs, points: TrainingPoints) -> AnswerModel:
+    def _answer_model(self, points: TrainingPoints) -> AnswerModel:
         """Return the answer model of two classes: given, or estimated with models of held-out answers."""
         graph = points.graph
         _, counts = np.unique(graph.annotators, return_counts=True)
@@ -203,15 +198,13 @@ class PairLogisticBase(LinearClassifier):
         judges = (counts >= _MIN_JUDGED).sum() > 1 or graph.contradictory.any()
         if n_folds < 2 or not judges:
             return model
-        shown = points.known_to_folds(fold_parts(n_folds, X, pairs))
+        shown = points.shown(fold_parts(n_folds, None, points.everything))
         for _ in range(_ROUNDS):
             problem = Problem(points, model.likelihood(graph, 2), None)
             model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown).Z[:, 0])
         return model
 
-    def _class_answer_model(
-        self, X: Rows, pairs: Pairs, points: TrainingPoints, n_classes: int, answer_table: str | bool
-    ) -> AnswerModel:
+    def _class_answer_model(self, points: TrainingPoints, n_classes: int, answer_table: str | bool) -> AnswerModel:
         """Return the answer model of more than two classes; that of a crowd with models of held-out answers."""
         graph = points.graph
         _check_answers(graph, n_classes)
@@ -221,7 +214,7 @@ class PairLogisticBase(LinearClassifier):
         log_p = None
         if n_folds > 1:
             problem = self._problem(points, AnswerModel.given(_CROWD_RATE, graph), n_classes)
-            Z, temperature = held_out(problem, 0.0, points.known_to_folds(fold_parts(n_folds, X, pairs)))
+            Z, temperature = held_out(problem, 0.0, points.shown(fold_parts(n_folds, None, points.everything)))
             proba = softmax(Z / temperature, axis=1)
             log_p = np.log((1 - _BLIND) * proba + _BLIND / n_classes)
         model = AnswerModel.estimate(graph, n_classes, log_p, answer_table)
@@ -419,16 +412,14 @@ class PairLogisticRegression(PairLogisticBase):
         """
         return self._fit(*self._check_rows(X, y, None), from_zero=True)
 
-    def _fit(
-        self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None, *, from_zero: bool = False
-    ) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None, *, from_zero: bool = False) -> Self:
         """Fit checked rows."""
-        points = self._points(X, pairs, weight, moments)
+        points = self._points(X, graph, moments)
         prior = None
         if self.n_classes == 2:
-            problem, model, prior = self._two_classes(X, pairs, weight, points)
+            problem, model, prior = self._two_classes(points)
         else:
-            model = self._class_answer_model(X, pairs, points, int(self.n_classes), self.answer_table)
+            model = self._class_answer_model(points, int(self.n_classes), self.answer_table)
             problem = self._problem(points, model, int(self.n_classes))
             _check_number(problem, model)
         alpha = float(self.alpha) if self.alpha != "auto" else self._auto_alpha * points.axes.mean_variance
@@ -569,30 +560,25 @@ class PairLogisticRegressionCV(PairLogisticBase):
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        self._fit(*self._check_rows(X, y, sample_weight))
-        if sample_weight is not None:
-            # Rows of weight 0 were left out.
-            kept = np.flatnonzero(np.asarray(sample_weight))
-            self.fold_models_ = [(kept[rows], model) for rows, model in self.fold_models_]
-        return self
+        return self._fit(*self._check_rows(X, y, sample_weight))
 
-    def _fit(self, X: Rows, pairs: Pairs, weight: Array | None, moments: Exact = None) -> Self:
+    def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         """Fit checked rows."""
-        points = self._points(X, pairs, weight, moments)
-        folds = fold_parts(self.cv, X, pairs)
-        shown = points.known_to_folds(folds)
+        points = self._points(X, graph, moments)
+        folds = fold_parts(self.cv, X, graph)
+        shown = points.shown(folds)
         chosen = interval = None
         if self.n_classes != 2:
             with threadpool_limits(1):
-                chosen, interval = self._fit_classes(X, pairs, points, shown)
+                chosen, interval = self._fit_classes(X, points, shown)
         if chosen is None:
-            problem, model, prior = self._two_classes(X, pairs, weight, points)
+            problem, model, prior = self._two_classes(points)
             chosen = self._chosen(problem, model, shown, prior)
         fit, of_folds = chosen
         self._accept(fit)
         self.n_classes_interval_ = interval
         models = [self._of_fold(X, points.axes, W) for W in np.moveaxis(of_folds, 2, 0)]
-        self.fold_models_ = [(rows, model) for (_, rows), model in zip(folds, models, strict=True)]
+        self.fold_models_ = [(graph.rows[rows], model) for (_, rows), model in zip(folds, models, strict=True)]
         return self
 
     def _chosen(self, problem: Problem, model: AnswerModel, shown: Mask, prior: PriorEstimate | None = None) -> _Chosen:
@@ -631,7 +617,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return model
 
     def _fit_classes(
-        self, X: Rows, pairs: Pairs, points: TrainingPoints, shown: Mask
+        self, X: Rows, points: TrainingPoints, shown: Mask
     ) -> tuple[_Chosen | None, tuple[int, int] | None]:
         """Fit more than two classes, None where "auto" finds two; and the numbers of classes that "auto" allows."""
         n_classes = MAX_CLASSES if self.n_classes == "auto" else int(self.n_classes)
@@ -648,7 +634,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
             return None, None
         # A table needs the number of classes.
         answer_table = False if auto else self.answer_table
-        model = self._class_answer_model(X, pairs, points, n_classes, answer_table)
+        model = self._class_answer_model(points, n_classes, answer_table)
         if not auto:
             problem = self._problem(points, model, n_classes)
             chosen = self._chosen_classes(problem, model, shown)
@@ -658,7 +644,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         _warn_of_open_number(points.graph, 2 if best is None else len(best.fit.coef), interval)
         if best is not None and self.answer_table is True:
             n_classes = len(best.fit.coef)
-            model = self._class_answer_model(X, pairs, points, n_classes, True)
+            model = self._class_answer_model(points, n_classes, True)
             best = self._chosen_classes(self._problem(points, model, n_classes), model, shown)
         return best, interval
 

@@ -22,8 +22,8 @@ from scipy.stats import binomtest, norm
 from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
+from sdulearn.answers.y import U
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs
 from sdulearn.prior import (
     ErrorRates,
     around,
@@ -34,7 +34,6 @@ from sdulearn.prior import (
     plausible_rates,
     prior_from_share,
     random_answers,
-    rows_to_judge,
     share_of,
 )
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
@@ -92,7 +91,7 @@ class AccuracyEstimate:
 
 def pair_accuracy(
     decision: ArrayLike,
-    y: ArrayLike | Pairs,
+    y: ArrayLike | AnswerGraph,
     *,
     error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
@@ -146,23 +145,22 @@ def pair_accuracy(
     >>> round(found.value, 2), round(found.agreement, 2)
     (0.83, 0.8)
     """
-    judged = rows_to_judge(decision, y, sample_weight, "decision", random_points)
-    options = (prior, confidence, spread)
-    return around([_accuracy(*judged, rates, *options) for rates in plausible_rates(error_rate)])
+    graph = AnswerGraph.from_y(y, sample_weight)
+    z = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
+    options = (random_points, prior, confidence, spread)
+    return around([_accuracy(z, graph, rates, *options) for rates in plausible_rates(error_rate)])
 
 
 def _accuracy(
     z: Array,
-    pairs: Pairs,
-    weight: Array | None,
-    random_points: ArrayLike | None,
+    graph: AnswerGraph,
     error_rate: ErrorRates,
+    random_points: ArrayLike | None,
     prior: float | None,
     confidence: float,
     spread: float,
 ) -> AccuracyEstimate:
-    """The estimate at one set of error rates, of rows of positive weight."""
-    graph = AnswerGraph.from_y(pairs, weight)
+    """The estimate at one set of error rates, from the decisions of the kept rows."""
     labelled = bool(graph.labels.any())
     if not graph.n_answers and not labelled:
         raise no_answers("An accuracy")
@@ -172,7 +170,7 @@ def _accuracy(
             "them, or call class_agreement for classes 1 to K."
         )
     # A point is predicted by the mean decision of its rows.
-    sign = np.where(graph.by_point(z[:, None], weight)[:, 0] > 0, 1, -1)
+    sign = np.where(graph.by_point(z[:, None])[:, 0] > 0, 1, -1)
     model = known_answer_model(error_rate, graph)
     counted, asked = random_answers(graph, random_points)
     agrees = sign[graph.ends].prod(axis=1) == graph.same
@@ -181,8 +179,8 @@ def _accuracy(
     if counted is not None:
         return _accuracy_of_points(empty, sign, graph, model, spread, counted)
     if not labelled and len(np.unique(graph.same)) < 2:
-        return _accuracy_of_one_kind(empty, z, pairs, weight, prior, spread)
-    by_components = pairs.shares_points or labelled
+        return _accuracy_of_one_kind(empty, z, graph, prior, spread)
+    by_components = graph.shares_points or labelled
     if by_components and prior is not None and graph.n_answers:
         # Answers of another ratio are reweighted by the prior, as pairs.
         n_similar = int(np.sum(graph.same > 0))
@@ -250,13 +248,13 @@ def fold_spread(n_splits: int, share: float = 1.0) -> float:
     return 1 + share * n_splits / (n_splits - 1) / 2
 
 
-def chance_of_same(probability: ArrayLike, pairs: Pairs) -> Array:
+def chance_of_same(probability: ArrayLike, graph: AnswerGraph) -> Array:
     """Probability that the two points of each answer have one class, drawn independently."""
     p = np.asarray(probability, dtype=np.float64)
-    if p.ndim != 2 or len(p) != len(pairs):
-        raise InputError(f"`probability` has shape {p.shape}, but `y` has {len(pairs)} rows: give `predict_proba`.")
-    same = np.einsum("ik,ik->i", p[pairs.ends[:, 0]], p[pairs.ends[:, 1]])
-    return np.minimum(same, 1.0)
+    if p.ndim != 2 or len(p) != graph.n_given:
+        raise InputError(f"`probability` has shape {p.shape}, but `y` has {graph.n_given} rows: give `predict_proba`.")
+    first, second = graph.rows[graph.end_rows].T
+    return np.minimum(np.einsum("ik,ik->i", p[first], p[second]), 1.0)
 
 
 def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
@@ -266,18 +264,19 @@ def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
 
 
 def _accuracy_of_one_kind(
-    empty: AccuracyEstimate, z: Array, pairs: Pairs, weight: Array | None, prior: float | None, spread: float
+    empty: AccuracyEstimate, z: Array, graph: AnswerGraph, prior: float | None, spread: float
 ) -> AccuracyEstimate:
     """With one kind of answer only: by the paper's risk, from unlabeled rows and the prior."""
-    if prior is None or prior == 0.5 or not len(pairs.unlabeled):
+    unlabeled = graph.source == U
+    if prior is None or prior == 0.5 or not unlabeled.any():
         return empty
-    g = mixture("su" if pairs.similar.any() else "du")
-    positive, negative = row_weights(g, prior, pairs.source, weight)
+    g = mixture("su" if (graph.same > 0).any() else "du")
+    positive, negative = row_weights(g, prior, graph.source, graph.row_weight)
     terms = positive * (z <= 0) + negative * (z > 0)
-    groups = (terms[pairs.ends].sum(axis=1), terms[pairs.unlabeled])
+    groups = (terms[graph.end_rows].sum(axis=1), terms[unlabeled])
     variance = sum(len(group) * np.var(group) for group in groups)
     # The variance grows with the number of rows a point has.
-    error = np.sqrt(variance * spread * pairs.ends.size / pairs.n_points)
+    error = np.sqrt(variance * spread * graph.ends.size / np.count_nonzero(graph.degree))
     value = 1 - float(terms.sum())
     margin = float(norm.isf((1 - empty.confidence) / 2) * error)
     low, value, high = np.clip([value - margin, value, value + margin], 0, 1).tolist()

@@ -20,8 +20,7 @@ from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, know
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
-from sdulearn.pairs import Pairs
-from sdulearn.prior import clopper_pearson, effective_number, no_answers, random_answers, rows_to_judge, share_of
+from sdulearn.prior import clopper_pearson, effective_number, no_answers, random_answers, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would be too
@@ -115,7 +114,7 @@ class ClassAgreement:
 
 def class_agreement(
     y_pred: ArrayLike,
-    y: ArrayLike | Pairs,
+    y: ArrayLike | AnswerGraph,
     *,
     error_rate: float | Mapping[int, float] | AnswerModel | None = None,
     sample_weight: ArrayLike | None = None,
@@ -152,13 +151,13 @@ def class_agreement(
     classes = np.asarray(y_pred)
     if classes.ndim == 2:
         classes = np.argmax(classes, axis=1) + 1
-    by_row, pairs, weight, random = rows_to_judge(classes, y, sample_weight, "y_pred", random_points)
-    graph = AnswerGraph.from_y(pairs, weight)
+    graph = AnswerGraph.from_y(y, sample_weight)
+    by_row = graph.of_rows(classes, "y_pred")
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
     # The class of a point is that of its first row.
-    predicted = by_row[np.unique(graph.row_point, return_index=True)[1]].astype(np.int64)
-    counted, asked = random_answers(graph, random)
+    predicted = by_row[graph.first_row].astype(np.int64)
+    counted, asked = random_answers(graph, random_points)
     accuracy, basis = _accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)

@@ -28,9 +28,8 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import ChosenPairsWarning, InputError, OrientationWarning, SdulearnWarning, warn
 from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement
-from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds
+from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds, row_splits
 from sdulearn.pairing import is_chosen
-from sdulearn.pairs import Pairs, read_pairs, weighted_rows
 from sdulearn.prior import ErrorRates, no_answers, random_of
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
@@ -87,18 +86,18 @@ def cross_val_accuracy(
     >>> bool(found.low < 0.9 < found.high)
     True
     """
-    parts, pairs, decision, rates = _cross_validated("decision_function", estimator, X, y, sample_weight, cv)
+    graph = AnswerGraph.from_y(y, sample_weight)
+    parts, decision, rates = _cross_validated("decision_function", estimator, X, graph, cv)
     accuracy = held_out_accuracy(
         decision,
-        pairs,
+        graph,
         n_splits=len(parts),
         error_rate=rates if error_rate is None else error_rate,
-        sample_weight=sample_weight,
         prior=prior,
         random_points=held_out_rows(parts, random_points),
         confidence=confidence,
     )
-    if accuracy.basis != "held-out answers" or not is_chosen(X, pairs):
+    if accuracy.basis != "held-out answers" or not is_chosen(X, graph):
         return accuracy
     warn(
         "The two rows of a pair resemble each other more, or less, than rows of random pairs do: the pairs were chosen "
@@ -110,14 +109,14 @@ def cross_val_accuracy(
 
 
 def _cross_validated(
-    method: str, estimator: Estimator, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Splitter
-) -> tuple[list[FoldModel], Pairs, Array | Codes, AnswerModel | None]:
-    """Fit the models of all folds: these, the pairs, held-out predictions of all rows, and how answers go wrong."""
-    pairs = read_pairs(y)
-    if not len(weighted_rows(pairs, sample_weight)[0].ends):
+    method: str, estimator: Estimator, X: MatrixLike, graph: AnswerGraph, cv: Splitter
+) -> tuple[list[FoldModel], Array | Codes, AnswerModel | None]:
+    """Fit the models of all folds: these, held-out predictions of all rows, and how answers go wrong."""
+    if not graph.n_answers:
         raise no_answers("Cross-validation")
+    kept, y, weight = _for_fit(graph)
     # The names of the classes do not matter here.
-    model = fitted(estimator, X, pairs, sample_weight, silenced=(OrientationWarning,))
+    model = fitted(estimator, safe_indexing(X, kept), y, weight, silenced=(OrientationWarning,))
     reference = np.asarray(getattr(model, method)(X))
     if reference.ndim > 1:
         raise InputError(
@@ -131,13 +130,18 @@ def _cross_validated(
         options = estimator.get_params().items()
         auto = [name for name, value in options if name.endswith("error_rate") and isinstance(value, str)]
         estimator = clone(estimator).set_params(**dict.fromkeys(auto, rates))
-    parts = list(fold_models(estimator, X, pairs, reference, sample_weight=sample_weight, cv=cv))
-    return parts, pairs, predictions_of(parts, X, reference), rates
+    parts = list(fold_models(estimator, X, graph, reference, cv=cv))
+    return parts, predictions_of(parts, X, reference), rates
+
+
+def _for_fit(graph: AnswerGraph) -> tuple[Indices, Codes, Array | None]:
+    """Return the kept rows with their ``y`` and weights, None if these are equal: what any estimator can fit."""
+    return graph.rows, np.asarray(graph), None if (graph.row_weight == 1).all() else graph.row_weight
 
 
 def held_out_accuracy(
     decision: ArrayLike,
-    y: ArrayLike | Pairs,
+    y: ArrayLike | AnswerGraph,
     *,
     n_splits: int,
     error_rate: ErrorRates = None,
@@ -164,16 +168,15 @@ def held_out_accuracy(
     AccuracyEstimate
         The estimate with its interval.
     """
-    pairs = read_pairs(y)
+    graph = AnswerGraph.from_y(y, sample_weight)
     return pair_accuracy(
         decision,
-        pairs,
+        graph,
         error_rate=error_rate,
-        sample_weight=sample_weight,
         prior=prior,
         random_points=random_points,
         confidence=confidence,
-        spread=_spread(n_splits, pairs, random_points, sample_weight),
+        spread=_spread(n_splits, graph, random_points),
     )
 
 
@@ -226,13 +229,13 @@ def cross_val_agreement(
     >>> bool(found.agreement.low < 0.95 < found.agreement.high)
     True
     """
-    parts, pairs, predicted, _ = _cross_validated("predict", estimator, X, y, sample_weight, cv)
+    graph = AnswerGraph.from_y(y, sample_weight)
+    parts, predicted, _ = _cross_validated("predict", estimator, X, graph, cv)
     return held_out_agreement(
         predicted,
-        pairs,
+        graph,
         parts,
         error_rate=error_rate,
-        sample_weight=sample_weight,
         random_points=held_out_rows(parts, random_points),
         confidence=confidence,
     )
@@ -240,39 +243,35 @@ def cross_val_agreement(
 
 def held_out_agreement(
     y_pred: Array | Codes,
-    pairs: Pairs,
+    graph: AnswerGraph,
     parts: Sequence[FoldModel],
     *,
     error_rate: ErrorRates = None,
-    sample_weight: ArrayLike | None = None,
     random_points: Mask | None = None,
     confidence: float = 0.95,
 ) -> ClassAgreement:
     """Agreement of the classes of fold models with all answers but those between hubs."""
-    known = np.array(pairs)
-    known.reshape(len(pairs), -1)[pairs.ends[~held_out_answers(parts, pairs)], 0] = 0
     return class_agreement(
         y_pred,
-        known,
+        graph.restrict(held_out_answers(parts, graph), graph.labels != 0),
         error_rate=error_rate,
-        sample_weight=sample_weight,
         random_points=random_points,
         confidence=confidence,
-        spread=_spread(len(parts), pairs, random_points, sample_weight),
+        spread=_spread(len(parts), graph, random_points),
     )
 
 
-def held_out_answers(parts: Iterable[FoldModel], pairs: Pairs, random_points: Mask | None = None) -> Mask:
+def held_out_answers(parts: Iterable[FoldModel], graph: AnswerGraph, random_points: Mask | None = None) -> Mask:
     """Which answers are about a point, drawn at random, that some model has not seen."""
-    held_out: Mask = np.asarray(np.isin(pairs.ends, np.concatenate([part.rows for part in parts])).any(axis=1))
-    return held_out if random_points is None else held_out & random_points[pairs.ends].any(axis=1)
+    ends = graph.rows[graph.end_rows]
+    held_out: Mask = np.asarray(np.isin(ends, np.concatenate([part.rows for part in parts])).any(axis=1))
+    return held_out if random_points is None else held_out & random_points[ends].any(axis=1)
 
 
-def _spread(n_splits: int, pairs: Pairs, random_points: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
+def _spread(n_splits: int, graph: AnswerGraph, random_points: ArrayLike | None) -> float:
     """Variance by equation (1), in which the share of the points that were drawn at random counts."""
     if random_points is None:
         return fold_spread(n_splits)
-    graph = AnswerGraph.from_y(pairs, sample_weight)
     counted = random_of(graph, random_points)
     return fold_spread(n_splits, 1.0 if counted is None else float(np.mean(counted[graph.degree > 0])))
 
@@ -281,7 +280,7 @@ def _spread(n_splits: int, pairs: Pairs, random_points: ArrayLike | None, sample
 class FoldModel:
     """The model of a fold, its classes named as those of a reference model."""
 
-    rows: Indices  # rows of the fold's points: the model saw no answer about them
+    rows: Indices  # rows of ``y`` of the fold's points: the model saw no answer about them
     model: Estimator  # fitted to the answers about all other points; None predicts the larger class everywhere
     sign: float = 1.0  # -1 where the model swaps the two classes of the reference
 
@@ -294,37 +293,35 @@ class FoldModel:
 def fold_models(
     estimator: Estimator,
     X: MatrixLike,
-    y: ArrayLike | Pairs,
+    y: ArrayLike | AnswerGraph,
     reference: Array | Codes,
     *,
     sample_weight: ArrayLike | None = None,
     cv: Splitter = 10,
 ) -> Iterator[FoldModel]:
     """Fit the model of each fold and name its classes as the reference does; see :func:`held_out`."""
-    pairs = read_pairs(y)
-    table = np.asarray(pairs)
-    weight = None if sample_weight is None else np.asarray(sample_weight)
-    used = slice(None) if weight is None else weight > 0
-    n_kinds = len(np.unique(np.sign(pairs.codes[used])))
-    larger = float(np.copysign(1.0, np.mean(np.sign(reference[used]))))
+    graph = AnswerGraph.from_y(y, sample_weight)
+    kept, known, weight = _for_fit(graph)
+    reference = reference[kept]
+    larger = float(np.copysign(1.0, np.mean(np.sign(reference))))
     by_name = np.issubdtype(reference.dtype, np.integer)
     if by_name:
         # With fewer answers "auto" would choose another number of classes.
         options = estimator.get_params().items()
         auto = [name for name, value in options if name.endswith("n_classes") and value == "auto"]
         estimator = clone(estimator).set_params(**dict.fromkeys(auto, max(2, int(reference.max()))))
-    for train, test in steps(list(_weighted_parts(cv, X, pairs, weight)), "folds"):
-        rows = safe_indexing(X, train)
-        if not by_name and len(np.unique(np.sign(pairs.codes[train]))) < n_kinds:
+    for train, test in steps(_all_parts(cv, X, graph), "folds"):
+        rows = safe_indexing(X, kept[train])
+        if not by_name and len(np.unique(graph.source[train])) < len(np.unique(graph.source)):
             # One kind of answer is missing from the training rows.
-            yield FoldModel(test, None, larger)
+            yield FoldModel(kept[test], None, larger)
             continue
-        model = fitted(estimator, rows, table[train], None if weight is None else weight[train])
+        model = fitted(estimator, rows, known[train], None if weight is None else weight[train])
         if by_name:
             _orient(model, rows, reference[train])
-            yield FoldModel(test, model)
+            yield FoldModel(kept[test], model)
         else:
-            yield FoldModel(test, model, 1.0 if model.decision_function(rows) @ reference[train] >= 0 else -1.0)
+            yield FoldModel(kept[test], model, 1.0 if model.decision_function(rows) @ reference[train] >= 0 else -1.0)
 
 
 def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
@@ -356,7 +353,7 @@ def predictions_of(parts: Iterable[FoldModel], X: MatrixLike, reference: Array |
 def held_out(
     estimator: Estimator,
     X: MatrixLike,
-    y: ArrayLike | Pairs,
+    y: ArrayLike | AnswerGraph,
     reference: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
@@ -392,40 +389,33 @@ def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -
     return random & np.isin(np.arange(len(random)), np.concatenate([part.rows for part in parts]))
 
 
-def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | Pairs, cv: Splitter) -> tuple[Array, Mask]:
+def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | AnswerGraph, cv: Splitter) -> tuple[Array, Mask]:
     """Probability of "same" by models that saw neither point of an answer, and the answers."""
-    pairs = read_pairs(y)
-    table = np.asarray(pairs)
+    graph = AnswerGraph.from_y(y)
+    known = np.asarray(graph)
     chances = []
     similar = []
-    for train, test in _splitter(cv, pairs).split(X, pairs):
-        model = fitted(estimator, safe_indexing(X, train), table[train], None)
-        part = read_pairs(table[test])
+    for train, test in row_splits(_splitter(cv, graph), X, graph):
+        model = fitted(estimator, safe_indexing(X, train), known[train], None)
+        part = AnswerGraph.from_y(known[test])
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
-        similar.append(part.similar)
+        similar.append(part.same > 0)
     return np.concatenate(chances), np.concatenate(similar)
 
 
-def _weighted_parts(
-    cv: Splitter, X: MatrixLike, pairs: Pairs, sample_weight: ArrayLike | None
-) -> Iterator[tuple[Indices, Indices]]:
-    """Yield the training rows of each fold and all rows of its points, without rows of weight 0."""
-    pairs, _, kept = weighted_rows(pairs, sample_weight)
-    if kept is None:
-        kept = np.arange(len(pairs))
-    else:
+def _all_parts(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> list[tuple[Indices, Indices]]:
+    """Return the training rows of each fold and all rows of its points, as numbers of the kept rows."""
+    if graph.n_rows < graph.n_given:
         check_places(cv)
-        X = safe_indexing(X, kept)
-    splitter = _splitter(cv, pairs)
-    parts = fold_parts(splitter, X, pairs)
+    splitter = _splitter(cv, graph)
+    parts = fold_parts(splitter, X, graph)
     held_out = np.unique(np.concatenate([rows for _, rows in parts]))
-    if not isinstance(splitter, PairKFold) and len(held_out) < len(pairs):
+    if not isinstance(splitter, PairKFold) and len(held_out) < graph.n_rows:
         raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
-    for train, test in parts:
-        yield kept[train], kept[test]
+    return parts
 
 
-def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
+def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
     """Return folds over points: as many as asked for, or as the rarer kind of answer allows.
 
     Parameters
@@ -440,20 +430,20 @@ def folds_over_points(n_splits: int, y: ArrayLike | Pairs) -> PairKFold:
     PairKFold
         Its seed differs from that of the folds by which estimators choose settings.
     """
-    count = number_of_folds(n_splits, read_pairs(y).similar)
+    count = number_of_folds(n_splits, AnswerGraph.from_y(y).same > 0)
     if count < 2:
         raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
     return PairKFold(count, random_state=1)
 
 
-def _splitter(cv: Splitter, pairs: Pairs) -> Splitter:
-    return folds_over_points(int(cv), pairs) if isinstance(cv, Integral) else cv
+def _splitter(cv: Splitter, graph: AnswerGraph) -> Splitter:
+    return folds_over_points(int(cv), graph) if isinstance(cv, Integral) else cv
 
 
 def fitted(
     estimator: Estimator,
     X: MatrixLike,
-    y: ArrayLike | Pairs,
+    y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     # The model of all rows has given the warnings of the folds already.
     silenced: tuple[type[Warning], ...] = (SdulearnWarning, ConvergenceWarning),
@@ -464,4 +454,4 @@ def fitted(
     with warnings.catch_warnings():
         for kind in silenced:
             warnings.simplefilter("ignore", kind)
-        return clone(estimator).fit(X, np.asarray(y), **weights)
+        return clone(estimator).fit(X, y, **weights)

@@ -14,7 +14,6 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.profile import profile
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import agreeing, pair_accuracy
-from sdulearn.pairs import Pairs, read_pairs
 from sdulearn.prior import no_answers, prior_from_share
 from sdulearn.progress import steps
 from sdulearn.sklearn_private import safe_indexing
@@ -96,37 +95,33 @@ def pair_importance(
         raise InputError(f"`n_repeats` must be at least 1, got {n_repeats}.")
     if scoring not in ("accuracy", "agreement", None):
         raise InputError(f"`scoring` must be 'accuracy', 'agreement' or None, got {scoring!r}.")
-    pairs = read_pairs(y)
-    if not len(pairs.ends):
+    graph = AnswerGraph.from_y(y)
+    if not graph.n_answers:
         raise no_answers("An importance")
     rng = check_random_state(random_state)
-    graph = AnswerGraph.from_y(pairs)
-    first_row = np.unique(graph.row_point, return_index=True)[1]
     decision = np.asarray(estimator.decision_function(X))
     # Answers that contradict each other are wrong at the rate that they imply, the same for all
     # shuffles.
-    contradicted = decision.ndim == 1 and pairs.shares_points and graph.contradictory.any()
+    contradicted = decision.ndim == 1 and graph.shares_points and graph.contradictory.any()
     model = AnswerModel.estimate(graph) if contradicted else None
-    whole, agrees = _judge(decision, pairs, scoring, graph, model)
+    whole, agrees = _judge(decision, graph, scoring, model)
     losses = np.empty((X.shape[1], n_repeats))
     # Lost agreement with each answer.
-    lost = np.zeros((X.shape[1], n_repeats, len(pairs.ends)))
-    copies = safe_indexing(X, np.tile(np.arange(len(pairs)), n_repeats))
+    lost = np.zeros((X.shape[1], n_repeats, graph.n_answers))
+    copies = safe_indexing(X, np.tile(np.arange(graph.n_rows), n_repeats))
     for column in steps(range(len(losses)), "shuffled columns"):
         orders = [rng.permutation(graph.n_points) for _ in range(n_repeats)]
-        donors = np.concatenate([first_row[order][graph.row_point] for order in orders])
+        donors = np.concatenate([graph.first_row[order][graph.row_point] for order in orders])
         decisions = np.asarray(estimator.decision_function(shuffled(copies, column, donors)))
         for repeat, decision in enumerate(np.split(decisions, n_repeats)):
-            score, still = _judge(decision, pairs, scoring, graph, model)
+            score, still = _judge(decision, graph, scoring, model)
             losses[column, repeat] = whole - score
             lost[column, repeat] = agrees - still
     error = _error(losses, lost, int(np.count_nonzero(graph.degree)))
     return PairImportance(losses.mean(axis=1), losses.std(axis=1), losses, whole, error)
 
 
-def _judge(
-    decision: Array, pairs: Pairs, scoring: str | None, graph: AnswerGraph, model: AnswerModel | None
-) -> tuple[float, Array]:
+def _judge(decision: Array, graph: AnswerGraph, scoring: str | None, model: AnswerModel | None) -> tuple[float, Array]:
     """Accuracy or agreement, and which answers the predictions agree with."""
     many_classes = decision.ndim == 2
     if many_classes and scoring == "accuracy":
@@ -135,13 +130,13 @@ def _judge(
             "`scoring='agreement'`, or leave it out."
         )
     predicted = decision.argmax(axis=1) if many_classes else decision > 0
-    ends = predicted[pairs.ends]
-    agrees = ((ends[:, 0] == ends[:, 1]) == pairs.similar).astype(np.float64)
+    ends = predicted[graph.end_rows]
+    agrees = ((ends[:, 0] == ends[:, 1]) == (graph.same > 0)).astype(np.float64)
     if many_classes or scoring == "agreement":
         return float(agrees.mean()), agrees
-    loose = not (pairs.shares_points or graph.labels.any())
-    if model is None and len(np.unique(pairs.similar)) < 2:
-        return pair_accuracy(decision, pairs).value, agrees
+    loose = not (graph.shares_points or graph.labels.any())
+    if model is None and len(np.unique(graph.same)) < 2:
+        return pair_accuracy(decision, graph).value, agrees
     if model is None and loose:
         return prior_from_share(float(agrees.mean())), agrees
     # Only the value of pair_accuracy: it also estimates the accuracy of the larger class.

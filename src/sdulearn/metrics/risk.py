@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.losses import Loss, get_loss
 from sdulearn.metrics.accuracy import chance_of_same
-from sdulearn.pairs import read_pairs
-from sdulearn.prior import no_answers, rows_to_judge
+from sdulearn.prior import no_answers
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.types import Array, Estimator, Indices, MatrixLike
 
@@ -58,11 +58,12 @@ def pair_risk(
     >>> round(pair_risk([2, 1, 1, -1], [1, 1, -2, -2], prior=0.7), 3)
     -0.225
     """
-    z, pairs, weight, _ = rows_to_judge(decision, y, sample_weight, "decision")
-    if not len(pairs.ends):
+    graph = AnswerGraph.from_y(y, sample_weight)
+    z = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
+    if not graph.n_answers:
         raise no_answers("The risk")
     g = mixture(risk, gamma)
-    return float(marginal_risk(z, pairs.source, g, check_prior(prior), get_loss(loss), weight))
+    return float(marginal_risk(z, graph.source, g, check_prior(prior), get_loss(loss), graph.row_weight))
 
 
 def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> float:
@@ -81,13 +82,13 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     float
         Mean log-likelihood of an answer; the larger the better, never above 0.
     """
-    pairs = read_pairs(y)
-    if not len(pairs.ends):
+    graph = AnswerGraph.from_y(y)
+    if not graph.n_answers:
         raise no_answers("The likelihood of answers")
-    same = chance_of_same(estimator.predict_proba(X), pairs)
-    chance = np.where(pairs.similar, same, 1 - same)
+    same = chance_of_same(estimator.predict_proba(X), graph)
+    chance = np.where(graph.same > 0, same, 1 - same)
     if (model := getattr(estimator, "answer_model_", None)) is not None:
-        wrong = model.errors(pairs.answer_annotators)
+        wrong = model.errors(graph.annotators)
         chance = (1 - wrong) * chance + wrong * (1 - chance)
     return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))
 
@@ -180,5 +181,5 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     >>> round(found.error, 2)
     0.18
     """
-    pairs = read_pairs(y)
-    return calibration(chance_of_same(probability, pairs), pairs.similar, n_bins=n_bins)
+    graph = AnswerGraph.from_y(y)
+    return calibration(chance_of_same(probability, graph), graph.same, n_bins=n_bins)

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.y import U
 from sdulearn.errors import InputError, require
-from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import Display
 from sdulearn.sklearn_private import column_indices
 from sdulearn.types import Array, Estimator, Mask, MatrixLike
@@ -99,8 +100,8 @@ class PairBoundaryDisplay(Display):
         columns = column_indices(X, list(features))
         if len(columns) != 2:
             raise InputError(f"`features` must name two columns, got {features!r}.")
-        pairs = read_pairs(y)
-        drawn = np.arange(len(pairs.ends))
+        graph = AnswerGraph.from_y(y)
+        drawn = np.arange(graph.n_answers)
         if max_pairs is not None and len(drawn) > max_pairs:
             drawn = np.sort(check_random_state(0).permutation(drawn)[:max_pairs])
         flat = values[:, columns]
@@ -116,9 +117,9 @@ class PairBoundaryDisplay(Display):
             xx1=xx1,
             response=response.reshape(*xx0.shape, *response.shape[1:]),
             level=level,
-            ends=flat[pairs.ends[drawn]],
-            similar=pairs.similar[drawn],
-            unlabeled=flat[pairs.unlabeled],
+            ends=flat[graph.end_rows[drawn]],
+            similar=graph.same[drawn] > 0,
+            unlabeled=flat[graph.source == U],
             names=(str(label[columns[0]]), str(label[columns[1]])),
         ).plot(ax)
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdulearn.answers import AnswerModel, Rate
+from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.errors import InputError
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
 from sdulearn.metrics.risk import Calibration, calibration, pair_calibration
-from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter
@@ -262,10 +261,9 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def _with_intervals(cls, table: Calibration, y: ArrayLike) -> Self:
-        pairs = read_pairs(y)
-        points = pairs.ends if pairs.points is None else pairs.points[pairs.ends]
+        graph = AnswerGraph.from_y(y)
         # No more answers count than the points could make loose pairs.
-        n = table.count / max(1.0, 2 * len(points) / max(len(np.unique(points)), 1))
+        n = table.count / max(1.0, 2 * graph.n_answers / max(int(np.sum(graph.degree > 0)), 1))
         same = table.observed * n
         low, high = np.transpose([clopper_pearson(*each, _CONFIDENCE) for each in zip(same, n - same, strict=True)])
         return cls(table=table, low=low, high=high)

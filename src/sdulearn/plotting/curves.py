@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.y import U
 from sdulearn.errors import InputError
 from sdulearn.metrics.cross_validation import fitted
 from sdulearn.model_selection import PairKFold
-from sdulearn.pairs import read_pairs
 from sdulearn.plotting.display import ERROR_BARS, Display
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
@@ -107,7 +108,7 @@ class PairLearningCurveDisplay(Display):
 
         %(display)s
         """
-        codes = np.asarray(read_pairs(y))
+        codes = np.asarray(AnswerGraph.from_y(y))
         rng = check_random_state(random_state)
         if test is None:
             splits = list(PairKFold(n_repeats, random_state=rng).split(X, codes))
@@ -116,7 +117,7 @@ class PairLearningCurveDisplay(Display):
         else:
             parts = [(np.arange(len(codes)), test[0], np.asarray(test[1]))] * n_repeats
             score = check_scoring(estimator, scoring or "accuracy")
-        sizes = _sizes(n_pairs, [read_pairs(codes[train]).similar for train, _, _ in parts])
+        sizes = _sizes(n_pairs, [AnswerGraph.from_y(codes[train]).same > 0 for train, _, _ in parts])
         scores = np.empty((len(sizes), len(parts)))
         for k, (train, points, truth) in enumerate(steps(parts, "repeats")):
             for i, rows in enumerate(steps(_nested(codes[train], sizes, rng), "sizes")):
@@ -170,11 +171,12 @@ def _sizes(n_pairs: Sequence[int] | None, kinds: Sequence[Mask]) -> Indices:
 
 def _nested(codes: Codes, sizes: Indices, rng: np.random.RandomState) -> list[Indices]:
     """Return the rows of random pairs, in the ratio of all, and all unlabeled rows by size."""
-    pairs = read_pairs(codes)
-    kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (pairs.similar, ~pairs.similar)]
+    graph = AnswerGraph.from_y(codes)
+    unlabeled = np.flatnonzero(graph.source == U)
+    kinds = [rng.permutation(np.flatnonzero(kind)) for kind in (graph.same > 0, graph.same < 0)]
     rows = []
     for n in sizes:
-        n_similar = round(n * len(kinds[0]) / len(pairs.ends))
+        n_similar = round(n * len(kinds[0]) / graph.n_answers)
         taken = np.concatenate([kinds[0][:n_similar], kinds[1][: n - n_similar]])
-        rows.append(np.sort(np.concatenate([pairs.ends[taken].ravel(), pairs.unlabeled])))
+        rows.append(np.sort(np.concatenate([graph.end_rows[taken].ravel(), unlabeled])))
     return rows

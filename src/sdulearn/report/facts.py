@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdulearn.answers.records import Answers, BadRow, flip_rate
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM
-from sdulearn.pairs import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.report.records import FitReport, chosen_settings, feature_strengths
 from sdulearn.risks import PriorEstimate
 from sdulearn.types import Estimator

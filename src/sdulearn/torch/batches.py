@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import CutComponentWarning, InputError, warn
-from sdulearn.pairs import read_pairs
 from sdulearn.torch.loss import Tensor, torch
 from sdulearn.types import Indices
 
@@ -49,8 +48,7 @@ class PairBatchSampler:
         self.unlabeled = unlabeled
         self.random_state = random_state
         self.n_passes = 0
-        pairs = read_pairs(y)
-        graph = AnswerGraph.from_y(pairs)
+        graph = AnswerGraph.from_y(y)
         known = ((graph.degree > 0) | (graph.labels != 0))[graph.row_point]
         self._free = np.flatnonzero(~known)
         if unlabeled and not len(self._free):
@@ -65,8 +63,9 @@ class PairBatchSampler:
             )
             cut = known & large[unit]
             # Both rows of an answer stay together; a row in no answer is a unit of its own.
-            alone = np.arange(len(unit)) + len(pairs.ends) + 1
-            unit = np.where(cut, graph.n_components + np.where(pairs.codes == 0, alone, np.abs(pairs.codes)), unit)
+            alone = np.arange(len(unit)) + graph.n_answers
+            alone[graph.end_rows] = np.arange(graph.n_answers)[:, None]
+            unit = np.where(cut, graph.n_components + alone, unit)
         self._units = by_unit(np.flatnonzero(known), unit)
         self._batches = self._pack()
 

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, renamed
-from sdulearn.answers.graph import AnswerGraph, leave_out, restrict
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, class_shares_given, in_order
 from sdulearn.boosting.rows import implied_labels
 from sdulearn.errors import InputError, require
@@ -26,7 +26,6 @@ from sdulearn.io import container
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import MAJORITY, PairLogisticRegressionCV, class_sign, order_by_size
 from sdulearn.model_selection import PairKFold, number_of_folds
-from sdulearn.pairs import Pairs
 from sdulearn.prior import resolve_prior
 from sdulearn.sklearn_private import Interval, fit_context
 from sdulearn.torch.batches import distort_images
@@ -220,21 +219,20 @@ class PairNetworkClassifier(OrderedClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        X, pairs, weight = self._check_rows(X, y, sample_weight)
-        graph = AnswerGraph.from_y(pairs, weight)
+        X, graph = self._check_rows(X, y, sample_weight)
         if not graph.n_answers and not graph.labels.any():
             raise InputError(
                 "PairNetworkClassifier learns from answers and labels, and `y` holds none (or all weigh zero). "
                 "sdulearn.stack_pairs makes `y` from a list of pairs and answers."
             )
         self.answer_model_ = answer_model_of(self.error_rate, graph, self.n_classes, self.answer_table)
-        shares = self._take_prior(pairs, weight)
+        shares = self._take_prior(graph)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        points = graph.by_point(X, np.ones(X.shape[0]) if weight is None else weight)
+        points = graph.by_point(X)
         guide = None
         if self.linear_start:
             linear = PairLogisticRegressionCV(n_classes=self.n_classes, prior=self.prior, error_rate=self.answer_model_)
-            guide = linear.fit(X, np.asarray(pairs), weight).predict_proba(points)
+            guide = linear.fit(X, np.asarray(graph), graph.row_weight).predict_proba(points)
         device = torch.device(self.device if self.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
         # Steps on a GPU are recorded, which needs another stream than the default one.
         stream = torch.cuda.Stream(device) if device.type == "cuda" else None
@@ -242,21 +240,19 @@ class PairNetworkClassifier(OrderedClassifier):
         with torch.random.fork_rng(), torch.cuda.stream(stream):
             torch.manual_seed(seed)
             rows = self._tensor(points, device)
-            self._train(rows, pairs, graph, shares, seed, guide)
+            self._train(rows, graph, shares, seed, guide)
             return self._name_classes(rows, graph)
 
-    def _train(
-        self, rows: Tensor, pairs: Pairs, graph: AnswerGraph, shares: Array | None, seed: int, guide: Array | None
-    ) -> None:
+    def _train(self, rows: Tensor, graph: AnswerGraph, shares: Array | None, seed: int, guide: Array | None) -> None:
         """Train all starts and keep the one by which all answers are likeliest."""
         generator = torch.Generator(rows.device).manual_seed(seed)
         starts = Starts(self._modules(rows[:2]), rows.device)
         known = with_implied_labels(graph, self.n_classes, self.answer_model_)
-        held = self._held_points(pairs, graph, seed)
+        held = self._held_points(graph, seed)
         touches: Mask = held[known.ends[:, 0]] | held[known.ends[:, 1]]
         seen, left_out, everything = [
             KnownPoints(part, self, rows.device, generator)
-            for part in (leave_out(known, held), restrict(known, touches, held), known)
+            for part in (known.leave_out(held), known.restrict(touches, held), known)
         ]
         distort = self.distortion or self._default_distortion(rows)
         steps = iter((self.progress or iter)(range(self.max_iter)))
@@ -289,17 +285,17 @@ class PairNetworkClassifier(OrderedClassifier):
             z = z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
         return in_order(z, self.order_)
 
-    def _take_prior(self, pairs: Pairs, weight: Array | None) -> Array | None:
+    def _take_prior(self, graph: AnswerGraph) -> Array | None:
         """Set the prior to report; return the class shares that predictions are pulled to, None if equal."""
         if self.n_classes > 2:
             self.prior_ = None
             return None if self.prior is None else class_shares_given(self.prior, self.n_classes)
         prior = self.prior
-        if prior is None and not len(pairs.ends) and pairs.labels is not None:
+        if prior is None and not graph.n_answers:
             # Labels alone.
-            prior = float(np.mean(pairs.labels[pairs.labels != 0] > 0).clip(0.01, 0.99))
+            prior = float(np.mean(graph.labels[graph.labels != 0] > 0).clip(0.01, 0.99))
         majority = MAJORITY[self.orientation]
-        self.prior_ = resolve_prior(prior, pairs, weight, model=self.answer_model_, majority=majority)
+        self.prior_ = resolve_prior(prior, graph, model=self.answer_model_, majority=majority)
         p = float(np.clip(self.prior_.value, 0.01, 0.99))
         return np.array([1 - p, p]) if self.prior_.has_value else None
 
@@ -346,16 +342,16 @@ class PairNetworkClassifier(OrderedClassifier):
         n_logits = 1 if self.n_classes == 2 else self.n_classes
         return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(sizes[-1], n_logits))
 
-    def _held_points(self, pairs: Pairs, graph: AnswerGraph, seed: int) -> Mask:
+    def _held_points(self, graph: AnswerGraph, seed: int) -> Mask:
         """Points of one fold, if there are enough answers and labels for folds."""
         held = np.zeros(graph.n_points, dtype=bool)
         if not self.validation_fraction:
             return held
         n_folds = round(1 / self.validation_fraction)
         if graph.n_answers:
-            n_folds = number_of_folds(n_folds, pairs.similar)
+            n_folds = number_of_folds(n_folds, graph.same > 0)
         if n_folds >= 2:
-            held[graph.row_point] = PairKFold(n_folds, random_state=seed).fold_of_rows(None, pairs) == 0
+            held = PairKFold(n_folds, random_state=seed).fold_of_points(graph) == 0
         return held
 
     def _name_classes(self, rows: Tensor, graph: AnswerGraph) -> Self:
@@ -447,4 +443,4 @@ def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) 
     if labels is graph.labels:
         return graph
     named = replace(graph, labels=labels)
-    return restrict(named, ~(labels[graph.ends] != 0).all(axis=1), np.ones(graph.n_points, dtype=bool))
+    return named.restrict(~(labels[graph.ends] != 0).all(axis=1), np.ones(graph.n_points, dtype=bool))

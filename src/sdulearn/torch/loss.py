@@ -28,7 +28,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from sdulearn.answers.answer_model import AnswerModel, answer_model_of
-from sdulearn.answers.graph import AnswerGraph, subgraph, weights_by_component
+from sdulearn.answers.graph import AnswerGraph, weights_by_component
 from sdulearn.answers.propagate import FactorGraph, Network, log_factors
 from sdulearn.errors import InputError, OptionalModule
 from sdulearn.joint.data import loose_pairs
@@ -91,11 +91,12 @@ def pair_nll(
     0.478
     """
     graph = AnswerGraph.from_y(y.detach().cpu().numpy() if hasattr(y, "detach") else y, sample_weight)
-    if logits.ndim not in (1, 2) or len(logits) != len(graph.row_point):
+    if logits.ndim not in (1, 2) or len(logits) != graph.n_given:
         raise InputError(
-            f"`logits` must have one row for each of the {len(graph.row_point)} rows of `y`, got {tuple(logits.shape)}."
+            f"`logits` must have one row for each of the {graph.n_given} rows of `y`, got {tuple(logits.shape)}."
         )
     logits = logits.reshape(len(logits), -1)
+    logits = logits if graph.n_rows == graph.n_given else logits[graph.rows]
     n_classes = max(logits.shape[1], 2)
     model = answer_model_of(error_rate, graph, n_classes)
     if answer_table is None and model.crowd_of(graph) is None:
@@ -206,7 +207,7 @@ class TorchLikelihood:
         others = (n_known > 0) & ~loose & ~single
         points = np.flatnonzero(single[graph.component] & ((graph.degree > 0) | (graph.labels != 0)))
         evidence = np.zeros((graph.n_points, n_classes)) if crowd is None else crowd.evidence(graph)
-        evidence = FactorGraph.of_evidence(subgraph(graph, points), evidence[points]).potentials
+        evidence = FactorGraph.of_evidence(graph.subgraph(points), evidence[points]).potentials
         by_point = weight[graph.component[points]]
         # Each part ends with weights and, by weight, numbers of answers and labels.
         self.singles = self.tensors(points, evidence, by_point, by_point)
@@ -222,7 +223,7 @@ class TorchLikelihood:
                     "`answer_table` is for loose pairs, and here answers share points. Give the AnswerModel that was "
                     "estimated from the answers as `error_rate`, or leave the column of points out of `y`."
                 )
-            self.components = Components(model.factor_graph(subgraph(graph, points), n_classes), self.tensors, exact)
+            self.components = Components(model.factor_graph(graph.subgraph(points), n_classes), self.tensors, exact)
 
     @property
     def total(self) -> Tensor:

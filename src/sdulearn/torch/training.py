@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.graph import AnswerGraph, subgraph
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.joint.data import loose_pairs
 from sdulearn.torch.batches import by_unit, pack
 from sdulearn.torch.loss import Device, Tensor, TorchLikelihood, log_probabilities, torch, unlabeled_terms
@@ -92,7 +92,7 @@ class KnownPoints:
         graph, origin = cut(graph, size, model)
 
         def part(points: Indices) -> tuple[Tensor, TorchLikelihood]:
-            known = subgraph(graph, points)
+            known = graph.subgraph(points)
             likelihood = TorchLikelihood(known, parameters.n_classes, model, device=device, exact=False)
             return torch.as_tensor(origin[points], device=device), likelihood
 
@@ -141,16 +141,14 @@ def cut(graph: AnswerGraph, most: int, model: AnswerModel) -> tuple[AnswerGraph,
     if not large.any() or model.crowd_of(graph) is not None:
         return graph, origin
     cut = np.flatnonzero(large[graph.component[graph.ends[:, 0]]])
-    ends = graph.ends.copy()
-    ends[cut] = graph.n_points + np.arange(2 * len(cut)).reshape(-1, 2)
+    row_point = graph.row_point.copy()
+    row_point[graph.end_rows[cut]] = graph.n_points + np.arange(2 * len(cut)).reshape(-1, 2)
     origin = np.concatenate([origin, graph.ends[cut].ravel()])
     extra = 2 * len(cut)
     return replace(
         graph,
-        n_points=len(origin),
-        ends=ends,
         labels=np.concatenate([graph.labels, np.zeros(extra, dtype=np.int64)]),
-        row_point=np.arange(len(origin)),
+        row_point=row_point,
         points=np.arange(len(origin)),
         point_weights=graph.point_weights[origin],
     ), origin

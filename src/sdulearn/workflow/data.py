@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sdulearn.answers.checks import check_answers, majority_votes
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, random_ends
+from sdulearn.answers.y import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, pa
@@ -26,7 +28,6 @@ from sdulearn.io.rows import Labels, class_numbers
 from sdulearn.io.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
 from sdulearn.io.survey import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
 from sdulearn.io.tables import Table, open_table
-from sdulearn.pairs import SIMILAR, UNSURE, Pairs, mean_weight, read_pairs, scramble, stack_pairs
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask
 from sdulearn.workflow.options import MAX_UNLABELED, FitOptions
 
@@ -72,8 +73,8 @@ class TrainingData:
         return len(self.used) - self.n_similar
 
     @cached_property
-    def stacked(self) -> tuple[Array, Pairs, Array | None]:
-        """Standardised rows, their ``y``, and weights if these differ."""
+    def stacked(self) -> tuple[Array, AnswerGraph]:
+        """Standardised rows and what is known about them, those of answers first."""
         labels = None
         if self.label_codes is not None:
             # NaN where unknown: all labels may be of class 1.
@@ -87,14 +88,14 @@ class TrainingData:
             # An unlabeled row weighs as much as the mean answer, whatever the unit of the file.
             weights = np.ones(len(y))
             weights[: self.ends.size] = np.repeat(of_answers / mean_weight(of_answers), 2)
-        return self.columns.scaled(rows), read_pairs(y), weights
+        return self.columns.scaled(rows), AnswerGraph.from_y(y, weights)
 
     @property
     def random_points(self) -> Mask | None:
         """Which of the stacked rows show a random point; None if all points in answers are random."""
         if self.random is None:
             return None
-        marked = np.zeros(len(self.stacked[1]), dtype=bool)
+        marked = np.zeros(self.stacked[1].n_given, dtype=bool)
         marked[: self.random.size] = self.random.ravel()
         return marked
 

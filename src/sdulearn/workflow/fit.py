@@ -324,14 +324,12 @@ def _with_names(
     model = TableModel(estimator, data.columns, names)
     if not options.is_joint:
         return model, n_right
-    rows, pairs, weights = data.stacked
-    n = data.ends.size
-    y = np.asarray(pairs)[:n]
+    rows, graph = data.stacked
+    # Rows of answers come first.
     asked, first = np.unique(data.ends, return_index=True)
-    point, n_answers = np.unique(y[:, 1], return_inverse=True, return_counts=True)[1:]
-    posterior = estimator.posterior(rows[:n], y, None if weights is None else weights[:n])[first]
+    posterior = estimator.posterior(rows, graph)[first]
     ids = [data.ids[k] for k in asked.tolist()]
-    return replace(model, asked=(ids, posterior, n_answers[point[first]])), n_right
+    return replace(model, asked=(ids, posterior, graph.degree[graph.row_point[first]])), n_right
 
 
 def _wrong_answers(
@@ -373,11 +371,7 @@ def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data:
 
 def _independent_answers(data: TrainingData, n_classes: int) -> tuple[int, int]:
     """Count points in the answers, and answers that do not follow from the others."""
-    pairs = data.stacked[1]
-    if not pairs.shares_points:
-        n_answers = data.n_similar + data.n_dissimilar
-        return 2 * n_answers, n_answers
-    graph = AnswerGraph.from_y(pairs)
+    graph = data.stacked[1]
     n_points = int(np.sum(graph.degree > 0))
     if n_classes == 2:
         return n_points, graph.n_independent
@@ -400,17 +394,16 @@ def _checks(
     With more than two classes, which have neither prior nor accuracy, any share of similar answers
     is possible, and odd cycles of "different" answers are no contradiction.
     """
-    pairs = data.stacked[1]
+    graph = data.stacked[1]
     found = _without_odd_cycles(data.findings) if prior is None else [*data.findings]
     if prior is not None and options.method not in ("su", "du"):
         # SU and DU learn from one kind of answer, in any number.
-        if data.random is None and not pairs.shares_points:
+        if data.random is None and not graph.shares_points:
             found += check_ratio(data.n_similar, data.n_dissimilar, options.prior)
         else:
-            graph = AnswerGraph.from_y(pairs)
             found += check_answers_ratio(graph, options.prior, random_of(graph, data.random_points))
     # Points are numbered in ``y``; these numbers are not the table's ids, so they are left out.
-    for one in check_shared_points(pairs) if prior is not None else ():
+    for one in check_shared_points(graph) if prior is not None else ():
         details = {name: value for name, value in one.details.items() if name != "points"}
         found.append(replace(one, details=details))
     # Points in answers are compared with the table, each once; only random ones count.

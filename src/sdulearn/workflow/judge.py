@@ -12,6 +12,8 @@ from sklearn import config_context
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import doubtful_answers
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.y import U
 from sdulearn.columns import Columns
 from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError, is_there
@@ -30,8 +32,7 @@ from sdulearn.metrics.cross_validation import (
     predictions_of,
 )
 from sdulearn.metrics.importance import pair_importance
-from sdulearn.model_selection import fold_parts
-from sdulearn.pairs import Pairs
+from sdulearn.model_selection import shown_points
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report.records import (
     ColumnDependence,
@@ -105,9 +106,9 @@ def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tup
 
     A finding says why the two were not compared, if they could have been.
     """
-    rows, pairs, weights = data.stacked
+    rows, graph = data.stacked
     may_compare = options.tries_trees and options.model != "boosted"
-    reasons = why_linear(n_classes, rows, pairs) if may_compare else []
+    reasons = why_linear(n_classes, rows, graph) if may_compare else []
     # Without `model='auto'` only the limit that the user can change is reported.
     findings = [one for one in reasons if options.model == "auto" or one.details["reason"] == "features"]
     if options.tries_trees and not reasons:
@@ -115,9 +116,9 @@ def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tup
     rows = np.nan_to_num(rows) if data.columns.keep_gaps else rows
     if not options.is_joint:
         model = SDUClassifierCV(options.method, options.loss, prior=options.prior, cv=_folds(data))
-        return (model.fit(rows, pairs, weights), ModelChoice(), []), findings
-    cv = folds_over_points(ACCURACY_FOLDS, pairs) if n_classes == 2 else _folds(data)
-    joint = PairLogisticRegressionCV(n_classes=n_classes, cv=cv, **options.likelihood).fit(rows, pairs, weights)
+        return (model.fit(rows, graph), ModelChoice(), []), findings
+    cv = folds_over_points(ACCURACY_FOLDS, graph) if n_classes == 2 else _folds(data)
+    joint = PairLogisticRegressionCV(n_classes=n_classes, cv=cv, **options.likelihood).fit(rows, graph)
     folds = [FoldModel(*fold) for fold in joint.fold_models_] if n_classes == 2 else []
     return (joint, ModelChoice(), folds), findings
 
@@ -142,16 +143,16 @@ def _with_trees(options: FitOptions, data: TrainingData, n_classes: int | str) -
     return both.best_estimator_, kind, [FoldModel(*fold) for fold in both.fold_models_]
 
 
-def why_linear(n_classes: int | str, rows: Rows, pairs: Pairs) -> list[Finding]:
+def why_linear(n_classes: int | str, rows: Rows, graph: AnswerGraph) -> list[Finding]:
     """Return a finding that says why models are not compared, if they are not."""
     # The fewest answers of one kind in the training part of a fold.
-    signs = np.sign(pairs.codes)
-    trains = [signs[train] for train, _ in fold_parts(folds_over_points(ACCURACY_FOLDS, pairs), None, pairs)]
-    fewest = min(np.sum(train == kind) // 2 for train in trains for kind in (-1, 1) if kind in signs)
+    shown = shown_points(folds_over_points(ACCURACY_FOLDS, graph), None, graph)
+    whole = np.all(shown[graph.ends], axis=1)
+    fewest = min(whole[graph.same == kind].sum(axis=0).min() for kind in np.unique(graph.same))
     reasons = {
         "classes": n_classes != 2,
         "lightgbm": not is_there("lightgbm"),
-        "answers": len(pairs.ends) < _FEWEST_ANSWERS,
+        "answers": graph.n_answers < _FEWEST_ANSWERS,
         "features": rows.shape[1] > _MOST_FEATURES,
         "folds": fewest < _FEWEST_OF_A_KIND,
     }
@@ -184,29 +185,29 @@ def judge(
     Returns these models, the accuracy (two classes) or the agreement (more), and findings.
     """
     model, _, folds = choice
-    rows, pairs, weights = data.stacked
+    rows, graph = data.stacked
     many = len(model.classes_) > 2
-    decided = np.zeros(len(pairs))
+    decided = np.zeros(graph.n_given)
     if many or not folds:
         decided = model.predict(rows) if many else model.decision_function(rows)
     if not folds:
         # A fit of more than two classes takes long.
-        cv = folds_over_points(_MAX_FOLDS if many else ACCURACY_FOLDS, pairs)
+        cv = folds_over_points(_MAX_FOLDS if many else ACCURACY_FOLDS, graph)
         single = at_its_settings(model, options)
-        folds = list(fold_models(single, rows, pairs, decided, sample_weight=weights, cv=cv))
-    elif not many and (hubs := np.setdiff1d(pairs.ends, np.concatenate([fold.rows for fold in folds]))).size:
-        decided[hubs] = model.decision_function(rows[hubs])
+        folds = list(fold_models(single, rows, graph, decided, cv=cv))
+    elif not many:
+        hubs = np.setdiff1d(graph.rows[graph.end_rows], np.concatenate([fold.rows for fold in folds]))
+        decided[hubs] = model.decision_function(rows[hubs]) if len(hubs) else 0.0
     predicted = predictions_of(folds, rows, decided)
     counted = held_out_rows(folds, data.random_points)
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
     if many:
-        return folds, None, *agreement_of_many(predicted, rates, folds, pairs, weights, counted)
+        return folds, None, *agreement_of_many(predicted, rates, folds, graph, counted)
     accuracy = held_out_accuracy(
         predicted,
-        pairs,
+        graph,
         n_splits=len(folds),
         error_rate=rates,
-        sample_weight=weights,
         prior=options.prior,
         random_points=counted,
     )
@@ -215,13 +216,13 @@ def judge(
 
 def prior_of_random_points(model: Estimator, data: TrainingData) -> PriorEstimate:
     """Estimate the share of class +1 from the random points; without any, 1/2 from 0 to 1."""
-    rows, pairs, weights = data.stacked
+    rows, graph = data.stacked
     decision = model.decision_function(rows)
-    among = decision[pairs.unlabeled] if len(pairs.unlabeled) else decision
+    unlabeled = graph.rows[graph.source == U]
+    among = decision[unlabeled] if len(unlabeled) else decision
     try:
         return estimate_prior(
-            y=pairs,
-            sample_weight=weights,
+            y=graph,
             random_points=data.random_points,
             error_rate=error_rates_of(model),
             decision=decision,
@@ -244,19 +245,18 @@ def agreement_of_many(
     predicted: Array | Codes,
     rates: AnswerModel | None,
     folds: list[FoldModel],
-    pairs: Pairs,
-    weights: Array | None,
+    graph: AnswerGraph,
     counted: Mask | None,
 ) -> tuple[ClassAgreement, list[Finding]]:
     """Return the agreement with more than two classes, and a finding if chance would do as well."""
-    found = held_out_agreement(predicted, pairs, folds, error_rate=rates, sample_weight=weights, random_points=counted)
-    asked = held_out_answers(folds, pairs, counted)
+    found = held_out_agreement(predicted, graph, folds, error_rate=rates, random_points=counted)
+    asked = held_out_answers(folds, graph, counted)
     if not asked.any():
         return found, []
-    shown = pairs.ends[asked]
+    shown = graph.rows[graph.end_rows[asked]]
     shares = np.unique(predicted[shown], return_counts=True)[1] / shown.size
     equal = float(shares @ shares)
-    similar = float(np.mean(pairs.similar[asked]))
+    similar = float(np.mean(graph.same[asked] > 0))
     chance = equal * similar + (1 - equal) * (1 - similar)
     if found.agreement.low > chance:
         return found, []
@@ -265,9 +265,9 @@ def agreement_of_many(
 
 def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) -> tuple[DoubtfulAnswer, ...]:
     """Return the answers that are most likely wrong, with ids and names of annotators."""
-    rows, pairs, _ = data.stacked
+    rows, graph = data.stacked
     asked = slice(data.ends.size)
-    found = doubtful_answers(model, rows[asked], np.asarray(pairs)[asked])
+    found = doubtful_answers(model, rows[asked], np.asarray(graph)[asked])
     answers = []
     for code, wrong, annotator in zip(found.code[:_DOUBTFUL], found.wrong, found.annotator, strict=False):
         first, second = data.ends[abs(code) - 1].tolist()
@@ -281,14 +281,14 @@ def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingD
 
     All answers count as right. Empty if all answers are of one kind.
     """
-    rows, pairs, _ = data.stacked
+    rows, graph = data.stacked
     columns = data.columns
-    if pairs.similar.all() or not pairs.similar.any():
+    if len(np.unique(graph.same)) < 2:
         return ()
-    ends = pairs.ends
-    if len(ends) > _MOST_ANSWERS:
-        ends = ends[np.random.default_rng(0).choice(len(ends), _MOST_ANSWERS, replace=False)]
-    asked = np.sort(ends.ravel())
+    judged_answers = np.arange(graph.n_answers)
+    if len(judged_answers) > _MOST_ANSWERS:
+        judged_answers = np.sort(np.random.default_rng(0).choice(len(judged_answers), _MOST_ANSWERS, replace=False))
+    asked = graph.rows[graph.end_rows[judged_answers]].ravel()
     answered = rows[asked]
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
         return ()
@@ -298,7 +298,7 @@ def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingD
     strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
     judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
     # No fold holds out a hub: the model of all rows decides it.
-    model_of = np.full(len(pairs), len(folds))
+    model_of = np.full(graph.n_given, len(folds))
     for k, fold in enumerate(folds):
         model_of[fold.rows] = k
     models = [*(fold.decide for fold in folds), whole.decision_function]
@@ -318,7 +318,8 @@ def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingD
 
     model = SimpleNamespace(decision_function=decide)
     # Without annotators and labels: the likelihood with these takes a hundred times as long.
-    y = np.asarray(pairs)[asked, :2]
+    codes = (graph.same * graph.codes)[judged_answers]
+    y = np.column_stack([np.repeat(codes, 2), graph.points[graph.ends[judged_answers]].ravel()])
     # The rows have been checked once; they would be checked hundreds of times.
     with config_context(assume_finite=True):
         found = pair_importance(model, values[:, judged], y, n_repeats=_REPEATS, random_state=0)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate, stored_id_column
+from sdulearn.answers.y import SIMILAR, stack_pairs
 from sdulearn.base import posterior_of
 from sdulearn.columns import Where, in_row
 from sdulearn.errors import FileError, InputError, pa, require
@@ -25,7 +26,6 @@ from sdulearn.io.ids import find_ids, named_id_column, repeated_id
 from sdulearn.io.same_table import compare_table, compares_cells
 from sdulearn.io.survey import why_unknown, without_blanks
 from sdulearn.io.tables import Batches, DaskTable, Table, open_table
-from sdulearn.pairs import SIMILAR, stack_pairs
 from sdulearn.parts import Sums, add_all, sum_delayed
 from sdulearn.table_model import TableModel
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices

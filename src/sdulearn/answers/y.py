@@ -1,4 +1,4 @@
-"""``y``: what is known of each row, as integers.
+"""``y``: what is known about each row, as integers.
 
 Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of
 dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` is on exactly two rows, with the same
@@ -10,16 +10,14 @@ first column alone, and every row is its own point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sdulearn.errors import InputError
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Frame, Indices, Mask, MatrixLike, Rows
+from sdulearn.types import Array, Codes, Frame, Indices, MatrixLike, Rows
 
 # Answers, as the sign of a pair code.
 SIMILAR = 1
@@ -35,102 +33,8 @@ _SMALLEST_WEIGHT = 1e-50
 _LARGEST_WEIGHT = 1e50
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """The content of ``y`` as row numbers, made by :func:`read_pairs`; accepted in place of ``y``.
-
-    Attributes
-    ----------
-    codes : array of shape (n_rows,)
-        The pair codes themselves.
-    ends, similar : arrays of shape (n_pairs, 2) and (n_pairs,)
-        Row numbers of the two ends of each pair, in ascending order of their code; whether it is similar.
-    unlabeled : array of shape (n_unlabeled,)
-        Row numbers of the rows in no pair.
-    points, annotators, labels, questions : arrays of shape (n_rows,) or None
-        The point that each row shows; who answered, its label and the question, 0 where they are not known.
-    """
-
-    codes: Codes
-    ends: Indices
-    similar: Mask
-    unlabeled: Indices
-    points: Codes | None = None
-    annotators: Codes | None = None
-    labels: Codes | None = None
-    questions: Codes | None = None
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Codes:
-        columns = {
-            "point": self.points,
-            "annotator": self.annotators,
-            "label": self.labels,
-            "question": self.questions,
-        }
-        table = join_columns(self.codes, {name: one for name, one in columns.items() if one is not None})
-        return np.array(table, dtype=dtype) if copy else np.asarray(table, dtype=dtype)
-
-    @cached_property
-    def n_points(self) -> int:
-        """Number of points in answers."""
-        return self.ends.size if self.points is None else len(np.unique(self.points[self.ends]))
-
-    @property
-    def shares_points(self) -> bool:
-        """Whether some point is in more than one answer, so that pairs are not loose."""
-        return self.n_points < self.ends.size
-
-    @cached_property
-    def source(self) -> Indices:
-        """Source of each row: S, D or U."""
-        return sources(self.codes)
-
-    @property
-    def answer_annotators(self) -> Codes:
-        """Annotator of each answer, 0 where not known."""
-        if self.annotators is None:
-            return np.zeros(len(self.ends), dtype=np.int64)
-        return self.annotators[self.ends[:, 0]]
-
-    @property
-    def answer_questions(self) -> Codes:
-        """Question of each answer: answers given together share a number, every other has one of its own."""
-        return number_together(None if self.questions is None else self.questions[self.ends[:, 0]], len(self.ends))
-
-    def pair_weights(self, sample_weight: Array) -> Array:
-        """Return one weight per pair, or raise where its two ends differ in weight."""
-        first, second = sample_weight[self.ends].T
-        if (unequal := np.flatnonzero(first != second)).size:
-            a, b = self.ends[unequal[0]]
-            raise InputError(
-                "The two ends of a pair must carry one weight in `sample_weight`, but rows "
-                f"{a} and {b} are one pair and weigh {sample_weight[a]:g} and {sample_weight[b]:g}. "
-                "Give both rows the weight of the pair; weight 0 on both leaves it out."
-            )
-        return first
-
-
-def read_pairs(y: ArrayLike | Pairs) -> Pairs:
-    """Check ``y`` and return its content as row numbers.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,) or (n_rows, 1 to 5), frame or Pairs
-        Pair codes (+k similar, -k dissimilar, 0 in no pair), and optionally the columns point,
-        annotator, label and question.
-
-    Returns
-    -------
-    Pairs
-        Row numbers of the two ends of each pair, and the other columns.
-    """
-    if isinstance(y, Pairs):
-        return y
-    codes, known = read_columns(y)
-    ends = _pair_up(codes)
+def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
+    """Check the columns beside the pair codes, of which ``ends`` are the rows of each pair."""
     points = known.get("point")
     if points is not None:
         if (points < 0).any():
@@ -140,34 +44,23 @@ def read_pairs(y: ArrayLike | Pairs) -> Pairs:
             )
         _refuse_loops(points[ends], "y", "point")
     if "annotator" in known:
-        _check_both_ends(annotator_numbers(known["annotator"], len(codes)), ends, "annotator")
+        _check_both_ends(annotator_numbers(known["annotator"], len(known["annotator"])), ends, "annotator")
     if "question" in known:
-        _check_both_ends(question_numbers(known["question"], len(codes)), ends, "question")
+        _check_both_ends(question_numbers(known["question"], len(known["question"])), ends, "question")
     if "label" in known:
         _check_one_label(known["label"], points)
-    further = (known.get(name) for name in COLUMNS[1:])
-    return Pairs(codes, ends, codes[ends[:, 0]] > 0, np.flatnonzero(codes == 0), *further)
 
 
-def weighted_rows(pairs: Pairs, sample_weight: ArrayLike | None) -> tuple[Pairs, Array | None, Indices | None]:
-    """Drop rows of weight 0: pairs, weights over their mean (None: equal), row numbers (None: all)."""
-    if sample_weight is None:
-        return pairs, None, None
-    weight = check_weights(sample_weight, len(pairs), "sample_weight")
-    pairs.pair_weights(weight)
-    kept = np.flatnonzero(weight)
-    if not len(kept):
-        raise InputError("All weights in `sample_weight` are zero, so no row is left. Give some rows a weight above 0.")
-    whole = len(kept) == len(pairs)
-    if not whole:
-        pairs = read_pairs(np.asarray(pairs)[kept])
-    weight = weight[kept] / mean_weight(weight[kept])
-    return pairs, None if (weight == 1).all() else weight, None if whole else kept
-
-
-def rows_of(values: Any, kept: Indices | None) -> Any:
-    """Return the values of the rows that :func:`weighted_rows` kept."""
-    return values if values is None or kept is None else np.asarray(values)[kept]
+def check_pair_weights(weight: Array, ends: Indices) -> None:
+    """Raise where the two ends of a pair differ in weight."""
+    first, second = weight[ends].T
+    if (unequal := np.flatnonzero(first != second)).size:
+        a, b = ends[unequal[0]]
+        raise InputError(
+            "The two ends of a pair must carry one weight in `sample_weight`, but rows "
+            f"{a} and {b} are one pair and weigh {weight[a]:g} and {weight[b]:g}. "
+            "Give both rows the weight of the pair; weight 0 on both leaves it out."
+        )
 
 
 def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
@@ -281,7 +174,7 @@ def whole_numbers(values: ArrayLike, name: str) -> Codes:
     return numbers.astype(np.int64)
 
 
-def _pair_up(codes: Codes) -> Indices:
+def pair_up(codes: Codes) -> Indices:
     """Return the rows of each pair by ascending code; raise unless each is on two, with one sign."""
     named = np.flatnonzero(codes)
     order = named[np.argsort(np.abs(codes[named]), kind="stable")]

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from sdulearn import stack_pairs
 from sdulearn.answers import AnswerGraph
+from sdulearn.answers.y import D, S, U, pair_checksum
 from sdulearn.errors import InputError
-from sdulearn.pairs import pair_checksum, read_pairs
 
 
 @st.composite
@@ -27,25 +27,24 @@ def pair_codes(draw):
 
 @given(pair_codes())
 def test_reading_codes_finds_every_row_once(codes):
-    pairs = read_pairs(codes)
-    rows = np.concatenate([pairs.ends.ravel(), pairs.unlabeled])
-    assert sorted(rows) == list(range(len(codes)))
-    assert (codes[pairs.ends[:, 0]] == codes[pairs.ends[:, 1]]).all()
-    assert (codes[pairs.ends[:, 0]] > 0).tolist() == pairs.similar.tolist()
-    assert (codes[pairs.unlabeled] == 0).all()
+    graph = AnswerGraph.from_y(codes)
+    np.testing.assert_array_equal(codes[graph.end_rows], np.repeat((graph.same * graph.codes)[:, None], 2, axis=1))
+    assert (np.diff(graph.codes) > 0).all()
+    assert graph.source.tolist() == [S if code > 0 else D if code else U for code in codes]
+    np.testing.assert_array_equal(np.asarray(graph), codes)
 
 
 @given(pair_codes(), st.data())
 def test_damaged_codes_are_refused(codes, data):
     end = data.draw(st.sampled_from(np.flatnonzero(codes).tolist()))
     with pytest.raises(ValueError, match="one row only"):
-        read_pairs(np.delete(codes, end))
+        AnswerGraph.from_y(np.delete(codes, end))
     with pytest.raises(ValueError, match="stands on 3 rows"):
-        read_pairs(np.append(codes, codes[end]))
+        AnswerGraph.from_y(np.append(codes, codes[end]))
     torn = codes.copy()
     torn[end] *= -1
     with pytest.raises(ValueError, match=r"one row as \+ .* Give both ends of a pair the same sign"):
-        read_pairs(torn)
+        AnswerGraph.from_y(torn)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_damaged_codes_are_refused(codes, data):
 )
 def test_bad_codes_say_what_to_do(y, message):
     with pytest.raises(ValueError, match=message):
-        read_pairs(y)
+        AnswerGraph.from_y(y)
 
 
 def test_unlabeled_choices():
@@ -148,31 +147,24 @@ KNOWN = np.array([[1, 4, 2, 0], [1, 5, 2, -1], [-2, 5, 0, 0], [-2, 6, 0, 1], [0,
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 4])
 def test_columns_are_read_and_given_back(n_columns):
-    pairs = read_pairs(KNOWN[:, :n_columns])
-    given = [pairs.points, pairs.annotators, pairs.labels]
-    for k, column in enumerate(given, start=1):
-        assert (column is None) == (k >= n_columns)
-        assert column is None or column.tolist() == KNOWN[:, k].tolist()
-    assert np.asarray(pairs).tolist() == (KNOWN[:, 0] if n_columns == 1 else KNOWN[:, :n_columns]).tolist()
-    assert pairs.shares_points == (n_columns > 1)
-    assert read_pairs(np.asarray(pairs)).ends.tolist() == pairs.ends.tolist()
-    assert read_pairs(pairs) is pairs
-    assert len(pairs) == 5
-    assert pairs.source.tolist() == [0, 0, 1, 1, 2]
-    assert np.array(pairs, dtype=float, copy=True).dtype == float
+    graph = AnswerGraph.from_y(KNOWN[:, :n_columns])
+    # All rows of a point have its label.
+    expected = np.where(np.arange(4) == 3, [[0], [-1], [-1], [1], [0]], KNOWN)
+    assert np.asarray(graph).tolist() == (expected[:, 0] if n_columns == 1 else expected[:, :n_columns]).tolist()
+    assert graph.shares_points == (n_columns > 1)
+    assert np.array(graph, dtype=float, copy=True).dtype == float
 
 
 @pytest.mark.parametrize("library", [pd, pl])
 def test_frames_are_read_by_name_in_any_order(library):
     frame = library.DataFrame({"label": KNOWN[:, 3], "answer": KNOWN[:, 0]})
-    pairs = read_pairs(frame)
-    assert pairs.points is None
-    assert pairs.labels.tolist() == KNOWN[:, 3].tolist()
-    assert np.asarray(pairs).tolist() == [[a, k, 0, d] for k, (a, _, _, d) in enumerate(KNOWN.tolist())]
+    assert np.asarray(AnswerGraph.from_y(frame)).tolist() == [
+        [a, k, 0, d] for k, (a, _, _, d) in enumerate(KNOWN.tolist())
+    ]
     with pytest.raises(InputError, match="column 'who', but its columns are answer, point, annotator, label"):
-        read_pairs(library.DataFrame({"answer": KNOWN[:, 0], "who": KNOWN[:, 2]}))
+        AnswerGraph.from_y(library.DataFrame({"answer": KNOWN[:, 0], "who": KNOWN[:, 2]}))
     with pytest.raises(InputError, match="no column 'answer', which holds the pair codes"):
-        read_pairs(library.DataFrame({"point": KNOWN[:, 1]}))
+        AnswerGraph.from_y(library.DataFrame({"point": KNOWN[:, 1]}))
 
 
 def test_stacking_annotators_and_labels():
@@ -208,4 +200,7 @@ def test_answers_given_together_share_a_question():
         assert graph.question[0] == graph.question[1]
         assert len(np.unique(graph.question)) == 3
     assert len(np.unique(AnswerGraph.from_y(y[:, :4]).question)) == 4
-    np.testing.assert_array_equal(np.asarray(read_pairs(y)), y)
+    again = np.asarray(AnswerGraph.from_y(y))
+    np.testing.assert_array_equal(again[:, :4], y[:, :4])
+    assert again[:4, 4].tolist() == 4 * [again[0, 4]]
+    assert not again[4:, 4].any()
