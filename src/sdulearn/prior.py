@@ -193,9 +193,14 @@ def plausible_rates(error_rate: ErrorRates) -> Sequence[ErrorRates]:
 
 
 def around(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the first estimate with an interval that covers those of all."""
-    low = min(estimate.low for estimate in estimates)
-    return replace(estimates[0], low=low, high=max(estimate.high for estimate in estimates))
+    """Return the first estimate, its interval widened for what the others change, as independent errors add."""
+    first, *others = estimates
+    below = max([first.value - other.value for other in others], default=0.0)
+    above = max([other.value - first.value for other in others], default=0.0)
+    low = first.value - math.hypot(first.value - first.low, max(below, 0.0))
+    high = first.value + math.hypot(first.high - first.value, max(above, 0.0))
+    lows, highs = zip(*((estimate.low, estimate.high) for estimate in estimates), strict=True)
+    return replace(first, low=max(low, min(lows)), high=min(high, max(highs)))
 
 
 def _prior_of_answers(

@@ -24,6 +24,7 @@ from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
     LOWEST,
+    MAX_PROFILED,
     PRIOR_RATE,
     WIDE,
     beta_ends,
@@ -52,8 +53,10 @@ _CLEARLY = 3.0
 _BEYOND_DOUBT = 10.0
 # Two classes are doubted above this mean error rate.
 _DOUBTFUL_RATE = 0.2
-# Where nothing tells a rate, intervals of prior and accuracy allow for these beside PRIOR_RATE.
-_PLAUSIBLE = (0.005, 0.05)
+# Intervals of prior and accuracy allow for rates in this range: no answer is certain, and answers of which more are
+# wrong tell next to nothing.
+_LEAST_RATE = 0.005
+_MOST_RATE = 0.3
 # Answers that are wrong no more often than this are rarely wrong.
 _RARE = 0.05
 # Least probability of a class by the answers of a crowd: there are few draws.
@@ -253,20 +256,28 @@ class AnswerModel:
         return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
 
     def plausible(self) -> list[AnswerModel]:
-        """Return the model and, where nothing tells a rate, a lower and a higher one, for intervals to cover.
+        """Return the model, and where its rates are not exactly known, the same with lower and with higher ones.
 
         Returns
         -------
         list of AnswerModel
-            The model alone where all its rates are identified.
+            The model alone where all rates were given. Otherwise the rates of all annotators together move to where
+            ``error_rate`` has the ends of its interval, as far as answers with such rates tell anything.
         """
-        if all(rate.identified for rate in self.by_annotator.values()):
+        rates = self.by_annotator.values()
+        if self.of_crowd or all(rate.low == rate.high for rate in rates):
             return [self]
 
-        def at(unknown: float) -> AnswerModel:
-            return self.with_rates(lambda rate: rate.value if rate.identified else unknown)
+        def moved(end: str) -> AnswerModel:
+            whole = self.error_rate
+            n = max(whole.n_answers, 1)
+            apart = sum(rate.n_answers * (getattr(rate, end) - rate.value) for rate in rates) / n
+            share = (getattr(whole, end) - whole.value) / apart if apart else 0.0
+            return self.with_rates(
+                lambda rate: min(max(rate.value + share * (getattr(rate, end) - rate.value), _LEAST_RATE), _MOST_RATE)
+            )
 
-        return [self, *map(at, _PLAUSIBLE)]
+        return [self, moved("low"), moved("high")]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -384,10 +395,13 @@ def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: 
     columns = (value, low, high, counts, *careless)
     rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     total = int(counts.sum())
-    mean = [float(column @ (counts / max(total, 1))) for column in (value, low, high, *careless[:1])]
-    return AnswerModel(
-        Rate(mean[0], mean[1], mean[2], total, *mean[3:]), dict(zip(numbers.tolist(), rates, strict=True))
-    )
+    share = counts / max(total, 1)
+    mean = float(share @ value)
+    # Rates of few people may err together; those of many are estimated nearly independently.
+    together = len(counts) <= MAX_PROFILED
+    below, above = (float(share @ d if together else np.sqrt(share**2 @ d**2)) for d in (value - low, high - value))
+    whole = Rate(mean, mean - below, mean + above, total, *(float(share @ column) for column in careless[:1]))
+    return AnswerModel(whole, dict(zip(numbers.tolist(), rates, strict=True)))
 
 
 def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:

@@ -19,7 +19,8 @@ answers about a point predicts its class, too, but may be wrong:
     P(c = +1) = (1 - b) logistic(t z) + b / 2                                                    (3)
 
 with the likeliest share b of blind points and scale t. For a loose pair, b and an error rate common
-to all annotators have the same effect: a model can refute an error rate, but not prove one.
+to all annotators have nearly the same effect: the interval of a rate that only a model checks reaches
+down to 0, and the estimate is the rate at b = 0.
 
 With more classes a question is truly "same" with some probability s, and its answers are wrong
 independently:
@@ -83,7 +84,7 @@ _GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3,
 # The longest step of squared extrapolation.
 _LONGEST_LEAP = 8.0
 # With more annotators than this intervals are not profiles: each would take EM for all the others.
-_MOST_PROFILED = 10
+MAX_PROFILED = 10
 # Log odds of a labelled point.
 _CERTAIN = 30.0
 # Scales t that are tried in equation (3), and where the share b begins.
@@ -182,7 +183,7 @@ class RateLikelihood:
     def intervals(self, best: _Trial) -> tuple[Array, Array]:
         """Return 95% intervals: by profiles, or with many annotators by Louis' identity [3]_."""
         n_rates = len(self.counts)
-        if n_rates > _MOST_PROFILED:
+        if n_rates > MAX_PROFILED:
             rates = best.rates[0]
             share = 1 - best.spread[0] / np.maximum(self.counts * rates * (1 - rates), 1e-12)
             return beta_ends(rates, self.counts * np.clip(share, 0.0, 1.0))
@@ -243,15 +244,27 @@ def two_class_rates(
         return unknown, 0 * unknown, 0 * unknown + HIGHEST
     likelihood = TwoClassAnswers(graph, annotator, n_rates, used, logits)
     best = likelihood.maximise()
-    # A model that is often wrong, too, would explain its disagreement with the answers.
-    believed = logits is None or graph.contradictory.any() or likelihood.explains(best)
-    return best.rates[0] if believed else np.minimum(best.rates[0], PRIOR_RATE), *likelihood.intervals(best)
+    rates = best.rates[0]
+    if logits is not None and not graph.contradictory.any():
+        # Only the model checks the answers: its errors are taken to be as its logits say. The interval allows for
+        # points about which it is blind.
+        rates = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False).maximise().rates[0]
+    return rates, *likelihood.intervals(best)
 
 
 class TwoClassAnswers(RateLikelihood):
     """The likelihood of some answers of two classes, with equation (3) beside a model."""
 
-    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
+    def __init__(
+        self,
+        graph: AnswerGraph,
+        annotator: Codes,
+        n_rates: int,
+        used: Mask,
+        logits: Array | None,
+        blind: bool = True,
+    ) -> None:
+        self.blind = blind and logits is not None
         # Labels become log odds, so that the edges do not depend on the rates.
         self.answers = graph.restrict(used, np.zeros(graph.n_points, dtype=bool))
         any_rate = np.full(self.answers.n_answers, 0.1)
@@ -265,7 +278,9 @@ class TwoClassAnswers(RateLikelihood):
 
     def starts(self) -> _Trial:
         """Return one set for each scale, or one where there is no model."""
-        return self.trial(np.array([PRIOR_RATE]), _BLIND, np.ones(1) if self.logits is None else _SCALES)
+        return self.trial(
+            np.array([PRIOR_RATE]), _BLIND if self.blind else 0.0, np.ones(1) if self.logits is None else _SCALES
+        )
 
     def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
         """See :class:`RateLikelihood`; the share is that of blind points."""
@@ -279,7 +294,7 @@ class TwoClassAnswers(RateLikelihood):
         agree = found.agree[self.network.factors.edge]
         wrong = np.where(same > 0, 1 - agree, agree)
         blind = at.share
-        if self.logits is not None:
+        if self.blind:
             # Which points are blind, given what the answers say about them.
             known = found.positive / says + (1 - found.positive) / (1 - says)
             blind = np.clip(at.share / 2 * known[self.answers.degree > 0].mean(axis=0), 0.0, 1.0)

@@ -24,7 +24,6 @@ from sdulearn.answers.answer_model import (
     is_crowd,
     number_by_answers,
     renamed,
-    unknown_answer_model,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
 from sdulearn.answers.y import U
@@ -54,12 +53,13 @@ _ALPHA = 0.01
 _CLASS_ALPHA = 0.001
 # The names of ``orientation`` in estimate_prior.
 MAJORITY = {"majority": "positive", "minority": "negative"}
-# Error rates and models are estimated in turns: how often, and over how many folds.
+# Error rates and models are estimated in turns: how often, until rates change by less, and over how many folds.
 _ROUNDS = 2
+_SETTLED = 0.02
 _FOLDS = 5
 # The error rate of the models that help to estimate those of a crowd.
 _CROWD_RATE = 0.15
-# An annotator with fewer answers cannot be told from the others by a model.
+# Fewer answers tell nothing about an error rate beside a model.
 _MIN_JUDGED = 10
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at
 # all.
@@ -187,21 +187,17 @@ class PairLogisticBase(LinearClassifier):
     def _answer_model(self, points: TrainingPoints) -> AnswerModel:
         """Return the answer model of two classes: given, or estimated with models of held-out answers."""
         graph = points.graph
-        _, counts = np.unique(graph.annotators, return_counts=True)
-        several = graph.degree.max(initial=0) > 1 or len(counts) > 1
-        if self.error_rate == "auto" and not several and not graph.labels.any():
-            return unknown_answer_model(*np.unique(graph.annotators, return_counts=True))
         model = answer_model_of(self.error_rate, graph, 2)
-        if not isinstance(self.error_rate, str):
-            return model
         n_folds = number_of_folds(_FOLDS, graph.same > 0)
-        judges = (counts >= _MIN_JUDGED).sum() > 1 or graph.contradictory.any()
-        if n_folds < 2 or not judges:
+        if not isinstance(self.error_rate, str) or n_folds < 2 or graph.n_answers < _MIN_JUDGED:
             return model
         shown = points.shown(fold_parts(n_folds, None, points.everything))
         for _ in range(_ROUNDS):
+            before = model.error_rate.value
             problem = Problem(points, model.likelihood(graph, 2), None)
             model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown).Z[:, 0])
+            if abs(model.error_rate.value - before) < _SETTLED:
+                break
         return model
 
     def _class_answer_model(self, points: TrainingPoints, n_classes: int, answer_table: str | bool) -> AnswerModel:
