@@ -1,12 +1,14 @@
-"""What one wrong answer costs, and whether the intervals still cover: ``fit_table`` as users call it.
+"""What wrong answers cost, and whether the intervals still cover: ``fit_table`` as users call it.
 
-    SDULEARN_DATA=folder python benchmarks/slips.py measure RESULTS.jsonl [--designs chain tree] [--wrong 0.05]
+    SDULEARN_DATA=folder python benchmarks/slips.py measure RESULTS.jsonl [--designs chain tree] [--wrong 0 0.05]
     python benchmarks/slips.py show RESULTS.jsonl [AFTER.jsonl]
 
-100 answers of one person about rows of a table of 600, in five designs: a chain (each row is compared with the next), a
-random tree, a star (all with one row), loose pairs, and the linked questions that ``ask`` chooses. ``--wrong`` makes
-that share of the answers wrong instead of one. Truth: the other rows of the set. Accuracy is counted as reported:
-the larger class is +1, up to the flip of names where the report says that the names are arbitrary.
+100 answers of one person, or of three, about rows of a table of 600, in six designs: a chain (each row is compared with
+the next), a random tree, a star (all with one row), loose pairs, pairs of 60 rows ("shared"), and the linked questions
+that ``ask`` chooses. ``--wrong`` makes these shares of the answers wrong; by default none and one answer. Truth: the
+other rows of the set. Accuracy is counted as reported: the larger class is +1, up to the flip of names where the report
+says that the names are arbitrary. "asked rows": the mean probability of the classes of the rows in answers
+(``TableModel.answered``) minus the share of them that are right.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from sdulearn import fit_table
 from sdulearn.asking import ask
 from sdulearn.datasets import make_waveform
 
-DESIGNS = ("chain", "tree", "star", "loose", "linked")
+DESIGNS = ("chain", "tree", "star", "loose", "linked", "shared")
 SETS = ("gaussian", "waveform", "spambase", "magic")
 N_ANSWERS = 100
 N_ROWS = 600
@@ -51,16 +53,21 @@ def pairs(design, rng):
     after = np.arange(1, N_ANSWERS + 1)
     if design == "loose":
         return rows[: 2 * N_ANSWERS].reshape(-1, 2)
+    if design == "shared":
+        return np.array([rng.choice(rows[:60], 2, replace=False) for _ in range(N_ANSWERS)])
     before = {"chain": after - 1, "star": np.zeros(N_ANSWERS, dtype=int), "tree": rng.integers(0, after)}[design]
     return np.column_stack([rows[before], rows[after]])
 
 
-def answers_about(design, X, y, wrong, rng):
+def answers_about(design, X, y, wrong, people, rng):
     """Answers as ``fit_table`` takes them: a frame, or the path of a log; ``wrong`` says which are wrong."""
     if design != "linked":
         ends = pairs(design, rng)
         same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ wrong
-        return pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": np.where(same, "same", "different")})
+        answers = {"id_a": ends[:, 0], "id_b": ends[:, 1], "label": np.where(same, "same", "different")}
+        if people > 1:
+            answers["annotator"] = rng.choice(list("abcdefgh")[:people], len(same))
+        return pd.DataFrame(answers)
     turns = iter(wrong)
     asker = ask(X, lambda a, b: bool((y[a] == y[b]) ^ next(turns)), N_ANSWERS, random_state=int(rng.integers(2**31)))
     lines = [{"event": "session", "seed": 0, "design": "linked", "classes": 2, "session": "s"}]
@@ -75,18 +82,20 @@ def answers_about(design, X, y, wrong, rng):
 
 @quietly
 def run_cell(cell):
-    """True accuracy, its reported value and ends, true share of +1, the prior and its ends."""
-    design, name, share, seed = cell
+    """Accuracy, prior and share of wrong answers, true and as reported with their ends; asked rows."""
+    design, name, share, people, seed = cell
     rng = np.random.default_rng([seed, DESIGNS.index(design), SETS.index(name)])
     X, y = population(name, rng)
     # Of their own, so that draws with and without wrong answers are the same but for these.
     slips = np.random.default_rng([seed, 99])
     wrong = np.zeros(N_ANSWERS, dtype=bool)
     wrong[slips.choice(N_ANSWERS, 1 if share is None else slips.binomial(N_ANSWERS, share), replace=False)] = True
-    answers = answers_about(design, X[:N_ROWS], y[:N_ROWS], wrong, rng)
+    answers = answers_about(design, X[:N_ROWS], y[:N_ROWS], wrong, people, rng)
     table = pd.DataFrame(X[:N_ROWS], columns=[f"x{j}" for j in range(X.shape[1])])
     table.insert(0, "id", np.arange(N_ROWS))
     model = fit_table(table, answers)
+    asked = model.answered
+    right = np.mean(asked["class"] == y[asked["id"].astype(int)])
     if design == "linked":
         os.unlink(answers)
     report = model.report
@@ -100,14 +109,18 @@ def run_cell(cell):
         "prior": [prior.value, prior.low, prior.high],
         "share": max(PRIOR, 1 - PRIOR) if truth >= 0.5 else 1 - PRIOR,
         "error_rate": [report.error_rate.value, report.error_rate.low, report.error_rate.high],
+        "wrong": float(wrong.mean()),
+        # Up to the names of the classes.
+        "asked": [float(asked["probabilities"].max(axis=1).mean()), float(max(right, 1 - right))],
         "codes": codes,
     }
 
 
 def measure(arguments):
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws // len(SETS))
-    shares = [0, None] if arguments.wrong is None else [arguments.wrong]
-    cells = [(d, name, share, s) for d in arguments.designs for s in seeds for name in SETS for share in shares]
+    shares = [0, None] if arguments.wrong is None else arguments.wrong
+    settings = [(d, share, n) for d in arguments.designs for share in shares for n in arguments.people]
+    cells = [(d, name, share, n, seed) for seed in seeds for name in SETS for d, share, n in settings]
     run_all(run_cell, cells, arguments.jobs, arguments.results)
 
 
@@ -116,32 +129,43 @@ def read(path):
 
 
 def lines_of(results):
-    """One row a design and share of wrong answers."""
+    """One row for each design, number of people and share of wrong answers."""
     groups = {}
-    for (design, _, share, _), values in results.items():
-        groups.setdefault((design, share), []).append(values)
-    for (design, share), cells in sorted(groups.items(), key=str):
+    for (design, _, share, people, _), values in results.items():
+        groups.setdefault((design, people, share), []).append(values)
+    for (design, people, share), cells in sorted(groups.items(), key=str):
         truth = np.array([cell["truth"] for cell in cells])
         parts = []
-        for name, true in (("accuracy", truth), ("prior", np.array([cell["share"] for cell in cells]))):
-            _, low, high = np.array([cell[name] for cell in cells]).T
-            covered = (low <= true) & (true <= high)
-            parts += [f"{covered.mean():.1%}", f"{np.median(high - low):.3f}"]
+        truths = {"accuracy": truth, "prior": [cell["share"] for cell in cells], "error_rate": share_wrong(cells)}
+        for name, true in truths.items():
+            value, low, high = np.array([cell[name] for cell in cells]).T
+            covered = (low - 1e-9 <= true) & (true <= high + 1e-9)
+            parts += [f"{100 * value.mean():.1f}", f"{covered.mean():.0%}", f"{np.median(high - low):.2f}"]
+        probability, right = np.array([cell["asked"] for cell in cells]).T
+        parts.append(f"{100 * (probability - right).mean():+.1f}")
         loss = ""
-        if share != 0 and (design, 0) in groups:
-            clean = np.array([cell["truth"] for cell in groups[design, 0]])
+        if share != 0 and (design, people, 0) in groups:
+            clean = np.array([cell["truth"] for cell in groups[design, people, 0]])
             if len(clean) == len(truth):
                 gap = 100 * (clean - truth)
                 loss = f"{gap.mean():.2f} ({gap.std(ddof=1) / np.sqrt(len(gap)):.2f})"
         name = {0: "none", None: "one"}.get(share, f"{share:.0%}" if share else "")
-        yield f"| {design} | {name} | {len(cells)} | {100 * truth.mean():.1f} | {loss} | {' | '.join(parts)} |"
+        row = [design, people, name, len(cells), f"{100 * truth.mean():.1f}", loss, *parts]
+        yield f"| {' | '.join(map(str, row))} |"
+
+
+def share_wrong(cells):
+    return np.array([cell["wrong"] for cell in cells])
 
 
 def show(arguments):
+    columns = ["design", "people", "wrong", "draws", "true accuracy", "lost (s.e.)"]
+    columns += [f"{name}{part}" for name in ("accuracy", "prior", "rate") for part in ("", " covers", " width")]
+    columns.append("asked rows")
     for path in (arguments.results, *arguments.more):
         print(f"\n{path.name}\n")
-        print("| design | wrong | draws | accuracy | lost (s.e.) | accuracy covers | width | prior covers | width |")
-        print("|---" * 9 + "|")
+        print(f"| {' | '.join(columns)} |")
+        print("|---" * len(columns) + "|")
         print(*lines_of(read(path)), sep="\n")
 
 
@@ -151,7 +175,8 @@ def main():
     part = commands.add_parser("measure")
     part.add_argument("results", type=Path)
     part.add_argument("--designs", nargs="+", choices=DESIGNS, default=DESIGNS)
-    part.add_argument("--wrong", type=float)
+    part.add_argument("--wrong", type=float, nargs="+")
+    part.add_argument("--people", type=int, nargs="+", default=[1])
     part.add_argument("--draws", type=int, default=200)
     part.add_argument("--first-seed", type=int, default=9000)
     part.add_argument("--jobs", type=int, default=os.cpu_count())

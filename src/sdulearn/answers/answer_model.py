@@ -270,14 +270,11 @@ class AnswerModel:
 
         def moved(end: str) -> AnswerModel:
             whole = self.error_rate
-            n = max(whole.n_answers, 1)
-            apart = sum(rate.n_answers * (getattr(rate, end) - rate.value) for rate in rates) / n
-            share = (getattr(whole, end) - whole.value) / apart if apart else 0.0
-            return self.with_rates(
-                lambda rate: min(max(rate.value + share * (getattr(rate, end) - rate.value), _LEAST_RATE), _MOST_RATE)
-            )
+            apart = sum(rate.n_answers * (getattr(rate, end) - rate.value) for rate in rates)
+            share = (getattr(whole, end) - whole.value) * whole.n_answers / apart if apart else 0.0
+            return self.with_rates(lambda rate: _informative(rate.value + share * (getattr(rate, end) - rate.value)))
 
-        return [self, moved("low"), moved("high")]
+        return [self.with_rates(lambda rate: _informative(rate.value)), moved("low"), moved("high")]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -350,6 +347,11 @@ class Crowd:
         asked = np.flatnonzero(graph.degree)
         found[asked] = self.log_posteriors[np.searchsorted(self.points, graph.points[asked])] - self.log_shares
         return found
+
+
+def _informative(rate: float) -> float:
+    """Return a rate at which answers are neither certain nor uninformative."""
+    return min(max(rate, _LEAST_RATE), _MOST_RATE)
 
 
 def _answers_of(graph: AnswerGraph) -> frozenset[tuple[int, int, int, int]]:
