@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
-from sdulearn import PairLogisticRegression, risks
+from sdulearn import PairLogisticRegression, risks, stack_pairs
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.metrics import (
@@ -89,7 +89,9 @@ def test_one_kind_of_answer_tells_the_accuracy_by_the_risk_of_the_paper(kind, sh
 
 def seen_rows(values, ends, same):
     """Values of points and answers about them, as rows: decision values, and what is known of each."""
-    return np.asarray(values, dtype=float)[np.ravel(ends)], AnswerGraph.from_answers(ends, same).y[:, :2]
+    return np.asarray(values, dtype=float)[np.ravel(ends)], stack_pairs(
+        np.zeros((np.max(ends) + 1, 0)), ends, same, unlabeled=None
+    )[1]
 
 
 def enumerated_likelihood(h, ends, same, grid):
