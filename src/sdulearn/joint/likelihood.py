@@ -24,8 +24,6 @@ J is not convex: its Hessian is a difference, and J(-w, -b) = J(w, b) but for th
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import sparse
 from scipy.special import expit
@@ -113,7 +111,7 @@ class WrongAnswers:
         pivots = first_by(graph.component, -graph.degree)
         pinned = graph.labels.copy()
         pinned[pivots[~graph.labelled]] = 1
-        network = TwoClassNetwork(answer_model.factor_graph(replace(graph, labels=pinned), 2))
+        network = TwoClassNetwork(answer_model.factor_graph(graph.with_values(labels=pinned), 2))
         self.side = 2 * network.solve(np.zeros((graph.n_points, 1)), tol=1e-5).positive[:, 0] - 1
         self.component = graph.component
 
