@@ -134,6 +134,7 @@ def test_weight_0_is_a_row_left_out_and_weights_have_no_unit(weighted, name):
     weight[(np.abs(codes) % 4 == 1) | (np.arange(len(codes)) == len(codes) - 1)] = 0
     kept = weight > 0
     one = clone(ESTIMATORS[name]).fit(rows[kept], codes[kept], weight[kept])
+    assert_same_fit(one, clone(ESTIMATORS[name]).fit(rows, codes, weight), rows, 0.0)
     assert_same_fit(one, clone(ESTIMATORS[name]).fit(rows, codes, 7.3 * weight), rows, 1e-10)
     assert one.score(rows, codes, weight) == one.score(rows[kept], codes[kept], weight[kept])
     assert one.score(rows, codes, 100 * weight) == pytest.approx(one.score(rows, codes, weight), rel=1e-10)

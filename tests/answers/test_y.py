@@ -204,3 +204,13 @@ def test_answers_given_together_share_a_question():
     np.testing.assert_array_equal(again[:, :4], y[:, :4])
     assert again[:4, 4].tolist() == 4 * [again[0, 4]]
     assert not again[4:, 4].any()
+
+
+def test_people_by_name_and_answers_in_words():
+    """Fault C22: names are numbered from 1, and no name is 0, not known."""
+    X = np.arange(8.0)[:, None]
+    ends = np.arange(8).reshape(-1, 2)
+    people = np.array(["Bob", "", "Ann", None], dtype=object)
+    _, by_name = stack_pairs(X, ends, ["same", "different", "same", "different"], annotators=people)
+    _, by_number = stack_pairs(X, ends, [True, False, True, False], annotators=[2, 0, 1, 0])
+    np.testing.assert_array_equal(by_name, by_number)

@@ -216,9 +216,8 @@ def test_a_score_needs_answers_that_are_new_to_the_model():
     ends = np.random.default_rng(0).permutation(150)[:120].reshape(-1, 2)
     rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]])
     model = PairLogisticRegression(n_classes=3).fit(rows, known)
-    for case in ((X[:5], np.zeros(5, dtype=int)), (rows[:4], known[:4], np.zeros(4))):
-        with pytest.raises(InputError, match="holds no answers"):
-            model.score(*case)
+    with pytest.raises(InputError, match=r"holds no answers.*cv=PairKFold\(\)"):
+        model.score(X[:5], np.zeros(5, dtype=int))
     with pytest.warns(TrainingAnswersWarning, match="fitted to these answers"):
         model.score(rows, known)
     new = np.random.default_rng(1).permutation(150)[:120].reshape(-1, 2)

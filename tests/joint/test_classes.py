@@ -63,8 +63,7 @@ def test_edges_that_contradict_the_model_keep_their_digits_and_answers_are_count
 
 
 def problem_of(X, graph, n_classes, error=0.0, pull=None):
-    codes = np.where(graph.degree > 0, 1, 0)
-    data = TrainingData(X, graph, codes, graph.point_weights)
+    data = TrainingData(X[graph.row_point], graph)
     return ClassProblem(data, data.graph, AnswerModel.given(error, data.graph), n_classes, 0.0, pull)
 
 

@@ -44,10 +44,9 @@ def make_graph(labels=True, weights=None):
 
 
 def make_problem(rates, prior=0.6):
-    codes = np.ones(N_POINTS, dtype=int)
-    codes[13] = 0
     X = np.random.default_rng(1).normal(size=(N_POINTS, 3))
-    data = TrainingData(X, make_graph(), codes, np.ones(N_POINTS))
+    graph = make_graph()
+    data = TrainingData(X[graph.row_point], graph)
     return PointProblem(data, likelihood_of(data.graph, rates, data.weight), prior, 3.0)
 
 
@@ -169,7 +168,7 @@ def test_the_evidence_is_laplace_s_with_fisher_information(n_pairs, d):
     weight = np.repeat(rng.uniform(0.5, 2, n_pairs), 2)
     same = rng.random(n_pairs) < 0.6
     graph = AnswerGraph.from_answers(np.arange(2 * n_pairs).reshape(-1, 2), same, weights=weight[::2])
-    data = TrainingData(rng.normal(size=(2 * n_pairs, d)), graph, np.ones(2 * n_pairs), weight)
+    data = TrainingData(rng.normal(size=(2 * n_pairs, d)), graph)
     problem = PointProblem(data, likelihood_of(data.graph, 0.0, data.weight), 0.7, 3.0)
     w = rng.normal(size=data.A.shape[1] + 1)
     pen = rng.random(data.A.shape[1]) + 0.1

@@ -31,8 +31,7 @@ def test_moments_are_those_of_all_pairs_of_points_of_a_component():
     graph = AnswerGraph.from_answers(
         [(0, 1), (2, 3), (3, 4), (5, 6)], [-1, 1, -1, 1], labels=[0, 0, 0, 0, 0, 0, 1, -1, 0, 0, 0], n_points=11
     )
-    codes = np.r_[np.ones(8, dtype=int), np.zeros(3, dtype=int)]
-    data = TrainingData(X, graph, codes, np.ones(11))
+    data = TrainingData(X[graph.row_point], graph)
     likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
     moments = likelihood.moments(data.known, np.ones(3), None)
     place = dict(zip(data.graph.points.tolist(), data.known, strict=True))
@@ -72,7 +71,7 @@ def test_empty_models(design, prior):
     ends = np.column_stack([np.arange(0, 39, step), np.arange(1, 40, step)])
     labels = np.where(np.arange(40) < 2, y, 0) if design == "labels" else None
     graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]], labels=labels)
-    data = TrainingData(X, graph, np.ones(40, dtype=int), np.ones(40))
+    data = TrainingData(X[graph.row_point], graph)
     likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
     problem = PointProblem(data, likelihood, prior, 3.0)
     largest = problem.moments.alpha_max(1.0)

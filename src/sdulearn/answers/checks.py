@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -378,6 +378,6 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
         new = found[:, k:].sum(axis=1)
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
-        graph = replace(graph, labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
+        graph = graph.with_values(labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
         found = model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
     return found

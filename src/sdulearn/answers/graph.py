@@ -243,14 +243,15 @@ class AnswerGraph:
         return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
 
     def fingerprint(self) -> str:
-        """Return a hash of ``y``, without weights, that is the same in every process.
+        """Return a hash of ``y``, without weights and numbers of points, that is the same in every process.
 
         Returns
         -------
         str
             16 bytes in hexadecimal digits.
         """
-        return blake2b(np.ascontiguousarray(self).tobytes(), digest_size=16).hexdigest()
+        y = np.asarray(replace(self, rows=np.arange(self.n_rows), points=np.arange(self.n_points)))
+        return blake2b(np.ascontiguousarray(y).tobytes(), digest_size=16).hexdigest()
 
     def of_rows(self, values: Array, name: str) -> Array:
         """Return the values of the kept rows, of one for each row of ``y``, or raise."""
@@ -258,10 +259,26 @@ class AnswerGraph:
             raise InputError(f"`{name}` has shape {values.shape}, but `y` has {self.n_given} rows.")
         return values[self.rows]
 
+    def with_values(
+        self, *, same: Codes | None = None, weights: Array | None = None, labels: Codes | None = None
+    ) -> AnswerGraph:
+        """Return the same questions with other answers, weights or labels; components need not be found again."""
+        graph = replace(
+            self,
+            same=self.same if same is None else same,
+            weights=self.weights if weights is None else weights,
+            labels=self.labels if labels is None else labels,
+        )
+        for name in ("ends", "degree", "component", "component_sizes", "first_row"):
+            if name in vars(self):
+                vars(graph)[name] = vars(self)[name]
+        return graph
+
     def restrict(self, answers: Mask, labels: Mask) -> AnswerGraph:
         """Return the same points with some of the answers and labels."""
-        if answers.all() and labels[self.labels != 0].all():
-            return self
+        left = np.where(labels, self.labels, 0)
+        if answers.all():
+            return self if np.array_equal(left, self.labels) else self.with_values(labels=left)
         return replace(
             self,
             end_rows=self.end_rows[answers],
@@ -270,7 +287,7 @@ class AnswerGraph:
             codes=self.codes[answers],
             question=self.question[answers],
             weights=self.weights[answers],
-            labels=np.where(labels, self.labels, 0),
+            labels=left,
         )
 
     def subgraph(self, points: Indices) -> AnswerGraph:
@@ -421,7 +438,7 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
     total = np.bincount(of_answer, graph.weights, size) + np.bincount(of_label, graph.point_weights[known], size)
     count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
     mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
-    return replace(graph, weights=graph.weights / mean[of_answer]), mean
+    return graph.with_values(weights=graph.weights / mean[of_answer]), mean
 
 
 def distinct_groups(graph: AnswerGraph, least_size: int) -> Indices:

@@ -23,8 +23,6 @@ end, and at most the number of points:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import logit, logsumexp, rel_entr
@@ -116,7 +114,7 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     centre = centre[(graph.component_sizes >= _LARGE) & ~graph.labelled]
     labels = graph.labels.copy()
     labels[centre] = np.sign(vote[centre])
-    return replace(graph, labels=labels)
+    return graph.with_values(labels=labels)
 
 
 def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
@@ -169,7 +167,7 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 def _component_weights(graph: AnswerGraph) -> tuple[Array, Array]:
     """Return weights of answers over the mean of their component, and weights of components."""
-    relative, mean = weights_by_component(replace(graph, labels=np.zeros_like(graph.labels)))
+    relative, mean = weights_by_component(graph.with_values(labels=np.zeros_like(graph.labels)))
     asked = graph.component_sizes > 1
     squares = mean[asked] @ mean[asked]
     counts = np.where(asked, mean * mean[asked].sum() / max(squares, np.finfo(float).tiny), 1.0)
@@ -189,7 +187,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
     graph, points = _some_answers(graph)
     # Within a component answers count by their share of its weight.
     relative, weights = _component_weights(graph)
-    network = TwoClassNetwork(model.factor_graph(replace(graph, weights=relative), 2))
+    network = TwoClassNetwork(model.factor_graph(graph.with_values(weights=relative), 2))
     mirrored = grid[0] < 0.5
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
     values = weights @ network.solve(np.outer(counted[points], logits), tol=1e-4).values

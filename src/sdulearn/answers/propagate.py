@@ -473,6 +473,8 @@ def _refuse_contradictions(graph: AnswerGraph, empty: Mask) -> None:
 
 def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indices, Mask]:
     """Return the group of each point by certain answers, and which points are swapped in it."""
+    if not certain.any():
+        return np.arange(graph.n_points), np.zeros(graph.n_points, dtype=bool)
     if n_classes > 2:
         group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
         return group, np.zeros(graph.n_points, dtype=bool)

@@ -49,7 +49,6 @@ References
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -405,7 +404,7 @@ class AnswersOnCycles(RateLikelihood):
     n_leaps = 0
 
     def __init__(self, graph: AnswerGraph, annotator: Codes, rates: Array, involved: Mask, n_classes: int) -> None:
-        self.graph = replace(graph, weights=np.ones(graph.n_answers))
+        self.graph = graph.with_values(weights=np.ones(graph.n_answers))
         self.annotator = annotator
         self.n_classes = n_classes
         self.first = np.where(involved, PRIOR_RATE, rates)

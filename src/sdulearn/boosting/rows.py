@@ -9,8 +9,6 @@ likelihood of labels.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
@@ -114,6 +112,6 @@ def with_labels(graph: AnswerGraph, labels: Codes, n_folds: int) -> tuple[Indice
         # Folds need at least one answer of a kind each.
         if np.sum(left & (graph.same == kind)) < n_folds:
             left &= graph.same != kind
-    named = replace(graph, labels=labels).restrict(left, labels != 0)
+    named = graph.with_values(labels=labels).restrict(left, labels != 0)
     rows = np.union1d(graph.first_row, named.end_rows)
     return rows, _some_rows(named, rows)

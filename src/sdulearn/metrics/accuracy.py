@@ -260,7 +260,7 @@ def chance_of_same(probability: ArrayLike, graph: AnswerGraph) -> Array:
 def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
     """The graph in which class +1 are the points that are predicted rightly."""
     first, second = sign[graph.ends].T
-    return replace(graph, same=graph.same * first * second, labels=graph.labels * sign)
+    return graph.with_values(same=graph.same * first * second, labels=graph.labels * sign)
 
 
 def _accuracy_of_one_kind(

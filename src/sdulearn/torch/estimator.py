@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise
 from numbers import Integral, Real
@@ -442,5 +441,5 @@ def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) 
     labels = implied_labels(graph, n_classes)
     if labels is graph.labels:
         return graph
-    named = replace(graph, labels=labels)
+    named = graph.with_values(labels=labels)
     return named.restrict(~(labels[graph.ends] != 0).all(axis=1), np.ones(graph.n_points, dtype=bool))
