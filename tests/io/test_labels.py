@@ -84,11 +84,3 @@ def test_names_have_the_type_of_the_labels(tmp_path, labels, found, names):
     read = read_labels(labels)
     assert class_numbers(list(read.by_id.values()), 2)[1] == found
     assert read.names(found) == names
-
-
-def test_labels_are_numbered_by_the_number_of_classes():
-    for n_classes, codes, names in ((2, [1, -1, 1], ("no", "yes")), (3, [2, 1, 2], ("no", "yes", "3"))):
-        found, named = class_numbers(["yes", "no", "yes"], n_classes)
-        assert (found.tolist(), named) == (codes, names)
-    with pytest.raises(InputError, match=r"names 3 classes \(a, b, c\), but there are to be 2\. Give `classes=3`"):
-        class_numbers(["a", "b", "c"], 2)

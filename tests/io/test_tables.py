@@ -56,25 +56,6 @@ def in_batches(path, columns):
     return [columns.encode("t", without_blanks(batch)[0])[0] for _, batch in found], [first for first, _ in found]
 
 
-@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "frame"])
-def test_all_formats_give_the_same_matrix_whole_and_in_batches(tmp_path, name, monkeypatch):
-    path = FRAME if name == "frame" else stored(FRAME, tmp_path, name)
-    columns, features, ids = read_features(path)
-    np.testing.assert_array_equal(features, X)
-    assert ids == ["007", "b", "c", "d"]
-    assert columns.feature_names == ["age", "size", "member", "colour=blue", "colour=green", "colour=red"]
-    np.testing.assert_allclose(columns.mean, X.mean(axis=0))
-    np.testing.assert_allclose(columns.scale, X.std(axis=0))
-    monkeypatch.setattr(tables, "BATCH_ROWS", 3)
-    batches, first = in_batches(path, columns)
-    assert first == [0, 3]
-    np.testing.assert_array_equal(np.vstack(batches), X)
-    assert read_ids(path, None, ())[0] == ids
-    table = open_table(path)
-    assert list(table.types) == FRAME.columns.tolist()
-    assert [len(column) for column in read_whole(path).columns] == [4] * 5
-
-
 WHO = "who,age,colour\n007,1,red\nb,2,blue\nc,3,red\n"
 AGE = [[1], [2], [3]]
 NUMBERED = ["0", "1", "2"]
