@@ -1,6 +1,6 @@
 import json
 
-from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
+from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.columns import Column
 from tests.reference import unscaled
 
@@ -35,24 +35,14 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
     assert found["columns"]["columns"][-1]["categories"] == ["a", "b"]
 
 
-def test_a_model_without_a_report(call, waveform, tmp_path, capsys):
+def test_models_without_a_report(call, waveform, tmp_path, capsys):
+    """Of a table, and estimators that were saved from Python."""
     saved(waveform, tmp_path / "m.sdu", unscaled([Column(f"x{k}", "number") for k in range(21)]))
-    call("inspect", tmp_path / "m.sdu")
-    out = capsys.readouterr().out
-    assert "21 columns" in out
-    assert "Estimated accuracy" not in out
-
-
-def test_an_estimator_saved_from_python(call, waveform, tmp_path, capsys):
+    assert call("inspect", tmp_path / "m.sdu") == 0
+    assert "Estimated accuracy" not in capsys.readouterr().out
     SDUClassifier("su", "double_hinge", prior=0.7, alpha=0.25).fit(*waveform).save(tmp_path / "m.sdu")
-    call("inspect", tmp_path / "m.sdu")
-    out = capsys.readouterr().out
-    assert "risk su, loss double_hinge (SDUClassifier): alpha 0.25" in out
-    assert "0.7 of the rows are of class +1, as given" in out
-    assert "saved from Python" in out
+    assert call("inspect", tmp_path / "m.sdu") == 0
+    assert "risk su, loss double_hinge (SDUClassifier): alpha 0.25" in capsys.readouterr().out
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["parameters"]["loss"]) == ("estimator", "double_hinge")
-    PairLogisticRegression().fit(*waveform).save(tmp_path / "m.sdu")
-    call("inspect", tmp_path / "m.sdu")
-    assert "joint likelihood of pairs (PairLogisticRegression): default settings." in capsys.readouterr().out

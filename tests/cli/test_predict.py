@@ -96,16 +96,6 @@ def test_a_loss_without_probabilities(call, waveform, tmp_path, capsys):
     assert out.columns.tolist() == ["id", "label"]
     assert out["id"].tolist() == list(range(len(rows)))
     np.testing.assert_array_equal(out["label"], estimator.predict(rows))
-    call("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o", tmp_path / "out.parquet")
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out.parquet").astype({"label": int}), out)
-
-
-def test_wrong_files(refused, model, tmp_path):
-    (tmp_path / "t.csv").write_text("id,x0\na,1\n")
-    predict = ("predict", tmp_path / "model.sdu", tmp_path / "t.csv", "-o")
-    assert "lacks the column 'x1'" in refused(*predict, tmp_path / "out.csv")
-    assert "not an sdulearn model" in refused("predict", tmp_path / "t.csv", tmp_path / "t.csv")
-    assert "must end in .csv, .tsv, .parquet" in refused(*predict, tmp_path / "out.xlsx")
 
 
 def write_folder(frame, folder):
