@@ -9,7 +9,6 @@ from sklearn.datasets import load_iris, make_classification
 
 from sdulearn.answers.records import Answer
 from sdulearn.asking import Asker, ask
-from sdulearn.asking.points import Points
 from sdulearn.asking.state import State
 
 
@@ -42,19 +41,6 @@ def test_right_answers_are_labels(two, three):
         assert np.exp(plain.log_probabilities(state.known)) == pytest.approx(p, abs=0.01)
 
 
-def test_stretched_axes_are_a_penalty_by_the_covariance():
-    """Ridge on Z C^(k/2) is w' C^-k w on Z."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4))
-    points = Points(X, rng)
-    stretch = points.stretch(1.0).diagonal()
-    Z = points.candidate_coordinates
-    np.testing.assert_allclose(np.cov(Z.T, bias=True), np.diag(points.variances), atol=1e-8)
-    np.testing.assert_allclose(stretch**2 / points.variances, (stretch**2 / points.variances)[0])
-    for power in (0.0, 1.0, 2.0):
-        assert np.mean(points.variances * points.stretch(power).diagonal() ** 2) == pytest.approx(1)
-
-
 def test_held_out_points_are_not_in_their_model(two):
     """Whatever is said of the points of a fold, its model says the same of them."""
     fold = np.random.default_rng(0).permutation(len(two.known)) % 10
@@ -67,14 +53,6 @@ def test_held_out_points_are_not_in_their_model(two):
     assert (changed.known == two.known).all()
     assert changed.known_class[fold == 3].tolist() != two.known_class[fold == 3].tolist()
     np.testing.assert_allclose(changed.held_out[fold == 3], two.held_out[fold == 3], atol=1e-6)
-
-
-def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
-    first, _, last = three.classes.members.values()
-    for unknown, known in ((last, [0, 1]), ([*first, *last], [1])):
-        log_p = three._log_probabilities(three.points.coordinates(np.array(last)), three.fit(unknown))
-        assert np.isin(log_p.argmax(axis=1), known).all()
-        assert np.exp(log_p[:, known]).sum(axis=1) == pytest.approx(1)
 
 
 def test_contradictions_and_nothing_else_make_answers_wrong(two):
