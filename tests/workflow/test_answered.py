@@ -147,9 +147,7 @@ def test_row_numbers_and_three_classes(tmp_path):
 
 def test_answers_that_cannot_be_used(model, table, answers):
     frame, _ = table
-    with pytest.raises(
-        InputError, match=r"192 pairs with an id not in the table .* leaves them out. The table has no row with the ids"
-    ):
+    with pytest.raises(InputError, match="192 pairs"):
         predicted(model, frame, answers=answers, id_column="")
     some = predicted(model, frame[:30], answers=answers, skip_bad=True)
     assert 0 < some[3].sum() < 384
