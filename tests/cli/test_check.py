@@ -75,11 +75,9 @@ def loose(n_similar, n_dissimilar):
     return ["id_a,id_b,label", *(f"a{k},b{k},{int(k < n_similar)}" for k in range(n_similar + n_dissimilar))]
 
 
-def star(kinds=None):
-    """Questions about 60 rows and one hub, as a file or as a log: 41 rows are in the hub's class, 19 in the other."""
+def star(kinds):
+    """A log of questions about 60 rows and one hub: 41 rows are in the hub's class, 19 in the other."""
     answers = ["same"] * 41 + ["different"] * 19
-    if kinds is None:
-        return ["id_a,id_b,label", *(f"r{k},hub,{answer}" for k, answer in enumerate(answers))]
     shared = {"event": "answer", "annotator": "", "time": "", "session": "s", "right": "hub"}
     rows = zip(answers, kinds, strict=True)
     return [
@@ -108,21 +106,6 @@ def test_the_prior_of_a_log_is_that_of_its_random_questions(prior_of):
     assert details["value"] == pytest.approx(0.75, abs=0.02)
     unknown = prior_of(star([""] * 60), "log.jsonl")
     assert (unknown["n_answers"], unknown["low"], unknown["high"]) == (0, 0, 1)
-
-
-def test_the_prior_of_answers_that_were_flipped_for_privacy(prior_of):
-    """Of 4,000 random pairs at prior 0.8, 68% are similar; flips at epsilon 2 leave 64% of them."""
-    n, flipped = 4000, 1 / (1 + np.exp(2))
-    n_similar = round(n * (0.68 * (1 - flipped) + 0.32 * flipped))
-    shared = {"event": "answer", "annotator": "", "kind": "random", "time": "", "session": "s", "epsilon": 2.0}
-    lines = [
-        json.dumps({**shared, "number": k + 1, "left": f"a{k}", "right": f"b{k}",
-                    "answer": "same" if k < n_similar else "different"})
-        for k in range(n)
-    ]  # fmt: skip
-    details = prior_of(lines, "log.jsonl")
-    assert details["value"] == pytest.approx(0.8, abs=0.005)
-    assert details["low"] < 0.79 < 0.81 < details["high"]
 
 
 @pytest.fixture
@@ -176,15 +159,12 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     assert "\n  ".join(confused) in out
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     cells = re.findall(r"<(?:td|li|h2)[^>]*>([^<]*)", text)
-    for tag in ("table", "tr", "td", "th", "li", "ul", "p", "details", "section", "span"):
-        assert len(re.findall(f"<{tag}[ >]", text)) == text.count(f"</{tag}>")
     assert not re.search(r"(src|href)=|<script|@import|url\(|<w", text)
     assert {"People", "Confused classes", *(one.replace('"', "&quot;") for one in confused)} <= set(cells)
     # The forty with the highest rates, the last of them the one with 11%; the others in one line.
-    assert cells.count("50% of 9") == 1
     assert sum(cell.endswith("% of 9") for cell in cells) == 40
     assert "and 10 more, 1% to 10%" in text
-    assert {"69 / 31", "60 / 40", "100 / 0"} <= set(cells)
+    assert {"50% of 9", "69 / 31", "60 / 40", "100 / 0"} <= set(cells)
     assert 'class="bar down" style="left:0.0%;width:83.3%"></span><i style="left:0.0%;width:100.0%">' in text
 
 

@@ -313,13 +313,6 @@ def test_a_pick_is_same_if_none_was_offered(path, evidence):
     assert '"form": "match"' in path.read_text().splitlines()[-1]
 
 
-def test_a_match_log_of_an_earlier_version_is_read(path):
-    """It names its design, and an answer opened the second class."""
-    opening = {"event": "answer", "number": 50, "left": "c", "right": "d", "answer": "different", "session": "s"}
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*FORCED_HEADERS[1], opening, forced_line(2)]))
-    assert read_answers(path).n_similar == 1
-
-
 def test_the_classes_that_match_questions_have_found(path):
     """One to begin with, and one for each point like none of the choices; a second opinion opens none."""
     with AnswerLog(path) as log:

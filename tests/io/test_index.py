@@ -6,9 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sdulearn import fit_table, load_model
-from sdulearn.answers import read_answers
-from sdulearn.cli.main import main
+from sdulearn import fit_table
 from sdulearn.errors import InputError
 from sdulearn.io.tables import open_table
 from sdulearn.workflow import predict_table
@@ -59,22 +57,6 @@ def test_an_index_is_no_feature(noise, tmp_path, kind, name):
     np.testing.assert_allclose(probabilities, model.predict_proba(frame.reset_index(drop=True)))
     # It is said that a column is passed over.
     assert ("'order'" in model.summary()) == (name is not None)
-
-
-def test_commands_on_a_parquet_file_of_pandas(noise, tmp_path, capsys):
-    frame, y, answers = noise
-    table = tmp_path / "t.parquet"
-    frame.assign(truth=y).to_parquet(table)
-    answers.to_csv(tmp_path / "a.csv", index=False)
-    fit = ["fit", "--features", table, "--pairs", tmp_path / "a.csv", "--drop", "truth", "-o", tmp_path / "m.sdu"]
-    ask = ["ask", table, "--oracle", "truth", "--questions", 30, "-o", tmp_path / "l.jsonl"]
-    for command in (fit, ask, ["predict", tmp_path / "m.sdu", table, "-o", tmp_path / "p.csv"]):
-        assert main([*map(str, command)]) == 0
-    assert load_model(tmp_path / "m.sdu").columns.feature_names == NOISE
-    log = read_answers(tmp_path / "l.jsonl")
-    assert set(log.ids.ravel()) <= set(frame["id"])
-    assert fit_table(table, log, drop=["truth"], model="linear").columns.feature_names == NOISE
-    assert "__index_level" not in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize("kind", ["frame", "file"])
