@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris, make_blobs
+from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 
 from sdulearn.answers.records import Answer
 from sdulearn.asking import Asker, ask
 from sdulearn.asking.match import MatchState
-from sdulearn.asking.points import AS_GIVEN, Points
+from sdulearn.asking.points import Points
 from sdulearn.asking.state import NEVER, fit_softmax
 
 
@@ -27,22 +27,6 @@ def test_right_answers_give_the_softmax_of_labels():
     other = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(Z, y)
     np.testing.assert_allclose(Z @ found[:, :-1].T + found[:, -1], other.decision_function(Z), atol=0.02)
     np.testing.assert_allclose(fit_softmax(Z, labels, 0.5, found), found, atol=1e-3)
-
-
-def test_columns_as_given_are_one_of_the_ways_to_penalise(matcher):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4)) * [10, 3, 1, 0.1] + 5
-    points = Points(X, rng)
-    given = points.coordinates(np.arange(300)) @ points.stretch(AS_GIVEN)
-    scaled = (X - points.mean) / np.sqrt(np.mean(points.scale**2))
-    np.testing.assert_allclose(given @ given.T, scaled @ scaled.T, atol=1e-8)
-    # Principal components: the first tell the classes, the many small ones are noise.
-    centres = np.column_stack([10 * np.eye(4), np.zeros((4, 30))])
-    X, y = make_blobs(400, centers=centres, cluster_std=2.0, random_state=0)
-    X[:, 4:] *= 0.2
-    asker = ask(X, matcher(y), 45, n_classes="auto", random_state=0)
-    assert asker._now.settings.power == AS_GIVEN
-    assert asker._state(asker.given[:12]).settings == MatchState.FIRST
 
 
 def test_wrong_answers_are_found_and_weighed(wrong_digits):

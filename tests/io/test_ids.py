@@ -15,6 +15,7 @@ from sdulearn.io.ids import (
     id_texts,
     looks_like_id,
     may_hold_ids,
+    spelled_alike,
     unknown_ids,
 )
 
@@ -111,3 +112,11 @@ def test_ids_are_spelled_one_way(values):
 def test_why_an_id_may_be_unknown(unknown, known, id_column, why):
     """Ids that are spelled otherwise are in tests/test_everyday_files.py."""
     assert why in unknown_ids([unknown, unknown], known, id_column)
+
+
+def test_ids_in_another_spelling():
+    asked = ["7", "8", "9"]
+    assert spelled_alike(asked, ["007", "008", "x"])
+    assert not spelled_alike(asked, ["007", "008", "x"], share=0.7)
+    # On two rows each they tell nothing.
+    assert not spelled_alike(asked, ["007", "0007", "008", "0008", "009"])
