@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris, make_classification
 
 from sdulearn.answers.records import Answer
 from sdulearn.asking import Asker, ask
+from sdulearn.asking.points import Points
 from sdulearn.asking.state import State
 
 
@@ -39,6 +40,19 @@ def test_right_answers_are_labels(two, three):
         # The factor of the logits is no part of the fit.
         plain = replace(state, settings=state.settings._replace(sharpness=1.0))
         assert np.exp(plain.log_probabilities(state.known)) == pytest.approx(p, abs=0.01)
+
+
+def test_stretched_axes_are_a_penalty_by_the_covariance():
+    """Ridge on Z C^(k/2) is w' C^-k w on Z."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4))
+    points = Points(X, rng)
+    stretch = points.stretch(1.0).diagonal()
+    Z = points.candidate_coordinates
+    np.testing.assert_allclose(np.cov(Z.T, bias=True), np.diag(points.variances), atol=1e-8)
+    np.testing.assert_allclose(stretch**2 / points.variances, (stretch**2 / points.variances)[0])
+    for power in (0.0, 1.0, 2.0):
+        assert np.mean(points.variances * points.stretch(power).diagonal() ** 2) == pytest.approx(1)
 
 
 def test_held_out_points_are_not_in_their_model(two):

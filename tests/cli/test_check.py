@@ -14,15 +14,7 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     rows = "a,b,same b,c,same a,c,different a,a,same a,b,same c,d,same d,c,different a,x,perhaps a,,same a,q,unsure"
     (tmp_path / "p.csv").write_text("\n".join(["left,right,label", *rows.split()]))
     (tmp_path / "t.csv").write_text("name,x\na,1\nb,2\nc,3\nd,4\n")
-    assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name") == 1
-    out = capsys.readouterr().out
-    for text in (
-        "line 9: label 'perhaps'",
-        "(--skip-bad).\n  line 11: q",
-        "line 4: a and c dissimilar; line 3: b and c similar; line 2: a and b similar",
-    ):
-        assert text in out
-    call("check", tmp_path / "p.csv", "--show", 1)
+    assert call("check", tmp_path / "p.csv", "--show", 1) == 1
     assert "... and 1 more (sdulearn check --show 2)" in capsys.readouterr().out
     assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
     found = json.loads(capsys.readouterr().out)

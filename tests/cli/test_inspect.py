@@ -17,12 +17,8 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
     saved(waveform, tmp_path / "m.sdu", unscaled(COLUMNS, "id"), fit_report)
     assert call("inspect", tmp_path / "m.sdu", "--top", 2) == 0
     out = capsys.readouterr().out
-    for text in (
-        "PairLogisticRegressionCV", "alpha", "covariance_power", "Prior: 0.", "no (-1), yes (+1)",
-        "probabilities: yes", "accuracy: 90.0% (95% interval 80.0% to 95.0%)", "t.csv: 1,000 rows", "40 similar",
-        "ids from 'id'", "c: category (a, b), missing values become a", "x3: number, missing values become 1.5",
-        "+99  x4", "look \\x1b[2J out", "'a' (+5.5)",
-    ):  # fmt: skip
+    for text in ("alpha", "Prior: 0.", "no (-1), yes (+1)", "accuracy: 90.0% (95% interval 80.0% to 95.0%)",
+                 "c: category (a, b), missing values become a", "+99  x4", "look \\x1b[2J out"):  # fmt: skip
         assert text in out
     assert "\x1b" not in out
     assert out.count("\n  ") - len(COLUMNS) == 2

@@ -333,12 +333,8 @@ def test_sentences_name_parameters_that_have_options_and_numbers_that_are_in_the
 
 def test_what_is_unknown_or_malformed_is_shown_as_it_is():
     assert sentence(Finding("unheard_of", "info", {"a": 1})) == "unheard_of: {'a': 1}"
-    for details in (
-        {},
-        {"features": 7},
-        {"features": ["a"], "standard_scores": []},
-        {"features": [1], "n_features": {}},
-    ):
+    malformed = ({}, {"features": 7}, {"features": ["a"], "standard_scores": []}, {"features": [1], "n_features": {}})
+    for details in malformed:
         assert sentence(Finding("other_population", "info", details)).startswith("other_population: {")
     assert lines([Finding("tied_questions", severity, {"count": 1}) for severity in ("info", "warning", "error")]) == [
         f"{mark}Left out: 1 questions answered both ways equally often." for mark in ("note: ", "warning: ", "error: ")

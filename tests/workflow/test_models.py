@@ -248,16 +248,6 @@ def test_a_reason_is_given_to_who_asked_or_may_change_the_table(curved, monkeypa
     assert report.model_choice == ModelChoice()
 
 
-def test_trees_of_a_star_with_few_of_a_kind(curved, answers_about):
-    """Folds of the accuracy with fewer answers of a kind than folds are usual."""
-    table, _, y = curved
-    alike = np.flatnonzero(y == 1)[:80]
-    other = np.flatnonzero(y == -1)[:4]
-    ends = np.column_stack([np.r_[alike[1:], other], np.repeat(alike[0], 83)])
-    report = fit_table(table, answers_about(y, ends), model="boosted", max_unlabeled=100).report
-    assert report.accuracy.n_answers == 83
-
-
 @pytest.mark.parametrize("kind", ["linear", None])
 def test_gaps_say_something(answers_about, tmp_path, monkeypatch, kind):
     """A column is missing in nine of ten rows of one class, and the days of the classes are in other years."""
