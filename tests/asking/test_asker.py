@@ -284,7 +284,7 @@ def test_classes_are_merged_and_split_by_changing_answers(iris):
         assert (merged[p] == merged[q]) == (len(pair) == 1 or pair == {label[a], label[b]})
     # No answer contradicts another.
     assert asker.error_rate() == 0
-    with pytest.raises(InputError, match="one class already"):
+    with pytest.raises(InputError):
         asker.merge(a, b)
     asker.change(changed[0].number, "none")
     assert asker.answers == before

@@ -313,25 +313,6 @@ def test_a_pick_is_same_if_none_was_offered(path, evidence):
     assert '"form": "match"' in path.read_text().splitlines()[-1]
 
 
-def test_the_classes_that_match_questions_have_found(path):
-    """One to begin with, and one for each point like none of the choices; a second opinion opens none."""
-    with AnswerLog(path) as log:
-        for left, choices, picked in (
-            ("b", ("a",), "none"),
-            ("c", ("a", "b"), "none"),
-            ("d", ("a", "b", "c"), 1),
-            ("e", ("a", "b", "c"), 2),
-            ("e", ("c", "a", "b"), 1),
-            ("f", ("a", "b", "c"), "unsure"),
-        ):
-            log.append(Answer(left, choices, picked))
-    assert read_answers(path).n_classes == 3
-    with AnswerLog(path) as log:
-        # Two of the classes are one after all.
-        log.change(list(log.contents.answers)[1], 0)
-    assert read_answers(path).n_classes == 2
-
-
 def test_a_reading_that_cannot_be_read_is_reported(path):
     with AnswerLog(path) as log:
         log.begin(1, reading={"text": 7})

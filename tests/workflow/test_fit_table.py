@@ -239,16 +239,6 @@ def test_the_risks_of_the_paper_refuse_chosen_questions(chosen, tmp_path):
         fit_table(table, write_log(tmp_path / "log.jsonl", ends, kinds, y), method="sddu")
 
 
-def test_random_pairs_of_a_log_are_as_those_of_a_table(chosen, answers_about, tmp_path):
-    """Both ends of a random pair are random, also where some were asked again."""
-    table, y, _, _ = chosen
-    ends = np.random.default_rng(0).permutation(800)[:300].reshape(-1, 2)
-    both = np.vstack([ends, ends[:5]])
-    log = write_log(tmp_path / "log.jsonl", both, ["random"] * 150 + ["repeat"] * 5, y)
-    one, other = (fit_table(table, given, model="linear").report for given in (log, answers_about(y, both)))
-    assert (one.accuracy, one.prior) == (other.accuracy, other.prior)
-
-
 def test_three_classes_are_judged_by_random_questions(tmp_path):
     """Ten rows at each centre were chosen and are easy; of the random rows one in five lies at another's centre."""
     rng = np.random.default_rng(0)
