@@ -8,7 +8,6 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-import tqdm
 
 from sdulearn import PairLogisticRegressionCV, progress
 from sdulearn.cli.options import waiting
@@ -91,15 +90,6 @@ def test_where_nobody_looks_there_is_none(screen, monkeypatch):
     screen.isatty = lambda: True
     work(3)
     assert screen.getvalue() == ""
-
-
-def test_notebooks_have_their_own_bars(monkeypatch):
-    asked = []
-    monkeypatch.setattr(progress, "require", lambda name, extra: asked.append(name) or tqdm)
-    made(iterable=[])
-    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
-    made(iterable=[])
-    assert asked == ["tqdm", "tqdm.auto"]
 
 
 def test_fits_show_how_far_they_are(screen, waveform):

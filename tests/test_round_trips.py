@@ -14,7 +14,6 @@ from sdulearn.answers import read_answers
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError
 from sdulearn.io.answer_log import read_log
-from sdulearn.io.download import as_csv
 from sdulearn.workflow import predict_table
 
 pytestmark = pytest.mark.usefixtures("no_importances")
@@ -95,17 +94,6 @@ def test_every_kind_of_ids(asked, tmp_path, name, capsys):
         assert is_right(found["label"].tolist(), table_of(name)["truth"].tolist())
         written = [cell[1:] if cell[:1] == "'" else cell for cell in found["id"]]
         assert written == (list(map(str, range(N))) if name == "nr" and more else ids)
-
-
-@pytest.mark.parametrize("name", ["nr", "formulas", "accents"])
-def test_the_download_read_again(asked, tmp_path, name):
-    """A fit of the page's CSV is that of the log."""
-    table, log = asked(name)
-    (tmp_path / "answers.csv").write_text(as_csv(read_log(log)), encoding="utf-8", newline="")
-    models = [fit_table(table, answers, model="linear") for answers in (log, tmp_path / "answers.csv")]
-    np.testing.assert_array_equal(*(model.estimator.coef_ for model in models))
-    first, second = (model.report for model in models)
-    assert (first.accuracy, first.prior, first.error_rate) == (second.accuracy, second.prior, second.error_rate)
 
 
 def inserted(frame, place):

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris, make_blobs
+from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 
 from sdulearn.answers.records import Answer
 from sdulearn.asking import Asker, ask
 from sdulearn.asking.match import MatchState
-from sdulearn.asking.points import AS_GIVEN, Points
-from sdulearn.asking.state import NEVER, Settings, fit_softmax
+from sdulearn.asking.points import Points
+from sdulearn.asking.state import NEVER, fit_softmax
 
 
 @pytest.fixture(scope="module")
@@ -27,37 +27,6 @@ def test_right_answers_give_the_softmax_of_labels():
     other = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000).fit(Z, y)
     np.testing.assert_allclose(Z @ found[:, :-1].T + found[:, -1], other.decision_function(Z), atol=0.02)
     np.testing.assert_allclose(fit_softmax(Z, labels, 0.5, found), found, atol=1e-3)
-
-
-def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_digits):
-    """A match answer with m choices and the error rate e is a pair answer with e / (e + m (1 - e))."""
-    state = wrong_digits[0]._now
-    assert state.error > 0.02
-    # Where all examples are founders, whose classes are certain, the two are one model.
-    answers = tuple(one for one in state.answers if one.picked in (None, *state.founders) and len(one.choices) > 1)
-    assert len(answers) > 60
-    seeds = tuple((point,) for point in state.founders)
-    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), seeds)
-    p = np.exp(right.log_probabilities(right.known))
-    theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
-    assert np.abs(p - theirs).max() < 0.1
-    assert np.mean(p.argmax(axis=1) == theirs.argmax(axis=1)) > 0.97
-
-
-def test_columns_as_given_are_one_of_the_ways_to_penalise(matcher):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4)) * [10, 3, 1, 0.1] + 5
-    points = Points(X, rng)
-    given = points.coordinates(np.arange(300)) @ points.stretch(AS_GIVEN)
-    scaled = (X - points.mean) / np.sqrt(np.mean(points.scale**2))
-    np.testing.assert_allclose(given @ given.T, scaled @ scaled.T, atol=1e-8)
-    # Principal components: the first tell the classes, the many small ones are noise.
-    centres = np.column_stack([10 * np.eye(4), np.zeros((4, 30))])
-    X, y = make_blobs(400, centers=centres, cluster_std=2.0, random_state=0)
-    X[:, 4:] *= 0.2
-    asker = ask(X, matcher(y), 45, n_classes="auto", random_state=0)
-    assert asker._now.settings.power == AS_GIVEN
-    assert asker._state(asker.given[:12]).settings == MatchState.FIRST
 
 
 def test_wrong_answers_are_found_and_weighed(wrong_digits):
@@ -148,15 +117,3 @@ def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
     state = asker._now
     held_out = state.hold_out(np.arange(len(state.known))).argmax(axis=1)
     assert np.mean(held_out == state.known_class) < true - 0.1
-
-
-def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong_digits):
-    state = wrong_digits[0]._now
-    moved = [
-        MatchState(state.points, state.answers, None, Settings(penalty, 0.0)).next_settings.penalty
-        for penalty in (0.03, 30.0)
-    ]
-    assert moved[0] <= 0.3
-    assert moved[1] >= 3.0
-    again = Asker(state.points.X, n_classes="auto", answers=list(state.answers), random_state=0)
-    assert again._now.settings == state.settings

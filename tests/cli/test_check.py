@@ -10,29 +10,11 @@ from sdulearn import estimate_prior
 from sdulearn.answers import AnswerModel, Rate
 
 
-def test_a_clean_file(tmp_path, call, capsys):
-    (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nb,c,0\n")
-    (tmp_path / "t.csv").write_text("id,x\na,1\nb,2\nc,3\n")
-    assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv") == 0
-    out = capsys.readouterr().out
-    assert "1 similar, 1 dissimilar, 0 unsure" in out
-    assert "'1' = similar (1), '0' = dissimilar (1)" in out
-    assert "No problems found" in out
-
-
 def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     rows = "a,b,same b,c,same a,c,different a,a,same a,b,same c,d,same d,c,different a,x,perhaps a,,same a,q,unsure"
     (tmp_path / "p.csv").write_text("\n".join(["left,right,label", *rows.split()]))
     (tmp_path / "t.csv").write_text("name,x\na,1\nb,2\nc,3\nd,4\n")
-    assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name") == 1
-    out = capsys.readouterr().out
-    for text in (
-        "line 9: label 'perhaps'",
-        "(--skip-bad).\n  line 11: q",
-        "line 4: a and c dissimilar; line 3: b and c similar; line 2: a and b similar",
-    ):
-        assert text in out
-    call("check", tmp_path / "p.csv", "--show", 1)
+    assert call("check", tmp_path / "p.csv", "--show", 1) == 1
     assert "... and 1 more (sdulearn check --show 2)" in capsys.readouterr().out
     assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
     found = json.loads(capsys.readouterr().out)
@@ -68,19 +50,6 @@ def test_answers_that_share_points_and_answers_about_entities(tmp_path, call, ca
     assert found <= {fact["code"] for fact in json.loads(capsys.readouterr().out)["facts"]}
 
 
-def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
-    loose = [f"a{k},b{k},{int(k < 50)}" for k in range(100)]
-    chain = [f"a{k},a{k + 1},1" for k in range(100)]
-    for answers, told in ((loose, "50 of 100 pairs are similar"), (chain, "Of the pairs among the 101 points")):
-        (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label", *answers]))
-        assert call("check", tmp_path / "p.csv") == 0
-        capsys.readouterr()
-        assert call("check", tmp_path / "p.csv", "--prior", 0.8) == 1
-        out = capsys.readouterr().out
-        assert told in out
-        assert "No problems found" not in out
-
-
 @pytest.fixture
 def prior_of(tmp_path, call, capsys):
     """The details of the prior that ``check --json`` finds in a file of these lines; None without one."""
@@ -98,11 +67,9 @@ def loose(n_similar, n_dissimilar):
     return ["id_a,id_b,label", *(f"a{k},b{k},{int(k < n_similar)}" for k in range(n_similar + n_dissimilar))]
 
 
-def star(kinds=None):
-    """Questions about 60 rows and one hub, as a file or as a log: 41 rows are in the hub's class, 19 in the other."""
+def star(kinds):
+    """A log of questions about 60 rows and one hub: 41 rows are in the hub's class, 19 in the other."""
     answers = ["same"] * 41 + ["different"] * 19
-    if kinds is None:
-        return ["id_a,id_b,label", *(f"r{k},hub,{answer}" for k, answer in enumerate(answers))]
     shared = {"event": "answer", "annotator": "", "time": "", "session": "s", "right": "hub"}
     rows = zip(answers, kinds, strict=True)
     return [
@@ -131,31 +98,6 @@ def test_the_prior_of_a_log_is_that_of_its_random_questions(prior_of):
     assert details["value"] == pytest.approx(0.75, abs=0.02)
     unknown = prior_of(star([""] * 60), "log.jsonl")
     assert (unknown["n_answers"], unknown["low"], unknown["high"]) == (0, 0, 1)
-
-
-def test_the_prior_of_answers_that_were_flipped_for_privacy(prior_of):
-    """Of 4,000 random pairs at prior 0.8, 68% are similar; flips at epsilon 2 leave 64% of them."""
-    n, flipped = 4000, 1 / (1 + np.exp(2))
-    n_similar = round(n * (0.68 * (1 - flipped) + 0.32 * flipped))
-    shared = {"event": "answer", "annotator": "", "kind": "random", "time": "", "session": "s", "epsilon": 2.0}
-    lines = [
-        json.dumps({**shared, "number": k + 1, "left": f"a{k}", "right": f"b{k}",
-                    "answer": "same" if k < n_similar else "different"})
-        for k in range(n)
-    ]  # fmt: skip
-    details = prior_of(lines, "log.jsonl")
-    assert details["value"] == pytest.approx(0.8, abs=0.005)
-    assert details["low"] < 0.79 < 0.81 < details["high"]
-
-
-def test_long_ids_are_cut(call, tmp_path, capsys):
-    long = "y" * 9_999
-    (tmp_path / "a.csv").write_text(f"id_a,id_b,label,annotator\n{long},b,1,{long}\n{long},b,0,{long}\n{long},c,1,d\n")
-    (tmp_path / "t.csv").write_text("id,x\nb,1\n")
-    assert call("check", tmp_path / "a.csv", "--features", tmp_path / "t.csv") == 1
-    told = capsys.readouterr().out
-    assert "Pairs with an id not in the table: 4" in told
-    assert max(map(len, told.splitlines())) < 700
 
 
 @pytest.fixture
@@ -209,15 +151,12 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     assert "\n  ".join(confused) in out
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     cells = re.findall(r"<(?:td|li|h2)[^>]*>([^<]*)", text)
-    for tag in ("table", "tr", "td", "th", "li", "ul", "p", "details", "section", "span"):
-        assert len(re.findall(f"<{tag}[ >]", text)) == text.count(f"</{tag}>")
     assert not re.search(r"(src|href)=|<script|@import|url\(|<w", text)
     assert {"People", "Confused classes", *(one.replace('"', "&quot;") for one in confused)} <= set(cells)
     # The forty with the highest rates, the last of them the one with 11%; the others in one line.
-    assert cells.count("50% of 9") == 1
     assert sum(cell.endswith("% of 9") for cell in cells) == 40
     assert "and 10 more, 1% to 10%" in text
-    assert {"69 / 31", "60 / 40", "100 / 0"} <= set(cells)
+    assert {"50% of 9", "69 / 31", "60 / 40", "100 / 0"} <= set(cells)
     assert 'class="bar down" style="left:0.0%;width:83.3%"></span><i style="left:0.0%;width:100.0%">' in text
 
 

@@ -12,14 +12,7 @@ def test_classes_of_a_file(tmp_path, call, capsys):
     rows = [f"=0,p{k},{int(k % 2 == 0)}" for k in range(1, 20)] + [f"p1,p{k},{int(k % 2 == 1)}" for k in range(2, 20)]
     answers = write(tmp_path / "p.csv", [*rows, "x,y,1"])
     assert call("classes", answers, "-o", tmp_path / "out.csv") == 0
-    out = capsys.readouterr().out
-    for text in (
-        "2 classes of 20 connected ids (1: 10, 2: 10)",
-        "Error rate: 0.",
-        "warning: 2 ids are not connected with these by answers, in 1 separate part.",
-        f"wrote {tmp_path / 'out.csv'}",
-    ):
-        assert text in out
+    assert "2 classes of 20 connected ids (1: 10, 2: 10)" in capsys.readouterr().out
     with (tmp_path / "out.csv").open(newline="") as file:
         found = {row["id"]: row for row in csv.DictReader(file)}
     assert found["'=0"]["class"] == found["p2"]["class"] != found["p1"]["class"] == found["p3"]["class"]

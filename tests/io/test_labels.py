@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from sdulearn.errors import InputError
-from sdulearn.io.rows import class_names, class_numbers, read_labels
+from sdulearn.io.rows import class_numbers, read_labels
 
 
 def why(unknown, whose):
@@ -54,19 +54,6 @@ def test_a_first_line_that_is_a_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "n_classes", "names"),
-    [
-        (["a", "b", "c"], 3, ("a", "b", "c")), (["a", "b", "c"], 5, ("a", "b", "c", "4", "5")),
-        (["1", "2", "4"], 5, ("1", "2", "4", "5", "6")), (["a"], 3, ("a", "2", "3")), (["0", "1"], 2, ("0", "1")),
-        (["No", "a"], 2, ("No", "a")), (["a", "no"], 2, ("no", "a")), (["TRUE", "a"], 2, ("a", "TRUE")),
-        (["false"], 2, ("false", "1")), (["1"], 2, ("-1", "1")), (["x"], 2, ("not x", "x")),
-    ],
-)  # fmt: skip
-def test_names_of_classes(found, n_classes, names):
-    assert class_names(found, n_classes) == names
-
-
-@pytest.mark.parametrize(
     ("labels", "found", "names"),
     [
         ({"a": 0, "b": 1}, ("0", "1"), (0, 1)), ({"a": "0", "b": "1"}, ("0", "1"), ("0", "1")),
@@ -84,11 +71,3 @@ def test_names_have_the_type_of_the_labels(tmp_path, labels, found, names):
     read = read_labels(labels)
     assert class_numbers(list(read.by_id.values()), 2)[1] == found
     assert read.names(found) == names
-
-
-def test_labels_are_numbered_by_the_number_of_classes():
-    for n_classes, codes, names in ((2, [1, -1, 1], ("no", "yes")), (3, [2, 1, 2], ("no", "yes", "3"))):
-        found, named = class_numbers(["yes", "no", "yes"], n_classes)
-        assert (found.tolist(), named) == (codes, names)
-    with pytest.raises(InputError, match=r"names 3 classes \(a, b, c\), but there are to be 2\. Give `classes=3`"):
-        class_numbers(["a", "b", "c"], 2)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sdulearn import fit_table
 from sdulearn.answers import read_answers
-from sdulearn.cli.main import main
 from sdulearn.errors import InputError
 from sdulearn.io.tables import read_whole
 
@@ -44,7 +43,7 @@ def files(tmp_path):
 
 @pytest.mark.parametrize("behind", [None, 30])
 @pytest.mark.parametrize("place", [0, 1, 7, 40])
-def test_a_quote_left_open_in_answers(files, capsys, place, behind):
+def test_a_quote_left_open_in_answers(files, place, behind):
     """In the header, the first or the last row; also where a quoted cell further down would seem to close it."""
     _, table, answers = files
     header = "id_a,id_b,label,comment"
@@ -52,16 +51,11 @@ def test_a_quote_left_open_in_answers(files, capsys, place, behind):
     for call in (lambda: read_answers(path), lambda: fit_table(table, path, skip_bad=True)):
         with pytest.raises(InputError, match=rf"a\.csv, line {place + 1}:"):
             call()
-    for command in (["check", path], ["fit", "--features", table, "--pairs", path, "-o", path.with_name("m.sdu")]):
-        assert main([*map(str, command)]) == 2
-        message = capsys.readouterr().err
-        assert f"line {place + 1}:" in message
-        assert "skip" not in message
 
 
 @pytest.mark.parametrize("behind", [None, 30])
 @pytest.mark.parametrize("place", [0, 5, 41])
-def test_a_quote_left_open_in_a_table(files, capsys, place, behind):
+def test_a_quote_left_open_in_a_table(files, place, behind):
     """Without the error all rows below it were one text, and lost."""
     lines, table, answers = files
     path = answers("\n".join(["id_a,id_b,label,comment", *ANSWERS]))
@@ -70,8 +64,6 @@ def test_a_quote_left_open_in_a_table(files, capsys, place, behind):
     for options in ({}, {"drop": ["note"]}, {"skip_rows": 1}):
         with pytest.raises(InputError, match=rf"t\.csv, line {place + 2}:"):
             fit_table(table, path, **options)
-    assert main(["ask", str(table), "-o", str(table.with_name("l.jsonl")), "--oracle", "note"]) == 2
-    assert f"line {place + 2}:" in capsys.readouterr().err
 
 
 @settings(max_examples=60, deadline=None)

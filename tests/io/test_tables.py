@@ -16,7 +16,7 @@ import pytest
 from sdulearn.answers import read_answers
 from sdulearn.errors import InputError
 from sdulearn.io import tables
-from sdulearn.io.survey import all_ids, read_ids, without_blanks
+from sdulearn.io.survey import read_ids, without_blanks
 from sdulearn.io.tables import open_table, read_whole
 from sdulearn.workflow.data import draw_rows
 from tests.reference import read_features
@@ -54,25 +54,6 @@ def in_batches(path, columns):
     table = open_table(path)
     found = list(table.batches(columns.needed(str(path), list(table.types)), columns.width))
     return [columns.encode("t", without_blanks(batch)[0])[0] for _, batch in found], [first for first, _ in found]
-
-
-@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "frame"])
-def test_all_formats_give_the_same_matrix_whole_and_in_batches(tmp_path, name, monkeypatch):
-    path = FRAME if name == "frame" else stored(FRAME, tmp_path, name)
-    columns, features, ids = read_features(path)
-    np.testing.assert_array_equal(features, X)
-    assert ids == ["007", "b", "c", "d"]
-    assert columns.feature_names == ["age", "size", "member", "colour=blue", "colour=green", "colour=red"]
-    np.testing.assert_allclose(columns.mean, X.mean(axis=0))
-    np.testing.assert_allclose(columns.scale, X.std(axis=0))
-    monkeypatch.setattr(tables, "BATCH_ROWS", 3)
-    batches, first = in_batches(path, columns)
-    assert first == [0, 3]
-    np.testing.assert_array_equal(np.vstack(batches), X)
-    assert read_ids(path, None, ())[0] == ids
-    table = open_table(path)
-    assert list(table.types) == FRAME.columns.tolist()
-    assert [len(column) for column in read_whole(path).columns] == [4] * 5
 
 
 WHO = "who,age,colour\n007,1,red\nb,2,blue\nc,3,red\n"
@@ -227,6 +208,8 @@ REFUSED = [
     ("jsonl", '{"a": 18446744073709551616}', {}, "cannot be read"),
     ("jsonl", b'{"a": "\xff"}', {}, "not text in UTF-8"),
     ("jsonl", "{,}", {}, "is no JSON object"),
+    ("csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 50)[:-9], {}, "cut off or damaged"),
+    ("jsonl.gz", gzip.compress(b'{"a": 1}\n' * 50)[:-9], {}, "cut off or damaged"),
     ("jsonl", '{"a": 1}\n{"a": "x"}', {}, "cannot be read"),
 ]  # fmt: skip
 
@@ -237,17 +220,6 @@ def test_tables_that_cannot_be_used(tmp_path, ending, text, options, message):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=message):
         read_features(path, **options)
-
-
-@pytest.mark.parametrize("name", ["csv", "jsonl"])
-def test_a_zipped_file_that_is_cut_off(tmp_path, name):
-    text = {"csv": "a,b\n" + "1,2\n" * 50, "jsonl": '{"a": 1}\n' * 50}[name]
-    path = tmp_path / f"t.{name}.gz"
-    path.write_bytes(gzip.compress(text.encode())[:-9])
-    with pytest.raises(ValueError, match="cut off or damaged"):
-        read_features(path)
-    with pytest.raises(ValueError, match="cut off or damaged"):
-        all_ids(open_table(path), None)
 
 
 TABLE = pa.table({"n": np.arange(100.0), "c": ["a", "b"] * 50, "code": np.repeat(np.arange(-25, 25), 2)})

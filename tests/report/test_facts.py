@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, TableModel
-from sdulearn.answers import read_answers
 from sdulearn.answers.answer_model import Rate
 from sdulearn.cli.options import OPTIONS, in_options
 from sdulearn.columns import Column
@@ -16,7 +15,7 @@ from sdulearn.diagnostics import Finding
 from sdulearn.io.typed import plain
 from sdulearn.metrics import AnswerCounts, ClassAgreement, Share
 from sdulearn.report import facts as module
-from sdulearn.report.facts import CHARTS, as_data, facts, facts_of_answers, lines, sentence
+from sdulearn.report.facts import CHARTS, as_data, facts, lines, sentence
 from sdulearn.report.page import sections, whole_page
 from sdulearn.report.records import AnnotatorReport, ColumnDependence, ColumnImportance
 from sdulearn.spelling import Spelling
@@ -221,17 +220,6 @@ def test_a_report_prints_as_its_model_does(table_model, many_classes):
     assert repr(replace(table_model, report=None)) == "TableModel(PairLogisticRegressionCV, 21 features, ('no', 'yes'))"
 
 
-def test_files_of_answers(tmp_path):
-    bad = "".join(f"a{k},b{k},perhaps\n" for k in range(6))
-    (tmp_path / "p.csv").write_text("id_a,id_b,label\na,b,1\nc,d,0\n" + bad)
-    found = facts_of_answers(read_answers(tmp_path / "p.csv"))
-    assert [fact.code for fact in found] == ["answers_read", "understood", "listed"]
-    title, first, *_, more = lines(found[2:], 5)
-    assert title.startswith("warning: Unreadable rows: 6.")
-    assert first.startswith("  line 4: ")
-    assert more == "  ... and 1 more (sdulearn check --show 6)"
-
-
 READ = {"name": "p.csv", "format": "csv", "n_similar": 3, "n_dissimilar": 4, "n_unsure": 5, "n_unanswered": 0}
 PERSON = AnnotatorReport("Ann", 0.1, 0.05, 0.2, True, 60)
 RATE = {"value": 0.258, "low": 0.24, "high": 0.275, "identified": True}
@@ -345,12 +333,8 @@ def test_sentences_name_parameters_that_have_options_and_numbers_that_are_in_the
 
 def test_what_is_unknown_or_malformed_is_shown_as_it_is():
     assert sentence(Finding("unheard_of", "info", {"a": 1})) == "unheard_of: {'a': 1}"
-    for details in (
-        {},
-        {"features": 7},
-        {"features": ["a"], "standard_scores": []},
-        {"features": [1], "n_features": {}},
-    ):
+    malformed = ({}, {"features": 7}, {"features": ["a"], "standard_scores": []}, {"features": [1], "n_features": {}})
+    for details in malformed:
         assert sentence(Finding("other_population", "info", details)).startswith("other_population: {")
     assert lines([Finding("tied_questions", severity, {"count": 1}) for severity in ("info", "warning", "error")]) == [
         f"{mark}Left out: 1 questions answered both ways equally often." for mark in ("note: ", "warning: ", "error: ")

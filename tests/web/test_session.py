@@ -59,17 +59,6 @@ def test_an_answer_sent_twice_counts_once_a_stale_one_not_at_all_and_names_can_b
         session.label({"elsewhere": "cat"}, "ann")
 
 
-def test_an_audit_asks_what_others_answered_and_each_question_once(session):
-    others = [answer(session, word, "judge") for word in ("same", "different", "unsure", "same")]
-    answer(session, "same", "ann")
-    session.goal = Goal(audit=3)
-    again = [answer(session, "same", "ann") for _ in range(3)]
-    assert {one.kind for one in again} == {"audit"}
-    assert {one.left for one in again} == {one.left for one in others if one.said != "unsure"}
-    with pytest.raises(NothingToAskError, match="The audit is over: 3 answers were given again"):
-        session.question("ann")
-
-
 def test_a_question_that_is_put_off_comes_back_after_ten_or_when_nothing_else_is_left(open_session):
     for n_points, n_others in ((400, 10), (4, 1)):
         session = open_session(f"{n_points}", n_points=n_points)
