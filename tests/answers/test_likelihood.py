@@ -285,10 +285,14 @@ def test_points_of_a_crowd_are_independent_given_its_evidence():
         asked = ours.graph.degree > 0
         evidence = np.where(asked[:, None], likelihood.evidence, 0.0)
         by_class = log_softmax(Z, axis=1) + evidence[:, :, None]
-        log_p = np.array([logsumexp(by_class[ours.graph.component == c], axis=1).sum(axis=0) for c in range(len(ours.weight))])
+        log_p = np.array(
+            [logsumexp(by_class[ours.graph.component == c], axis=1).sum(axis=0) for c in range(len(ours.weight))]
+        )
         terms = ours.terms(Z)
         np.testing.assert_allclose(terms.log_p, log_p, atol=1e-12)
         np.testing.assert_allclose(ours.posterior(Z), softmax(by_class, axis=1), atol=1e-12)
         np.testing.assert_allclose(ours.by_evidence, softmax(evidence, axis=1))
         assert ours.total == 24
-    np.testing.assert_array_equal(likelihood.by_evidence.argmax(axis=1)[:24] == likelihood.by_evidence[0].argmax(), classes == 0)
+    np.testing.assert_array_equal(
+        likelihood.by_evidence.argmax(axis=1)[:24] == likelihood.by_evidence[0].argmax(), classes == 0
+    )
