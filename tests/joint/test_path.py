@@ -1,16 +1,104 @@
-"""Penalties, moments, empty models and the names of the classes, from their definitions."""
+"""The objective, starts, evidence, folds and names of the classes, from their definitions."""
 
 import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import expit, log_softmax
+from sklearn.datasets import load_wine
 
-from sdulearn import PairLogisticRegression, PriorEstimate
+from sdulearn import PriorEstimate
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import OrientationWarning
-from sdulearn.joint.data import TrainingData, axis_penalties
-from sdulearn.joint.likelihood import TwoClassLikelihood
-from sdulearn.joint.path import PointProblem, class_sign
+from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties
+from sdulearn.joint.estimators import class_sign, order_by_size
+from sdulearn.joint.path import (
+    TEMPERATURES,
+    FoldFits,
+    Problem,
+    best_of,
+    best_temperature,
+    choose,
+    descend,
+    fit_folds,
+    fit_path,
+    fold_scores,
+    held_out,
+    log_evidence,
+    polish,
+)
+from sdulearn.solvers.smooth import gradient_norm
+from tests.reference import random_answers
+
+SHARES = {2: 0.7, 3: [0.5, 0.3, 0.2]}
+
+
+def problem_of(X, graph, n_classes=2, rates=0.0, prior=None):
+    points = TrainingPoints(X[graph.row_point], graph)
+    likelihood = AnswerModel.given(rates, points.graph).likelihood(points.graph, n_classes)
+    return Problem(points, likelihood, PriorPull.of(prior, 3.0, len(points.unlabeled)))
+
+
+def draw_problem(n_classes, rates=0.1, prior=True, labels=True, n_answers=16, seed=3):
+    """Answers about 14 points that share some, with weights; 5 more points are in none."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(n_classes, size=19)
+    ends = rng.permuted(np.tile(np.arange(14), (n_answers, 1)), axis=1)[:, :2]
+    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ ((rates > 0) & (rng.random(n_answers) < 0.2))
+    known = np.zeros(19, dtype=int)
+    known[[0, 5]] = (2 * classes - 1 if n_classes == 2 else classes + 1)[[0, 5]] * labels
+    graph = AnswerGraph.from_answers(ends, same, labels=known, weights=1.0 + ends.min(axis=1) % 3, n_points=19)
+    X = rng.normal(size=(19, 2)) + 2 * np.array([[1.0, 0], [-1, 0], [0, 1]])[classes]
+    return problem_of(X, graph, n_classes, rates, SHARES[n_classes] if prior else None)
+
+
+def draw_pairs(n_classes=2, n_pairs=40, d=2, labels=None, weights=None, seed=0, **options):
+    """Loose pairs of classes that the columns tell."""
+    rng = np.random.default_rng(seed)
+    classes = rng.choice(n_classes, 2 * n_pairs, p=[0.7, 0.3] if n_classes == 2 else None)
+    X = rng.normal(size=(2 * n_pairs, d))
+    X[:, :2] += 1.5 * np.array([[1.0, 0], [-1, 1], [0, -1]])[classes]
+    ends = np.arange(2 * n_pairs).reshape(-1, 2)
+    graph = AnswerGraph.from_answers(ends, classes[ends[:, 0]] == classes[ends[:, 1]], labels=labels, weights=weights)
+    return problem_of(X, graph, n_classes, **options)
+
+
+def draw_folds(n_points, n_folds=3, n_always=2):
+    """Points are left out in turn, but for the first ones."""
+    shown = np.arange(n_points)[:, None] % n_folds != np.arange(n_folds)
+    shown[:n_always] = True
+    return shown
+
+
+@pytest.mark.parametrize("rates", [0.0, 0.1])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_objective_is_the_mean_loss_the_penalty_and_the_pull_and_its_gradient_the_derivative(n_classes, rates):
+    problem = draw_problem(n_classes, rates)
+    n_scores = problem.likelihood.n_scores
+    rng = np.random.default_rng(4)
+    pen = rng.uniform(0.1, 0.4, (2, 6))
+    W = rng.normal(size=(3 * n_scores, 6))
+    folds = [problem.likelihood.restricted(of_fold) for of_fold in draw_folds(problem.points.graph.n_points, 2).T]
+    columns = np.array([3, 0, 5, 2, 2, 1])
+    for some in ([], folds):
+        values, gradients = problem.objective(W, columns, pen, some, exact=True)
+        for b, c in enumerate(columns):
+            V = W[:, b].reshape(3, n_scores)
+            Z = problem.points.known @ V[:-1] + V[-1]
+            likelihood = some[c % 2] if some else problem.likelihood
+            value = -likelihood.mean(Z[:, :, None], exact=True)[0][0] + (pen[:, c] @ V[:-1] ** 2).sum() / 2
+            z = problem.points.unlabeled @ V[:-1] + V[-1]
+            p = np.exp(log_softmax(z if n_scores > 1 else np.column_stack([0 * z, z]), axis=1))
+            shares = np.array(SHARES[3]) if n_scores > 1 else np.array([0.3, 0.7])
+            value += 3 * shares @ np.log(shares / (problem.points.share @ p))
+            assert values[b] == pytest.approx(value, rel=1e-6)
+            numeric = approx_fprime(W[:, b], lambda w: problem.objective(w[:, None], [c], pen, some, exact=True)[0][0])
+            np.testing.assert_allclose(gradients[:, b], numeric, atol=2e-5)
+
+
+def test_nothing_is_pulled_without_prior_strength_or_unlabeled_points():
+    assert PriorPull.of(None, 3.0, 1) is PriorPull.of(0.7, 0.0, 1) is PriorPull.of(0.7, 3.0, 0) is None
 
 
 @pytest.mark.parametrize("power", [0, 0.5, 1, 2])
@@ -24,73 +112,229 @@ def test_the_penalty_falls_with_the_power_of_the_variance_and_has_no_unit(power)
     np.testing.assert_allclose(axis_penalties(np.full(3, 5.0), [0.3], power), 0.3)
 
 
-def test_moments_are_those_of_all_pairs_of_points_of_a_component():
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_at_alpha_max_zero_stops_to_be_a_minimum(power):
+    """Of loose pairs with weights, along random directions of w."""
+    rng = np.random.default_rng(0)
+    problem = draw_pairs(d=3, weights=rng.uniform(0.5, 2, 40))
+    directions = np.vstack([rng.normal(size=(3, 4000)), np.zeros(4000)])
+    alpha = problem.starts.alpha_max(power)
+    above, below = (np.repeat(problem.penalties([share * alpha], power), 4000, axis=1) for share in (1.02, 0.98))
+    every = np.arange(4000)
+    assert (problem.objective(1e-3 * directions, every, above)[0] > np.log(2)).all()
+    assert problem.objective(1e-3 * directions, every, below)[0].min() < np.log(2)
+
+
+def test_alpha_max_of_more_classes_is_near_where_the_model_leaves_equal_chances():
+    problem = draw_pairs(3, 300)
+    alpha = problem.starts.alpha_max(0.0)
+    start = 0.01 * np.random.default_rng(0).normal(size=(9, 1))
+    above, below = (best_of(problem, problem.penalties([a], 0.0), [start]).W for a in (2 * alpha, alpha / 2))
+    assert np.abs(above[:-3]).max() < 1e-2
+    assert np.abs(below[:-3]).max() > 0.1
+
+
+def test_moments_of_two_classes_are_those_of_all_pairs_of_points_of_a_component():
     """Loose pairs, a chain whose sides are known, and labelled components, which are one."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(11, 3))
-    graph = AnswerGraph.from_answers(
-        [(0, 1), (2, 3), (3, 4), (5, 6)], [-1, 1, -1, 1], labels=[0, 0, 0, 0, 0, 0, 1, -1, 0, 0, 0], n_points=11
-    )
-    data = TrainingData(X[graph.row_point], graph)
-    likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
-    moments = likelihood.moments(data.known, np.ones(3), None)
-    place = dict(zip(data.graph.points.tolist(), data.known, strict=True))
-    expected = np.zeros((4, 4))
-    total = np.zeros(4)
+    labels = np.zeros(11, dtype=int)
+    labels[[6, 7]] = [1, -1]
+    graph = AnswerGraph.from_answers([(0, 1), (2, 3), (3, 4), (5, 6)], [-1, 1, -1, 1], labels=labels)
+    problem = problem_of(np.random.default_rng(0).normal(size=(11, 3)), graph)
+    A = problem.points.known
+    moment = np.zeros((3, 3))
     for members, sides in (((0, 1), (1, -1)), ((2, 3, 4), (1, 1, -1)), ((5, 6, 7), (1, 1, -1))):
-        rows = np.array([np.append(place[point], 1.0) for point in members])
-        for i in range(len(members)):
-            total += rows[i] * likelihood.omega[0]
-            for j in range(len(members)):
-                if i != j:
-                    weight = likelihood.omega[0] / (len(members) - 1)
-                    expected += weight * sides[i] * sides[j] * np.outer(rows[i], rows[j])
+        rows = np.array(sides)[:, None] * A[list(members)]
+        moment += (np.outer(rows.sum(axis=0), rows.sum(axis=0)) - rows.T @ rows) / (len(members) - 1)
     # In a unit in which the answers weigh two.
-    np.testing.assert_allclose(moments.joint, 2 * expected[:-1, :-1] / total[-1], atol=1e-12)
-    np.testing.assert_allclose(moments.ends, 2 * total[:-1] / total[-1], atol=1e-12)
-    labelled = np.array([place[point] for point in (5, 6, 7)])
-    expected = np.array([1, 1, -1]) @ (labelled - labelled.mean(axis=0))
-    np.testing.assert_allclose(moments.named, expected, atol=1e-12)
-    # One start more, along the labels.
-    assert len(moments.starts()) == 2
-    # A fold without the label knows no direction, and no relative side of what it left out.
-    shown = ~np.isin(data.graph.points, (1, 3, 6, 7))
-    left = likelihood.restricted(shown).moments(data.known, np.ones(3), None)
+    np.testing.assert_allclose(problem.starts.moment, 2 * moment / 8, atol=1e-12)
+    named = np.array([1, 1, -1]) @ (A[5:8] - A[5:8].mean(axis=0))
+    np.testing.assert_allclose(problem.starts.named, named, atol=1e-12)
+    # One start more, along the labels; a fold without them knows no direction.
+    assert len(problem.starts.first()) == 2
+    left = problem.restricted(~np.isin(np.arange(8), (1, 3, 6, 7))).starts
     assert left.named is None
-    np.testing.assert_allclose(left.joint, 0, atol=1e-12)
+    np.testing.assert_allclose(left.moment, 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("design", ["loose", "chain", "labels"])
-@pytest.mark.parametrize("prior", [None, 0.7])
-def test_empty_models(design, prior):
-    """One rule: logits that hardly vary; and, without prior or label, the largest penalty or more."""
+def test_the_moment_of_more_classes_estimates_the_spread_of_their_means():
     rng = np.random.default_rng(0)
-    y = np.where(rng.random(40) < 0.7, 1, -1)
-    X = rng.normal(size=(40, 2)) + y[:, None]
-    step = 2 if design == "loose" else 1
-    ends = np.column_stack([np.arange(0, 39, step), np.arange(1, 40, step)])
-    labels = np.where(np.arange(40) < 2, y, 0) if design == "labels" else None
-    graph = AnswerGraph.from_answers(ends, y[ends[:, 0]] == y[ends[:, 1]], labels=labels)
-    data = TrainingData(X[graph.row_point], graph)
-    likelihood = TwoClassLikelihood(data.graph, AnswerModel.given(0.0, data.graph), data.weight)
-    problem = PointProblem(data, likelihood, prior, 3.0)
-    largest = problem.moments.alpha_max(1.0)
-    alphas = largest * np.array([[2.0], [1.0], [0.5], [0.5]])
-    w = np.array([1.0, 1.0, 0.0]) / np.sqrt(problem.moments.variance.sum())
-    path = np.array([1.0, 1.0, 1.0, 0.9e-3])[:, None, None] * w[:, None]
-    strong = prior is None and design != "labels"
-    assert problem.empty(alphas, [1.0], path)[:, 0].tolist() == [strong, strong, False, True]
+    means = np.array([[3.0, 0, 0], [-3.0, 0, 0], [0, 3.0, 0]])
+    means -= means.mean(axis=0)
+    y = np.repeat(np.arange(3), 400)
+    X = means[y] + rng.normal(size=(1200, 3))
+    ends, same = random_answers(y, 20_000, 1)
+    problem = problem_of(X, AnswerGraph.from_answers(ends[same == 0], same[same == 0], n_points=1200), 3)
+    V = problem.points.axes.V
+    # Only "different" answers, P(different) = 2 / 3, shares 1 / 3.
+    expected = means.T @ means / 9 / (2 / 3)
+    assert V @ problem.starts.moment @ V.T == pytest.approx(expected, abs=0.2)
+
+
+def test_twenty_random_starts_find_nothing_better():
+    X, y = load_wine(return_X_y=True)
+    graph = AnswerGraph.from_answers(*random_answers(y, 120, 0), n_points=len(X))
+    problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), graph, 3)
+    alpha = 0.01 * problem.starts.alpha_max(0.0)
+    found = polish(problem, descend(problem, alpha, 0.0), alpha, 0.0, 1e-3, 200)
+    starts = np.random.default_rng(0).normal(size=(20, found.W.size, 1))
+    assert found.value < best_of(problem, problem.penalties([alpha], 0.0), list(starts)).values[0] + 1e-3
+
+
+def information(A, w, chances):
+    """Fisher information about w of binary events, from numerical derivatives of their chances (n,)."""
+    slopes = [(chances(A @ (w + step)) - chances(A @ (w - step))) / 2e-6 for step in 1e-6 * np.eye(len(w))]
+    J = np.array(slopes) / np.sqrt(chances(A @ w) * (1 - chances(A @ w)))
+    return J[:-1], J[:-1] @ J[:-1].T
+
+
+@pytest.mark.parametrize("kind", ["loose pairs", "fewer pairs than columns", "wrong answers", "labels"])
+def test_the_evidence_is_laplace_s_with_fisher_information(kind):
+    """Of a pair that of its answer, of labelled components that of logistic regression; with weights."""
+    n_pairs = 3 if kind == "fewer pairs than columns" else 40
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.5, 2, n_pairs) if kind != "labels" else None
+    error = 0.2 if kind == "wrong answers" else 0.0
+    labels = None
+    if kind == "labels":
+        classes = np.random.default_rng(0).choice(2, 2 * n_pairs, p=[0.7, 0.3])
+        labels = np.where(np.arange(2 * n_pairs) % 2, 0, 2 * classes - 1)
+    problem = draw_pairs(2, n_pairs, 5, labels, weights, rates=error)
+    likelihood = problem.likelihood
+    A = np.column_stack([problem.points.known, np.ones(2 * n_pairs)])
+    # At small logits wrong answers keep the share (1 - 2 e)^2 of the information.
+    w = rng.normal(size=A.shape[1]) * (1e-2 if error else 1.0)
+    pen = rng.uniform(0.1, 1, A.shape[1] - 1)
+    same = likelihood.graph.same > 0
+
+    def pairs(z):
+        p = expit(z).reshape(-1, 2)
+        alike = p.prod(axis=1) + (1 - p).prod(axis=1)
+        return (1 - error) * alike + error * (1 - alike)
+
+    chances, happened = (expit, likelihood.sides > 0) if kind == "labels" else (pairs, same)
+    share = np.full(2 * n_pairs, 0.5 / n_pairs) if weights is None else weights / weights.sum()
+    n = 1 / (share @ share)
+    J, _ = information(A, w, chances)
+    F = n * (J * share) @ J.T
+    precision = n * np.diag(pen)
+    p = chances(A @ w)
+    expected = n * (share @ np.log(np.where(happened, p, 1 - p)) - pen @ w[:-1] ** 2 / 2)
+    expected -= (np.linalg.slogdet(F + precision)[1] - np.linalg.slogdet(precision)[1]) / 2
+    assert log_evidence(problem, w, pen) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("rates", [0.0, 0.1])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fold_is_scored_by_each_answer_and_label_that_it_leaves_out(n_classes, rates):
+    problem = draw_problem(n_classes, rates, n_answers=9)
+    whole = problem.likelihood
+    graph = whole.graph
+    shown = np.column_stack([draw_folds(graph.n_points, 3, 0), np.ones(graph.n_points, dtype=bool)])
+    # The second fold leaves out all labels, and may name the classes as it likes.
+    shown[graph.labels != 0] = np.array([True, False, True, True])
+    parts = [whole.restricted(of_fold) for of_fold in shown.T]
+    W = np.random.default_rng(0).normal(size=(3 * whole.n_scores, 2, 4))
+    for temperature in (1.0, 2.0):
+        scores = fold_scores(problem, FoldFits(parts, W), shown, temperature)
+        assert scores.shape == (4, 2)
+        assert np.isnan(scores[3]).all()
+        for k, b in np.ndindex(3, 2):
+            Z = problem.scores(W[:, b, [k]]) / temperature
+            signs = (1, -1) if n_classes == 2 and k == 1 else (1,)
+            values = []
+            for q in (parts[k].posterior(sign * Z)[:, :, 0] for sign in signs):
+                logs, weights = [], []
+                for (i, j), same, error in zip(graph.ends, graph.same, whole.errors, strict=True):
+                    if not shown[i, k] or not shown[j, k]:
+                        right = q[i] @ q[j] if same > 0 else 1 - q[i] @ q[j]
+                        logs.append(np.log((1 - error) * right + error * (1 - right)))
+                        weights.append(whole.weight[graph.component[i]])
+                for i in np.flatnonzero((graph.labels != 0) & ~shown[:, k]):
+                    label = graph.labels[i]
+                    logs.append(np.log(q[i, int(label > 0) if n_classes == 2 else label - 1]))
+                    weights.append(whole.weight[graph.component[i]])
+                values.append(np.average(np.maximum(logs, np.log(1e-6)), weights=weights))
+            assert scores[k, b] == pytest.approx(max(values), rel=1e-9)
+
+
+def test_the_temperature_suits_what_is_left_out_and_is_1_where_nothing_is():
+    problem = draw_pairs()
+    shown = np.repeat(draw_folds(40, 2, 0), 2, axis=0)
+    alpha = np.array([0.01 * problem.starts.alpha_max(1.0)])
+    fits = fit_folds(problem, alpha, 1.0, fit_path(problem, alpha[:, None], [1.0])[:, :, 0], shown)
+    for factor in (1.0, 30.0):
+        turned = FoldFits(fits.likelihoods, factor * fits.W)
+        values = [fold_scores(problem, turned, shown, t).mean() for t in TEMPERATURES]
+        assert best_temperature(problem, turned, shown) == TEMPERATURES[int(np.argmax(values))]
+    assert best_temperature(problem, turned, shown) == max(TEMPERATURES)
+    everything = np.ones_like(shown)
+    assert best_temperature(problem, FoldFits([problem.likelihood] * 2, turned.W), everything) == 1.0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_path_and_the_folds_are_solved_and_the_polished_solution_is_certified(n_classes):
+    problem = draw_problem(n_classes)
+    alphas = problem.starts.alpha_max(1.0) * np.array([0.3, 0.03, 0.01])
+    path = fit_path(problem, alphas[:, None], [1.0])[:, :, 0]
+    shown = draw_folds(problem.points.graph.n_points)
+    fits = fit_folds(problem, alphas, 1.0, path, shown)
+
+    def norm(part, W, alpha):
+        pen = part.penalties([alpha], 1.0)
+        return gradient_norm(part.objective(W.reshape(-1, 1), [0], pen)[1], part.scale(pen))[0]
+
+    for i, alpha in enumerate(alphas):
+        assert norm(problem, path[i], alpha) < 0.01
+        for k in range(3):
+            assert norm(problem.restricted(shown[:, k]), fits.W[:, i, k], alpha) < 0.05
+    assert norm(problem.restricted(shown[:, 0]), fits.W[:, 1, 1], alphas[1]) > 0.05
+    polished = polish(problem, path[1], alphas[1], 1.0, 1e-7, 500)
+    assert polished.optimality < polished.tol
+    assert polished.tol == (1e-7 if n_classes == 2 else 1e-3)
+    pen = problem.penalties([alphas[1]], 1.0)
+    value, gradient = problem.objective(polished.W.reshape(-1, 1), [0], pen, exact=True)
+    assert polished.value == pytest.approx(value[0])
+    assert np.abs(gradient).max() < 10 * polished.tol
+    # Points that a fold leaves out have its scores, those that all know have none.
+    Z = held_out(problem, 1.0, shown).Z
+    assert (Z[:2] == 0).all()
+    alpha = np.array([0.03 * problem.starts.alpha_max(1.0)])
+    fits = fit_folds(problem, alpha, 1.0, fit_path(problem, alpha[:, None], [1.0])[:, :, 0], shown)
+    for k in range(3):
+        hidden = ~shown[:, k]
+        expected = problem.scores(fits.W[:, 0, [k]])[hidden, :, 0]
+        np.testing.assert_allclose(
+            Z[hidden], expected if n_classes > 2 else expected * np.sign(Z[hidden][0] * expected[0])
+        )
+
+
+@pytest.mark.parametrize("prior", [None, 0.7])
+def test_a_model_that_cannot_leave_zero_is_not_chosen(prior):
+    """Noise, where the evidence likes the largest penalty best; a prior leads away from zero."""
+    rng = np.random.default_rng(2)
+    graph = AnswerGraph.from_answers(np.arange(80).reshape(-1, 2), rng.random(40) < 0.5, n_points=90)
+    problem = problem_of(rng.normal(size=(90, 2)), graph, prior=prior)
+    alphas = problem.starts.alpha_max(1.0) * np.array([[4.0], [1.0], [0.9], [0.1]])
+    choice = choose(problem, alphas, [1.0], np.repeat(draw_folds(40, 2, 0), 2, axis=0))
+    assert choice.scores.shape == (2, 4)
+    assert (choice.alpha < alphas[1, 0]) == (prior is None)
 
 
 @pytest.mark.parametrize("n_rows", [100, 2500])
 @pytest.mark.parametrize("errors", [-2.1, -1.9, 0.1, 1.9, 2.1])
 def test_names_are_uncertain_within_two_standard_errors(n_rows, errors):
     """A share of n rows has the standard error ``sqrt(1/4 / n)`` at one half."""
-    model = PairLogisticRegression()
     prior = PriorEstimate(0.8, 0.7, 0.9, True, 60, 30, 0.95)
     share = 0.5 + errors * (0.25 / n_rows) ** 0.5
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        sign = class_sign(model, prior, share, 1 / n_rows)
-    assert [one.category for one in caught] == [OrientationWarning] * (abs(errors) < 2)
-    assert sign == (1 if errors > 0 else -1)
+        signs = [class_sign(None, who, prior, share, 1 / n_rows) for who in ("majority", "minority")]
+    assert [one.category for one in caught] == 2 * [OrientationWarning] * (abs(errors) < 2)
+    assert signs == ([1, -1] if errors > 0 else [-1, 1])
+    assert class_sign(0.2, "majority", prior, share, 1 / n_rows) == -signs[0]
+
+
+def test_labelled_classes_keep_their_place_and_others_go_by_size():
+    shares = np.array([0.1, 0.2, 0.3, 0.4])
+    assert order_by_size(shares, np.zeros(3, dtype=int)).tolist() == [3, 2, 1, 0]
+    assert order_by_size(shares, np.array([0, 2, 2])).tolist() == [3, 1, 2, 0]

@@ -1,0 +1,298 @@
+"""The likelihood of answers and labels: enumeration of all classes, derivatives, weights, folds and invariance."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
+
+from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.errors import InputError
+from tests.reference import enumerated
+
+# None is wrong; some are; those of one annotator, so that closed forms and messages stand side by side.
+RATES = {"certain": 0.0, "wrong": 0.1, "one annotator": {1: 0.0, 2: 0.2}}
+# A loose pair, one asked twice, a star, a chain, a tree, a pair with two labels; 19 has a label, 20 has nothing.
+FOREST = [(0, 1), (2, 3), (3, 2), (4, 5), (4, 6), (7, 4), (8, 9), (9, 10), (11, 10), (12, 13), (13, 14), (13, 15), (15, 16),
+          (17, 18)]  # fmt: skip
+# A ring with a tail, two triangles that share a point, a ring with a label, a question asked three times.
+RINGS = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (5, 6), (6, 7), (7, 5), (7, 8), (8, 9), (9, 7), (10, 11), (11, 12),
+         (12, 10), (13, 14), (14, 13), (13, 14)]  # fmt: skip
+LABELLED = [8, 11, 17, 18, 19]
+N_POINTS = 21
+
+
+def draw(n_classes, rates, ends=FOREST, labels=True, seed=0):
+    """Answers with weights; those that are never wrong are true, and all others random."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(n_classes, size=N_POINTS)
+    first, second = np.array(ends).T
+    who = rng.integers(1, 3, len(ends))
+    wrong = np.array([rates[a] if isinstance(rates, dict) else rates for a in who.tolist()])
+    same = (classes[first] == classes[second]) ^ ((wrong > 0) & (rng.random(len(ends)) < 0.5))
+    known = np.zeros(N_POINTS, dtype=int)
+    if labels:
+        known[LABELLED] = (2 * classes - 1 if n_classes == 2 else classes + 1)[LABELLED]
+    weights = rng.uniform(0.5, 2, len(ends))
+    return AnswerGraph.from_answers(ends, same, annotators=who, labels=known, n_points=N_POINTS, weights=weights)
+
+
+def likelihood_of(graph, n_classes, rates=0.0):
+    return AnswerModel.given(rates, graph).likelihood(graph, n_classes)
+
+
+def draw_scores(n_classes, n_points=N_POINTS, scales=(1, 4)):
+    """A set of scores of every scale."""
+    return np.random.default_rng(7).normal(size=(n_points, 1 if n_classes == 2 else n_classes, 1)) * scales
+
+
+def log_probabilities(Z):
+    return log_expit(np.outer(Z, [-1, 1])) if Z.shape[1] == 1 else log_softmax(Z, axis=1)
+
+
+def assert_enumerated(likelihood, rates, Z, exact=False, atol=1e-9, atol_of_slope=None):
+    """Every component by itself."""
+    log_p, slope = likelihood.terms(Z, exact)
+    graph = likelihood.graph
+    errors = AnswerModel.given(rates, graph).errors(graph.annotators)
+    for c in range(graph.n_components):
+        points = np.flatnonzero(graph.component == c)
+        inside = np.isin(graph.ends[:, 0], points)
+        for b in range(Z.shape[2]):
+            given = log_probabilities(Z[points, :, b])
+            value, posteriors, _ = enumerated(graph.subgraph(points), given, errors[inside])
+            assert log_p[c, b] == pytest.approx(value, abs=atol)
+            expected = (posteriors - np.exp(given))[:, -Z.shape[1] :]
+            np.testing.assert_allclose(slope[points, :, b], expected, atol=atol_of_slope or atol)
+            if not exact:
+                np.testing.assert_allclose(
+                    likelihood.posterior(Z[:, :, [b]])[points, :, 0], posteriors, atol=atol_of_slope or atol
+                )
+
+
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_trees_are_the_sum_over_all_classes(n_classes, labels, rates):
+    graph = draw(n_classes, rates, labels=labels)
+    likelihood = likelihood_of(graph, n_classes, rates)
+    Z = draw_scores(n_classes)
+    assert_enumerated(likelihood, rates, Z, exact=True)
+    # On the path messages of two classes converge less far.
+    loose = {"atol": 1e-6, "atol_of_slope": 1e-5} if n_classes == 2 else {}
+    assert_enumerated(likelihood, rates, Z, **loose)
+
+
+@pytest.mark.parametrize(("n_classes", "rates"), [(2, 0.0), (2, 0.1), (2, RATES["one annotator"]), (3, 0.1), (4, 0.2)])
+def test_cycles_through_one_point_are_the_sum_over_all_classes(n_classes, rates):
+    likelihood = likelihood_of(draw(n_classes, rates, RINGS), n_classes, rates)
+    assert likelihood.has_cycles == (n_classes > 2)
+    assert_enumerated(likelihood, rates, draw_scores(n_classes), exact=True, atol=1e-6, atol_of_slope=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_too_small_for_a_float_keep_their_digits(n_classes):
+    """Pairs that answer against sure scores, those of two classes 100 apart, others 40."""
+    graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
+    Z = draw_scores(n_classes, 4, [0]) + np.array([[100.0], [101], [100], [-102]])[:, None]
+    if n_classes > 2:
+        Z = np.array([[40.0, 0, 0], [41.0, 0, 0], [40.0, 0, 0], [0, 42.0, 0]])[:, :, None]
+    assert_enumerated(likelihood_of(graph, n_classes), 0.0, Z)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("ends", [FOREST, RINGS], ids=["forest", "rings"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_slope_is_the_derivative(n_classes, ends, exact):
+    """Also around cycles, where the likelihood of more classes is a composite one."""
+    likelihood = likelihood_of(draw(n_classes, 0.1, ends), n_classes, 0.1)
+    Z = draw_scores(n_classes)
+    steps = 1e-5 * np.eye(Z[:, :, 0].size).reshape(*Z.shape[:2], -1)
+    slope = likelihood.terms(Z, exact).slope
+    for b in range(Z.shape[2]):
+        up, down = (likelihood.terms(Z[:, :, [b]] + sign * steps, exact).log_p.sum(axis=0) for sign in (1, -1))
+        expected = ((up - down) / 2e-5).reshape(Z.shape[:2])
+        # Messages converge to 1e-4 on the path, and to 1e-6 with more classes.
+        np.testing.assert_allclose(slope[:, :, b], expected, atol=1e-7 if exact and n_classes == 2 else 2e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_many_sets_of_scores_are_each_by_itself(n_classes):
+    """Nine, so that those that have converged are dropped."""
+    likelihood = likelihood_of(draw(n_classes, 0.1, RINGS), n_classes, 0.1)
+    Z = draw_scores(n_classes, scales=np.geomspace(0.01, 10, 9))
+    log_p, slope = likelihood.terms(Z, exact=True)
+    for b in range(9):
+        alone = likelihood.terms(Z[:, :, [b]], exact=True)
+        np.testing.assert_allclose(log_p[:, [b]], alone.log_p, atol=1e-7)
+        np.testing.assert_allclose(slope[:, :, [b]], alone.slope, atol=1e-7)
+
+
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_neither_order_nor_names_matter(n_classes, rates):
+    rng = np.random.default_rng(1)
+    graph = draw(n_classes, rates)
+    Z = draw_scores(n_classes)
+    value, slope = likelihood_of(graph, n_classes, rates).mean(Z, exact=True)
+    place = rng.permutation(N_POINTS)
+    order = rng.permutation(graph.n_answers)
+    swap = rng.random((graph.n_answers, 1)) < 0.5
+    classes = rng.permutation(n_classes)
+    labels = np.zeros(N_POINTS, dtype=int)
+    labels[place] = -graph.labels if n_classes == 2 else np.append(classes + 1, 0)[graph.labels - 1]
+    moved = AnswerGraph.from_answers(
+        place[np.where(swap, graph.ends[:, ::-1], graph.ends)][order], graph.same[order], labels=labels,
+        annotators=graph.annotators[order], weights=graph.weights[order],
+    )  # fmt: skip
+
+    def renamed(scores):
+        other = np.empty_like(scores)
+        other[place] = -scores if n_classes == 2 else scores[:, np.argsort(classes)]
+        return other
+
+    other_value, other_slope = likelihood_of(moved, n_classes, rates).mean(renamed(Z), exact=True)
+    np.testing.assert_allclose(other_value, value, rtol=1e-10)
+    np.testing.assert_allclose(other_slope, renamed(slope), atol=1e-9)
+
+
+@pytest.mark.parametrize("rates", [0.0, 0.1])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_component_of_weight_two_is_two_components(n_classes, rates):
+    ends = np.array([(0, 1), (2, 3), (3, 4)])
+    same = [True, True, False]
+    weights = np.array([1.0, 2.0, 2.0])
+    once = likelihood_of(AnswerGraph.from_answers(ends, same, weights=weights), n_classes, rates)
+    twice = likelihood_of(AnswerGraph.from_answers([*ends, (5, 6), (6, 7)], [*same, *same[1:]]), n_classes, rates)
+    assert once.total == twice.total == 5
+    Z = draw_scores(n_classes, 5)
+    value, slope = once.mean(Z)
+    again, parts = twice.mean(Z[[0, 1, 2, 3, 4, 2, 3, 4]])
+    np.testing.assert_allclose(value, again)
+    parts[2:5] += parts[5:]
+    np.testing.assert_allclose(slope, parts[:5])
+    np.testing.assert_allclose(value, once.weight @ once.terms(Z).log_p / 5)
+    # The unit of the weights does not matter.
+    unit = likelihood_of(AnswerGraph.from_answers(ends, same, weights=7 * weights), n_classes, rates)
+    np.testing.assert_allclose(unit.mean(Z)[0], value)
+
+
+def test_independent_answers_and_labels_are_counted():
+    """Within a component of two classes points but one; of more, ties, edges and labelled groups."""
+    ends = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 3)]
+    labels = [0, 0, 0, 1, 0, 2, 0]
+    graph = AnswerGraph.from_answers(ends, [True, True, True, False, False], labels=labels)
+    assert likelihood_of(graph, 3).total == 2 + 2 + 1
+    assert likelihood_of(graph, 3, 0.1).total == 3 + 2 + 1
+    two = AnswerGraph.from_answers(ends, graph.same, labels=-np.sign(labels))
+    assert likelihood_of(two, 2).total == likelihood_of(two, 2, 0.1).total == 2 + 2 + 1
+
+
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fold_knows_what_touches_no_point_left_out(n_classes, rates):
+    whole = likelihood_of(draw(n_classes, rates), n_classes, rates)
+    graph = whole.graph
+    shown = ~np.isin(np.arange(N_POINTS), [1, 5, 10, 15, 17, 19])
+    fold = whole.restricted(shown)
+    kept = [k for k, (a, b) in enumerate(graph.ends) if shown[a] and shown[b]]
+    for name in ("ends", "same", "weights", "annotators"):
+        np.testing.assert_array_equal(getattr(fold.graph, name), getattr(graph, name)[kept])
+    np.testing.assert_array_equal(fold.graph.labels, graph.labels * shown)
+    Z = draw_scores(n_classes)
+    assert_enumerated(fold, rates, Z, exact=True)
+    # Weights are those of all answers: values of folds can be compared.
+    by_point = whole.weight[graph.component]
+    np.testing.assert_allclose(fold.weight[fold.graph.component], by_point)
+    log_p, slope = fold.terms(Z)
+    value, mean_slope = fold.mean(Z)
+    np.testing.assert_allclose(value, fold.weight @ log_p / whole.total)
+    np.testing.assert_allclose(mean_slope, by_point[:, None, None] * slope / whole.total)
+
+
+def test_answers_of_more_classes_that_are_rarely_wrong_are_ties():
+    """Of loose pairs and a chain nothing tells the rate; with a contradiction there are no ties, also in folds."""
+    ends = [(0, 1), (1, 2), (3, 4), (5, 6)]
+    graph = AnswerGraph.from_answers(ends, [True, True, False, True])
+    model = AnswerModel.estimate(graph, 3)
+    Z = draw_scores(3, 7)
+    likelihood = model.likelihood(graph, 3)
+    shown = np.arange(7) != 0
+    for ours in (likelihood, likelihood.restricted(shown)):
+        certain = likelihood_of(ours.graph, 3)
+        np.testing.assert_allclose(ours.terms(Z).log_p, certain.terms(Z).log_p)
+        assert (ours.errors > 0).all()
+    both = AnswerGraph.from_answers([*ends, (0, 2)], [True, True, False, True, False])
+    assert_enumerated(model.likelihood(both, 3), model.rates, Z, exact=True, atol=1e-6)
+    two = model.likelihood(graph, 2)
+    assert_enumerated(two, model.rates, draw_scores(2, 7), exact=True)
+
+
+@pytest.mark.parametrize(
+    ("ends", "same", "labels"),
+    [
+        ([(0, 1)], [1], [1, -1]),
+        ([(0, 1), (1, 0)], [1, -1], None),
+        ([(2, 3), (0, 1), (1, 2), (2, 0)], [1, 1, 1, -1], None),
+    ],
+    ids=["labels", "a question", "a triangle"],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_contradictions_need_an_error_rate(ends, same, labels, n_classes):
+    labels = [1, 2] if labels and n_classes > 2 else labels
+    graph = AnswerGraph.from_answers(ends, same, labels=labels)
+    with pytest.raises(InputError, match="contradict each other"):
+        likelihood_of(graph, n_classes)
+    assert np.isfinite(likelihood_of(graph, n_classes, 0.1).mean(draw_scores(n_classes, graph.n_points))[0]).all()
+
+
+def test_sides_are_those_of_the_graph_and_follow_labels():
+    graph = draw(2, 0.0)
+    sides = likelihood_of(graph, 2).sides
+    for c in range(graph.n_components):
+        members = graph.component == c
+        flips = np.unique(np.round(sides[members] * graph.sides[members], 9))
+        assert len(flips) == 1
+        assert abs(flips[0]) == 1
+    np.testing.assert_allclose(sides[LABELLED], graph.labels[LABELLED])
+    # Relative to the point with the most answers, a chain of answers that may be wrong loses 1 - 2 e by step.
+    chain = likelihood_of(AnswerGraph.from_answers([(0, 1), (1, 2), (1, 3), (3, 4)], [1, 1, -1, 1]), 2, 0.1)
+    np.testing.assert_allclose(chain.sides, [0.8, 1, 0.8, -0.8, -0.64], atol=1e-6)
+
+
+@pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
+def test_no_other_shares_of_the_classes_are_better(rates):
+    """To the width of the grid; with more classes, of one larger class among equal ones."""
+    for n_classes in (2, 3):
+        likelihood = likelihood_of(draw(n_classes, rates, labels=False), n_classes, rates)
+        tried = np.zeros((1, likelihood.n_scores, 200))
+        tried[0, 0] = np.linspace(0, 6, 200)
+        values = likelihood.mean(np.broadcast_to(tried, (N_POINTS, *tried.shape[1:])))[0]
+        assert likelihood.best_constant() == pytest.approx(values.max(), abs=2e-3)
+
+
+def test_points_of_a_crowd_are_independent_given_its_evidence():
+    """Every point has the likelihood of its own class by the answers; one without answers, none."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(24) % 3
+    ends = rng.permuted(np.tile(np.arange(24), (160, 1)), axis=1)[:, :2]
+    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ (rng.random(160) < 0.1)
+    graph = AnswerGraph.from_answers(ends, same, annotators=1 + np.arange(160) % 4, n_points=25)
+    model = AnswerModel.estimate(graph, 3, answer_table=False)
+    assert model.of_crowd
+    likelihood = model.likelihood(graph, 3)
+    Z = draw_scores(3, 25)
+    shown = np.arange(25) >= 8
+    for ours in (likelihood, likelihood.restricted(shown)):
+        asked = ours.graph.degree > 0
+        evidence = np.where(asked[:, None], likelihood.evidence, 0.0)
+        by_class = log_softmax(Z, axis=1) + evidence[:, :, None]
+        log_p = np.array(
+            [logsumexp(by_class[ours.graph.component == c], axis=1).sum(axis=0) for c in range(len(ours.weight))]
+        )
+        terms = ours.terms(Z)
+        np.testing.assert_allclose(terms.log_p, log_p, atol=1e-12)
+        np.testing.assert_allclose(ours.posterior(Z), softmax(by_class, axis=1), atol=1e-12)
+        np.testing.assert_allclose(ours.by_evidence, softmax(evidence, axis=1))
+        assert ours.total == 24
+    np.testing.assert_array_equal(
+        likelihood.by_evidence.argmax(axis=1)[:24] == likelihood.by_evidence[0].argmax(), classes == 0
+    )
