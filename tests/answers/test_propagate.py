@@ -251,3 +251,40 @@ def test_labels_must_fit_the_classes(labels, n_classes):
     graph = AnswerGraph.from_answers([(0, 1)], [False], labels=labels)
     with pytest.raises(InputError, match=f"Labels with {n_classes} classes are"):
         propagate(graph, np.full(n_classes, -np.log(n_classes)))
+
+
+def match_questions(rng, truth, n_choices, careless):
+    """New point, examples and the position that was picked (the number of examples: none of them)."""
+    for _ in range(5):
+        new, *examples = rng.permutation(len(truth))[: n_choices + 1].tolist()
+        alike = np.flatnonzero(truth[examples] == truth[new])
+        if len(alike) < 2:
+            picked = int(alike[0]) if len(alike) else n_choices
+            yield new, examples, int(rng.integers(n_choices + 1)) if rng.random() < careless else picked
+
+
+def test_answers_given_together_go_wrong_together():
+    """Posteriors of match questions by enumeration of equation (8), closer than with independent errors."""
+    n_classes, n_points, n_choices, careless = 4, 6, 3, 0.3
+    states = np.array(list(itertools.product(range(n_classes), repeat=n_points)))
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(25):
+        truth = rng.integers(0, n_classes, n_points)
+        p = 0.6 * np.eye(n_classes)[truth] + 0.1
+        weight = p[np.arange(n_points), states].prod(axis=1)
+        ends, same, questions = [], [], []
+        for number, (new, examples, picked) in enumerate(match_questions(rng, truth, n_choices, careless), 1):
+            wanted = np.arange(n_choices) == picked
+            right = ((states[:, [new]] == states[:, examples]) == wanted).all(axis=1)
+            weight = weight * ((1 - careless) * right + careless / (n_choices + 1))
+            ends += [(new, example) for example in examples]
+            same += wanted.tolist()
+            questions += [number] * n_choices
+        by_states = np.array([np.bincount(states[:, i], weight, n_classes) for i in range(n_points)]) / weight.sum()
+        for together in (questions, None):
+            graph = AnswerGraph.from_answers(ends, same, questions=together, n_points=n_points)
+            errors.append(np.abs(propagate(graph, np.log(p), careless / 2).posteriors - by_states).mean())
+    together, apart = np.reshape(errors, (-1, 2)).mean(axis=0)
+    assert together < 0.02
+    assert together < 0.85 * apart

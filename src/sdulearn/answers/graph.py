@@ -49,6 +49,8 @@ from sdulearn.types import Array, Codes, Indices, Mask, Rows
 # A hub is in at least this many answers, and in at least this multiple of the mean number of answers.
 _HUB_ANSWERS = 10
 _HUB_MULTIPLE = 5
+# Ways to put n things into groups: Bell's numbers.
+_BELL = np.array([1, 1, 2, 5, 15, 52, 203, 877, 4140, 21147, 115975])
 # The search for mutually different groups starts from this many groups.
 _N_FIRST = 50
 
@@ -338,6 +340,25 @@ class AnswerGraph:
     def ends(self) -> Indices:
         """The two points of each answer."""
         return self.row_point[self.end_rows]
+
+    @cached_property
+    def in_larger_question(self) -> Mask:
+        """Whether each answer was given together with others."""
+        return np.bincount(self.question)[self.question] > 1
+
+    @cached_property
+    def n_outcomes(self) -> Array:
+        """Number of outcomes of each question: the ways to put its points into groups; 2 for a pair.
+
+        In a match question the examples are of different classes, so that the new point is like one of them or none.
+        """
+        answer, end = np.nonzero(np.ones(self.ends.shape))
+        pairs = np.unique(np.column_stack([self.question[answer], self.ends[answer, end]]), axis=0)
+        n_points = np.bincount(pairs[:, 0], minlength=1)
+        n_answers = np.bincount(self.question, minlength=len(n_points))
+        # A sorted group implies all pairs of its points, a match question only those of the new point.
+        is_match = n_answers == n_points - 1
+        return np.where(is_match, n_points, _BELL[np.minimum(n_points, len(_BELL) - 1)]).astype(np.float64)
 
     @cached_property
     def source(self) -> Indices:

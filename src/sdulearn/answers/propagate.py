@@ -29,6 +29,16 @@ posterior_ic - p_ic (Fisher's identity), wherever messages have converged. On sm
 the mean error of posteriors is 0.005. Whether K > 2 classes can agree with "different" answers
 around cycles is a graph colouring: such a contradiction may go unnoticed, with a finite value.
 
+Answers given together, such as a match question ("same" as one example, "different" from the others) or
+a sorted group, go wrong together: with the probability g = 2 e the whole question was answered
+carelessly, and each of its O outcomes is equally likely then:
+
+    P(question | classes) = (1 - g) [all its answers are right] + g / O                     (8)
+
+For a single pair (O = 2) that is its error rate e. For larger questions each answer has the factor (8)
+with P(right) in place of the other answers of its question, from a propagation of all answers with
+independent errors.
+
 References
 ----------
 .. [1] Yedidia, Freeman & Weiss, "Constructing free-energy approximations and generalized belief
@@ -53,6 +63,9 @@ from sdulearn.types import Array, Codes, Indices, Mask
 
 # Share of the old log message in a new one, around cycles.
 DAMPING = 0.3
+# Iterations and tolerance that suffice for the probabilities of right answers in equation (8).
+_ROUGH_ITER = 60
+_ROUGH_TOL = 1e-4
 
 
 class Propagation(NamedTuple):
@@ -84,7 +97,15 @@ class FactorGraph:
         """Reduce equation (1), by the error rates (n_answers,)."""
         if n_classes < 2:
             raise InputError(f"There are two classes or more, got {n_classes}.")
-        factors = log_factors(graph.same, errors, graph.weights)
+        alone = cls._reduced(graph, n_classes, log_factors(graph.same, errors, graph.weights))
+        if not np.any(graph.in_larger_question & (errors > 0)):
+            return alone
+        right = alone.propagate(max_iter=_ROUGH_ITER, tol=_ROUGH_TOL).right
+        return cls._reduced(graph, n_classes, question_factors(graph, errors, right))
+
+    @classmethod
+    def _reduced(cls, graph: AnswerGraph, n_classes: int, factors: Array) -> FactorGraph:
+        """Reduce equation (1), by the log factors (2, n_answers) of the answers."""
         group, swapped = _contract(graph, np.isneginf(factors.min(axis=0)), n_classes)
         n_groups = int(group.max(initial=-1)) + 1
         potentials, label = _label_potentials(graph, group, swapped, n_groups, n_classes)
@@ -344,6 +365,20 @@ def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
         wrong = weights * np.log(errors)
     right = weights * np.log1p(-errors)
     return np.where([same > 0, same < 0], right, wrong)
+
+
+def question_factors(graph: AnswerGraph, errors: Array, right: Array) -> Array:
+    """Return log factors by equation (8), with the probabilities (n_answers,) that answers are right."""
+    careless = 2 * errors
+    log_right = np.log(np.maximum(right, np.finfo(np.float64).tiny))
+    n_questions = int(graph.question.max(initial=-1)) + 1
+    rest = np.exp(np.bincount(graph.question, log_right, n_questions)[graph.question] - log_right)
+    by_chance = careless / graph.n_outcomes[graph.question]
+    with np.errstate(divide="ignore"):
+        wrong = graph.weights * np.log(by_chance)
+        right = graph.weights * np.log((1 - careless) * rest + by_chance)
+    together = np.where([graph.same > 0, graph.same < 0], right, wrong)
+    return np.where(graph.in_larger_question & (errors > 0), together, log_factors(graph.same, errors, graph.weights))
 
 
 def update(graph: AnswerGraph, log_p: Array, errors: Array) -> tuple[Array, Array]:
