@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,9 +22,8 @@ from sdulearn.report.records import FitReport, chosen_settings, feature_strength
 from sdulearn.risks import PriorEstimate
 from sdulearn.types import Estimator
 
-if TYPE_CHECKING:
-    from sdulearn.table_model import TableModel
-
+# A :class:`sdulearn.TableModel`, whose module is above this one.
+TableModel: TypeAlias = Any
 Details = Mapping[str, Any]
 
 

@@ -1,6 +1,7 @@
-"""Nobody imports upward: the map of the rooms, enforced for every file."""
+"""Nobody imports upward: the layers of CONTRIBUTING.md, enforced for every file."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -8,47 +9,10 @@ import pytest
 import sdulearn
 
 ROOT = Path(sdulearn.__file__).parent
-
-# From the ground up. A floor holds rooms, a room files or folders in order: each may enter the floors below and those
-# before it in its own room.
-FLOORS = [
-    [
-        (
-            "types", "errors", "progress", "parts", "sklearn_private", "io", "io.files", "io.images", "io.typed",
-            "io.container",
-        )
-    ],
-    [("losses",)],
-    [
-        (
-            "answers.y", "answers.graph", "answers.propagate", "answers.two_classes", "answers.rates", "answers.crowd",
-            "answers.answer_model", "answers.profile",
-            "answers.records", "answers.checks", "answers",
-        ),
-        ("solvers",),
-    ],
-    [("risks", "prior", "bounds")],
-    [("model_selection", "pairing", "metrics", "diagnostics")],
-    [("base", "datasets", "statistics", "linear")],
-    [("joint",)],
-    [("boosting", "torch")],
-    [
-        (
-            "text_columns", "spelling", "columns", "column_counts", "io.excel", "io.ids",
-            "io.tables", "io.rows", "io.survey", "io.same_table", "io.number_rows", "large", "io.answer_log",
-            "io.download", "io.importers", "io.answers", "report", "table_model", "workflow",
-        ),
-        ("asking",),
-    ],
-    [("plotting", "web", "cli")],
-]  # fmt: skip
-# Floor, room on it and place in the room.
-PLACE = {
-    name: (floor, room, place)
-    for floor, rooms in enumerate(FLOORS)
-    for room, names in enumerate(rooms)
-    for place, name in enumerate(names)
-}
+CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
+# From the ground up: a module imports from earlier lines, or from modules before it in its own line.
+LAYERS = re.search(r"```layers\n(.*?)```", CONTRIBUTING.read_text(encoding="utf-8"), re.DOTALL)[1].strip().splitlines()
+PLACE = {name: (k, place) for k, line in enumerate(LAYERS) for place, name in enumerate(line.split(", "))}
 
 
 def module_name(path: Path) -> str:
@@ -68,9 +32,9 @@ def longest_in(name: str, known) -> str | None:
 
 
 def imports(tree: ast.AST):
-    """Every import of a file, wherever in it, as ``(where from, name)``, but for types alone."""
+    """Every import of a file, wherever in it, those for types alone too, as ``(where from, name)``."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.expr) or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+        if isinstance(node, ast.expr):
             continue
         if isinstance(node, ast.ImportFrom):
             yield from ((node.module or "", alias.name) for alias in node.names)
@@ -79,22 +43,15 @@ def imports(tree: ast.AST):
         yield from imports(node)
 
 
-def may_enter(room: str, target: str) -> bool:
-    """Whether it is on a floor below, or no later in the same room."""
-    floor, *here = PLACE[room]
-    lower, *there = PLACE[target]
-    return lower < floor or (lower == floor and here[0] == there[0] and there[1] <= here[1])
-
-
 def violations(module: str, tree: ast.AST):
     """What a file does that it may not do."""
-    room = longest_in(module, PLACE)
-    if room is None:
-        yield f"{module} is in no room of the map"
+    layer = longest_in(module, PLACE)
+    if layer is None:
+        yield f"{module} is in no layer"
         return
     for source, name in imports(tree):
         whole = f"{source}.{name}"
-        if source == "argparse" and room != "cli":
+        if source == "argparse" and layer != "cli":
             yield f"{module} parses options"
         if source.startswith("sklearn") and module != "sklearn_private" and "._" in whole:
             yield f"{module} imports scikit-learn's internals: {whole}"
@@ -102,34 +59,33 @@ def violations(module: str, tree: ast.AST):
         if not other:
             continue
         target = longest_in(other, PLACE)
-        if target is None or not may_enter(room, target):
-            yield f"{module} imports {other}, which is above it, beside it or in no room"
+        if target is None or PLACE[target] > PLACE[layer]:
+            yield f"{module} imports {other}, which is above it or in no layer"
         if other.split(".")[-1].startswith("_") and other.rsplit(".", 1)[0] != module.rsplit(".", 1)[0]:
             yield f"{module} imports the private module {other}"
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    if room != "cli" and any(isinstance(called, ast.Name) and called.id == "print" for called in calls):
+    if layer != "cli" and any(isinstance(called, ast.Name) and called.id == "print" for called in calls):
         yield f"{module} prints"
 
 
-def test_no_room_imports_upward():
+def test_no_module_imports_upward():
     assert [found for module, tree in TREES.items() if module for found in violations(module, tree)] == []
 
 
 @pytest.mark.parametrize(
     ("module", "text", "what"),
     [
-        ("attic", "", "in no room"),
+        ("attic", "", "in no layer"),
         ("answers.y", "from sdulearn.linear import SDUClassifier", "above it"),
         ("answers.y", "from sdulearn import linear", "above it"),
         ("answers.y", "def f():\n    import sdulearn.linear", "above it"),
-        ("risks", "from sdulearn.bounds import order_probability", "beside it"),
-        ("solvers.smooth", "from sdulearn.answers.graph import AnswerGraph", "beside it"),
+        ("risks", "from sdulearn.bounds import order_probability", "above it"),
         ("linear", "print('hello')", "prints"),
         ("linear", "from sklearn.base import _fit_context", "scikit-learn's internals"),
         ("workflow.fit", "import argparse", "parses options"),
         ("linear", "from sdulearn.solvers import solve\nfrom sdulearn.answers.y import read_columns", None),
         ("cli.fit", "import argparse\nprint('hello')", None),
-        ("answers.y", "if TYPE_CHECKING:\n    from sdulearn.linear import SDUClassifier", None),
+        ("answers.y", "if TYPE_CHECKING:\n    from sdulearn.linear import SDUClassifier", "above it"),
     ],
 )
 def test_the_check_can_fail(module, text, what):
