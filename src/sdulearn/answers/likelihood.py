@@ -46,7 +46,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, log_softmax, softmax
 
-from sdulearn.answers.graph import AnswerGraph, connect, first_by, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, connect, first_by, number_questions, sum_matrix
 from sdulearn.answers.propagate import (
     FactorGraph,
     Network,
@@ -142,12 +142,15 @@ class Likelihood:
         else:
             if evidence is None:
                 self.factors = FactorGraph.from_answers(graph, n_classes, np.zeros_like(errors) if tied else errors)
+                independent = _n_independent(self.factors)
             else:
                 self.factors = FactorGraph.of_evidence(graph, np.where(graph.degree[:, None] > 0, evidence, 0.0))
+                # Each point that its answers or a label say something about.
+                says = graph.component[self.factors.potentials.any(axis=1)]
+                independent = np.bincount(says, minlength=graph.n_components).astype(np.float64)
             groups = _Groups(self.factors)
             self.has_cycles = groups.has_cycles
             self.parts = [_Part(slice(None), slice(None), groups)]
-            independent = _n_independent(self.factors)
         self.independent = independent
         self.total = float(self.weight @ self.independent) if total is None else total
 
@@ -449,12 +452,15 @@ def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
 
 
 def _n_independent(factors: FactorGraph) -> Array:
-    """Return the number of ties within groups, of edges and of labelled groups, by component."""
+    """Return the number of ties within groups, of edges, of labels and of questions about them, by component."""
     graph = factors.graph
     n_groups = len(factors.potentials)
     ties = np.bincount(factors.group, minlength=n_groups) - 1
-    absorbed = factors.group[graph.ends[(factors.edge < 0) & (graph.same < 0), 0]]
-    known = (factors.label >= 0) | np.isfinite(factors.potentials).all(axis=1) & factors.potentials.any(axis=1)
-    of_groups = ties + np.bincount(absorbed, minlength=n_groups) + known
-    of_edges = np.bincount(factors.component[factors.ends[:, 0]], minlength=graph.n_components)
-    return np.asarray(np.bincount(factors.component, of_groups, graph.n_components) + of_edges, dtype=np.float64)
+    asked = factors.group[graph.ends]
+    # A question counts once, as an edge does. Between two labels an answer adds nothing.
+    about_label = (factors.label[asked] >= 0).sum(axis=1) == 1
+    questions, _ = number_questions(asked[about_label], n_groups)
+    ends = np.concatenate([factors.ends, questions])
+    of_groups = np.bincount(factors.component, ties + (factors.label >= 0), graph.n_components)
+    of_questions = np.bincount(factors.component[ends[:, 0]], minlength=graph.n_components)
+    return np.asarray(of_groups + of_questions, dtype=np.float64)
