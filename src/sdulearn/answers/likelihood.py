@@ -197,14 +197,14 @@ class Likelihood:
 
     def best_constant(self) -> float:
         """Return the best mean log likelihood of class shares alone, the same for all points."""
-        shares = np.linspace(0.5, 0.999, 30)
-        if self.n_scores == 1:
-            Z = np.log(shares / (1 - shares))[None, None]
-        else:
-            # One class has some share, and the others are equally large.
-            Z = np.zeros((1, self.n_classes, len(shares)))
-            Z[0, 0] = np.log(np.geomspace(1.0, 1e3, len(shares)))
-        return float(self.mean(np.broadcast_to(Z, (self.graph.n_points, *Z.shape[1:])))[0].max())
+        # One class is larger, by shares of two classes from 0.5 to 0.999, and the others are equally
+        # large. Without labels which one it is does not matter.
+        odds = np.linspace(0.0, 7.0, 30)
+        larger = np.eye(self.n_classes)[:, : self.n_classes if self.graph.labels.any() else 1]
+        Z = larger[:, :, None] * odds
+        Z = Z if self.n_scores > 1 else Z[:1] - Z[1:]
+        shape = (self.graph.n_points, self.n_scores, larger.shape[1] * len(odds))
+        return float(self.mean(np.broadcast_to(Z.reshape(1, *shape[1:]), shape))[0].max())
 
     @cached_property
     def by_evidence(self) -> Array:
