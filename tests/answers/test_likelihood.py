@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
+from scipy.special import log_expit, log_softmax, logsumexp, softmax
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
@@ -11,8 +11,8 @@ from tests.reference import enumerated
 # None is wrong; some are; those of one annotator, so that closed forms and messages stand side by side.
 RATES = {"certain": 0.0, "wrong": 0.1, "one annotator": {1: 0.0, 2: 0.2}}
 # A loose pair, one asked twice, a star, a chain, a tree, a pair with two labels; 19 has a label, 20 has nothing.
-FOREST = [(0, 1), (2, 3), (3, 2), (4, 5), (4, 6), (7, 4), (8, 9), (9, 10), (11, 10), (12, 13), (13, 14), (13, 15), (15, 16),
-          (17, 18)]  # fmt: skip
+FOREST = [(0, 1), (2, 3), (3, 2), (4, 5), (4, 6), (7, 4), (8, 9), (9, 10), (11, 10), (12, 13), (13, 14), (13, 15),
+          (15, 16), (17, 18)]  # fmt: skip
 # A ring with a tail, two triangles that share a point, a ring with a label, a question asked three times.
 RINGS = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (5, 6), (6, 7), (7, 5), (7, 8), (8, 9), (9, 7), (10, 11), (11, 12),
          (12, 10), (13, 14), (14, 13), (13, 14)]  # fmt: skip
@@ -48,24 +48,23 @@ def log_probabilities(Z):
     return log_expit(np.outer(Z, [-1, 1])) if Z.shape[1] == 1 else log_softmax(Z, axis=1)
 
 
-def assert_enumerated(likelihood, rates, Z, exact=False, atol=1e-9, atol_of_slope=None):
-    """Every component by itself."""
-    log_p, slope = likelihood.terms(Z, exact)
+def assert_enumerated(likelihood, rates, Z, atol=1e-9):
+    """Every component by itself; on the path messages converge less far."""
+    log_p, slope = likelihood.terms(Z, exact=True)
+    near = likelihood.terms(Z)
     graph = likelihood.graph
     errors = AnswerModel.given(rates, graph).errors(graph.annotators)
-    for c in range(graph.n_components):
+    for c, b in np.ndindex(log_p.shape):
         points = np.flatnonzero(graph.component == c)
+        given = log_probabilities(Z[points, :, b])
         inside = np.isin(graph.ends[:, 0], points)
-        for b in range(Z.shape[2]):
-            given = log_probabilities(Z[points, :, b])
-            value, posteriors, _ = enumerated(graph.subgraph(points), given, errors[inside])
-            assert log_p[c, b] == pytest.approx(value, abs=atol)
-            expected = (posteriors - np.exp(given))[:, -Z.shape[1] :]
-            np.testing.assert_allclose(slope[points, :, b], expected, atol=atol_of_slope or atol)
-            if not exact:
-                np.testing.assert_allclose(
-                    likelihood.posterior(Z[:, :, [b]])[points, :, 0], posteriors, atol=atol_of_slope or atol
-                )
+        value, posteriors, _ = enumerated(graph.subgraph(points), given, errors[inside])
+        assert log_p[c, b] == pytest.approx(value, abs=atol)
+        expected = (posteriors - np.exp(given))[:, -Z.shape[1] :]
+        np.testing.assert_allclose(slope[points, :, b], expected, atol=10 * atol)
+        if not likelihood.has_cycles:
+            assert near.log_p[c, b] == pytest.approx(value, abs=1e-6)
+            np.testing.assert_allclose(likelihood.posterior(Z[:, :, [b]])[points, :, 0], posteriors, atol=1e-5)
 
 
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
@@ -73,29 +72,21 @@ def assert_enumerated(likelihood, rates, Z, exact=False, atol=1e-9, atol_of_slop
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_trees_are_the_sum_over_all_classes(n_classes, labels, rates):
     graph = draw(n_classes, rates, labels=labels)
-    likelihood = likelihood_of(graph, n_classes, rates)
-    Z = draw_scores(n_classes)
-    assert_enumerated(likelihood, rates, Z, exact=True)
-    # On the path messages of two classes converge less far.
-    loose = {"atol": 1e-6, "atol_of_slope": 1e-5} if n_classes == 2 else {}
-    assert_enumerated(likelihood, rates, Z, **loose)
+    assert_enumerated(likelihood_of(graph, n_classes, rates), rates, draw_scores(n_classes))
 
 
 @pytest.mark.parametrize(("n_classes", "rates"), [(2, 0.0), (2, 0.1), (2, RATES["one annotator"]), (3, 0.1), (4, 0.2)])
 def test_cycles_through_one_point_are_the_sum_over_all_classes(n_classes, rates):
     likelihood = likelihood_of(draw(n_classes, rates, RINGS), n_classes, rates)
     assert likelihood.has_cycles == (n_classes > 2)
-    assert_enumerated(likelihood, rates, draw_scores(n_classes), exact=True, atol=1e-6, atol_of_slope=1e-5)
+    assert_enumerated(likelihood, rates, draw_scores(n_classes), atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_too_small_for_a_float_keep_their_digits(n_classes):
-    """Pairs that answer against sure scores, those of two classes 100 apart, others 40."""
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
-    Z = draw_scores(n_classes, 4, [0]) + np.array([[100.0], [101], [100], [-102]])[:, None]
-    if n_classes > 2:
-        Z = np.array([[40.0, 0, 0], [41.0, 0, 0], [40.0, 0, 0], [0, 42.0, 0]])[:, :, None]
-    assert_enumerated(likelihood_of(graph, n_classes), 0.0, Z)
+    sure = np.array([[40.0], [41], [40], [-42]])[:, None]
+    assert_enumerated(likelihood_of(graph, n_classes), 0.0, sure if n_classes == 2 else sure * np.eye(3)[:, :1])
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -119,11 +110,10 @@ def test_many_sets_of_scores_are_each_by_itself(n_classes):
     """Nine, so that those that have converged are dropped."""
     likelihood = likelihood_of(draw(n_classes, 0.1, RINGS), n_classes, 0.1)
     Z = draw_scores(n_classes, scales=np.geomspace(0.01, 10, 9))
-    log_p, slope = likelihood.terms(Z, exact=True)
-    for b in range(9):
-        alone = likelihood.terms(Z[:, :, [b]], exact=True)
-        np.testing.assert_allclose(log_p[:, [b]], alone.log_p, atol=1e-7)
-        np.testing.assert_allclose(slope[:, :, [b]], alone.slope, atol=1e-7)
+    together = likelihood.terms(Z, exact=True)
+    alone = [likelihood.terms(Z[:, :, [b]], exact=True) for b in range(9)]
+    np.testing.assert_allclose(together.log_p, np.hstack([terms.log_p for terms in alone]), atol=1e-7)
+    np.testing.assert_allclose(together.slope, np.concatenate([terms.slope for terms in alone], axis=2), atol=1e-7)
 
 
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
@@ -169,7 +159,6 @@ def test_a_component_of_weight_two_is_two_components(n_classes, rates):
     np.testing.assert_allclose(value, again)
     parts[2:5] += parts[5:]
     np.testing.assert_allclose(slope, parts[:5])
-    np.testing.assert_allclose(value, once.weight @ once.terms(Z).log_p / 5)
     # The unit of the weights does not matter.
     unit = likelihood_of(AnswerGraph.from_answers(ends, same, weights=7 * weights), n_classes, rates)
     np.testing.assert_allclose(unit.mean(Z)[0], value)
@@ -198,7 +187,7 @@ def test_a_fold_knows_what_touches_no_point_left_out(n_classes, rates):
         np.testing.assert_array_equal(getattr(fold.graph, name), getattr(graph, name)[kept])
     np.testing.assert_array_equal(fold.graph.labels, graph.labels * shown)
     Z = draw_scores(n_classes)
-    assert_enumerated(fold, rates, Z, exact=True)
+    assert_enumerated(fold, rates, Z)
     # Weights are those of all answers: values of folds can be compared.
     by_point = whole.weight[graph.component]
     np.testing.assert_allclose(fold.weight[fold.graph.component], by_point)
@@ -215,15 +204,12 @@ def test_answers_of_more_classes_that_are_rarely_wrong_are_ties():
     model = AnswerModel.estimate(graph, 3)
     Z = draw_scores(3, 7)
     likelihood = model.likelihood(graph, 3)
-    shown = np.arange(7) != 0
-    for ours in (likelihood, likelihood.restricted(shown)):
-        certain = likelihood_of(ours.graph, 3)
-        np.testing.assert_allclose(ours.terms(Z).log_p, certain.terms(Z).log_p)
+    for ours in (likelihood, likelihood.restricted(np.arange(7) != 0)):
+        np.testing.assert_allclose(ours.terms(Z).log_p, likelihood_of(ours.graph, 3).terms(Z).log_p)
         assert (ours.errors > 0).all()
     both = AnswerGraph.from_answers([*ends, (0, 2)], [True, True, False, True, False])
-    assert_enumerated(model.likelihood(both, 3), model.rates, Z, exact=True, atol=1e-6)
-    two = model.likelihood(graph, 2)
-    assert_enumerated(two, model.rates, draw_scores(2, 7), exact=True)
+    assert_enumerated(model.likelihood(both, 3), model.rates, Z, atol=1e-6)
+    assert_enumerated(model.likelihood(graph, 2), model.rates, draw_scores(2, 7))
 
 
 @pytest.mark.parametrize(
@@ -247,11 +233,8 @@ def test_contradictions_need_an_error_rate(ends, same, labels, n_classes):
 def test_sides_are_those_of_the_graph_and_follow_labels():
     graph = draw(2, 0.0)
     sides = likelihood_of(graph, 2).sides
-    for c in range(graph.n_components):
-        members = graph.component == c
-        flips = np.unique(np.round(sides[members] * graph.sides[members], 9))
-        assert len(flips) == 1
-        assert abs(flips[0]) == 1
+    first = np.unique(graph.component, return_index=True)[1][graph.component]
+    np.testing.assert_allclose(sides * sides[first], graph.sides * graph.sides[first])
     np.testing.assert_allclose(sides[LABELLED], graph.labels[LABELLED])
     # Relative to the point with the most answers, a chain of answers that may be wrong loses 1 - 2 e by step.
     chain = likelihood_of(AnswerGraph.from_answers([(0, 1), (1, 2), (1, 3), (3, 4)], [1, 1, -1, 1]), 2, 0.1)
@@ -259,14 +242,15 @@ def test_sides_are_those_of_the_graph_and_follow_labels():
 
 
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
-def test_no_other_shares_of_the_classes_are_better(rates):
-    """To the width of the grid; with more classes, of one larger class among equal ones."""
-    for n_classes in (2, 3):
-        likelihood = likelihood_of(draw(n_classes, rates, labels=False), n_classes, rates)
-        tried = np.zeros((1, likelihood.n_scores, 200))
-        tried[0, 0] = np.linspace(0, 6, 200)
-        values = likelihood.mean(np.broadcast_to(tried, (N_POINTS, *tried.shape[1:])))[0]
-        assert likelihood.best_constant() == pytest.approx(values.max(), abs=2e-3)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_other_shares_of_the_classes_are_better(n_classes, rates):
+    """Of one larger class among equal ones, any of which labels may name."""
+    larger = np.eye(3) if n_classes > 2 else np.array([[-1.0], [1.0]])
+    tried = larger[:, None, :, None] * np.linspace(0, 6, 200) * np.ones((N_POINTS, 1, 1))
+    for labels in (False, True):
+        likelihood = likelihood_of(draw(n_classes, rates, labels=labels), n_classes, rates)
+        best = max(likelihood.mean(Z)[0].max() for Z in tried)
+        assert likelihood.best_constant() == pytest.approx(best, abs=2e-3)
 
 
 def test_points_of_a_crowd_are_independent_given_its_evidence():
@@ -276,23 +260,16 @@ def test_points_of_a_crowd_are_independent_given_its_evidence():
     ends = rng.permuted(np.tile(np.arange(24), (160, 1)), axis=1)[:, :2]
     same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ (rng.random(160) < 0.1)
     graph = AnswerGraph.from_answers(ends, same, annotators=1 + np.arange(160) % 4, n_points=25)
-    model = AnswerModel.estimate(graph, 3, answer_table=False)
-    assert model.of_crowd
-    likelihood = model.likelihood(graph, 3)
+    likelihood = AnswerModel.estimate(graph, 3, answer_table=False).likelihood(graph, 3)
     Z = draw_scores(3, 25)
-    shown = np.arange(25) >= 8
-    for ours in (likelihood, likelihood.restricted(shown)):
-        asked = ours.graph.degree > 0
-        evidence = np.where(asked[:, None], likelihood.evidence, 0.0)
+    for ours in (likelihood, likelihood.restricted(np.arange(25) >= 8)):
+        evidence = np.where(ours.graph.degree[:, None] > 0, likelihood.evidence, 0.0)
         by_class = log_softmax(Z, axis=1) + evidence[:, :, None]
-        log_p = np.array(
-            [logsumexp(by_class[ours.graph.component == c], axis=1).sum(axis=0) for c in range(len(ours.weight))]
-        )
-        terms = ours.terms(Z)
-        np.testing.assert_allclose(terms.log_p, log_p, atol=1e-12)
+        log_p = np.zeros((ours.graph.n_components, 2))
+        np.add.at(log_p, ours.graph.component, logsumexp(by_class, axis=1))
+        np.testing.assert_allclose(ours.terms(Z).log_p, log_p, atol=1e-12)
         np.testing.assert_allclose(ours.posterior(Z), softmax(by_class, axis=1), atol=1e-12)
         np.testing.assert_allclose(ours.by_evidence, softmax(evidence, axis=1))
         assert ours.total == 24
-    np.testing.assert_array_equal(
-        likelihood.by_evidence.argmax(axis=1)[:24] == likelihood.by_evidence[0].argmax(), classes == 0
-    )
+    likeliest = likelihood.by_evidence[:24].argmax(axis=1)
+    np.testing.assert_array_equal(likeliest == likeliest[0], classes == 0)

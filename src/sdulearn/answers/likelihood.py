@@ -46,7 +46,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, log_softmax, softmax
 
-from sdulearn.answers.graph import AnswerGraph, connect, first_by, sum_matrix
+from sdulearn.answers.graph import AnswerGraph, connect, first_by, number_questions, sum_matrix
 from sdulearn.answers.propagate import (
     FactorGraph,
     Network,
@@ -142,12 +142,15 @@ class Likelihood:
         else:
             if evidence is None:
                 self.factors = FactorGraph.from_answers(graph, n_classes, np.zeros_like(errors) if tied else errors)
+                independent = _n_independent(self.factors)
             else:
                 self.factors = FactorGraph.of_evidence(graph, np.where(graph.degree[:, None] > 0, evidence, 0.0))
+                # Each point that its answers or a label say something about.
+                says = graph.component[self.factors.potentials.any(axis=1)]
+                independent = np.bincount(says, minlength=graph.n_components).astype(np.float64)
             groups = _Groups(self.factors)
             self.has_cycles = groups.has_cycles
             self.parts = [_Part(slice(None), slice(None), groups)]
-            independent = _n_independent(self.factors)
         self.independent = independent
         self.total = float(self.weight @ self.independent) if total is None else total
 
@@ -194,14 +197,14 @@ class Likelihood:
 
     def best_constant(self) -> float:
         """Return the best mean log likelihood of class shares alone, the same for all points."""
-        shares = np.linspace(0.5, 0.999, 30)
-        if self.n_scores == 1:
-            Z = np.log(shares / (1 - shares))[None, None]
-        else:
-            # One class has some share, and the others are equally large.
-            Z = np.zeros((1, self.n_classes, len(shares)))
-            Z[0, 0] = np.log(np.geomspace(1.0, 1e3, len(shares)))
-        return float(self.mean(np.broadcast_to(Z, (self.graph.n_points, *Z.shape[1:])))[0].max())
+        # One class is larger, by shares of two classes from 0.5 to 0.999, and the others are equally
+        # large. Without labels which one it is does not matter.
+        odds = np.linspace(0.0, 7.0, 30)
+        larger = np.eye(self.n_classes)[:, : self.n_classes if self.graph.labels.any() else 1]
+        Z = larger[:, :, None] * odds
+        Z = Z if self.n_scores > 1 else Z[:1] - Z[1:]
+        shape = (self.graph.n_points, self.n_scores, larger.shape[1] * len(odds))
+        return float(self.mean(np.broadcast_to(Z.reshape(1, *shape[1:]), shape))[0].max())
 
     @cached_property
     def by_evidence(self) -> Array:
@@ -449,12 +452,15 @@ def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
 
 
 def _n_independent(factors: FactorGraph) -> Array:
-    """Return the number of ties within groups, of edges and of labelled groups, by component."""
+    """Return the number of ties within groups, of edges, of labels and of questions about them, by component."""
     graph = factors.graph
     n_groups = len(factors.potentials)
     ties = np.bincount(factors.group, minlength=n_groups) - 1
-    absorbed = factors.group[graph.ends[(factors.edge < 0) & (graph.same < 0), 0]]
-    known = (factors.label >= 0) | np.isfinite(factors.potentials).all(axis=1) & factors.potentials.any(axis=1)
-    of_groups = ties + np.bincount(absorbed, minlength=n_groups) + known
-    of_edges = np.bincount(factors.component[factors.ends[:, 0]], minlength=graph.n_components)
-    return np.asarray(np.bincount(factors.component, of_groups, graph.n_components) + of_edges, dtype=np.float64)
+    asked = factors.group[graph.ends]
+    # A question counts once, as an edge does. Between two labels an answer adds nothing.
+    about_label = (factors.label[asked] >= 0).sum(axis=1) == 1
+    questions, _ = number_questions(asked[about_label], n_groups)
+    ends = np.concatenate([factors.ends, questions])
+    of_groups = np.bincount(factors.component, ties + (factors.label >= 0), graph.n_components)
+    of_questions = np.bincount(factors.component[ends[:, 0]], minlength=graph.n_components)
+    return np.asarray(of_groups + of_questions, dtype=np.float64)

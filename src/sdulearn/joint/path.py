@@ -274,6 +274,8 @@ def best_temperature(problem: Problem, fits: FoldFits, shown: Mask) -> float:
 
 def _fold_score(problem: Problem, part: Likelihood, shown: Mask, Z: Array) -> Array:
     """Return the mean log likelihood (B,) of what ``part`` leaves out, at scores (n_known, n_scores, B)."""
+    if shown.all():
+        return np.full(Z.shape[2], np.nan)
     whole = problem.likelihood
     graph = whole.graph
     weight = whole.weight[graph.component]
@@ -287,8 +289,6 @@ def _fold_score(problem: Problem, part: Likelihood, shown: Mask, Z: Array) -> Ar
     labels = np.flatnonzero(~shown & (graph.labels != 0))
     first, second = graph.ends[answers].T
     weights = weight[np.concatenate([first, labels])]
-    if not len(weights):
-        return np.full(Z.shape[2], np.nan)
     same = np.einsum("ijk,ijk->ik", q[first], q[second])
     agrees = np.where(graph.same[answers, None] > 0, same, 1 - same)
     errors = whole.errors[answers, None]
