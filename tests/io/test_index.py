@@ -23,7 +23,7 @@ def noise():
     frame = pd.DataFrame(rng.normal(size=(300, 4)), columns=NOISE).assign(id=[f"r{k}" for k in rng.permutation(300)])
     order = rng.permutation(300)
     frame, y = frame.iloc[order], y[order]
-    ends = rng.integers(300, size=(150, 2))
+    ends = rng.integers(300, size=(80, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
     names = frame["id"].to_numpy()[ends]
     return frame, y, pd.DataFrame({"id_a": names[:, 0], "id_b": names[:, 1], "label": y[ends].prod(axis=1)})

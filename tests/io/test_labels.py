@@ -27,18 +27,13 @@ def test_labels_by_row(tmp_path, source):
 
 
 @pytest.mark.parametrize(
-    ("ending", "text", "message"),
-    [
-        ("csv", "id,label\n", "needs a first line id,label and then an id and its class in every row"),
-        ("csv", "id,label\na,\n", "an id and its class in every row"),
-        ("csv", "id,label\na\n", "an id and its class in every row"),
-        ("csv", "nobody,cat\nr1,dog\nr2,cat", "begin with the label of 'nobody'. Give it a first line: id,label"),
-        ("jsonl", '{"id": "a", "label": "x"}\nno JSON\n', "an id and its class in every row"),
-    ],
-)
-def test_files_that_cannot_be_used(tmp_path, ending, text, message):
+    ("ending", "text"),
+    [("csv", "id,label\n"), ("csv", "id,label\na,\n"), ("csv", "id,label\na\n"), ("csv", "nobody,cat\nr1,dog\nr2,cat"),
+     ("jsonl", '{"id": "a", "label": "x"}\nno JSON\n')],
+)  # fmt: skip
+def test_files_that_cannot_be_used(tmp_path, ending, text):
     (tmp_path / f"few.{ending}").write_text(text)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match="id,label"):
         read_labels(tmp_path / f"few.{ending}")
 
 
