@@ -320,7 +320,7 @@ def test_labels_1_and_2_are_not_both_the_positive_class():
     """Fault C14: a perfect classifier had an accuracy of one half."""
     truth = np.array([1, 2, 1, 2])
     y = np.column_stack([np.zeros(4, dtype=int), np.arange(4), np.zeros(4, dtype=int), truth])
-    with pytest.raises(InputError, match="needs labels -1 and .1"):
+    with pytest.raises(InputError, match=r"needs labels -1 and \+1"):
         pair_accuracy(np.where(truth == 2, 1.0, -1.0), y)
     y[:, 3] = np.where(truth == 2, 1, -1)
     assert pair_accuracy(y[:, 3].astype(float), y).value == 1

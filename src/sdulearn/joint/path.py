@@ -23,8 +23,8 @@ from sdulearn.joint.classes import ClassProblem, log_probabilities
 from sdulearn.joint.data import PriorPull, TrainingData, axis_penalties, bordered_sum, rough_inverse_hessian
 from sdulearn.joint.likelihood import LoosePairs, TwoClassLikelihood, mean_prediction
 from sdulearn.model_selection import grid_results
+from sdulearn.prior import PriorEstimate
 from sdulearn.progress import steps
-from sdulearn.risks import PriorEstimate
 from sdulearn.solvers.smooth import Counted, gradient_norm, lbfgs_many
 from sdulearn.types import Array, Codes, Indices, Mask
 
