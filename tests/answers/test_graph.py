@@ -148,6 +148,9 @@ def test_rows_of_weight_0_are_left_out_and_y_comes_back(graph, data):
     assert found.rows.tolist() == np.flatnonzero(weight).tolist()
     assert found.row_weight.mean() == pytest.approx(1)
     assert not found.n_answers or found.weights.mean() == pytest.approx(1)
+    unit = np.mean([w for w in of_answer if w]) if any(of_answer) else weight[found.rows].mean()
+    by_point = np.bincount(found.row_point, weight[found.rows]) / np.bincount(found.row_point)
+    assert found.point_weights == pytest.approx(by_point / unit)
     for known in (y[weight > 0], np.asarray(found)):
         again = AnswerGraph.from_y(known, weight[weight > 0])
         for name in ("row_point", "row_weight", "end_rows", "same", "codes", "weights", "point_weights", "source"):

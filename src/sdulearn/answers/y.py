@@ -323,18 +323,18 @@ def stack_pairs(
         # Points with a label come in any case.
         rest = np.concatenate([rest, np.setdiff1d(np.flatnonzero(known), np.concatenate([ends.ravel(), rest]))])
     rows = np.concatenate([ends.ravel(), rest])
-    y = np.zeros((len(rows), len(COLUMNS)), dtype=np.int64)
-    y[: ends.size, 0] = np.repeat(signs * np.arange(1, len(ends) + 1), 2)
-    y[:, 1] = rows
+
+    def of_rows(of_answers: Codes) -> Codes:
+        return np.concatenate([np.repeat(of_answers, 2), np.zeros(len(rest), dtype=np.int64)])
+
+    columns = {"point": rows}
     if annotators is not None:
-        y[: ends.size, 2] = np.repeat(annotator_numbers(annotators, len(ends)), 2)
+        columns["annotator"] = of_rows(annotator_numbers(annotators, len(ends)))
     if known is not None:
-        y[:, 3] = known[rows]
+        columns["label"] = known[rows]
     if questions is not None:
-        y[: ends.size, 4] = np.repeat(question_numbers(questions, len(ends)), 2)
-    given = (True, True, annotators is not None, known is not None, questions is not None)
-    n_columns = 1 + max(np.flatnonzero(given))
-    return safe_indexing(X, rows), np.ascontiguousarray(y[:, :n_columns])
+        columns["question"] = of_rows(question_numbers(questions, len(ends)))
+    return safe_indexing(X, rows), join_columns(of_rows(signs * np.arange(1, len(ends) + 1)), columns)
 
 
 def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
@@ -346,25 +346,20 @@ def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
         names = np.array(["" if name is None or name != name else str(name) for name in who.ravel()])
         # "" sorts first, and is added so that it is number 0.
         who = np.unique(np.append(names, ""), return_inverse=True)[1][:-1].reshape(who.shape)
-    numbers = whole_numbers(who, "annotators")
-    if numbers.shape != (n_answers,):
-        raise InputError(
-            f"`annotators` must hold one number an answer: {n_answers} answers, but shape {numbers.shape}."
-        )
-    if (numbers < 0).any():
-        raise InputError(
-            f"Annotators are numbered from 1, with 0 where the annotator is not known; got {numbers.min()}."
-        )
-    return numbers
+    return _answer_numbers(who, n_answers, "annotators", "the annotator is not known")
 
 
-def question_numbers(questions: ArrayLike, size: int) -> Codes:
+def question_numbers(questions: ArrayLike, n_answers: int) -> Codes:
     """Return the question of each answer as an integer, 0 for one of its own, or raise."""
-    numbers = whole_numbers(questions, "questions")
-    if numbers.shape != (size,):
-        raise InputError(f"`questions` must have one number per answer: {size} answers, but shape {numbers.shape}.")
+    return _answer_numbers(questions, n_answers, "questions", "an answer is a question of its own")
+
+
+def _answer_numbers(values: ArrayLike, n_answers: int, name: str, zero: str) -> Codes:
+    numbers = whole_numbers(values, name)
+    if numbers.shape != (n_answers,):
+        raise InputError(f"`{name}` must have one number per answer: {n_answers} answers, but shape {numbers.shape}.")
     if (numbers < 0).any():
-        raise InputError(f"Questions are numbered from 1, with 0 for a question of its own; got {numbers.min()}.")
+        raise InputError(f"{name.capitalize()} are numbered from 1, with 0 where {zero}; got {numbers.min()}.")
     return numbers
 
 
