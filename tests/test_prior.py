@@ -169,7 +169,7 @@ def test_errors_that_depend_on_the_two_classes_widen_the_interval():
     ends = rng.permuted(np.tile(np.arange(60), (200, 1)), axis=1)[:, :2]
     larger = (ends < 48).sum(axis=1)
     same = (larger != 1) ^ (rng.random(200) < np.array([0.05, 0.05, 0.45])[larger])
-    y = AnswerGraph.from_answers(ends, same).y
+    y = np.asarray(AnswerGraph.from_answers(ends, same))
     found = estimate_prior(y=y)
     assert found.low < 0.8 < found.high
     # At a given rate nobody's errors depend on them.

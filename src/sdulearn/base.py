@@ -26,8 +26,7 @@ from sdulearn.io.typed import finite, read
 from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
-from sdulearn.prior import no_answers
-from sdulearn.risks import PriorEstimate
+from sdulearn.prior import PriorEstimate, no_answers
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude

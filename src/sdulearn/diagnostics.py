@@ -22,7 +22,8 @@ from sdulearn.errors import InputError, shortened
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
 from sdulearn.pairing import judge_pairing
-from sdulearn.risks import PriorEstimate, similar_share
+from sdulearn.prior import PriorEstimate
+from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
 if TYPE_CHECKING:

@@ -6,91 +6,19 @@ Every risk is ``sum_i P_i loss(z_i, +1) + N_i loss(z_i, -1)`` over the stacked r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sdulearn.answers.y import D, S, U, source_totals
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import Loss
-from sdulearn.types import Array, Indices, Probability
+from sdulearn.types import Array, Indices
 
 Mixture = tuple[float, float, float]
 
 MIXED_RISKS = ("sdsu", "sddu", "sudu")
 RISKS = ("su", "du", "sd", *MIXED_RISKS)
 _SOURCE_NAMES = {S: "similar pairs", D: "dissimilar pairs", U: "unlabeled rows"}
-
-
-@dataclass(frozen=True)
-class PriorEstimate:
-    """A class prior with its confidence interval.
-
-    Attributes
-    ----------
-    value : float
-        P(y = +1); 0.5 where the answers imply no value (see ``has_value``).
-    low, high : float
-        Confidence interval.
-    identified : bool
-        Whether the interval excludes 1/2, so that one class is known to be larger.
-    n_similar, n_dissimilar, n_effective : float or None
-        Counts of similar and dissimilar pairs and their sum. Weighted answers are counted as the
-        number of equal weights that is as precise. None where the prior was given.
-    confidence : float or None
-        Level of the interval; None where the prior was given.
-
-    Examples
-    --------
-    >>> from sdulearn import estimate_prior
-    >>> estimate_prior(20, 30).has_value
-    False
-    """
-
-    value: Probability
-    low: Probability
-    high: Probability
-    identified: bool
-    n_similar: float | None = None
-    n_dissimilar: float | None = None
-    confidence: float | None = None
-    n_effective: float | None = None
-
-    def __str__(self) -> str:
-        if self.confidence is None:
-            return f"prior {self.value:.3f} (given)"
-        return f"prior {self.value:.3f} ({self.confidence:.0%} interval {self.low:.3f} to {self.high:.3f})"
-
-    @classmethod
-    def given(cls, value: float) -> PriorEstimate:
-        """Wrap a known prior.
-
-        Parameters
-        ----------
-        value : float
-            P(y = +1).
-
-        Returns
-        -------
-        PriorEstimate
-            The value, with an interval of width 0.
-        """
-        return cls(float(value), float(value), float(value), value != 0.5)
-
-    @property
-    def has_value(self) -> bool:
-        """Whether the answers imply a prior."""
-        return self.n_similar is None or self.value != 0.5
-
-    def mirrored(self) -> PriorEstimate:
-        """Exchange the names of the two classes.
-
-        Returns
-        -------
-        PriorEstimate
-            The same estimate of P(y = -1).
-        """
-        return replace(self, value=1 - self.value, low=1 - self.high, high=1 - self.low)
 
 
 def similar_share(p: float) -> float:

@@ -89,7 +89,8 @@ def test_one_kind_of_answer_tells_the_accuracy_by_the_risk_of_the_paper(kind, sh
 
 def seen_rows(values, ends, same):
     """Values of points and answers about them, as rows: decision values, and what is known of each."""
-    return np.asarray(values, dtype=float)[np.ravel(ends)], AnswerGraph.from_answers(ends, same).y[:, :2]
+    graph = AnswerGraph.from_answers(ends, same, n_points=len(values))
+    return np.asarray(values, dtype=float)[graph.row_point], np.asarray(graph)[:, :2]
 
 
 def enumerated_likelihood(h, ends, same, grid):

@@ -28,8 +28,8 @@ from sdulearn.errors import InputError
 from sdulearn.io.typed import finite
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics.cross_validation import fitted
+from sdulearn.prior import PriorEstimate
 from sdulearn.progress import steps
-from sdulearn.risks import PriorEstimate
 from sdulearn.types import Array, Estimator, Indices, Rows
 
 # Categories with more values get no one-hot columns, which would outweigh all others; the trees

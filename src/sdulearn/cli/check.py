@@ -38,10 +38,9 @@ from sdulearn.io.ids import unknown_ids
 from sdulearn.io.same_table import compare_table
 from sdulearn.io.survey import read_ids
 from sdulearn.io.tables import open_table
-from sdulearn.prior import estimate_prior, random_of
+from sdulearn.prior import PriorEstimate, estimate_prior, random_of
 from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, facts_of_prior, faults, lines
 from sdulearn.report.page import sections, whole_page
-from sdulearn.risks import PriorEstimate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,10 +11,9 @@ from sklearn.utils import check_random_state
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.profile import profile
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import agreeing, pair_accuracy
-from sdulearn.prior import no_answers, prior_from_share
+from sdulearn.prior import no_answers, prior_from_share, profile
 from sdulearn.progress import steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Estimator, Indices, MatrixLike, RandomState

@@ -18,8 +18,8 @@ from sdulearn.columns import Columns
 from sdulearn.diagnostics import Finding
 from sdulearn.errors import listed, quoted, shortened
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM
+from sdulearn.prior import PriorEstimate
 from sdulearn.report.records import FitReport, chosen_settings, feature_strengths
-from sdulearn.risks import PriorEstimate
 from sdulearn.types import Estimator
 
 if TYPE_CHECKING:

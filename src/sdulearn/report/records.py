@@ -12,7 +12,7 @@ from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
-from sdulearn.risks import PriorEstimate
+from sdulearn.prior import PriorEstimate
 from sdulearn.types import Array, Between, Count, Estimator, Probability
 
 ModelKind = Literal["linear", "boosted"]
