@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from sdulearn import estimate_prior, stack_pairs
+from sdulearn import estimate_prior
+from sdulearn.answers import AnswerGraph
 from sdulearn.prior import (
     PriorEstimate,
     clopper_pearson,
@@ -168,7 +169,7 @@ def test_errors_that_depend_on_the_two_classes_widen_the_interval():
     ends = rng.permuted(np.tile(np.arange(60), (200, 1)), axis=1)[:, :2]
     larger = (ends < 48).sum(axis=1)
     same = (larger != 1) ^ (rng.random(200) < np.array([0.05, 0.05, 0.45])[larger])
-    y = stack_pairs(np.zeros((np.max(ends) + 1, 0)), ends, same, unlabeled=None)[1]
+    y = np.asarray(AnswerGraph.from_answers(ends, same))
     found = estimate_prior(y=y)
     assert found.low < 0.8 < found.high
     # At a given rate nobody's errors depend on them.

@@ -1,4 +1,31 @@
-"""The class prior p = P(y = +1), from counts of pairs or from answers that share points."""
+"""What share of the rows is of class +1, given answers? And what share is predicted rightly?
+
+Both are one probability p for all points. Answers without errors put the points of a component on
+two sides, k of m on one of them, up to one flip, unless a label fixes which side is which:
+
+    P(component | p) = p^k q^(m - k) + p^(m - k) q^k,   q = 1 - p                              (1)
+    P(component with a label | p) = p^k q^(m - k),      k points on the side of class +1       (2)
+
+With p the class prior, this is the likelihood of the prior; loose pairs have Eq. cpe of the paper.
+With every answer multiplied by the predictions at both ends, it is the likelihood of the accuracy.
+If only some points were drawn at random, k and m count these; the others are of either class with
+probability 1/2 and only connect them. If answers contradict each other, some are wrong, at an
+unknown rate e:
+
+    P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
+
+The likelihood-ratio interval ends where twice the log likelihood has fallen by a quantile of
+chi-square. With few points it covers too rarely, so each end is replaced by that of Clopper and
+Pearson for n points. The n is the number of points whose likelihood would fall as much up to that
+end, and at most the number of points:
+
+    n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
+
+Where labels and answers alone give each point a probability q of its predicted class, or of class
++1, the share a of points in that class has the likelihood
+
+    prod_points  a q + (1 - a) (1 - q) / (K - 1)                                               (5)
+"""
 
 from __future__ import annotations
 
@@ -10,14 +37,16 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize_scalar
+from scipy.special import logit, logsumexp, rel_entr
+from scipy.stats import beta, chi2
 
 from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model, larger_share
-from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.profile import classes_by_answers, clopper_pearson, one_way, oriented, profile
+from sdulearn.answers.graph import AnswerGraph, first_by, weights_by_component
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.risks import check_prior
-from sdulearn.types import Array, Indices, Mask, Probability
+from sdulearn.types import Array, Codes, Indices, Mask, Probability
 
 ErrorRates: TypeAlias = float | Mapping[int, float] | AnswerModel | None
 # A dataclass with an interval: a prior or an accuracy.
@@ -25,6 +54,25 @@ Estimate = TypeVar("Estimate", bound=Any)
 
 # Points whose likeliest class is no likelier than this are left out: nothing is known about them.
 _KNOWN = 0.55
+# Error rate of answers that contradict each other if none was given.
+_SELDOM = 0.05
+# Components of this size or more are oriented by a model: it is right about most of their points.
+_LARGE = 10
+# Propagation around cycles is slow: at most this many answers are used.
+_MAX_WITH_ERRORS = 3000
+# Knots of splines, in logits and in error rates; a large component bends sharply at 1/2.
+_LOGITS = 9.25 * np.linspace(0, 1, 33) ** 1.5
+_RATES = np.geomspace(0.003, 0.45, 10)
+_FINE_RATES = np.geomspace(_RATES[0], _RATES[-1], 60)
+# The prior of equation (3), in steps of the logarithm: a mean of 5%, the weight of ten answers.
+_RATE_WEIGHTS = beta.pdf(_FINE_RATES, 0.5, 9.5) * _FINE_RATES
+# A component with two sides has likelihood 0 at the probability 1.
+_EDGE = 1e-4
+# Number of probabilities in the grid, and the fewest of them inside the interval.
+_N_GRID = 1001
+_MIN_INSIDE = 20
+# Labels must change the log likelihood by this to say which class is larger: messages are not exact.
+_LABELS_SAY = 0.01
 
 
 @dataclass(frozen=True)
@@ -41,7 +89,7 @@ class PriorEstimate:
         Whether the interval excludes 1/2, so that one class is known to be larger.
     n_similar, n_dissimilar, n_effective : float or None
         Counts of similar and dissimilar pairs and their sum. Weighted answers are counted as the
-        number of equal weights that is as precise. None where the prior was given.
+        number of equal weights that is as precise. None if the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
 
@@ -106,47 +154,6 @@ def prior_from_share(share: float, error_rate: float = 0.0) -> float:
     return (1 + math.sqrt(min(max(0.0, 2 * share - 1) / max(1 - 2 * error_rate, 1e-12), 1.0))) / 2
 
 
-def share_of(
-    chances: Array, wanted: Indices, confidence: float, spread: float = 1.0, gain: float = 0.0
-) -> tuple[float, float, float]:
-    """Return the share of points in their ``wanted`` class, and its interval.
-
-    With q the probability of the wanted class by answers alone, the share a has the likelihood
-
-        prod_points  a q + (1 - a) (1 - q) / (K - 1)                                            (1)
-
-    The likeliest class is wrong with probability e on average, so it is the wanted one with
-    probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that is transformed to a.
-    ``chances``: class probabilities (n_points, K). ``spread``: variance over that of independent
-    points. ``gain``: how much the share has grown since.
-    """
-    known = chances.max(axis=1) > _KNOWN
-    if not known.any():
-        return 0.5, 0.0, 1.0
-    found = chances.argmax(axis=1)[known] == wanted[known]
-    n = len(found) / spread
-    e = float(1 - chances[known].max(axis=1).mean())
-    by_chance = e / (chances.shape[1] - 1)
-    share = min(float(found.mean()) + gain * (1 - e - by_chance), 1.0)
-    ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
-    low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
-    value = share
-    if e > 0:
-        value = min(_likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1]) + gain, 1.0)
-    return value, min(low, value), max(high, value)
-
-
-def _likeliest_share(q: Array, n_classes: int) -> float:
-    """Return the maximum of equation (1)."""
-    other = (1 - q) / (n_classes - 1)
-
-    def loss(a: float) -> float:
-        return -float(np.sum(np.log(np.maximum(a * q + (1 - a) * other, 1e-300))))
-
-    inside = float(minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x)
-    return min((0.0, inside, 1.0), key=loss)
-
-
 def estimate_prior(
     n_similar: float | None = None,
     n_dissimilar: float | None = None,
@@ -162,17 +169,22 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Estimate the class prior from pair counts (Eq. cpe) or from answers that share points.
 
-    Answers never tell which class is the larger one; ``majority`` does. Loose pairs have the
-    paper's estimate with an exact interval. Where answers share points, k of the m points of a
-    component are on one side with probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of
-    Clopper and Pearson [1]_ for the number of points whose likelihood falls as fast.
+    The pairs must have been drawn at random. If they were chosen by the answer, for example until as
+    many were similar as dissimilar, their numbers do not show the prior: give it yourself.
+
+    Answers never show which class is the larger one; ``majority`` does, or labels of points in
+    answers. Loose pairs have the paper's estimate with an exact interval. If answers share points,
+    k of the m points of a component are on one side with probability p^k q^(m-k) + p^(m-k) q^k; the
+    interval is that of Clopper and Pearson [1]_ for the number of points whose likelihood falls as
+    fast.
 
     Parameters
     ----------
     n_similar, n_dissimilar : float, optional
         Numbers, or weights, of similar and dissimilar *randomly drawn* pairs: these or ``y``.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4), optional
-        What is known of each row, with the points in its second column.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5), optional
+        What is known about each row, with the points in its second column. Labelled points were chosen: they do
+        not count, and say which side of their answers is class +1.
     sample_weight, random_points : optional
         With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
     error_rate : float or mapping, optional
@@ -181,7 +193,7 @@ def estimate_prior(
         With ``random_points``: decision values of a model, which tell the side of class +1 in
         large components.
     majority : {"positive", "negative"}, default="positive"
-        Which class is the larger.
+        Which class is the larger, if no label says so.
     confidence : float, default=0.95
         Level of the interval.
     n_effective : float, optional
@@ -215,6 +227,8 @@ def estimate_prior(
     """
     if majority not in ("positive", "negative"):
         raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
+    if not 0 < confidence < 1:
+        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
     if y is not None:
         if n_similar is not None or n_dissimilar is not None:
             raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`.")
@@ -234,18 +248,24 @@ def estimate_prior(
     for name, count in (("n_similar", n_similar), ("n_dissimilar", n_dissimilar)):
         if not 0 <= count < math.inf:
             raise InputError(f"`{name}` must be a number of pairs, zero or more; got {count!r}.")
-    if n_similar == n_dissimilar == 0:
-        raise UndeterminedError("No pairs, so there is nothing to estimate the prior from. Give `prior` yourself.")
-    if not 0 < confidence < 1:
-        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
-    total = n_similar + n_dissimilar
-    n_effective = total if n_effective is None else n_effective
-    if not 0 < n_effective < math.inf:
+    n_effective = n_similar + n_dissimilar if n_effective is None else n_effective
+    if n_similar + n_dissimilar and not 0 < n_effective < math.inf:
         raise InputError(f"`n_effective` must be a number greater than zero, got {n_effective!r}.")
+    estimate = _prior_of_counts(n_similar, n_dissimilar, n_effective, confidence, error_rate or 0.0)
+    return estimate if majority == "positive" else estimate.mirrored()
+
+
+def _prior_of_counts(
+    n_similar: float, n_dissimilar: float, n_effective: float, confidence: float, error_rate: float
+) -> PriorEstimate:
+    """Return the paper's estimate, Eq. cpe, with an exact interval; class +1 is the larger."""
+    total = n_similar + n_dissimilar
+    if total == 0:
+        raise UndeterminedError("No pairs, so there is nothing to estimate the prior from. Give `prior` yourself.")
     unit = n_effective / total
     ends = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
-    value, low, high = (prior_from_share(share, error_rate or 0.0) for share in (n_similar / total, *ends))
-    estimate = PriorEstimate(
+    value, low, high = (prior_from_share(share, error_rate) for share in (n_similar / total, *ends))
+    return PriorEstimate(
         value=value,
         low=low,
         high=high,
@@ -255,7 +275,6 @@ def estimate_prior(
         confidence=confidence,
         n_effective=n_effective,
     )
-    return estimate if majority == "positive" else estimate.mirrored()
 
 
 def plausible_rates(error_rate: ErrorRates) -> Sequence[ErrorRates]:
@@ -283,6 +302,8 @@ def _prior_of_answers(
     confidence: float,
 ) -> PriorEstimate:
     """Estimate the prior by counts of loose pairs, else by the likelihood over components."""
+    check_two_classes(graph)
+    labelled = graph
     # Points with a label were chosen, not drawn at random.
     graph = graph.restrict(np.ones(graph.n_answers, dtype=bool), np.zeros(graph.n_points, dtype=bool))
     model = known_answer_model(error_rate, graph)
@@ -297,8 +318,7 @@ def _prior_of_answers(
         )
     by_answer = graph.weights * asked
     counts = (float(by_answer @ (graph.same > 0)), float(by_answer @ (graph.same < 0)), float(by_answer @ by_answer))
-    rate = mean_error(model, graph, by_answer)
-    estimate = prior_of_weights(*counts, confidence=confidence, error_rate=rate)
+    estimate = prior_of_weights(*counts, confidence, mean_error(model, graph, by_answer))
     if counted is not None and decision is not None:
         by_row = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
         turned = oriented(graph, graph.by_point(by_row[:, None])[:, 0])
@@ -317,7 +337,19 @@ def _prior_of_answers(
         # Independent answers: one fewer than the random points of each component.
         size = np.bincount(graph.component if counted is None else graph.component[counted])
         estimate = _with_share(estimate, (value, low, high), float(np.maximum(size - 1, 0).sum()))
-    return estimate if majority == "positive" else estimate.mirrored()
+    larger = _larger_by_labels(labelled, model, counted) or (1 if majority == "positive" else -1)
+    return estimate if larger > 0 else estimate.mirrored()
+
+
+def _larger_by_labels(graph: AnswerGraph, model: AnswerModel | None, counted: Mask | None) -> int:
+    """Return the larger class by answers and labels, +1 or -1; 0 if the labels do not say."""
+    if not graph.labels.any():
+        return 0
+    free = graph.labels == 0
+    grid = np.linspace(_EDGE, 1 - _EDGE, 199)
+    values = log_likelihood(graph, grid, model, free if counted is None else counted & free)
+    gap = float(values[grid > 0.5].max() - values[grid < 0.5].max())
+    return int(np.sign(gap)) if abs(gap) > _LABELS_SAY else 0
 
 
 def resolve_prior(
@@ -383,9 +415,9 @@ def prior_of_weights(
 ) -> PriorEstimate:
     """Estimate the prior from the weights of similar and dissimilar pairs and their squares."""
     total = similar + dissimilar
-    unit = effective_number(total, squares) / (total or 1.0)
-    counts = (similar * unit, dissimilar * unit)
-    return estimate_prior(*counts, confidence=confidence, error_rate=error_rate)
+    n = effective_number(total, squares)
+    unit = n / (total or 1.0)
+    return _prior_of_counts(similar * unit, dissimilar * unit, n, confidence, error_rate)
 
 
 def _with_share(estimate: PriorEstimate, share: tuple[float, float, float], n_effective: float) -> PriorEstimate:
@@ -393,6 +425,193 @@ def _with_share(estimate: PriorEstimate, share: tuple[float, float, float], n_ef
     value, low, high = share
     identified = low > 0.5 or high < 0.5
     return replace(estimate, value=value, low=low, high=high, identified=identified, n_effective=n_effective)
+
+
+def profile(
+    graph: AnswerGraph,
+    confidence: float,
+    model: AnswerModel | None = None,
+    spread: float = 1.0,
+    counted: Mask | None = None,
+) -> tuple[float, float, float]:
+    """Return the likeliest probability of class +1, or of the larger class, and its interval."""
+    start = 0.0 if graph.labels.any() else 0.5
+    limit = float(chi2.ppf(confidence, 1))
+    around = (start, 1.0)
+    for _ in range(2):
+        grid = np.linspace(*around, _N_GRID)
+        values = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), model, counted)
+        # Twice the logarithm below its largest value.
+        drop = 2 * (values.max() - values) / spread
+        near = np.flatnonzero(drop <= limit)
+        if len(near) >= _MIN_INSIDE:
+            break
+        around = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)]
+    value = float(grid[np.argmin(drop)])
+    low = start
+    high = 1.0
+    members = (graph.degree > 0) | (graph.labels != 0)
+    most = int(np.count_nonzero(members if counted is None else members & counted))
+    if (first := near[0]) > 0:
+        end = np.interp(-limit, -drop[first - 1 : first + 1], grid[first - 1 : first + 1])
+        low = max(start, _exact_interval(value, end, confidence, limit, most)[0])
+    if (last := near[-1]) < _N_GRID - 1:
+        end = np.interp(limit, drop[last : last + 2], grid[last : last + 2])
+        _, high = _exact_interval(value, end, confidence, limit, most)
+    return value, low, high
+
+
+def _exact_interval(value: float, end: float, confidence: float, limit: float, most: int) -> tuple[float, float]:
+    """Return the exact interval for as many points as equation (4) gives."""
+    n = min(limit / (2 * (rel_entr(value, end) + rel_entr(1 - value, 1 - end))), most)
+    return clopper_pearson(n * value, n * (1 - value), confidence)
+
+
+def clopper_pearson(successes: float, failures: float, confidence: float) -> tuple[float, float]:
+    """Return the exact interval for a share; counts may be sums of weights."""
+    tail = (1 - confidence) / 2
+    low = beta.ppf(tail, successes, failures + 1) if successes > 0 else 0.0
+    high = beta.ppf(1 - tail, successes + 1, failures) if failures > 0 else 1.0
+    return float(low), float(high)
+
+
+def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
+    """Return the graph with a label in each large component, by the decisions of a model."""
+    sign = np.sign(decision)
+    first, second = graph.ends.T
+    # Contradictory answers give no sides: the points compared with the centre vote instead.
+    by_neighbours = np.bincount(first, graph.same * sign[second], graph.n_points)
+    by_neighbours += np.bincount(second, graph.same * sign[first], graph.n_points)
+    by_sides = graph.sides * np.bincount(graph.component, graph.sides * sign)[graph.component]
+    vote = np.where(graph.sides != 0, by_sides, by_neighbours)
+    centre = first_by(graph.component, -graph.degree)
+    centre = centre[(graph.component_sizes >= _LARGE) & ~graph.labelled]
+    labels = graph.labels.copy()
+    labels[centre] = np.sign(vote[centre])
+    return replace(graph, labels=labels)
+
+
+def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
+    """Return class probabilities by labels and answers alone, contradictory ones wrong at 5%."""
+    model = AnswerModel.given(0.0, graph) if model is None else model
+    try:
+        return model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
+    except InputError:
+        return AnswerModel.given(_SELDOM, graph).factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
+
+
+def one_way(graph: AnswerGraph, points: Mask) -> bool:
+    """Return whether each of these points is in a component with a label."""
+    return bool(graph.labelled[graph.component[points]].all())
+
+
+def log_likelihood(
+    graph: AnswerGraph, grid: Array, model: AnswerModel | None = None, counted: Mask | None = None
+) -> Array:
+    """Return the log likelihood of all answers and labels at each probability in the grid."""
+    counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
+    if model is not None and not model.certain:
+        return _at_rates(graph, grid, counted, model)
+    if graph.contradictory.any():
+        return _at_any_rate(graph, grid, counted)
+    return _without_errors(graph, grid, counted)
+
+
+def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
+    """Return equations (1) and (2)."""
+    known = graph.labels != 0
+    members = counted & ((graph.degree > 0) | known)
+    component = graph.component[members]
+    sides = graph.sides[members]
+    n = graph.n_components
+    size = np.bincount(component, minlength=n)
+    up = np.bincount(component, sides > 0, n)
+    # Labels times sides: +1 where the first side is class +1, by the majority where they disagree.
+    vote = np.bincount(graph.component[known], (graph.sides * graph.labels)[known], n)
+    k = np.where(vote < 0, size - up, up)
+    table = np.column_stack([k, size, graph.labelled])[size > 0]
+    weights = _effective_weights(graph, weights_by_component(graph)[1])[size > 0]
+    counts, place = np.unique(table, axis=0, return_inverse=True)
+    times = np.bincount(place.ravel(), weights)
+    k, m, named = np.hsplit(counts, 3)
+    given = k * np.log(grid) + (m - k) * np.log1p(-grid)
+    turned = (m - k) * np.log(grid) + k * np.log1p(-grid)
+    return times @ np.where(named > 0, given, np.logaddexp(given, turned))
+
+
+def _effective_weights(graph: AnswerGraph, weights: Array) -> Array:
+    """Return weights of components that sum to the number of equal weights that are as precise."""
+    used = (graph.component_sizes > 1) | graph.labelled
+    return weights * (weights[used].sum() / max(weights[used] @ weights[used], np.finfo(float).tiny))
+
+
+def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
+    """Return equation (3)."""
+    models = [AnswerModel.given(rate, graph) for rate in _RATES.tolist()]
+    table = np.column_stack([_at_rates(graph, grid, counted, model) for model in models])
+    fine = CubicSpline(np.log(_RATES), table, axis=1)(np.log(_FINE_RATES))
+    return np.asarray(logsumexp(fine, axis=1, b=_RATE_WEIGHTS / _RATE_WEIGHTS.sum()))
+
+
+def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel) -> Array:
+    """Return the likelihood at known error rates, by a spline over logits."""
+    graph, points = _sampled_answers(graph)
+    likelihood = model.likelihood(graph, 2)
+    mirrored = grid[0] < 0.5
+    logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
+    weights = _effective_weights(graph, likelihood.weight)
+    values = weights @ likelihood.terms(np.outer(counted[points], logits)[:, None]).log_p
+    # Without labels the slope at 1/2 is 0.
+    ends = "not-a-knot" if mirrored else ((1, 0.0), (2, 0.0))
+    return np.asarray(CubicSpline(logits, values, bc_type=ends)(logit(grid)))
+
+
+def _sampled_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
+    """Return at most 3,000 answers, drawn at random, and their points."""
+    known = graph.labels != 0
+    n = graph.n_answers
+    if n > _MAX_WITH_ERRORS:
+        chosen = np.random.default_rng(0).choice(n, _MAX_WITH_ERRORS, replace=False)
+        graph = graph.restrict(np.isin(np.arange(n), chosen), known)
+    points = np.union1d(graph.ends, np.flatnonzero(known))
+    return graph.subgraph(points), points
+
+
+def share_of(
+    chances: Array, wanted: Indices, confidence: float, spread: float = 1.0, gain: float = 0.0
+) -> tuple[float, float, float]:
+    """Return the share of points in their ``wanted`` class, and its interval.
+
+    The value maximises equation (5). The likeliest class is wrong with probability e on average, so it is the wanted
+    one with probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that is transformed to a.
+    ``chances``: class probabilities (n_points, K). ``spread``: variance over that of independent
+    points. ``gain``: how much the share has grown since.
+    """
+    known = chances.max(axis=1) > _KNOWN
+    if not known.any():
+        return 0.5, 0.0, 1.0
+    hits = chances.argmax(axis=1)[known] == wanted[known]
+    n = len(hits) / spread
+    e = float(1 - chances[known].max(axis=1).mean())
+    by_chance = e / (chances.shape[1] - 1)
+    share = min(float(hits.mean()) + gain * (1 - e - by_chance), 1.0)
+    ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
+    low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
+    value = share
+    if e > 0:
+        value = min(_likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1]) + gain, 1.0)
+    return value, min(low, value), max(high, value)
+
+
+def _likeliest_share(q: Array, n_classes: int) -> float:
+    """Return the maximum of equation (5)."""
+    other = (1 - q) / (n_classes - 1)
+
+    def loss(a: float) -> float:
+        return -float(np.sum(np.log(np.maximum(a * q + (1 - a) * other, 1e-300))))
+
+    inside = float(minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x)
+    return min((0.0, inside, 1.0), key=loss)
 
 
 def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | None:
@@ -414,6 +633,15 @@ def random_answers(graph: AnswerGraph, random_points: ArrayLike | None) -> tuple
     counted = random_of(graph, random_points)
     drawn = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     return counted, np.any(drawn[graph.ends], axis=1)
+
+
+def check_two_classes(graph: AnswerGraph) -> None:
+    """Refuse labels of more than two classes."""
+    if (largest := int(graph.labels.max(initial=0))) > 1:
+        raise InputError(
+            f"Prior and accuracy of two classes need labels -1 and +1, but `y` has the label {largest}. Change them, "
+            "or call sdulearn.metrics.class_agreement for classes 1 to K."
+        )
 
 
 def no_answers(what: str) -> UndeterminedError:

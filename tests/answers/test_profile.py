@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta, chi2
 
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.profile import classes_by_answers, log_likelihood, one_way, oriented, profile
+from sdulearn.prior import classes_by_answers, log_likelihood, one_way, oriented, profile
 
 GRID = np.array([0.1, 0.5, 0.62, 0.9])
 

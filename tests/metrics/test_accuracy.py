@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
-from sdulearn import PairLogisticRegression, risks, stack_pairs
+from sdulearn import PairLogisticRegression, risks
 from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.metrics import (
@@ -89,8 +89,8 @@ def test_one_kind_of_answer_tells_the_accuracy_by_the_risk_of_the_paper(kind, sh
 
 def seen_rows(values, ends, same):
     """Values of points and answers about them, as rows: decision values, and what is known of each."""
-    rows, y = stack_pairs(np.asarray(values, dtype=float)[:, None], ends, same, unlabeled=None)
-    return rows[:, 0], y
+    graph = AnswerGraph.from_answers(ends, same, n_points=len(values))
+    return np.asarray(values, dtype=float)[graph.row_point], np.asarray(graph)[:, :2]
 
 
 def enumerated_likelihood(h, ends, same, grid):
@@ -314,13 +314,3 @@ def test_an_error_rate_that_nobody_knows_widens_the_interval():
     found = pair_accuracy(decision, known)
     given = pair_accuracy(decision, known, error_rate=0.1)
     assert found.high - found.low > given.high - given.low
-
-
-def test_labels_1_and_2_are_not_both_the_positive_class():
-    """Fault C14: a perfect classifier had an accuracy of one half."""
-    truth = np.array([1, 2, 1, 2])
-    y = np.column_stack([np.zeros(4, dtype=int), np.arange(4), np.zeros(4, dtype=int), truth])
-    with pytest.raises(InputError, match=r"needs labels -1 and \+1"):
-        pair_accuracy(np.where(truth == 2, 1.0, -1.0), y)
-    y[:, 3] = np.where(truth == 2, 1, -1)
-    assert pair_accuracy(y[:, 3].astype(float), y).value == 1

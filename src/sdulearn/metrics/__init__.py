@@ -9,8 +9,15 @@ from sdulearn.metrics.cross_validation import (
     held_out,
     held_out_accuracy,
 )
-from sdulearn.metrics.importance import PairImportance, pair_importance
-from sdulearn.metrics.risk import Calibration, calibration, pair_calibration, pair_log_likelihood, pair_risk
+from sdulearn.metrics.scores import (
+    Calibration,
+    PairImportance,
+    calibration,
+    pair_calibration,
+    pair_importance,
+    pair_log_likelihood,
+    pair_risk,
+)
 
 __all__ = [
     "AccuracyEstimate",

@@ -7,7 +7,7 @@ predictions (all -1 or +1) and s the answer, y y' or, at the error rate e, its o
 
 So the share of answers that the predictions agree with gives the accuracy in the way that the share
 of similar pairs gives the prior, with the same exact interval. Answers that share points have the
-likelihood of components instead (:mod:`sdulearn.answers.profile`).
+likelihood of components instead (:mod:`sdulearn.prior`).
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from scipy.stats import binomtest, norm
 
 from sdulearn.answers.answer_model import AnswerModel, known_answer_model
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.profile import classes_by_answers, one_way, oriented, profile
 from sdulearn.answers.y import U
 from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
     around,
+    classes_by_answers,
     clopper_pearson,
     effective_number,
     mean_error,
     no_answers,
+    one_way,
+    oriented,
     plausible_rates,
     prior_from_share,
+    profile,
     random_answers,
     share_of,
 )

@@ -18,9 +18,8 @@ from scipy.optimize import linear_sum_assignment
 
 from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, known_answer_model
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
-from sdulearn.answers.profile import classes_by_answers
 from sdulearn.errors import InputError
-from sdulearn.prior import clopper_pearson, effective_number, no_answers, random_answers, share_of
+from sdulearn.prior import classes_by_answers, clopper_pearson, effective_number, no_answers, random_answers, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would be too

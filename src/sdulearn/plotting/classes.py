@@ -12,7 +12,7 @@ from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.errors import InputError
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
-from sdulearn.metrics.risk import Calibration, calibration, pair_calibration
+from sdulearn.metrics.scores import Calibration, calibration, pair_calibration
 from sdulearn.plotting.display import ERROR_BARS, Display
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter

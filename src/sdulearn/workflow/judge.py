@@ -31,7 +31,7 @@ from sdulearn.metrics.cross_validation import (
     held_out_rows,
     predictions_of,
 )
-from sdulearn.metrics.importance import pair_importance
+from sdulearn.metrics.scores import pair_importance
 from sdulearn.model_selection import shown_points
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report.records import (
