@@ -98,6 +98,10 @@ class ChosenPairsWarning(SdulearnWarning):
     """Pairs were chosen by their features, so that their answers do not tell the accuracy on new rows."""
 
 
+class UselessModelWarning(SdulearnWarning):
+    """Held-out answers are no likelier by the model than by class shares alone."""
+
+
 class UnseenCategoryWarning(SdulearnWarning):
     """A table holds texts, or gaps, that did not occur in training."""
 

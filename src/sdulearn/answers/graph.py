@@ -481,6 +481,33 @@ def least_classes(graph: AnswerGraph, certain: Mask) -> int:
     return max(odd, int(graph.labels.max(initial=0)), len(different_groups(ends)))
 
 
+def with_implied_labels(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
+    """Return the graph with labels in place of the answers that imply them, if no answer is wrong.
+
+    K groups of points that all differ from each other are the K classes, up to their names, which the likelihood
+    does not depend on. Questions that compare a point with an example of each class make such groups.
+    """
+    labelled = np.flatnonzero(graph.labels)
+    names, example, name = np.unique(graph.labels[labelled], return_index=True, return_inverse=True)
+    # One example of each label: points with its label are the same, other examples different.
+    example = labelled[example]
+    group = connect(np.vstack([graph.ends[graph.same > 0], np.column_stack([example[name], labelled])]), graph.n_points)
+    apart = np.column_stack([example[k] for k in np.triu_indices(len(example), 1)])
+    different = group[np.concatenate([graph.ends[graph.same < 0], apart])]
+    classes = different_groups(different)
+    unnamed = np.setdiff1d(classes, group[example])
+    free = np.setdiff1d(np.arange(1, n_classes + 1), names)
+    # Too few groups, too many, a contradiction, or a label outside the groups: then nothing is implied.
+    if len(classes) != n_classes or (different[:, 0] == different[:, 1]).any() or len(unnamed) != len(free):
+        return graph
+    size = np.bincount(group)
+    name_of_group = np.zeros(len(size), dtype=np.int64)
+    name_of_group[group[example]] = names
+    name_of_group[unnamed[np.argsort(-size[unnamed], kind="stable")]] = free
+    labels = name_of_group[group]
+    return replace(graph, labels=labels).restrict((labels[graph.ends] == 0).any(axis=1), labels != 0)
+
+
 def are_hubs(degree: Indices) -> Mask:
     """Return which points are hubs, by the number of answers that each point is in."""
     return degree >= max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))

@@ -10,8 +10,7 @@ best round, so no further fit is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -21,22 +20,24 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import ErrorRateParameter
-from sdulearn.answers.graph import AnswerGraph
-from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, in_order
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
+from sdulearn.answers.graph import AnswerGraph, with_implied_labels
+from sdulearn.answers.likelihood import Likelihood
+from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, PairClassifier, class_numbers, in_order
 from sdulearn.boosting.model_text import Booster, checked_trees, trees_text
-from sdulearn.boosting.objective import PointLoss, make_pull
-from sdulearn.boosting.rows import TrainingRows
-from sdulearn.boosting.start import LinearScore, ScoreFit, constant_start, fit_linear
-from sdulearn.errors import InputError, require
+from sdulearn.boosting.objective import PointLoss, Pull
+from sdulearn.boosting.start import FoldedPoints, LinearScore, Start, constant_start, linear_start
+from sdulearn.errors import InputError, UselessModelWarning, require, warn
 from sdulearn.io.container import Header
 from sdulearn.io.typed import finite, read
+from sdulearn.joint.estimators import PairLogisticRegressionCV
+from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import Interval, fit_context, safe_indexing
-from sdulearn.types import Array, Count, Estimator, Indices, MatrixLike, RandomState, Rows
+from sdulearn.types import Array, Count, Indices, MatrixLike, RandomState, Rows
 
 _LIGHTGBM = {
     "objective": "none",
@@ -50,10 +51,11 @@ _LIGHTGBM = {
 _ROWS_PER_THREAD = 10_000
 # Rows over which contributions of columns are averaged.
 _ROWS = 200
-# A start is useful if it raises the mean log likelihood of an answer by more than this above one
-# probability for all points, the best of these logits.
+# Unlabeled points only give the mean prediction: so many give it to within 1%.
+_MAX_UNLABELED = 2_500
+# A model is useful if it raises the mean log likelihood of a held-out answer by more than this above
+# class shares alone.
 _MIN_GAIN = 0.01
-_CONSTANTS = np.linspace(0, 4, 17)
 # Categories are numbered from 0 on.
 _MAX_CATEGORY = 2**20
 MODELS = ("linear", "boosted")
@@ -69,8 +71,54 @@ _TIE = 0.25
 # the same held-out answers, so they are never worse than their start there. It alone counts where
 # answers are connected, and there is no standard error.
 _TIE_IN_ALL = 1.0
-# Attributes of an earlier fit that the models of the folds, copies of the estimator, must not keep.
-_NOT_IN_FOLDS = ("fold_models_", "best_estimator_", "held_out_decisions_")
+_ROW_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A start, the trees added to it, and held-out scores."""
+
+    start: Start
+    boosters: list[Booster]  # one for each fold, with trees beyond the best round; none without trees
+    curve: list[float]  # held-out log likelihood after each round of trees, the first without any
+    held_out: Array  # (n_points, n_scores), at the best round
+
+    @property
+    def best_round(self) -> int:
+        """The round with the highest held-out likelihood."""
+        return int(np.argmax(self.curve))
+
+
+class FoldModel:
+    """The start and the booster of a fold, which saw no answer about its points."""
+
+    def __init__(self, start: LinearScore, boosters: list[Booster], n_classes: int) -> None:
+        self.start = start
+        self.boosters = boosters
+        self.classes_ = class_numbers(n_classes)
+        self.order_ = np.arange(n_classes)
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return scores as the whole model does."""
+        return in_order(scores_of(self.start, self.boosters, _csr_matrix(check_array(X, **_ROW_CHECKS))), self.order_)
+
+    predict = PairClassifier.predict
+    predict_proba = PairClassifier.predict_proba
+
+    def _rename(self, order: Indices) -> None:
+        self.order_ = self.order_[order]
+
+
+def scores_of(start: LinearScore, boosters: list[Booster], rows: Rows, n_threads: int = 1) -> Array:
+    """Return the score of each row (n_rows,), or K scores: the start plus the mean of the boosters."""
+    scores = start.decide(rows)
+    scores = scores if scores.shape[1] > 1 else scores[:, 0]
+    return scores + sum(booster.predict(rows, num_threads=n_threads) / len(boosters) for booster in boosters)
+
+
+def _csr_matrix(rows: Rows) -> Rows:
+    """Return checked rows as LightGBM takes them: it does not support scipy's sparse arrays yet."""
+    return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
 
 
 class ScoreClassifier(OrderedClassifier):
@@ -142,60 +190,84 @@ class ScoreClassifier(OrderedClassifier):
 
     def decision_function(self, X: MatrixLike) -> Array:
         check_is_fitted(self)
-        rows = self._checked(X, reset=False)
-        scores = self.start_.decide(rows)
-        if self.boosters_:
-            threads = self._threads(rows.shape[0])
-            scores = scores + sum(b.predict(rows, num_threads=threads) for b in self.boosters_) / len(self.boosters_)
-        return in_order(scores, self.order_)
-
-    def _checked(self, X: MatrixLike, reset: bool) -> Rows:
-        """Check rows, which may have gaps."""
-        checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        rows = validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **checks)
-        # LightGBM does not support scipy's sparse arrays yet.
-        return sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
-
-    def _training_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
-        """Check the rows, count the values of categories and make the folds."""
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        rows = self._checked(X, reset=True)
-        n_values = count_values(rows, self.categorical_features)
-        rows, graph = self._kept_rows(rows, AnswerGraph.from_y(y, sample_weight))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        layout = TrainingRows(rows, graph, self, n_values, seed)
-        layout.all_rows = graph.rows[layout.all_rows]
-        return layout
-
-    def _fit_trees(self, rows: TrainingRows, linear: ScoreFit | None = None) -> ScoreFit:
-        """Boost a linear model, or the class shares if enough points are labelled."""
-        if self.n_classes > 2 and rows.has_labels_of(self.n_classes):
-            return self._boost(rows, constant_start(self, rows))
-        start = linear or fit_linear(self, rows)
-        if self.n_classes == 2 and not self._is_useful(rows, start):
-            # The gradients at a useless model are noise to trees.
-            kernel = fit_linear(self, rows, with_kernel=True)
-            start = kernel if self._is_useful(rows, kernel) else start
-        return self._boost(rows, start)
-
-    def _is_useful(self, rows: TrainingRows, start: ScoreFit) -> bool:
-        """Whether a start makes held-out answers likelier than one probability for all points does."""
-        loss = PointLoss(start.answer_model.likelihood(rows.graph, self.n_classes))
-        scores = start.held_out(rows.fold)
-        constant = max(loss.terms(np.full_like(scores, z))[0].sum() for z in _CONSTANTS)
-        return bool(loss.terms(scores)[0].sum() - constant > _MIN_GAIN * loss.n_known)
+        rows = _csr_matrix(validate_data(self, X, reset=False, **_ROW_CHECKS))
+        return in_order(scores_of(self.start_, self.boosters_, rows, self._threads(rows.shape[0])), self.order_)
 
     def _threads(self, n_rows: int) -> int:
         """Threads of LightGBM: with few rows, several threads are slower, above all on busy cores."""
         return min(effective_n_jobs(self.n_jobs), max(1, n_rows // _ROWS_PER_THREAD))
 
-    def _boost(self, rows: TrainingRows, start: ScoreFit) -> ScoreFit:
+    def _folded_points(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> FoldedPoints:
+        """Check the rows, sample many unlabeled points, replace answers by labels that they imply, and make folds."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        rows = _csr_matrix(validate_data(self, X, ensure_min_samples=2, **_ROW_CHECKS))
+        n_values = count_values(rows, self.categorical_features)
+        rows, graph = self._kept_rows(rows, AnswerGraph.from_y(y, sample_weight))
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        points = graph.by_point(rows)
+        if n_values.any():
+            # Categories have no mean.
+            points[:, n_values > 0] = rows[graph.first_row][:, n_values > 0]
+        if (surplus := len(graph.unlabeled) - _MAX_UNLABELED) > 0:
+            left_out = np.random.default_rng(seed).choice(graph.unlabeled, surplus, replace=False)
+            kept = np.setdiff1d(np.arange(graph.n_points), left_out)
+            points, graph = points[kept], graph.subgraph(kept)
+        n_folds = number_of_folds(self.cv, graph.same > 0)
+        if n_folds < 2:
+            raise InputError(
+                "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
+                "Add answers, or use PairLogisticRegression."
+            )
+        graph = self._with_implied_labels(graph, n_folds)
+        fold = PairKFold(n_folds, random_state=seed).fold_of_points(graph)
+        # Numbered without gaps, hubs by -1: a fold may be empty.
+        fold = np.unique(np.append(-1, fold), return_inverse=True)[1][1:] - 1
+        return FoldedPoints(points, n_values, graph, fold, seed)
+
+    def _with_implied_labels(self, graph: AnswerGraph, n_folds: int) -> AnswerGraph:
+        """Return the graph with implied labels if no answer is wrong; folds get an answer of a kind each, or none."""
+        K = self.n_classes
+        if K == 2 or is_crowd(graph, K) or not answer_model_of(self.error_rate, graph, K).ties(graph, K):
+            return graph
+        named = with_implied_labels(graph, K)
+        rare = [kind for kind in (1, -1) if np.sum(named.same == kind) < n_folds]
+        return graph if named is graph else named.restrict(~np.isin(named.same, rare), named.labels != 0)
+
+    def _linear_model(self) -> PairLogisticRegressionCV:
+        """Return the linear model that the trees start from, to be fitted."""
+        return PairLogisticRegressionCV(
+            n_classes=self.n_classes,
+            prior=self.prior,
+            prior_strength=self.prior_strength,
+            orientation=self.orientation,
+            error_rate=self.error_rate,
+            answer_table=self.answer_table,
+        )
+
+    def _linear(self, data: FoldedPoints, with_kernel: bool = False) -> Candidate:
+        """Fit a linear model alone."""
+        start = linear_start(data, self._linear_model(), with_kernel)
+        held_out = data.held_out(_by_fold(start, data))
+        return Candidate(start, [], [mean_log_likelihood(start.likelihood, held_out)], held_out)
+
+    def _boosted(self, data: FoldedPoints, linear: Candidate | None = None) -> Candidate:
+        """Boost a linear model, or the class shares if enough points are labelled."""
+        labels = data.graph.labels[data.graph.labels > 0]
+        K = self.n_classes
+        if K > 2 and len(np.unique(labels)) == K and len(labels) >= data.graph.n_answers:
+            answer_model = answer_model_of(self.error_rate, data.graph, K, self.answer_table)
+            return self._boost(data, constant_start(data, K, answer_model))
+        best = linear or self._linear(data)
+        if K == 2 and not is_useful(best):
+            # The gradients at a useless model are noise to trees.
+            kernel = self._linear(data, with_kernel=True)
+            best = kernel if is_useful(kernel) else best
+        return self._boost(data, best.start)
+
+    def _boost(self, data: FoldedPoints, start: Start) -> Candidate:
         """Add trees to the start, one per round and fold, until held-out answers get no likelier."""
         lightgbm = require("lightgbm", "boosting")
-        pull = make_pull(rows.graph, start.pull, self.prior_strength)
-        whole = PointLoss(start.answer_model.likelihood(rows.graph, self.n_classes))
-        losses = [PointLoss(whole.likelihood.restricted(rows.fold != k)) for k in range(len(start.by_fold))]
         parameters = {
             **_LIGHTGBM,
             "num_class": self.n_classes if self.n_classes > 2 else 1,
@@ -203,57 +275,60 @@ class ScoreClassifier(OrderedClassifier):
             "num_leaves": self.max_leaf_nodes,
             "lambda_l2": self.l2_regularization,
             "min_sum_hessian_in_leaf": self.min_hessian,
-            "num_threads": self._threads(rows.graph.n_points),
-            "seed": rows.seed,
+            "num_threads": self._threads(data.graph.n_points),
+            "seed": data.seed,
         }
-        categorical = np.flatnonzero(rows.n_values).tolist()
-        data = lightgbm.Dataset(rows.points, categorical_feature=categorical, params=parameters)
-        boosters = [lightgbm.Booster(parameters, data) for _ in losses]
-        now = replace(start, by_fold=start.by_fold.copy(), boosters=boosters)
+        categorical = np.flatnonzero(data.n_values).tolist()
+        dataset = lightgbm.Dataset(data.X, categorical_feature=categorical, params=parameters)
+        boosters = [lightgbm.Booster(parameters, dataset) for _ in start.folds]
+        pull = Pull.of(data.graph, self.prior, self.prior_strength, self.n_classes)
+        losses = [PointLoss(start.likelihood.restricted(data.fold != k), pull) for k in range(data.n_folds)]
+        first = _by_fold(start, data)
+        now = first.copy()
 
         def slopes(k: int, trees: Array, _: object) -> tuple[Array, Array]:
-            now.by_fold[k] = start.by_fold[k] + trees
-            return losses[k].slopes(now.by_fold[k], pull)
+            now[k] = first[k] + trees.reshape(first[k].shape)
+            gradient, curvature = losses[k].slopes(now[k])
+            return gradient.reshape(trees.shape), curvature.reshape(trees.shape)
 
         curve: list[float] = []
         for round_ in steps(iter(range(self.max_iter + 1)), "rounds of trees"):
             for k, booster in enumerate(boosters):
                 # LightGBM asks for the slopes at the scores before this round.
                 booster.update(fobj=partial(slopes, k))
-            curve.append(whole.terms(now.held_out(rows.fold))[0].sum() / whole.n_known)
+            held_out = data.held_out(now)
+            curve.append(mean_log_likelihood(start.likelihood, held_out))
             best = int(np.argmax(curve))
             if best == round_:
-                at_best = now.by_fold.copy()
+                at_best = held_out
             elif round_ - best >= self.n_iter_no_change:
                 break
-        return replace(now, by_fold=at_best, curve=curve)
+        return Candidate(start, boosters, curve, at_best)
 
-    def _accept(self, rows: TrainingRows, fit: ScoreFit) -> Self:
+    def _accept(self, data: FoldedPoints, fit: Candidate) -> Self:
         """Take over a fit, with boosters up to the best round: none where no tree helps."""
+        start = fit.start
         self.n_classes_ = self.n_classes
         self.classes_ = class_numbers(self.n_classes)
         self.order_ = np.arange(self.n_classes)
-        self.prior_ = fit.prior
-        self.answer_model_ = fit.answer_model
-        self.start_ = fit.score
-        self.n_rounds_ = int(np.argmax(fit.curve))
+        self.prior_ = None if start.model is None else start.model.prior_
+        self.answer_model_ = start.answer_model
+        self.start_ = start.score
+        self.n_rounds_ = fit.best_round
         self.n_iter_ = max(1, len(fit.curve) - 1)
-        self.boosters_ = list(fit.boosters) if self.n_rounds_ else []
+        self.boosters_ = fit.boosters if self.n_rounds_ else []
         for booster in self.boosters_:
             for _ in range(booster.current_iteration() - self.n_rounds_):
                 booster.rollback_one_iter()
             booster.free_dataset()
         self.trees_ = [trees_text(booster) for booster in self.boosters_]
-        self.feature_importances_ = mean_contributions(self.start_, self.boosters_, rows.points)
-        for name in _NOT_IN_FOLDS:
-            self.__dict__.pop(name, None)
-        models = [copy(self) for _ in fit.folds]
-        for k, model in enumerate(models):
-            model.start_ = fit.folds[k]
-            model.boosters_ = self.boosters_[k : k + 1]
-            model.trees_ = self.trees_[k : k + 1]
-        fold = rows.fold[rows.all_points]
-        self.fold_models_ = [(rows.all_rows[fold == k], model) for k, model in enumerate(models)]
+        self.feature_importances_ = mean_contributions(self.start_, self.boosters_, data.X)
+        fold = data.fold[data.graph.row_point]
+        self.fold_models_ = [
+            (data.graph.rows[fold == k], FoldModel(score, self.boosters_[k : k + 1], self.n_classes))
+            for k, score in enumerate(start.folds)
+        ]
+        warn_if_useless(fit)
         return self
 
     @property
@@ -276,6 +351,33 @@ class ScoreClassifier(OrderedClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _by_fold(start: Start, data: FoldedPoints) -> Array:
+    """Return the scores (n_folds, n_points, n_scores) of all points by the start of each fold."""
+    return np.array([score.decide(data.X) for score in start.folds])
+
+
+def mean_log_likelihood(likelihood: Likelihood, scores: Array) -> float:
+    """Return the mean log likelihood of an answer at scores (n_points, n_scores)."""
+    return float(likelihood.mean(scores[:, :, None])[0][0])
+
+
+def is_useful(fit: Candidate) -> bool:
+    """Return whether held-out answers are likelier than by class shares alone."""
+    return fit.curve[fit.best_round] - fit.start.likelihood.best_constant() > _MIN_GAIN
+
+
+def warn_if_useless(fit: Candidate) -> None:
+    """Warn where held-out answers are no likelier than by class shares alone."""
+    if not is_useful(fit):
+        warn(
+            "The model does not tell the classes apart: the mean log likelihood of a held-out answer is "
+            f"{fit.curve[fit.best_round]:.3f}, and {fit.start.likelihood.best_constant():.3f} by class shares alone, "
+            "without `X`. Do not use its predictions. Add answers, or features that depend on the classes, and check "
+            "that every answer in `y` is about the rows it was given for.",
+            UselessModelWarning,
+        )
 
 
 def count_values(X: Rows, categorical: ArrayLike | None) -> Indices:
@@ -361,7 +463,7 @@ class PairBoostingClassifier(ScoreClassifier):
     n_iter_ : int
         Rounds tried.
     held_out_log_likelihood_ : array of shape (n_rounds_tried + 1,)
-        Mean log-likelihood of a held-out answer after each round; the first is the linear start's.
+        Mean log-likelihood of an independent held-out answer after each round; the first is the linear start's.
         The best of many rounds is slightly optimistic.
     feature_importances_ : array of shape (n_features,)
         Mean absolute contribution of each column to the score (start and trees together), of sum 1.
@@ -406,10 +508,10 @@ class PairBoostingClassifier(ScoreClassifier):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         # Before minutes are spent on the start.
         require("lightgbm", "boosting")
-        rows = self._training_rows(X, y, sample_weight)
-        fit = self._fit_trees(rows)
+        data = self._folded_points(X, y, sample_weight)
+        fit = self._boosted(data)
         self.held_out_log_likelihood_ = np.array(fit.curve)
-        return self._accept(rows, fit)
+        return self._accept(data, fit)
 
 
 class PairModelCV(ScoreClassifier):
@@ -529,53 +631,54 @@ class PairModelCV(ScoreClassifier):
             )
         if "boosted" in names:
             require("lightgbm", "boosting")
-        rows = self._training_rows(X, y, sample_weight)
-        fits: dict[str, ScoreFit] = {}
+        data = self._folded_points(X, y, sample_weight)
+        fits: dict[str, Candidate] = {}
         for name in names:
-            fits[name] = fit_linear(self, rows) if name == "linear" else self._fit_trees(rows, fits.get("linear"))
+            fits[name] = self._linear(data) if name == "linear" else self._boosted(data, fits.get("linear"))
         # All candidates are judged by the answer model of the first.
-        loss = PointLoss(fits[names[0]].answer_model.likelihood(rows.graph, self.n_classes))
-        values = [loss.terms(fit.held_out(rows.fold))[0] for fit in fits.values()]
-        best, self.cv_results_ = compare(names, values, loss.n_known)
+        likelihood = fits[names[0]].start.likelihood
+        values = [likelihood.weight * likelihood.terms(fit.held_out[:, :, None]).log_p[:, 0] for fit in fits.values()]
+        best, self.cv_results_ = compare(names, values, likelihood.total)
         self.model_ = names[best]
         fit = fits[self.model_]
-        self._accept(rows, fit)
-        scores = fit.held_out(rows.fold)
-        self.held_out_decisions_ = np.empty((len(np.asarray(y)), *scores.shape[1:]))
-        self.held_out_decisions_[rows.all_rows] = scores[rows.all_points]
-        if (unused := np.setdiff1d(np.arange(len(self.held_out_decisions_)), rows.all_rows)).size:
+        self._accept(data, fit)
+        scores = fit.held_out if self.n_classes > 2 else fit.held_out[:, 0]
+        rows = data.graph.rows
+        self.held_out_decisions_ = np.empty((data.graph.n_given, *scores.shape[1:]))
+        self.held_out_decisions_[rows] = scores[data.graph.row_point]
+        if (unused := np.setdiff1d(np.arange(data.graph.n_given), rows)).size:
             # Any fold will do for rows in no answer.
             self.held_out_decisions_[unused] = self.fold_models_[0][1].decision_function(safe_indexing(X, unused))
         self.best_estimator_ = self
-        if self.model_ == "linear" and not rows.n_values.any():
-            self.best_estimator_ = self._of_columns(fit.model, self.start_)
-            folds = [(its_rows, self._of_columns(fit.model, fold.start_)) for its_rows, fold in self.fold_models_]
-            self.best_estimator_.fold_models_ = folds
+        if self.model_ == "linear" and not data.n_values.any() and fit.start.model is not None:
+            self.best_estimator_ = self._in_columns(fit.start.model)
         return self
 
-    def _of_columns(self, model: Estimator, score: LinearScore) -> Estimator:
-        """A copy of the linear model that has this score, with coefficients of the columns of X."""
-        model = copy(model)
-        model.coef_ = (score.coef * score.scale[:, None]).T
-        model.intercept_ = score.intercept - model.coef_ @ score.mean
-        model.fold_models_ = []
-        model.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
+    def _in_columns(self, model: PairLogisticRegressionCV) -> PairLogisticRegressionCV:
+        """Give the linear model and those of its folds coefficients of the columns of X, and rows of y."""
+        rows = [its_rows for its_rows, _ in self.fold_models_]
+        models = [fold for _, fold in model.fold_models_]
+        for fitted in (model, *models):
+            fitted.cv = self.cv
+            fitted.coef_ = fitted.coef_ * self.start_.scale
+            fitted.intercept_ = fitted.intercept_ - fitted.coef_ @ self.start_.mean
+            if hasattr(self, "feature_names_in_"):
+                fitted.feature_names_in_ = self.feature_names_in_
+        model.fold_models_ = list(zip(rows, models, strict=True))
         return model
 
 
-def compare(names: list[str], values: list[Array], n_known: int) -> tuple[int, dict[str, Any]]:
+def compare(names: list[str], values: list[Array], total: float) -> tuple[int, dict[str, Any]]:
     """Choose by the held-out log likelihood of each component; the choice, and the table of candidates."""
     table = np.array(values)
-    mean = table.sum(axis=1) / n_known
+    mean = table.sum(axis=1) / total
     gaps = table[int(np.argmax(mean.round(10)))] - table
-    gap = gaps.sum(axis=1) / n_known
+    gap = gaps.sum(axis=1) / total
     terms = gaps[:, (np.abs(table) > _ROUNDING).any(axis=0)]
     # The standard error of each sum.
     error = np.sqrt(terms.shape[1] * terms.var(axis=1)) if terms.shape[1] >= _MIN_COMPONENTS else np.nan
-    gap_error = np.full(len(table), error) / n_known
-    margin = np.maximum(_TIE * np.nan_to_num(gap_error), _TIE_IN_ALL / n_known)
+    gap_error = np.full(len(table), error) / total
+    margin = np.maximum(_TIE * np.nan_to_num(gap_error), _TIE_IN_ALL / total)
     return int(np.argmax(gap <= margin)), {
         "model": names,
         "mean_test_score": mean,

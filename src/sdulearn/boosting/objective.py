@@ -13,6 +13,7 @@ Hessian is a difference and may have either sign.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,70 +21,70 @@ from numpy.typing import ArrayLike
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.likelihood import Likelihood
+from sdulearn.base import class_shares_given
 from sdulearn.errors import InputError
 from sdulearn.joint.data import PriorPull
 from sdulearn.types import Array, Indices
 
 # LightGBM divides by sums of curvatures, so that a certain point needs one too.
 _LEAST_CURVATURE = 1e-9
-# Unlabeled points, their weights of sum 1, and the divergence of their mean prediction from the
-# prior.
-Pull = tuple[Indices, Array, PriorPull]
+
+
+class Pull(NamedTuple):
+    """The pull of the mean prediction on unlabeled points to a given prior."""
+
+    points: Indices
+    share: Array  # their weights, of sum 1
+    divergence: PriorPull
+
+    @classmethod
+    def of(cls, graph: AnswerGraph, prior: float | ArrayLike | None, strength: float, n_classes: int) -> Pull | None:
+        """Return the pull to P(y = +1) or to class shares; None without these or without unlabeled points."""
+        if prior is not None and n_classes > 2:
+            prior = class_shares_given(prior, n_classes)
+        weight = graph.point_weights[graph.unlabeled]
+        divergence = PriorPull.of(prior, strength, len(weight))
+        return None if divergence is None else cls(graph.unlabeled, weight / weight.sum(), divergence)
 
 
 class PointLoss:
-    """Negative log likelihood of all answers and labels as a function of the scores of the points."""
+    """Negative log likelihood of all answers and labels, and a pull, as a function of the scores of the points."""
 
-    def __init__(self, likelihood: Likelihood) -> None:
+    def __init__(self, likelihood: Likelihood, pull: Pull | None = None) -> None:
         self.likelihood = likelihood
+        self.pull = pull
         graph = likelihood.graph
-        self.n_known = graph.n_answers + int(np.count_nonzero(graph.labels))
         # A point without answers and labels has no curvature.
         known = (graph.degree > 0) | (graph.labels != 0)
         self.known_weight = np.where(known, likelihood.weight[graph.component], 0.0)
 
-    def terms(self, scores: Array) -> tuple[Array, Array]:
-        """Weighted log likelihood of each component, and equation (1), for scores (n_points,) or (n_points, K)."""
-        log_p, slope = self.likelihood.terms(scores.reshape(len(scores), self.likelihood.n_scores, 1))
-        return self.likelihood.weight * log_p[:, 0], -slope.reshape(scores.shape)
-
-    def slopes(self, scores: Array, pull: Pull | None = None) -> tuple[Array, Array]:
-        """Gradient and curvature of the loss and the pull, one row for each point.
+    def slopes(self, scores: Array) -> tuple[Array, Array]:
+        """Return gradient, equation (1), and curvature at scores (n_points, n_scores).
 
         The loss is a sum over answers, so a pull in units of the mean answer counts as many times.
         """
-        n_scores = self.likelihood.n_scores
-        p = self.likelihood.probabilities(scores.reshape(len(scores), n_scores, 1))
-        weight = self.known_weight.reshape(-1, *[1] * (scores.ndim - 1))
-        gradient = weight * self.terms(scores)[1]
-        curvature = weight * (p * (1 - p))[:, -n_scores:].reshape(scores.shape)
-        if pull is not None:
-            points, share, divergence = pull
-            total = self.likelihood.total
-            _, slope = divergence.terms(p[points], share)
-            bend = divergence.curvature(p[points], share)
-            gradient[points] += total * slope[:, -n_scores:].reshape(gradient[points].shape)
-            curvature[points] += total * bend[:, -n_scores:].reshape(curvature[points].shape)
-        return gradient, np.maximum(curvature, _LEAST_CURVATURE)
-
-
-def make_pull(graph: AnswerGraph, prior: float | ArrayLike | None, strength: float) -> Pull | None:
-    """Pull unlabeled points to P(y = +1) or to class shares; None without these or such points."""
-    points = graph.unlabeled
-    weight = graph.point_weights[points]
-    pull = PriorPull.of(prior, strength, len(points))
-    return None if pull is None else (points, weight / weight.sum(), pull)
+        likelihood = self.likelihood
+        Z = scores[:, :, None]
+        p = likelihood.probabilities(Z)
+        # Two classes have one score, that of the last.
+        scored = slice(-likelihood.n_scores, None)
+        gradient = -likelihood.total * likelihood.mean(Z)[1]
+        curvature = self.known_weight[:, None, None] * (p * (1 - p))[:, scored]
+        if self.pull is not None:
+            points, share, divergence = self.pull
+            gradient[points] += likelihood.total * divergence.terms(p[points], share)[1][:, scored]
+            curvature[points] += likelihood.total * divergence.curvature(p[points], share)[:, scored]
+        return gradient[:, :, 0], np.maximum(curvature[:, :, 0], _LEAST_CURVATURE)
 
 
 class PairObjective:
     """The custom objective of :func:`pair_objective`, a function of raw scores of the rows."""
 
-    def __init__(self, graph: AnswerGraph, loss: PointLoss, pull: Pull | None) -> None:
+    def __init__(self, graph: AnswerGraph, loss: PointLoss) -> None:
         self.graph = graph
         self.loss = loss
-        self.pull = pull
-        # The rows of a point share its gradient, so that their sum is right.
-        self.share = 1 / np.bincount(graph.row_point)[graph.row_point]
+        # The score of a point is the mean of its rows, which share its gradient by weight.
+        self.share = graph.row_weight / np.bincount(graph.row_point, graph.row_weight)[graph.row_point]
 
     def __call__(self, scores: ArrayLike, data: object = None) -> tuple[Array, Array]:
         """Gradient and curvature of the rows, as LightGBM and XGBoost expect them."""
@@ -97,12 +98,11 @@ class PairObjective:
                 "equally well. Start the booster from the decision values of PairLogisticRegressionCV (`init_score` "
                 "of LightGBM's Dataset, `base_margin` of XGBoost's DMatrix), or give labels in `y`."
             )
-        # The score of a point is that of its first row.
-        slopes = self.loss.slopes(z[graph.rows[graph.first_row]], self.pull)
-        share = self.share if z.ndim == 1 else self.share[:, None]
-        gradient, curvature = np.zeros((2, *z.shape))
-        gradient[graph.rows], curvature[graph.rows] = (slope[graph.row_point] * share for slope in slopes)
-        return gradient, np.maximum(curvature, _LEAST_CURVATURE)
+        by_row = z.reshape(len(z), self.loss.likelihood.n_scores)
+        gradient, curvature = np.zeros((2, *by_row.shape))
+        slopes = self.loss.slopes(graph.by_point(by_row[graph.rows]))
+        gradient[graph.rows], curvature[graph.rows] = (self.share[:, None] * slope[graph.row_point] for slope in slopes)
+        return gradient.reshape(z.shape), np.maximum(curvature, _LEAST_CURVATURE).reshape(z.shape)
 
 
 def pair_objective(
@@ -119,7 +119,8 @@ def pair_objective(
     Parameters
     ----------
     y : array-like of int, shape (n_rows,) or (n_rows, 1 to 5)
-        What is known of each row: answer, point, annotator, label.
+        What is known about each row: answer, point, annotator, label, question. A point has the mean score of its
+        rows.
     n_classes : int, default=2
         Number of classes. With two the booster has one score for each row, else one for each row
         and class.
@@ -149,5 +150,5 @@ def pair_objective(
     array([-0.09, -0.2 ,  0.11,  0.24])
     """
     graph = AnswerGraph.from_y(y, sample_weight)
-    loss = PointLoss(AnswerModel.given(error_rate, graph).likelihood(graph, n_classes))
-    return PairObjective(graph, loss, make_pull(graph, prior, prior_strength))
+    likelihood = AnswerModel.given(error_rate, graph).likelihood(graph, n_classes)
+    return PairObjective(graph, PointLoss(likelihood, Pull.of(graph, prior, prior_strength, n_classes)))

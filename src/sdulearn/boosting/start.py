@@ -1,4 +1,4 @@
-"""The score that trees start from: linear in the columns, or in Gaussian kernels around some rows.
+"""The score that trees start from: linear in the columns, or in Gaussian kernels around some points.
 
 From a score of 0 answers have no gradient (mirrored models fit them equally well), so the trees are
 added to a linear model under the same likelihood. Columns are standardised, a missing value counts
@@ -8,29 +8,23 @@ linear in the kernels, so a fitted score is a few arrays, which a model file can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn.answers.answer_model import AnswerModel, answer_model_of
-from sdulearn.answers.y import U
-from sdulearn.base import LinearClassifier
-from sdulearn.boosting.model_text import Booster
-from sdulearn.boosting.rows import TrainingRows
+from sdulearn.answers.answer_model import AnswerModel
+from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.likelihood import Likelihood
 from sdulearn.errors import InputError
 from sdulearn.io.typed import finite
-from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
-from sdulearn.metrics.cross_validation import fitted
-from sdulearn.prior import PriorEstimate
-from sdulearn.progress import steps
-from sdulearn.types import Array, Estimator, Indices, Rows
+from sdulearn.joint.estimators import PairLogisticRegressionCV
+from sdulearn.types import Array, Indices, Rows
 
 # Categories with more values get no one-hot columns, which would outweigh all others; the trees
 # still see them.
@@ -39,29 +33,49 @@ N_CENTRES = 150
 # The start need not be the best linear model of all answers: the trees improve on it.
 MAX_ANSWERS = 20_000
 MAX_LOGIT = 8.0
-# Parameters that the linear start shares with the trees.
-_SHARED = ("n_classes", "prior", "prior_strength", "orientation", "error_rate", "answer_table")
 
 
-@dataclass(frozen=True)
-class LinearScore:
-    """A score of raw rows, linear in standardised columns or in kernels between these and some rows."""
+@dataclass(frozen=True, eq=False)
+class FoldedPoints:
+    """The points of a fit, what is known about them, and their folds."""
 
+    X: Rows  # (n_points, n_features), each point the mean of its rows
     n_values: Indices  # (n_features,), number of values of a categorical column, 0 for a column of numbers
+    graph: AnswerGraph
+    fold: Indices  # (n_points,), -1 for hubs, which cannot be held out
+    seed: int
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.fold.max()) + 1
+
+    def held_out(self, by_fold: Array) -> Array:
+        """Return the score of each point by the model without its fold; of a hub the mean of all."""
+        scores = by_fold[np.maximum(self.fold, 0), np.arange(len(self.fold))]
+        scores[self.fold < 0] = by_fold[:, self.fold < 0].mean(axis=0)
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class LinearScore:
+    """A score of raw rows, linear in standardised columns or in kernels between these and some points."""
+
+    n_values: Indices  # (n_features,), as in FoldedPoints
     mean: Array  # (n_columns,), 0 for sparse rows, which are not centred
     scale: Array  # (n_columns,), 0 for a constant column
-    coef: Array  # (n_columns or n_centres, 1 or K)
-    intercept: Array  # (1 or K,)
+    coef: Array  # (n_columns or n_centres, n_scores)
+    intercept: Array  # (n_scores,)
     centres: Array | None = None  # (n_centres, n_columns)
 
     @classmethod
-    def constant(cls, X: Rows, n_values: Indices, intercept: Array) -> LinearScore:
-        """The same score for all rows, with means and standard deviations of these rows."""
+    def constant(cls, X: Rows, n_values: Indices, weight: Array, intercept: Array) -> LinearScore:
+        """Return the same score for all rows, with means and standard deviations of weighted points."""
         raw = _one_hot(X, n_values)
         centred = not sparse.issparse(raw)
         # A column may hold nothing but gaps.
         with np.errstate(invalid="ignore"):
-            scaler = StandardScaler(with_mean=centred).fit(raw)
+            scaler = StandardScaler(with_mean=centred).fit(raw, sample_weight=weight)
         mean = np.nan_to_num(scaler.mean_) if centred else np.zeros(raw.shape[1])
         deviation = np.sqrt(np.nan_to_num(scaler.var_))
         # A constant column stays out: its deviation is rounding.
@@ -74,6 +88,11 @@ class LinearScore:
         """Whether the score is linear in kernels."""
         return self.centres is not None
 
+    @property
+    def gamma(self) -> float:
+        """One over twice the squared width of the kernels."""
+        return 1 / (2 * len(self.mean))
+
     def standardised(self, X: Rows) -> Rows:
         """Return the columns, standardised."""
         raw = _one_hot(X, self.n_values)
@@ -82,28 +101,32 @@ class LinearScore:
         return (np.where(np.isnan(raw), self.mean, raw) - self.mean) * self.scale
 
     def decide(self, X: Rows) -> Array:
-        """Return the score of each row; no class is less likely than ``exp(-8)`` times the likeliest."""
+        """Return the scores (n_rows, n_scores); no class is less likely than ``exp(-8)`` times the likeliest."""
         A = self.standardised(X)
         if self.centres is not None:
-            A = rbf_kernel(A, self.centres, 1 / (2 * A.shape[1]))
+            A = rbf_kernel(A, self.centres, self.gamma)
         scores = np.asarray(A @ self.coef + self.intercept)
         # Far from other rows a model is certain, and sometimes wrong: then one row would outweigh
         # all others in the held-out likelihood, and no tree could correct it.
         if len(self.intercept) == 1:
-            return np.clip(scores[:, 0], -MAX_LOGIT, MAX_LOGIT)
+            return np.clip(scores, -MAX_LOGIT, MAX_LOGIT)
         return np.maximum(scores, scores.max(axis=1, keepdims=True) - MAX_LOGIT)
 
     def contributions(self, X: Array) -> Array:
-        """Return what each feature adds to each score (n_rows, n_features, n_scores)."""
-        if self.centres is None and not self.n_values.any():
-            A = self.standardised(X)
-            return np.asarray((A - A.mean(axis=0))[:, :, None] * self.coef)
-        whole = self.decide(X)
+        """Return how each feature changes each score (n_rows, n_features, n_scores), against its mean in these rows."""
+        A = self.standardised(X)
+        mean = A.mean(axis=0)
         changes = np.empty((*X.shape, len(self.intercept)))
-        for j in range(X.shape[1]):
-            without = X.copy()
-            without[:, j] = np.nan
-            changes[:, j] = (whole - self.decide(without)).reshape(len(X), -1)
+        kernel = None if self.centres is None else rbf_kernel(A, self.centres, self.gamma)
+        for j, columns in enumerate(_columns_of_features(self.n_values)):
+            change = A[:, columns] - mean[columns]
+            if kernel is None or self.centres is None:
+                changes[:, j] = change @ self.coef[columns]
+                continue
+            # The squared distances to the centres that the mean saves.
+            saved = np.sum(change * (A[:, columns] + mean[columns]), axis=1, keepdims=True)
+            saved = saved - 2 * change @ self.centres[:, columns].T
+            changes[:, j] = (kernel * -np.expm1(self.gamma * saved)) @ self.coef
         return changes
 
     def parts(self) -> dict[str, Array]:
@@ -139,84 +162,100 @@ def _one_hot(X: Rows, n_values: Indices) -> Rows:
     return np.column_stack([X[:, n_values == 0], *(X[:, [j]] == np.arange(n_values[j]) for j in few)])
 
 
-@dataclass(frozen=True)
-class ScoreFit:
-    """A score fitted to all answers, the same without each fold, and the trees that were added to them."""
+def _columns_of_features(n_values: Indices) -> list[slice]:
+    """Return the columns of :func:`_one_hot` that belong to each feature."""
+    width = np.where(n_values <= MAX_ONE_HOT, np.maximum(n_values, 1), 0)
+    # Numbers come first.
+    order = np.argsort(n_values > 0, kind="stable")
+    stop = np.empty_like(width)
+    stop[order] = np.cumsum(width[order])
+    return [slice(end - size, end) for end, size in zip(stop.tolist(), width.tolist(), strict=True)]
 
-    score: LinearScore  # of all answers
-    prior: PriorEstimate | None  # as reported; None with more than two classes
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A score fitted to all answers, and the same without each fold."""
+
+    score: LinearScore
+    folds: list[LinearScore]
     answer_model: AnswerModel
-    pull: float | ArrayLike | None  # the given prior, or class shares, that the mean prediction is pulled to
-    folds: Sequence[LinearScore]  # fitted without the points of each fold
-    by_fold: Array  # (n_folds, n_points), scores of all points by the model of each fold, with its trees
-    model: Estimator = None  # of all answers, by the columns of the score
-    boosters: Sequence[Booster] = ()  # one for each fold
-    curve: Sequence[float] = (0.0,)  # held-out log likelihood after each round of trees, the first without any
-
-    def held_out(self, fold: Indices) -> Array:
-        """Return the score of each point by the model without its fold; of a hub, in no fold, the mean."""
-        scores = self.by_fold[np.maximum(fold, 0), np.arange(len(fold))]
-        scores[fold < 0] = self.by_fold[:, fold < 0].mean(axis=0)
-        return scores
+    likelihood: Likelihood  # of all answers
+    model: PairLogisticRegressionCV | None = None  # of the columns of the score; None for class shares alone
 
 
-def fit_linear(parameters: Estimator, rows: TrainingRows, with_kernel: bool = False) -> ScoreFit:
-    """Choose the penalty by all answers, or by a sample of very many, then fit without each fold."""
-    blank = LinearScore.constant(rows.X, rows.n_values, np.zeros(1))
-    A = blank.standardised(rows.X)
-    kernel_map = None
+class _KernelMap(NamedTuple):
+    """Standardised features that are linear in Gaussian kernels around some points: Nystroem's map."""
+
+    centres: Array  # (n_centres, n_columns)
+    factors: Array  # (n_centres, n_centres)
+    shift: Array  # (n_centres,)
+
+    @classmethod
+    def of(cls, A: Array, weight: Array, gamma: float, seed: int) -> _KernelMap:
+        """Return the map of weighted points, with some of them as centres."""
+        nystroem = Nystroem(gamma=gamma, n_components=min(N_CENTRES, len(A)), random_state=seed)
+        scaler = StandardScaler().fit(nystroem.fit_transform(A), sample_weight=weight)
+        return cls(
+            nystroem.components_, nystroem.normalization_.T / scaler.scale_, np.asarray(scaler.mean_ / scaler.scale_)
+        )
+
+    def score(self, blank: LinearScore, coef: Array, intercept: Array) -> LinearScore:
+        """Return the score that is linear in the features."""
+        return replace(blank, centres=self.centres, coef=self.factors @ coef, intercept=intercept - self.shift @ coef)
+
+
+def linear_start(data: FoldedPoints, model: PairLogisticRegressionCV, with_kernel: bool = False) -> Start:
+    """Fit a linear model to standardised columns, or to kernels of these: all answers, or a sample of very many."""
+    graph = data.graph
+    blank = LinearScore.constant(data.X, data.n_values, graph.point_weights, np.zeros(1))
+    A = blank.standardised(data.X)
+    kernels = None
     if with_kernel:
         A = A.toarray() if sparse.issparse(A) else A
-        n_centres = min(N_CENTRES, rows.graph.n_points)
-        nystroem = Nystroem(gamma=1 / (2 * A.shape[1]), n_components=n_centres, random_state=rows.seed)
-        kernel_map = make_pipeline(nystroem, StandardScaler()).fit(A[rows.graph.first_row])
-        A = kernel_map.transform(A)
-    graph = rows.graph
-    y = np.asarray(graph)
-    used = np.arange(graph.n_rows)
-    if graph.n_answers > MAX_ANSWERS:
-        answers = np.random.default_rng(rows.seed).choice(graph.n_answers, MAX_ANSWERS, replace=False)
-        used = np.union1d(graph.end_rows[answers], np.flatnonzero(graph.source == U))
-    options = {name: getattr(parameters, name) for name in _SHARED}
-    model = PairLogisticRegressionCV(cv=rows.splitter, **options)
-    model.fit(A[used], y[used], sample_weight=graph.row_weight[used])
-    models = [fold for _, fold in model.fold_models_] if len(used) == graph.n_rows else []
-    factor = 1.0
-    if not models:
-        names = model.predict(A)
-        options["error_rate"] = model.answer_model_
-        single = PairLogisticRegression(model.alpha_, covariance_power=model.covariance_power_, **options)
-        factor = 1 / getattr(model, "temperature_", 1.0)
-        for train in steps(rows.trains, "folds"):
-            kept = np.intersect1d(train, used)
-            fold = fitted(single, A[kept], y[kept], graph.row_weight[kept])
-            models.append(fold.orient(A, names))
-    folds = [_score(blank, kernel_map, fold, factor) for fold in models]
-    scores = np.array([fold.decide(rows.points) for fold in folds])
-    whole = _score(blank, kernel_map, model)
-    return ScoreFit(whole, model.prior_, model.answer_model_, model.prior, folds, scores, model)
+        kernels = _KernelMap.of(A, graph.point_weights, blank.gamma, data.seed)
+        A = rbf_kernel(A, kernels.centres, blank.gamma) @ kernels.factors - kernels.shift
+    kept, part = _sampled(graph, data.seed)
+    part = _on_rows(part)
+    rows = kept[part.row_point]
+    model.set_params(cv=PredefinedSplit(data.fold[rows])).fit(A[rows], part)
+    scores = []
+    for fitted in (model, *(fold for _, fold in model.fold_models_)):
+        coef, intercept = fitted.coef_.T, fitted.intercept_
+        scores.append(
+            replace(blank, coef=coef, intercept=intercept) if kernels is None else kernels.score(blank, coef, intercept)
+        )
+    likelihood = model.answer_model_.likelihood(graph, len(model.classes_))
+    return Start(scores[0], scores[1:], model.answer_model_, likelihood, model)
 
 
-def _score(
-    blank: LinearScore, kernel_map: Pipeline | None, model: LinearClassifier, factor: float = 1.0
-) -> LinearScore:
-    """The score of a linear model of standardised columns, or of a kernel map of these."""
-    coef, intercept = factor * model.coef_.T, factor * model.intercept_
-    if kernel_map is None:
-        return replace(blank, coef=coef, intercept=intercept)
-    nystroem, scaler = kernel_map[0], kernel_map[1]
-    coef = coef / scaler.scale_[:, None]
-    intercept = intercept - scaler.mean_ @ coef
-    return replace(blank, coef=nystroem.normalization_.T @ coef, intercept=intercept, centres=nystroem.components_)
-
-
-def constant_start(parameters: Estimator, rows: TrainingRows) -> ScoreFit:
+def constant_start(data: FoldedPoints, n_classes: int, answer_model: AnswerModel) -> Start:
     """Start all folds and points from the log shares of the classes among the labels."""
-    K = parameters.n_classes
-    counts = np.bincount(rows.graph.labels, minlength=K + 1)[1:] + 1
+    counts = np.bincount(data.graph.labels, minlength=n_classes + 1)[1:] + 1
     shares = np.log(counts / counts.sum())
-    score = LinearScore.constant(rows.X, rows.n_values, shares)
-    answer_model = answer_model_of(parameters.error_rate, rows.graph, K, parameters.answer_table)
-    n_folds = len(rows.trains)
-    scores = np.broadcast_to(shares, (n_folds, rows.graph.n_points, K))
-    return ScoreFit(score, None, answer_model, None, [score] * n_folds, scores)
+    score = LinearScore.constant(data.X, data.n_values, data.graph.point_weights, shares)
+    return Start(score, [score] * data.n_folds, answer_model, answer_model.likelihood(data.graph, n_classes))
+
+
+def _sampled(graph: AnswerGraph, seed: int) -> tuple[Indices, AnswerGraph]:
+    """Return a graph of at most MAX_ANSWERS of the answers, and the numbers that its points have here."""
+    every = np.arange(graph.n_points)
+    if graph.n_answers <= MAX_ANSWERS:
+        return every, graph
+    drawn = np.random.default_rng(seed).choice(graph.n_answers, MAX_ANSWERS, replace=False)
+    part = graph.restrict(np.isin(np.arange(graph.n_answers), drawn), np.ones(graph.n_points, dtype=bool))
+    # A point that has lost its answers is not one that nobody was asked about.
+    kept = np.flatnonzero((part.degree > 0) | (graph.degree == 0) | (graph.labels != 0))
+    return kept, part.subgraph(kept)
+
+
+def _on_rows(graph: AnswerGraph) -> AnswerGraph:
+    """Return the graph on rows of its own: two for each answer, then one for each point in no answer."""
+    row_point = np.concatenate([graph.ends.ravel(), np.flatnonzero(graph.degree == 0)])
+    return replace(
+        graph,
+        n_given=len(row_point),
+        rows=np.arange(len(row_point)),
+        row_point=row_point,
+        row_weight=graph.point_weights[row_point],
+        end_rows=np.arange(2 * graph.n_answers).reshape(-1, 2),
+    )

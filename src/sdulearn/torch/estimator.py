@@ -16,10 +16,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import AnswerModel, ErrorRateParameter, answer_model_of, renamed
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, renamed
+from sdulearn.answers.graph import AnswerGraph, with_implied_labels
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, class_numbers, class_shares_given, in_order
-from sdulearn.boosting.rows import implied_labels
 from sdulearn.errors import InputError, require
 from sdulearn.io import container
 from sdulearn.io.typed import finite
@@ -246,7 +245,9 @@ class PairNetworkClassifier(OrderedClassifier):
         """Train all starts and keep the one by which all answers are likeliest."""
         generator = torch.Generator(rows.device).manual_seed(seed)
         starts = Starts(self._modules(rows[:2]), rows.device)
-        known = with_implied_labels(graph, self.n_classes, self.answer_model_)
+        known = graph
+        if self.n_classes > 2 and self.answer_model_.certain and self.answer_model_.crowd_of(graph) is None:
+            known = with_implied_labels(graph, self.n_classes)
         held = self._held_points(graph, seed)
         touches: Mask = held[known.ends[:, 0]] | held[known.ends[:, 1]]
         seen, left_out, everything = [
@@ -432,14 +433,3 @@ class PairNetworkClassifier(OrderedClassifier):
         if not all(bool(value.isfinite().all()) for value in weights.values()):
             raise InputError("weights are missing or infinite")
         self.module_.eval()
-
-
-def with_implied_labels(graph: AnswerGraph, n_classes: int, model: AnswerModel) -> AnswerGraph:
-    """Replace answers by the labels that they imply; see :func:`implied_labels`."""
-    if n_classes == 2 or not model.certain or model.crowd_of(graph) is not None:
-        return graph
-    labels = implied_labels(graph, n_classes)
-    if labels is graph.labels:
-        return graph
-    named = graph.with_values(labels=labels)
-    return named.restrict(~(labels[graph.ends] != 0).all(axis=1), np.ones(graph.n_points, dtype=bool))
