@@ -84,6 +84,8 @@ _GRID = np.array([LOWEST, 0.005, 0.015, 0.03, 0.05, 0.08, 0.12, 0.17, 0.23, 0.3,
 _LONGEST_LEAP = 8.0
 # With more annotators than this intervals are not profiles: each would take EM for all the others.
 MAX_PROFILED = 10
+# A rate that only a model checks is at most this: where the model is bad, it would explain all answers by errors.
+_MAX_BY_MODEL = 0.1
 # Log odds of a labelled point.
 _CERTAIN = 30.0
 # Scales t that are tried in equation (3), and where the share b begins.
@@ -247,7 +249,8 @@ def two_class_rates(
     if logits is not None and not graph.contradictory.any():
         # Only the model checks the answers: its errors are taken to be as its logits say. The interval allows for
         # points about which it is blind.
-        rates = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False).maximise().rates[0]
+        by_model = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False).maximise().rates[0]
+        rates = np.minimum(by_model, _MAX_BY_MODEL)
     return rates, *likelihood.intervals(best)
 
 
