@@ -17,7 +17,7 @@ from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties
 from sdulearn.joint.estimators import class_sign, order_by_size
 from sdulearn.joint.path import FoldFits, Problem
 from sdulearn.solvers.smooth import gradient_norm
-from tests.reference import random_answers
+from tests.reference import N_POINTS, RINGS, draw_answers, draw_crowd, random_answers
 
 
 def problem_of(X, graph, n_classes=2, rates=0.0, prior=None):
@@ -26,16 +26,10 @@ def problem_of(X, graph, n_classes=2, rates=0.0, prior=None):
     return Problem(points, likelihood, PriorPull.of(prior, 3.0, len(points.unlabeled)))
 
 
-def draw_problem(n_classes, rates=0.1, n_answers=16):
-    """Answers about 14 points that share some, with weights, labels and a prior; 5 more points are in none."""
-    rng = np.random.default_rng(3)
-    classes = rng.integers(n_classes, size=19)
-    ends = rng.permuted(np.tile(np.arange(14), (n_answers, 1)), axis=1)[:, :2]
-    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ ((rates > 0) & (rng.random(n_answers) < 0.2))
-    known = np.zeros(19, dtype=int)
-    known[[0, 5]] = (2 * classes - 1 if n_classes == 2 else classes + 1)[[0, 5]]
-    graph = AnswerGraph.from_answers(ends, same, labels=known, weights=1.0 + ends.min(axis=1) % 3, n_points=19)
-    X = rng.normal(size=(19, 2)) + 2 * np.array([[1.0, 0], [-1, 0], [0, 1]])[classes]
+def draw_problem(n_classes, rates=0.1):
+    """Answers and labels with weights, and a prior that some points in no answer are pulled to."""
+    graph = draw_answers(n_classes, rates, RINGS)
+    X = np.random.default_rng(3).normal(size=(N_POINTS, 2))
     return problem_of(X, graph, n_classes, rates, 0.7 if n_classes == 2 else [0.5, 0.3, 0.2])
 
 
@@ -82,9 +76,7 @@ def test_the_objective_is_the_mean_loss_the_penalty_and_the_pull_and_its_gradien
             at = partial(problem.objective, columns=[c], pen=pen, folds=parts, exact=True)
             numeric = approx_fprime(W[:, b], lambda w, at=at: at(w[:, None])[0][0])
             np.testing.assert_allclose(gradients[:, b], numeric, atol=2e-5)
-
-
-def test_nothing_is_pulled_without_prior_strength_or_unlabeled_points():
+    # Without prior, strength or unlabeled points nothing is pulled.
     assert PriorPull.of(None, 3.0, 1) is PriorPull.of(0.7, 0.0, 1) is PriorPull.of(0.7, 3.0, 0) is None
 
 
@@ -187,7 +179,7 @@ def test_the_evidence_is_laplace_s_with_fisher_information(kind):
 @pytest.mark.parametrize("rates", [0.0, 0.1])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_fold_is_scored_by_each_answer_and_label_that_it_leaves_out(n_classes, rates):
-    problem = draw_problem(n_classes, rates, n_answers=9)
+    problem = draw_problem(n_classes, rates)
     whole = problem.likelihood
     graph = whole.graph
     shown = np.column_stack([draw_folds(graph.n_points, 3, 0), np.ones(graph.n_points, dtype=bool)])
@@ -195,24 +187,34 @@ def test_a_fold_is_scored_by_each_answer_and_label_that_it_leaves_out(n_classes,
     shown[graph.labels != 0] = np.array([True, False, True, True])
     parts = [whole.restricted(of_fold) for of_fold in shown.T]
     W = np.random.default_rng(0).normal(size=(3 * whole.n_scores, 2, 4))
-    for temperature in (1.0, 2.0):
-        scores = paths.fold_scores(problem, FoldFits(parts, W), shown, temperature)
-        assert scores.shape == (4, 2)
-        assert np.isnan(scores[3]).all()
-        for k, b in np.ndindex(3, 2):
-            hidden = ~shown[:, k]
-            asked = np.flatnonzero(hidden[graph.ends].any(axis=1))
-            named = np.flatnonzero(hidden & (graph.labels != 0))
-            weights = whole.weight[graph.component[np.r_[graph.ends[asked, 0], named]]]
-            column = (graph.labels > 0).astype(int) if n_classes == 2 else graph.labels - 1
-            values = []
-            for sign in (1, -1) if n_classes == 2 and k == 1 else (1,):
-                q = parts[k].posterior(sign * problem.scores(W[:, b, [k]]) / temperature)[:, :, 0]
-                alike = np.sum(q[graph.ends[asked, 0]] * q[graph.ends[asked, 1]], axis=1)
-                right = np.where(graph.same[asked] > 0, alike, 1 - alike)
-                chances = np.r_[(1 - rates) * right + rates * (1 - right), q[named, column[named]]]
-                values.append(np.average(np.log(np.maximum(chances, 1e-6)), weights=weights))
-            assert scores[k, b] == pytest.approx(max(values), rel=1e-9)
+    scores = paths.fold_scores(problem, FoldFits(parts, W), shown, temperature=2.0)
+    assert np.isnan(scores[3]).all()
+    column = (graph.labels > 0).astype(int) if n_classes == 2 else graph.labels - 1
+    for k, b in np.ndindex(3, 2):
+        asked = np.flatnonzero(~shown[graph.ends, k].all(axis=1))
+        named = np.flatnonzero(~shown[:, k] & (graph.labels != 0))
+        weights = whole.weight[graph.component[np.r_[graph.ends[asked, 0], named]]]
+        values = []
+        for sign in (1, -1) if n_classes == 2 and k == 1 else (1,):
+            q = parts[k].posterior(sign * problem.scores(W[:, b, [k]]) / 2)[:, :, 0]
+            alike = np.sum(q[graph.ends[asked, 0]] * q[graph.ends[asked, 1]], axis=1)
+            right = np.where(graph.same[asked] > 0, alike, 1 - alike)
+            chances = np.r_[(1 - rates) * right + rates * (1 - right), q[named, column[named]]]
+            values.append(np.average(np.log(np.maximum(chances, 1e-6)), weights=weights))
+        assert scores[k, b] == pytest.approx(max(values), rel=1e-9)
+
+
+def test_a_fold_of_a_crowd_is_scored_by_what_its_answers_say_of_each_point():
+    graph = draw_crowd(24)
+    points = TrainingPoints(np.random.default_rng(0).normal(size=(25, 2))[graph.row_point], graph)
+    likelihood = AnswerModel.estimate(graph, 3, answer_table=False).likelihood(points.graph, 3)
+    problem = Problem(points, likelihood, None)
+    shown = np.column_stack([draw_folds(24, 2), np.ones(24, dtype=bool)])
+    W = np.random.default_rng(1).normal(size=(9, 1, 3))
+    scores = paths.fold_scores(problem, FoldFits([likelihood.restricted(k) for k in shown.T], W), shown)[:, 0]
+    p = softmax(problem.scores(W[:, 0]), axis=1)
+    chances = np.log(np.einsum("ij,ijk->ik", softmax(likelihood.evidence, axis=1), p))
+    np.testing.assert_allclose(scores, [*(chances[~shown[:, k], k].mean() for k in range(2)), np.nan])
 
 
 def test_the_temperature_suits_what_is_left_out_and_is_1_where_nothing_is():
@@ -220,13 +222,11 @@ def test_the_temperature_suits_what_is_left_out_and_is_1_where_nothing_is():
     shown = np.repeat(draw_folds(40, 2, 0), 2, axis=0)
     alpha = np.array([0.01 * problem.starts.alpha_max(1.0)])
     fits = paths.fit_folds(problem, alpha, 1.0, paths.fit_path(problem, alpha[:, None], [1.0])[:, :, 0], shown)
-    for factor in (1.0, 30.0):
-        turned = FoldFits(fits.likelihoods, factor * fits.W)
-        values = [paths.fold_scores(problem, turned, shown, t).mean() for t in paths.TEMPERATURES]
-        assert paths.best_temperature(problem, turned, shown) == paths.TEMPERATURES[int(np.argmax(values))]
-    assert paths.best_temperature(problem, turned, shown) == max(paths.TEMPERATURES)
-    everything = np.ones_like(shown)
-    assert paths.best_temperature(problem, FoldFits([problem.likelihood] * 2, turned.W), everything) == 1.0
+    values = [paths.fold_scores(problem, fits, shown, t).mean() for t in paths.TEMPERATURES]
+    assert paths.best_temperature(problem, fits, shown) == paths.TEMPERATURES[int(np.argmax(values))]
+    sure = FoldFits(fits.likelihoods, 30 * fits.W)
+    assert paths.best_temperature(problem, sure, shown) == max(paths.TEMPERATURES)
+    assert paths.best_temperature(problem, sure, np.ones_like(shown)) == 1.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
