@@ -57,9 +57,8 @@ def draw_folds(n_points, n_folds=3, n_always=2):
 def test_the_objective_is_the_mean_loss_the_penalty_and_the_pull_and_its_gradient_the_derivative(n_classes, rates):
     problem = draw_problem(n_classes, rates)
     n_scores = problem.likelihood.n_scores
-    rng = np.random.default_rng(4)
-    pen = rng.uniform(0.1, 0.4, (2, 6))
-    W = rng.normal(size=(3 * n_scores, 6))
+    pen = np.random.default_rng(4).uniform(0.1, 0.4, (2, 6))
+    W = np.random.default_rng(5).normal(size=(3 * n_scores, 6))
     folds = [problem.likelihood.restricted(of_fold) for of_fold in draw_folds(problem.points.graph.n_points, 2).T]
     columns = np.array([3, 0, 5, 2, 2, 1])
     shares = problem.pull.shares
@@ -97,11 +96,9 @@ def test_at_alpha_max_zero_stops_to_be_a_minimum(power):
     rng = np.random.default_rng(0)
     problem = draw_pairs(d=3, weights=rng.uniform(0.5, 2, 40))
     directions = np.vstack([rng.normal(size=(3, 4000)), np.zeros(4000)])
-    alpha = problem.starts.alpha_max(power)
-    above, below = (np.repeat(problem.penalties([share * alpha], power), 4000, axis=1) for share in (1.02, 0.98))
-    every = np.arange(4000)
-    assert (problem.objective(1e-3 * directions, every, above)[0] > np.log(2)).all()
-    assert problem.objective(1e-3 * directions, every, below)[0].min() < np.log(2)
+    pen = problem.penalties(problem.starts.alpha_max(power) * np.array([1.02, 0.98]), power)
+    above, below = (problem.objective(1e-3 * directions, np.full(4000, k), pen)[0].min() for k in range(2))
+    assert above > np.log(2) > below
 
 
 def test_alpha_max_of_more_classes_is_near_where_the_model_leaves_equal_chances():
@@ -115,8 +112,7 @@ def test_alpha_max_of_more_classes_is_near_where_the_model_leaves_equal_chances(
 
 def test_moments_of_two_classes_are_those_of_all_pairs_of_points_of_a_component():
     """Loose pairs, a chain whose sides are known, and labelled components, which are one."""
-    labels = np.zeros(11, dtype=int)
-    labels[[6, 7]] = [1, -1]
+    labels = [0, 0, 0, 0, 0, 0, 1, -1, 0, 0, 0]
     graph = AnswerGraph.from_answers([(0, 1), (2, 3), (3, 4), (5, 6)], [-1, 1, -1, 1], labels=labels)
     problem = problem_of(np.random.default_rng(0).normal(size=(11, 3)), graph)
     A = problem.points.known
@@ -140,9 +136,9 @@ def test_twenty_random_starts_find_nothing_better():
     graph = AnswerGraph.from_answers(*random_answers(y, 120, 0), n_points=len(X))
     problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), graph, 3)
     alpha = 0.01 * problem.starts.alpha_max(0.0)
-    found = paths.polish(problem, paths.descend(problem, alpha, 0.0), alpha, 0.0, 1e-3, 200)
-    starts = np.random.default_rng(0).normal(size=(20, found.W.size, 1))
-    assert found.value < paths.best_of(problem, problem.penalties([alpha], 0.0), list(starts)).values[0] + 1e-3
+    polished = paths.polish(problem, paths.descend(problem, alpha, 0.0), alpha, 0.0, 1e-3, 200)
+    starts = np.random.default_rng(0).normal(size=(20, polished.W.size, 1))
+    assert polished.value < paths.best_of(problem, problem.penalties([alpha], 0.0), list(starts)).values[0] + 1e-3
 
 
 @pytest.mark.parametrize("kind", ["loose pairs", "fewer pairs than columns", "wrong answers", "labels"])
@@ -165,8 +161,7 @@ def test_the_evidence_is_laplace_s_with_fisher_information(kind):
 
     p = chances(w)
     happened = problem.likelihood.sides > 0 if kind == "labels" else problem.likelihood.graph.same > 0
-    share = np.repeat(weights, len(p) // n_pairs)
-    share /= share.sum()
+    share = np.repeat(weights, len(p) // n_pairs) / weights.sum() * n_pairs / len(p)
     n = 1 / (share @ share)
     J = np.array([chances(w + step) - chances(w - step) for step in 1e-6 * np.eye(len(w))[:-1]]) / 2e-6
     precision = n * np.diag(pen)
@@ -212,21 +207,20 @@ def test_a_fold_of_a_crowd_is_scored_by_what_its_answers_say_of_each_point():
     shown = np.column_stack([draw_folds(24, 2), np.ones(24, dtype=bool)])
     W = np.random.default_rng(1).normal(size=(9, 1, 3))
     scores = paths.fold_scores(problem, FoldFits([likelihood.restricted(k) for k in shown.T], W), shown)[:, 0]
-    p = softmax(problem.scores(W[:, 0]), axis=1)
-    chances = np.log(np.einsum("ij,ijk->ik", softmax(likelihood.evidence, axis=1), p))
+    says = softmax(likelihood.evidence, axis=1)[:, :, None]
+    chances = np.log(np.sum(says * softmax(problem.scores(W[:, 0]), axis=1), axis=1))
     np.testing.assert_allclose(scores, [*(chances[~shown[:, k], k].mean() for k in range(2)), np.nan])
 
 
 def test_the_temperature_suits_what_is_left_out_and_is_1_where_nothing_is():
     problem = draw_pairs()
     shown = np.repeat(draw_folds(40, 2, 0), 2, axis=0)
-    alpha = np.array([0.01 * problem.starts.alpha_max(1.0)])
-    fits = paths.fit_folds(problem, alpha, 1.0, paths.fit_path(problem, alpha[:, None], [1.0])[:, :, 0], shown)
+    parts = [problem.likelihood.restricted(of_fold) for of_fold in shown.T]
+    fits = FoldFits(parts, np.repeat(paths.descend(problem, 0.01, 1.0), 2).reshape(-1, 1, 2))
     values = [paths.fold_scores(problem, fits, shown, t).mean() for t in paths.TEMPERATURES]
     assert paths.best_temperature(problem, fits, shown) == paths.TEMPERATURES[int(np.argmax(values))]
-    sure = FoldFits(fits.likelihoods, 30 * fits.W)
-    assert paths.best_temperature(problem, sure, shown) == max(paths.TEMPERATURES)
-    assert paths.best_temperature(problem, sure, np.ones_like(shown)) == 1.0
+    assert paths.best_temperature(problem, FoldFits(parts, 30 * fits.W), shown) == max(paths.TEMPERATURES)
+    assert paths.best_temperature(problem, fits, np.ones_like(shown)) == 1.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -236,19 +230,13 @@ def test_the_path_and_the_folds_are_solved_and_the_polished_solution_is_certifie
     path = paths.fit_path(problem, alphas[:, None], [1.0])[:, :, 0]
     shown = draw_folds(problem.points.graph.n_points)
     fits = paths.fit_folds(problem, alphas, 1.0, path, shown)
-
-    def norm(part, W, alpha):
-        pen = part.penalties([alpha], 1.0)
-        return gradient_norm(part.objective(W.reshape(-1, 1), [0], pen)[1], part.scale(pen))[0]
-
-    for i, alpha in enumerate(alphas):
-        assert norm(problem, path[i], alpha) < 0.01
-        for k in range(3):
-            assert norm(problem.restricted(shown[:, k]), fits.W[:, i, k], alpha) < 0.05
-    assert norm(problem.restricted(shown[:, 0]), fits.W[:, 1, 1], alphas[1]) > 0.05
+    pen = problem.penalties(alphas, 1.0)
+    parts = [(problem, path.T), *((problem.restricted(shown[:, k]), fits.W[:, :, k]) for k in range(3))]
+    for part, W in parts:
+        assert gradient_norm(part.objective(W, np.arange(3), pen)[1], part.scale(pen)).max() < 0.05
     polished = paths.polish(problem, path[1], alphas[1], 1.0, 1e-7, 500)
     assert polished.optimality < polished.tol == (1e-7 if n_classes == 2 else 1e-3)
-    value, gradient = problem.objective(polished.W.reshape(-1, 1), [0], problem.penalties(alphas[[1]], 1.0), exact=True)
+    value, gradient = problem.objective(polished.W.reshape(-1, 1), [1], pen, exact=True)
     assert polished.value == pytest.approx(value[0])
     assert np.abs(gradient).max() < 10 * polished.tol
     # Points that a fold leaves out have its scores at the pilot, up to their sign; those that all know have none.
@@ -281,7 +269,7 @@ def test_names_are_uncertain_within_two_standard_errors(n_rows, errors):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         signs = [class_sign(None, who, prior, share, 1 / n_rows) for who in ("majority", "minority")]
-    assert [one.category for one in caught] == 2 * [OrientationWarning] * (abs(errors) < 2)
+    assert [warning.category for warning in caught] == 2 * [OrientationWarning] * (abs(errors) < 2)
     assert signs == ([1, -1] if errors > 0 else [-1, 1])
     assert class_sign(0.2, "majority", prior, share, 1 / n_rows) == -signs[0]
 
