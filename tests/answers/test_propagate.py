@@ -125,6 +125,18 @@ def test_fisher_s_identity(n_classes):
 HALF = np.log([0.5, 0.5])
 
 
+def test_neighbours_take_a_class():
+    """Points 5 and 6 differ from the first two classes, by labels, so that point 2 is not of the third."""
+    ends = [(2, 3), (2, 4), (5, 2), (2, 6), (0, 5), (1, 5), (0, 6), (1, 6)]
+    for n_answers in (6, 8):
+        graph = AnswerGraph.from_answers(ends[:n_answers], [False] * n_answers, labels=[1, 2, 0, 0, 0, 0, 0])
+        log_p = log_softmax(np.random.default_rng(0).normal(size=(7, 3)), axis=1)
+        result = propagate(graph, log_p)
+        value, posteriors, _ = enumerated(graph, log_p, np.zeros(n_answers))
+        assert result.value == pytest.approx(value)
+        np.testing.assert_allclose(result.posteriors, posteriors, atol=1e-12)
+
+
 def test_labels_that_contradict_the_answers():
     """Two different neighbours leave the third class, which a label then takes away."""
     star = AnswerGraph.from_answers([(0, 1), (0, 2), (0, 3)], [False] * 3, labels=[0, 1, 2, 3])
