@@ -2,37 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_expit, log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
-from tests.reference import enumerated
+from tests.reference import FOREST, LABELLED, N_POINTS, RINGS, draw_answers, draw_crowd, enumerated_parts
 
 # None is wrong; some are; those of one annotator, so that closed forms and messages stand side by side.
 RATES = {"certain": 0.0, "wrong": 0.1, "one annotator": {1: 0.0, 2: 0.2}}
-# A loose pair, one asked twice, a star, a chain, a tree, a pair with two labels; 19 has a label, 20 has nothing.
-FOREST = [(0, 1), (2, 3), (3, 2), (4, 5), (4, 6), (7, 4), (8, 9), (9, 10), (11, 10), (12, 13), (13, 14), (13, 15),
-          (15, 16), (17, 18)]  # fmt: skip
-# A ring with a tail, two triangles that share a point, a ring with a label, a question asked three times.
-RINGS = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (5, 6), (6, 7), (7, 5), (7, 8), (8, 9), (9, 7), (10, 11), (11, 12),
-         (12, 10), (13, 14), (14, 13), (13, 14)]  # fmt: skip
-LABELLED = [8, 11, 17, 18, 19]
-N_POINTS = 21
-
-
-def draw(n_classes, rates, ends=FOREST, labels=True, seed=0):
-    """Answers with weights; those that are never wrong are true, and all others random."""
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(n_classes, size=N_POINTS)
-    first, second = np.array(ends).T
-    who = rng.integers(1, 3, len(ends))
-    wrong = np.array([rates[a] if isinstance(rates, dict) else rates for a in who.tolist()])
-    same = (classes[first] == classes[second]) ^ ((wrong > 0) & (rng.random(len(ends)) < 0.5))
-    known = np.zeros(N_POINTS, dtype=int)
-    if labels:
-        known[LABELLED] = (2 * classes - 1 if n_classes == 2 else classes + 1)[LABELLED]
-    weights = rng.uniform(0.5, 2, len(ends))
-    return AnswerGraph.from_answers(ends, same, annotators=who, labels=known, n_points=N_POINTS, weights=weights)
 
 
 def likelihood_of(graph, n_classes, rates=0.0):
@@ -44,42 +21,35 @@ def draw_scores(n_classes, n_points=N_POINTS, scales=(1, 4)):
     return np.random.default_rng(7).normal(size=(n_points, 1 if n_classes == 2 else n_classes, 1)) * scales
 
 
-def log_probabilities(Z):
-    return log_expit(np.outer(Z, [-1, 1])) if Z.shape[1] == 1 else log_softmax(Z, axis=1)
-
-
 def assert_enumerated(likelihood, rates, Z, atol=1e-9):
     """Every component by itself; on the path messages converge less far."""
     log_p, slope = likelihood.terms(Z, exact=True)
-    near = likelihood.terms(Z)
     graph = likelihood.graph
     errors = AnswerModel.given(rates, graph).errors(graph.annotators)
-    for c, b in np.ndindex(log_p.shape):
-        points = np.flatnonzero(graph.component == c)
-        given = log_probabilities(Z[points, :, b])
-        inside = np.isin(graph.ends[:, 0], points)
-        value, posteriors, _ = enumerated(graph.subgraph(points), given, errors[inside])
-        assert log_p[c, b] == pytest.approx(value, abs=atol)
-        expected = (posteriors - np.exp(given))[:, -Z.shape[1] :]
-        np.testing.assert_allclose(slope[points, :, b], expected, atol=10 * atol)
+    for b, z in enumerate(np.moveaxis(Z, 2, 0)):
+        given = log_softmax(z if likelihood.n_scores > 1 else z * [0, 1], axis=1)
+        values, posteriors, _ = enumerated_parts(graph, given, errors)
+        np.testing.assert_allclose(log_p[:, b], values, atol=atol)
+        np.testing.assert_allclose(slope[:, :, b], (posteriors - np.exp(given))[:, -Z.shape[1] :], atol=10 * atol)
         if not likelihood.has_cycles:
-            assert near.log_p[c, b] == pytest.approx(value, abs=1e-6)
-            np.testing.assert_allclose(likelihood.posterior(Z[:, :, [b]])[points, :, 0], posteriors, atol=1e-5)
+            np.testing.assert_allclose(likelihood.terms(Z).log_p[:, b], values, atol=1e-6)
+            np.testing.assert_allclose(likelihood.posterior(Z)[:, :, b], posteriors, atol=1e-5)
 
 
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
 @pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_trees_are_the_sum_over_all_classes(n_classes, labels, rates):
-    graph = draw(n_classes, rates, labels=labels)
+    graph = draw_answers(n_classes, rates, labels=labels)
     assert_enumerated(likelihood_of(graph, n_classes, rates), rates, draw_scores(n_classes))
 
 
 @pytest.mark.parametrize(("n_classes", "rates"), [(2, 0.0), (2, 0.1), (2, RATES["one annotator"]), (3, 0.1), (4, 0.2)])
 def test_cycles_through_one_point_are_the_sum_over_all_classes(n_classes, rates):
-    likelihood = likelihood_of(draw(n_classes, rates, RINGS), n_classes, rates)
+    likelihood = likelihood_of(draw_answers(n_classes, rates, RINGS), n_classes, rates)
     assert likelihood.has_cycles == (n_classes > 2)
-    assert_enumerated(likelihood, rates, draw_scores(n_classes), atol=1e-6)
+    # Of nine sets of scores those that have converged are dropped.
+    assert_enumerated(likelihood, rates, draw_scores(n_classes, scales=np.geomspace(0.01, 6, 9)), atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -94,7 +64,7 @@ def test_probabilities_too_small_for_a_float_keep_their_digits(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_slope_is_the_derivative(n_classes, ends, exact):
     """Also around cycles, where the likelihood of more classes is a composite one."""
-    likelihood = likelihood_of(draw(n_classes, 0.1, ends), n_classes, 0.1)
+    likelihood = likelihood_of(draw_answers(n_classes, 0.1, ends), n_classes, 0.1)
     Z = draw_scores(n_classes)
     steps = 1e-5 * np.eye(Z[:, :, 0].size).reshape(*Z.shape[:2], -1)
     slope = likelihood.terms(Z, exact).slope
@@ -105,22 +75,11 @@ def test_the_slope_is_the_derivative(n_classes, ends, exact):
         np.testing.assert_allclose(slope[:, :, b], expected, atol=1e-7 if exact and n_classes == 2 else 2e-4)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_many_sets_of_scores_are_each_by_itself(n_classes):
-    """Nine, so that those that have converged are dropped."""
-    likelihood = likelihood_of(draw(n_classes, 0.1, RINGS), n_classes, 0.1)
-    Z = draw_scores(n_classes, scales=np.geomspace(0.01, 10, 9))
-    together = likelihood.terms(Z, exact=True)
-    alone = [likelihood.terms(Z[:, :, [b]], exact=True) for b in range(9)]
-    np.testing.assert_allclose(together.log_p, np.hstack([terms.log_p for terms in alone]), atol=1e-7)
-    np.testing.assert_allclose(together.slope, np.concatenate([terms.slope for terms in alone], axis=2), atol=1e-7)
-
-
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_neither_order_nor_names_matter(n_classes, rates):
     rng = np.random.default_rng(1)
-    graph = draw(n_classes, rates)
+    graph = draw_answers(n_classes, rates)
     Z = draw_scores(n_classes)
     value, slope = likelihood_of(graph, n_classes, rates).mean(Z, exact=True)
     place = rng.permutation(N_POINTS)
@@ -178,7 +137,7 @@ def test_independent_answers_and_labels_are_counted():
 @pytest.mark.parametrize("rates", RATES.values(), ids=RATES)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_fold_knows_what_touches_no_point_left_out(n_classes, rates):
-    whole = likelihood_of(draw(n_classes, rates), n_classes, rates)
+    whole = likelihood_of(draw_answers(n_classes, rates), n_classes, rates)
     graph = whole.graph
     shown = ~np.isin(np.arange(N_POINTS), [1, 5, 10, 15, 17, 19])
     fold = whole.restricted(shown)
@@ -212,26 +171,23 @@ def test_answers_of_more_classes_that_are_rarely_wrong_are_ties():
     assert_enumerated(model.likelihood(graph, 2), model.rates, draw_scores(2, 7))
 
 
-@pytest.mark.parametrize(
-    ("ends", "same", "labels"),
-    [
-        ([(0, 1)], [1], [1, -1]),
-        ([(0, 1), (1, 0)], [1, -1], None),
-        ([(2, 3), (0, 1), (1, 2), (2, 0)], [1, 1, 1, -1], None),
-    ],
-    ids=["labels", "a question", "a triangle"],
-)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_contradictions_need_an_error_rate(ends, same, labels, n_classes):
-    labels = [1, 2] if labels and n_classes > 2 else labels
-    graph = AnswerGraph.from_answers(ends, same, labels=labels)
-    with pytest.raises(InputError, match="contradict each other"):
-        likelihood_of(graph, n_classes)
-    assert np.isfinite(likelihood_of(graph, n_classes, 0.1).mean(draw_scores(n_classes, graph.n_points))[0]).all()
+def test_contradictions_need_an_error_rate(n_classes):
+    """Of labels, of a question asked twice, and around a triangle."""
+    labels = [1, -1] if n_classes == 2 else [1, 2]
+    graphs = [
+        AnswerGraph.from_answers([(0, 1)], [1], labels=labels),
+        AnswerGraph.from_answers([(0, 1), (1, 0)], [1, -1]),
+        AnswerGraph.from_answers([(2, 3), (0, 1), (1, 2), (2, 0)], [1, 1, 1, -1]),
+    ]
+    for graph in graphs:
+        with pytest.raises(InputError, match="contradict each other"):
+            likelihood_of(graph, n_classes)
+        assert np.isfinite(likelihood_of(graph, n_classes, 0.1).mean(draw_scores(n_classes, graph.n_points))[0]).all()
 
 
 def test_sides_are_those_of_the_graph_and_follow_labels():
-    graph = draw(2, 0.0)
+    graph = draw_answers(2, 0.0)
     sides = likelihood_of(graph, 2).sides
     first = np.unique(graph.component, return_index=True)[1][graph.component]
     np.testing.assert_allclose(sides * sides[first], graph.sides * graph.sides[first])
@@ -246,20 +202,16 @@ def test_sides_are_those_of_the_graph_and_follow_labels():
 def test_no_other_shares_of_the_classes_are_better(n_classes, rates):
     """Of one larger class among equal ones, any of which labels may name."""
     larger = np.eye(3) if n_classes > 2 else np.array([[-1.0], [1.0]])
-    tried = larger[:, None, :, None] * np.linspace(0, 6, 200) * np.ones((N_POINTS, 1, 1))
+    tried = larger[:, None, :, None] * np.linspace(0, 7, 200) * np.ones((N_POINTS, 1, 1))
     for labels in (False, True):
-        likelihood = likelihood_of(draw(n_classes, rates, labels=labels), n_classes, rates)
+        likelihood = likelihood_of(draw_answers(n_classes, rates, labels=labels), n_classes, rates)
         best = max(likelihood.mean(Z)[0].max() for Z in tried)
         assert likelihood.best_constant() == pytest.approx(best, abs=2e-3)
 
 
 def test_points_of_a_crowd_are_independent_given_its_evidence():
     """Every point has the likelihood of its own class by the answers; one without answers, none."""
-    rng = np.random.default_rng(0)
-    classes = np.arange(24) % 3
-    ends = rng.permuted(np.tile(np.arange(24), (160, 1)), axis=1)[:, :2]
-    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ (rng.random(160) < 0.1)
-    graph = AnswerGraph.from_answers(ends, same, annotators=1 + np.arange(160) % 4, n_points=25)
+    graph = draw_crowd(24)
     likelihood = AnswerModel.estimate(graph, 3, answer_table=False).likelihood(graph, 3)
     Z = draw_scores(3, 25)
     for ours in (likelihood, likelihood.restricted(np.arange(25) >= 8)):
@@ -271,5 +223,3 @@ def test_points_of_a_crowd_are_independent_given_its_evidence():
         np.testing.assert_allclose(ours.posterior(Z), softmax(by_class, axis=1), atol=1e-12)
         np.testing.assert_allclose(ours.by_evidence, softmax(evidence, axis=1))
         assert ours.total == 24
-    likeliest = likelihood.by_evidence[:24].argmax(axis=1)
-    np.testing.assert_array_equal(likeliest == likeliest[0], classes == 0)

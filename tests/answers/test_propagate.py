@@ -6,7 +6,7 @@ from scipy.special import log_softmax, softmax
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
-from tests.reference import enumerated
+from tests.reference import FOREST, N_POINTS, RINGS, draw_answers, enumerated, enumerated_parts
 
 RATES = np.array([0.1, 0.02, 0.3, 0.2])
 
@@ -26,44 +26,12 @@ def exact(factors):
     return ~np.isin(np.arange(factors.graph.n_components), factors.component[np.concatenate(found)])
 
 
-def assert_exact(graph, log_p, error_rates, errors):
-    factors = factors_of(graph, log_p.shape[1], error_rates)
-    assert exact(factors).all()
-    result = factors.propagate(log_p)
-    value, posteriors, right = enumerated(graph, log_p, errors)
-    assert result.value == pytest.approx(value, abs=1e-10)
-    assert result.component_values.sum() == pytest.approx(value, abs=1e-10)
-    np.testing.assert_allclose(result.posteriors, posteriors, atol=1e-10)
-    np.testing.assert_allclose(result.right, right, atol=1e-10)
-    return result
-
-
-def node_probabilities(rng, n_points, n_classes, scale=2.0):
-    return log_softmax(scale * rng.normal(size=(n_points, n_classes)), axis=1)
-
-
 def random_edges(rng, n_points, n_answers):
     return np.array([rng.choice(n_points, 2, replace=False) for _ in range(n_answers)]).reshape(-1, 2)
 
 
-def random_trees(rng, n_points, n_trees=2):
-    """Edges of a forest, some of them asked again."""
-    edges = [(child, rng.integers(child)) for child in range(1, n_points)]
-    drop = set(rng.choice(n_points - 1, n_trees - 1, replace=False).tolist())
-    kept = [edge for k, edge in enumerate(edges) if k not in drop]
-    again = [kept[k][::-1] for k in rng.integers(len(kept), size=3)]
-    order = rng.permutation(len(kept) + len(again))
-    names = rng.permutation(n_points)
-    return names[np.array(kept + again)[order]]
-
-
 def true_answers(edges, classes):
     return np.where(classes[edges[:, 0]] == classes[edges[:, 1]], 1, -1)
-
-
-def class_labels(classes, n_classes, known):
-    labels = np.where(classes > 0, 1, -1) if n_classes == 2 else classes + 1
-    return np.where(known, labels, 0)
 
 
 def points_for(n_classes):
@@ -72,63 +40,24 @@ def points_for(n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
-@pytest.mark.parametrize("with_labels", [False, True])
-@pytest.mark.parametrize("kind", ["trees with errors", "trees", "cycles"])
-def test_answers_are_exact(n_classes, with_labels, kind):
-    """Trees with annotators, repeats and weights; trees of certain answers; cycles of certain ones with two classes."""
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        n = points_for(n_classes)
-        classes = rng.integers(n_classes, size=n)
-        edges = random_edges(rng, n, 16) if kind == "cycles" and n_classes == 2 else random_trees(rng, n)
-        labels = class_labels(classes, n_classes, rng.random(n) < 0.3 * with_labels)
-        log_p = node_probabilities(rng, n, n_classes)
-        if kind != "trees with errors":
-            graph = AnswerGraph.from_answers(edges, true_answers(edges, classes), labels=labels, n_points=n)
-            assert (assert_exact(graph, log_p, 0.0, np.zeros(len(edges))).right == 1).all()
-            continue
-        weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=len(edges), p=[0.1, 0.3, 0.3, 0.3])
-        who = rng.integers(4, size=len(edges))
-        said = rng.choice([-1, 1], len(edges))
-        graph = AnswerGraph.from_answers(edges, said, annotators=who, weights=weights, labels=labels)
-        assert_exact(graph, log_p, RATES, RATES[graph.annotators])
-
-
-WHEELS = [(0, 1), (1, 2), (2, 0), (0, 3), (3, 4), (4, 0), (5, 6), (6, 7), (7, 5), (4, 3)]
-TO_LABELS = [(a, hub) for a in range(3, 8) for hub in range(3)]
-# A ring with a star at the end of a branch: the star cuts no cycle.
-BRANCH = [(7, 6), (7, 5), (7, 4), (4, 3), (3, 2), (2, 1), (1, 0), (0, 3)]
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(
-    ("edges", "labels", "error"),
-    [(WHEELS, [], 0.0), (WHEELS, [], 0.1), (TO_LABELS, [1, 2, 3], 0.1), (BRANCH, [], 0.1)],
-    ids=["wheels", "wheels with errors", "through labels", "branch"],
-)
-def test_cycles_through_one_group_or_through_labels_are_exact(n_classes, edges, labels, error):
-    rng = np.random.default_rng(5)
-    edges = np.array(edges)
-    classes = rng.integers(n_classes, size=8)
-    known = np.zeros(8, dtype=int)
-    known[: len(labels)] = np.where(np.array(labels) == 1, 1, -1) if n_classes == 2 else labels
-    same = rng.choice([-1, 1], len(edges)) if error else true_answers(edges, classes)
-    graph = AnswerGraph.from_answers(edges, same, labels=known)
-    for log_p in (node_probabilities(rng, 8, n_classes), np.full((8, n_classes), -np.log(n_classes))):
-        assert_exact(graph, log_p, error, np.full(len(edges), error))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_certain_annotators_beside_others_who_err(n_classes):
-    """Answers within a group of certain ones are constants; with two classes "different" ones make groups, too."""
-    classes = np.array([0, n_classes == 2, 0, 1, 1, 1, 0, 1])
-    edges = np.array([(0, 1), (1, 2), (3, 4), (4, 5), (0, 2), (2, 0), (3, 5), (2, 3), (5, 6), (6, 7), (1, 3)])
-    same = true_answers(edges, classes)
-    same[5] *= -1
-    graph = AnswerGraph.from_answers(edges, same, annotators=np.where(np.arange(11) < 4, 1, 2))
-    log_p = node_probabilities(np.random.default_rng(3), 8, n_classes)
-    result = assert_exact(graph, log_p, {1: 0.0, 2: 0.15}, np.where(graph.annotators == 1, 0.0, 0.15))
-    assert result.right[4:6].tolist() == [1, 0]
+@pytest.mark.parametrize("rates", [0.0, 0.1, {1: 0.0, 2: 0.2}], ids=["certain", "wrong", "one annotator"])
+@pytest.mark.parametrize("ends", [FOREST, RINGS], ids=["trees", "cycles through one group"])
+def test_answers_are_exact(ends, rates, n_classes):
+    """With annotators, repeats, labels and weights."""
+    logits = np.random.default_rng(5).normal(size=(N_POINTS, n_classes))
+    for labels in (False, True):
+        graph = draw_answers(n_classes, rates, ends, labels)
+        factors = factors_of(graph, n_classes, rates)
+        assert exact(factors).all()
+        errors = AnswerModel.given(rates, graph).errors(graph.annotators)
+        # Also where all classes are equally likely.
+        for log_p in (log_softmax(2 * logits, axis=1), log_softmax(0 * logits, axis=1)):
+            result = factors.propagate(log_p)
+            values, posteriors, right = enumerated_parts(graph, log_p, errors)
+            np.testing.assert_allclose(result.component_values, values, atol=1e-10)
+            assert result.value == pytest.approx(values.sum(), abs=1e-9)
+            np.testing.assert_allclose(result.posteriors, posteriors, atol=1e-10)
+            np.testing.assert_allclose(result.right, right, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -176,28 +105,16 @@ def test_the_error_on_cycles_is_small(n_classes, with_errors, mean):
     assert max(values) < 0.1
 
 
-# Edges, answers where they are not random, and their error rate.
-GRAPHS = {
-    "tree": (random_trees(np.random.default_rng(11), 7), None, 0.1),
-    "sides": (np.array([(0, 1), (1, 2), (2, 0), (2, 3)]), np.array([-1, 1, -1, 1]), 0.0),
-    "cycles": (np.array(list(itertools.combinations(range(5), 2))), None, 0.2),
-}
-
-
-@pytest.mark.parametrize("kind", GRAPHS)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_fisher_s_identity(kind, n_classes):
-    """The gradient in the logits is posterior - node probability; on cycles too, where messages rest."""
+def test_fisher_s_identity(n_classes):
+    """The gradient in the logits is posterior - node probability on cycles too, where messages rest."""
     rng = np.random.default_rng(2)
-    edges, same, error = GRAPHS[kind]
-    same = rng.choice([-1, 1], len(edges)) if same is None else same
-    n = edges.max() + 1
-    graph = AnswerGraph.from_answers(edges, same, labels=(np.arange(n) == n - 1).astype(int))
-    logits = rng.normal(size=(n, n_classes))
+    edges = np.array(list(itertools.combinations(range(5), 2)))
+    graph = AnswerGraph.from_answers(edges, rng.choice([-1, 1], len(edges)), labels=[0, 0, 0, 0, 1])
+    logits = rng.normal(size=(5, n_classes))
 
     def at(shift):
-        log_p = log_softmax(logits + shift, axis=1)
-        return propagate(graph, log_p, error, tol=1e-12, max_iter=2000)
+        return propagate(graph, log_softmax(logits + shift, axis=1), 0.2, tol=1e-12, max_iter=2000)
 
     shifts = 1e-5 * np.eye(logits.size).reshape(-1, *logits.shape)
     slopes = [(at(shift).value - at(-shift).value) / 2e-5 for shift in shifts]
@@ -208,22 +125,20 @@ def test_fisher_s_identity(kind, n_classes):
 HALF = np.log([0.5, 0.5])
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_contradictions_need_an_error_rate(n_classes):
-    log_p = np.full(n_classes, -np.log(n_classes))
-    graph = AnswerGraph.from_answers([(0, 1), (1, 2), (0, 2)], [True, True, False], n_points=4)
-    with pytest.raises(InputError, match=r"contradict each other .* in 1 of 2 components .* `error_rate` above 0"):
-        propagate(graph, log_p)
-    result = propagate(graph, log_p, 0.1)
-    assert result.right.sum() < 2.5
+def test_neighbours_take_a_class():
+    """Points 5 and 6 differ from the first two classes, by labels, so that point 2 is not of the third."""
+    ends = [(2, 3), (2, 4), (5, 2), (2, 6), (0, 5), (1, 5), (0, 6), (1, 6)]
+    for n_answers in (6, 8):
+        graph = AnswerGraph.from_answers(ends[:n_answers], [False] * n_answers, labels=[1, 2, 0, 0, 0, 0, 0])
+        log_p = log_softmax(np.random.default_rng(0).normal(size=(7, 3)), axis=1)
+        result = propagate(graph, log_p)
+        value, posteriors, _ = enumerated(graph, log_p, np.zeros(n_answers))
+        assert result.value == pytest.approx(value)
+        np.testing.assert_allclose(result.posteriors, posteriors, atol=1e-12)
 
 
 def test_labels_that_contradict_the_answers():
-    for labels, n_classes in (([-1, 1], 2), ([1, 2], 3)):
-        graph = AnswerGraph.from_answers([(0, 1)], [True], labels=labels)
-        with pytest.raises(InputError, match="or the labels"):
-            propagate(graph, np.full(n_classes, -np.log(n_classes)))
-    # Two different neighbours leave the third class, which a label then takes away.
+    """Two different neighbours leave the third class, which a label then takes away."""
     star = AnswerGraph.from_answers([(0, 1), (0, 2), (0, 3)], [False] * 3, labels=[0, 1, 2, 3])
     with pytest.raises(InputError, match="or the labels"):
         propagate(star, np.log([0.2, 0.3, 0.5]))

@@ -1,4 +1,4 @@
-"""Log-odds messages have the fixed points of propagate, which are those of enumeration where nothing is approximate."""
+"""Log-odds messages have the fixed points of propagate, also around many cycles."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from sdulearn.answers.two_classes import TwoClassNetwork
 RATES = {1: 0.1, 2: 0.0, 3: 0.3}
 
 
-def some_graph(seed, n_points=7, n_answers=6, labels=True):
+def some_graph(seed, n_points, n_answers, labels=True):
     rng = np.random.default_rng(seed)
     ends = np.array([rng.choice(n_points, 2, replace=False) for _ in range(n_answers)])
     classes = rng.choice([-1, 1], n_points)
@@ -21,10 +21,9 @@ def some_graph(seed, n_points=7, n_answers=6, labels=True):
     return AnswerGraph.from_answers(ends, same, annotators=annotators, labels=known, n_points=n_points)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_values_and_beliefs_are_those_of_propagate(seed):
-    """Of small graphs, nearly all of them exact, and of larger ones with cycles."""
-    graph = some_graph(seed, n_points=60, n_answers=90) if seed < 2 else some_graph(seed)
+    graph = some_graph(seed, n_points=60, n_answers=90)
     Z = np.random.default_rng(seed).normal(size=(graph.n_points, 4))
     factors = AnswerModel.given(RATES, graph).factor_graph(graph, 2)
     found = TwoClassNetwork(factors).solve(Z, max_iter=500, tol=1e-11)

@@ -17,7 +17,7 @@ from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties
 from sdulearn.joint.estimators import class_sign, order_by_size
 from sdulearn.joint.path import FoldFits, Problem
 from sdulearn.solvers.smooth import gradient_norm
-from tests.reference import random_answers
+from tests.reference import N_POINTS, RINGS, draw_answers, draw_crowd, random_answers
 
 
 def problem_of(X, graph, n_classes=2, rates=0.0, prior=None):
@@ -26,16 +26,10 @@ def problem_of(X, graph, n_classes=2, rates=0.0, prior=None):
     return Problem(points, likelihood, PriorPull.of(prior, 3.0, len(points.unlabeled)))
 
 
-def draw_problem(n_classes, rates=0.1, n_answers=16):
-    """Answers about 14 points that share some, with weights, labels and a prior; 5 more points are in none."""
-    rng = np.random.default_rng(3)
-    classes = rng.integers(n_classes, size=19)
-    ends = rng.permuted(np.tile(np.arange(14), (n_answers, 1)), axis=1)[:, :2]
-    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ ((rates > 0) & (rng.random(n_answers) < 0.2))
-    known = np.zeros(19, dtype=int)
-    known[[0, 5]] = (2 * classes - 1 if n_classes == 2 else classes + 1)[[0, 5]]
-    graph = AnswerGraph.from_answers(ends, same, labels=known, weights=1.0 + ends.min(axis=1) % 3, n_points=19)
-    X = rng.normal(size=(19, 2)) + 2 * np.array([[1.0, 0], [-1, 0], [0, 1]])[classes]
+def draw_problem(n_classes, rates=0.1):
+    """Answers and labels with weights, and a prior that some points in no answer are pulled to."""
+    graph = draw_answers(n_classes, rates, RINGS)
+    X = np.random.default_rng(6).normal(size=(N_POINTS, 2))
     return problem_of(X, graph, n_classes, rates, 0.7 if n_classes == 2 else [0.5, 0.3, 0.2])
 
 
@@ -63,9 +57,8 @@ def draw_folds(n_points, n_folds=3, n_always=2):
 def test_the_objective_is_the_mean_loss_the_penalty_and_the_pull_and_its_gradient_the_derivative(n_classes, rates):
     problem = draw_problem(n_classes, rates)
     n_scores = problem.likelihood.n_scores
-    rng = np.random.default_rng(4)
-    pen = rng.uniform(0.1, 0.4, (2, 6))
-    W = rng.normal(size=(3 * n_scores, 6))
+    pen = np.random.default_rng(4).uniform(0.1, 0.4, (2, 6))
+    W = np.random.default_rng(5).normal(size=(3 * n_scores, 6))
     folds = [problem.likelihood.restricted(of_fold) for of_fold in draw_folds(problem.points.graph.n_points, 2).T]
     columns = np.array([3, 0, 5, 2, 2, 1])
     shares = problem.pull.shares
@@ -82,9 +75,7 @@ def test_the_objective_is_the_mean_loss_the_penalty_and_the_pull_and_its_gradien
             at = partial(problem.objective, columns=[c], pen=pen, folds=parts, exact=True)
             numeric = approx_fprime(W[:, b], lambda w, at=at: at(w[:, None])[0][0])
             np.testing.assert_allclose(gradients[:, b], numeric, atol=2e-5)
-
-
-def test_nothing_is_pulled_without_prior_strength_or_unlabeled_points():
+    # Without prior, strength or unlabeled points nothing is pulled.
     assert PriorPull.of(None, 3.0, 1) is PriorPull.of(0.7, 0.0, 1) is PriorPull.of(0.7, 3.0, 0) is None
 
 
@@ -105,11 +96,9 @@ def test_at_alpha_max_zero_stops_to_be_a_minimum(power):
     rng = np.random.default_rng(0)
     problem = draw_pairs(d=3, weights=rng.uniform(0.5, 2, 40))
     directions = np.vstack([rng.normal(size=(3, 4000)), np.zeros(4000)])
-    alpha = problem.starts.alpha_max(power)
-    above, below = (np.repeat(problem.penalties([share * alpha], power), 4000, axis=1) for share in (1.02, 0.98))
-    every = np.arange(4000)
-    assert (problem.objective(1e-3 * directions, every, above)[0] > np.log(2)).all()
-    assert problem.objective(1e-3 * directions, every, below)[0].min() < np.log(2)
+    pen = problem.penalties(problem.starts.alpha_max(power) * np.array([1.02, 0.98]), power)
+    above, below = (problem.objective(1e-3 * directions, np.full(4000, k), pen)[0].min() for k in range(2))
+    assert above > np.log(2) > below
 
 
 def test_alpha_max_of_more_classes_is_near_where_the_model_leaves_equal_chances():
@@ -123,8 +112,7 @@ def test_alpha_max_of_more_classes_is_near_where_the_model_leaves_equal_chances(
 
 def test_moments_of_two_classes_are_those_of_all_pairs_of_points_of_a_component():
     """Loose pairs, a chain whose sides are known, and labelled components, which are one."""
-    labels = np.zeros(11, dtype=int)
-    labels[[6, 7]] = [1, -1]
+    labels = [0, 0, 0, 0, 0, 0, 1, -1, 0, 0, 0]
     graph = AnswerGraph.from_answers([(0, 1), (2, 3), (3, 4), (5, 6)], [-1, 1, -1, 1], labels=labels)
     problem = problem_of(np.random.default_rng(0).normal(size=(11, 3)), graph)
     A = problem.points.known
@@ -148,9 +136,9 @@ def test_twenty_random_starts_find_nothing_better():
     graph = AnswerGraph.from_answers(*random_answers(y, 120, 0), n_points=len(X))
     problem = problem_of((X - X.mean(axis=0)) / X.std(axis=0), graph, 3)
     alpha = 0.01 * problem.starts.alpha_max(0.0)
-    found = paths.polish(problem, paths.descend(problem, alpha, 0.0), alpha, 0.0, 1e-3, 200)
-    starts = np.random.default_rng(0).normal(size=(20, found.W.size, 1))
-    assert found.value < paths.best_of(problem, problem.penalties([alpha], 0.0), list(starts)).values[0] + 1e-3
+    polished = paths.polish(problem, paths.descend(problem, alpha, 0.0), alpha, 0.0, 1e-3, 200)
+    starts = np.random.default_rng(0).normal(size=(20, polished.W.size, 1))
+    assert polished.value < paths.best_of(problem, problem.penalties([alpha], 0.0), list(starts)).values[0] + 1e-3
 
 
 @pytest.mark.parametrize("kind", ["loose pairs", "fewer pairs than columns", "wrong answers", "labels"])
@@ -173,8 +161,7 @@ def test_the_evidence_is_laplace_s_with_fisher_information(kind):
 
     p = chances(w)
     happened = problem.likelihood.sides > 0 if kind == "labels" else problem.likelihood.graph.same > 0
-    share = np.repeat(weights, len(p) // n_pairs)
-    share /= share.sum()
+    share = np.repeat(weights, len(p) // n_pairs) / weights.sum() * n_pairs / len(p)
     n = 1 / (share @ share)
     J = np.array([chances(w + step) - chances(w - step) for step in 1e-6 * np.eye(len(w))[:-1]]) / 2e-6
     precision = n * np.diag(pen)
@@ -187,7 +174,7 @@ def test_the_evidence_is_laplace_s_with_fisher_information(kind):
 @pytest.mark.parametrize("rates", [0.0, 0.1])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_fold_is_scored_by_each_answer_and_label_that_it_leaves_out(n_classes, rates):
-    problem = draw_problem(n_classes, rates, n_answers=9)
+    problem = draw_problem(n_classes, rates)
     whole = problem.likelihood
     graph = whole.graph
     shown = np.column_stack([draw_folds(graph.n_points, 3, 0), np.ones(graph.n_points, dtype=bool)])
@@ -195,60 +182,61 @@ def test_a_fold_is_scored_by_each_answer_and_label_that_it_leaves_out(n_classes,
     shown[graph.labels != 0] = np.array([True, False, True, True])
     parts = [whole.restricted(of_fold) for of_fold in shown.T]
     W = np.random.default_rng(0).normal(size=(3 * whole.n_scores, 2, 4))
-    for temperature in (1.0, 2.0):
-        scores = paths.fold_scores(problem, FoldFits(parts, W), shown, temperature)
-        assert scores.shape == (4, 2)
-        assert np.isnan(scores[3]).all()
-        for k, b in np.ndindex(3, 2):
-            hidden = ~shown[:, k]
-            asked = np.flatnonzero(hidden[graph.ends].any(axis=1))
-            named = np.flatnonzero(hidden & (graph.labels != 0))
-            weights = whole.weight[graph.component[np.r_[graph.ends[asked, 0], named]]]
-            column = (graph.labels > 0).astype(int) if n_classes == 2 else graph.labels - 1
-            values = []
-            for sign in (1, -1) if n_classes == 2 and k == 1 else (1,):
-                q = parts[k].posterior(sign * problem.scores(W[:, b, [k]]) / temperature)[:, :, 0]
-                alike = np.sum(q[graph.ends[asked, 0]] * q[graph.ends[asked, 1]], axis=1)
-                right = np.where(graph.same[asked] > 0, alike, 1 - alike)
-                chances = np.r_[(1 - rates) * right + rates * (1 - right), q[named, column[named]]]
-                values.append(np.average(np.log(np.maximum(chances, 1e-6)), weights=weights))
-            assert scores[k, b] == pytest.approx(max(values), rel=1e-9)
+    scores = paths.fold_scores(problem, FoldFits(parts, W), shown, temperature=2.0)
+    assert np.isnan(scores[3]).all()
+    column = (graph.labels > 0).astype(int) if n_classes == 2 else graph.labels - 1
+    for k, b in np.ndindex(3, 2):
+        asked = np.flatnonzero(~shown[graph.ends, k].all(axis=1))
+        named = np.flatnonzero(~shown[:, k] & (graph.labels != 0))
+        weights = whole.weight[graph.component[np.r_[graph.ends[asked, 0], named]]]
+        values = []
+        for sign in (1, -1) if n_classes == 2 and k == 1 else (1,):
+            q = parts[k].posterior(sign * problem.scores(W[:, b, [k]]) / 2)[:, :, 0]
+            alike = np.sum(q[graph.ends[asked, 0]] * q[graph.ends[asked, 1]], axis=1)
+            right = np.where(graph.same[asked] > 0, alike, 1 - alike)
+            chances = np.r_[(1 - rates) * right + rates * (1 - right), q[named, column[named]]]
+            values.append(np.average(np.log(np.maximum(chances, 1e-6)), weights=weights))
+        assert scores[k, b] == pytest.approx(max(values), rel=1e-9)
+
+
+def test_a_fold_of_a_crowd_is_scored_by_what_its_answers_say_of_each_point():
+    graph = draw_crowd(24)
+    points = TrainingPoints(np.random.default_rng(0).normal(size=(25, 2))[graph.row_point], graph)
+    likelihood = AnswerModel.estimate(graph, 3, answer_table=False).likelihood(points.graph, 3)
+    problem = Problem(points, likelihood, None)
+    shown = np.column_stack([draw_folds(24, 2), np.ones(24, dtype=bool)])
+    W = np.random.default_rng(1).normal(size=(9, 1, 3))
+    scores = paths.fold_scores(problem, FoldFits([likelihood.restricted(k) for k in shown.T], W), shown)[:, 0]
+    says = softmax(likelihood.evidence, axis=1)[:, :, None]
+    chances = np.log(np.sum(says * softmax(problem.scores(W[:, 0]), axis=1), axis=1))
+    np.testing.assert_allclose(scores, [*(chances[~shown[:, k], k].mean() for k in range(2)), np.nan])
 
 
 def test_the_temperature_suits_what_is_left_out_and_is_1_where_nothing_is():
     problem = draw_pairs()
     shown = np.repeat(draw_folds(40, 2, 0), 2, axis=0)
-    alpha = np.array([0.01 * problem.starts.alpha_max(1.0)])
-    fits = paths.fit_folds(problem, alpha, 1.0, paths.fit_path(problem, alpha[:, None], [1.0])[:, :, 0], shown)
-    for factor in (1.0, 30.0):
-        turned = FoldFits(fits.likelihoods, factor * fits.W)
-        values = [paths.fold_scores(problem, turned, shown, t).mean() for t in paths.TEMPERATURES]
-        assert paths.best_temperature(problem, turned, shown) == paths.TEMPERATURES[int(np.argmax(values))]
-    assert paths.best_temperature(problem, turned, shown) == max(paths.TEMPERATURES)
-    everything = np.ones_like(shown)
-    assert paths.best_temperature(problem, FoldFits([problem.likelihood] * 2, turned.W), everything) == 1.0
+    parts = [problem.likelihood.restricted(of_fold) for of_fold in shown.T]
+    fits = FoldFits(parts, np.repeat(paths.descend(problem, 0.01, 1.0), 2).reshape(-1, 1, 2))
+    values = [paths.fold_scores(problem, fits, shown, t).mean() for t in paths.TEMPERATURES]
+    assert paths.best_temperature(problem, fits, shown) == paths.TEMPERATURES[int(np.argmax(values))]
+    assert paths.best_temperature(problem, FoldFits(parts, 30 * fits.W), shown) == max(paths.TEMPERATURES)
+    assert paths.best_temperature(problem, fits, np.ones_like(shown)) == 1.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_path_and_the_folds_are_solved_and_the_polished_solution_is_certified(n_classes):
     problem = draw_problem(n_classes)
-    alphas = problem.starts.alpha_max(1.0) * np.array([0.3, 0.03, 0.01])
+    alphas = problem.starts.alpha_max(1.0) * np.array([1.0, 0.03, 0.001])
     path = paths.fit_path(problem, alphas[:, None], [1.0])[:, :, 0]
     shown = draw_folds(problem.points.graph.n_points)
     fits = paths.fit_folds(problem, alphas, 1.0, path, shown)
-
-    def norm(part, W, alpha):
-        pen = part.penalties([alpha], 1.0)
-        return gradient_norm(part.objective(W.reshape(-1, 1), [0], pen)[1], part.scale(pen))[0]
-
-    for i, alpha in enumerate(alphas):
-        assert norm(problem, path[i], alpha) < 0.01
-        for k in range(3):
-            assert norm(problem.restricted(shown[:, k]), fits.W[:, i, k], alpha) < 0.05
-    assert norm(problem.restricted(shown[:, 0]), fits.W[:, 1, 1], alphas[1]) > 0.05
+    pen = problem.penalties(alphas, 1.0)
+    parts = [(problem, path.T), *((problem.restricted(shown[:, k]), fits.W[:, :, k]) for k in range(3))]
+    for part, W in parts:
+        assert gradient_norm(part.objective(W, np.arange(3), pen)[1], part.scale(pen)).max() < 0.01
     polished = paths.polish(problem, path[1], alphas[1], 1.0, 1e-7, 500)
     assert polished.optimality < polished.tol == (1e-7 if n_classes == 2 else 1e-3)
-    value, gradient = problem.objective(polished.W.reshape(-1, 1), [0], problem.penalties(alphas[[1]], 1.0), exact=True)
+    value, gradient = problem.objective(polished.W.reshape(-1, 1), [1], pen, exact=True)
     assert polished.value == pytest.approx(value[0])
     assert np.abs(gradient).max() < 10 * polished.tol
     # Points that a fold leaves out have its scores at the pilot, up to their sign; those that all know have none.
@@ -281,7 +269,7 @@ def test_names_are_uncertain_within_two_standard_errors(n_rows, errors):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         signs = [class_sign(None, who, prior, share, 1 / n_rows) for who in ("majority", "minority")]
-    assert [one.category for one in caught] == 2 * [OrientationWarning] * (abs(errors) < 2)
+    assert [warning.category for warning in caught] == 2 * [OrientationWarning] * (abs(errors) < 2)
     assert signs == ([1, -1] if errors > 0 else [-1, 1])
     assert class_sign(0.2, "majority", prior, share, 1 / n_rows) == -signs[0]
 
