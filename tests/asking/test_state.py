@@ -144,3 +144,11 @@ def test_settings_are_chosen_by_the_evidence(two, three):
     for n, by in ((8, 0), (12, 0), (13, 12), (18, 12), (19, 18), (27, 18), (28, 27)):
         chosen = State(asker._points, two.answers[:by], 2).next_settings if by else State.FIRST
         assert asker._state(two.answers[:n]).settings == chosen, n
+
+
+def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
+    first, _, last = three.classes.members.values()
+    for unknown, known in ((last, [0, 1]), ([*first, *last], [1])):
+        log_p = three._log_probabilities(three.points.coordinates(np.array(last)), three.fit(unknown))
+        assert np.isin(log_p.argmax(axis=1), known).all()
+        assert np.exp(log_p[:, known]).sum(axis=1) == pytest.approx(1)
