@@ -129,3 +129,18 @@ def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong
     assert moved[1] >= 3.0
     again = Asker(state.points.X, n_classes="auto", answers=list(state.answers), random_state=0)
     assert again._now.settings == state.settings
+
+
+def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_digits):
+    """A match answer with m choices and the error rate e is a pair answer with e / (e + m (1 - e))."""
+    state = wrong_digits[0]._now
+    assert state.error > 0.02
+    # Where all examples are founders, whose classes are certain, the two are one model.
+    answers = tuple(one for one in state.answers if one.picked in (None, *state.founders) and len(one.choices) > 1)
+    assert len(answers) > 60
+    seeds = tuple((point,) for point in state.founders)
+    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), seeds)
+    p = np.exp(right.log_probabilities(right.known))
+    theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
+    assert np.abs(p - theirs).max() < 0.1
+    assert np.mean(p.argmax(axis=1) == theirs.argmax(axis=1)) > 0.97
