@@ -64,3 +64,14 @@ def test_what_follows_from_answers(answers, limit, classes, excluded):
     found = read_classes(given, limit)
     assert partition(found.label) == classes
     assert found.excluded == excluded
+
+
+def test_the_majority_of_answers_to_a_question_stands():
+    first = [one(0, 1, -1)]
+    again = [one(1, 0, 1, "repeat"), one(0, 1, 1, "doubtful")]
+    assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
+    assert read_classes(first + again, 2).label == {0: 0, 1: 0}
+    first = [Answer(0, (1,), "none"), Answer(2, (0, 1), 0)]
+    again = [Answer(2, (1, 0), 0), Answer(2, (1, 0), 0)]
+    assert read_classes(first + again[:1], None).label[2] == 1
+    assert read_classes(first + again, None).label[2] == 0

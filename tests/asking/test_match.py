@@ -9,7 +9,7 @@ from sdulearn.answers.records import Answer
 from sdulearn.asking import Asker, ask
 from sdulearn.asking.match import MatchState
 from sdulearn.asking.points import Points
-from sdulearn.asking.state import NEVER, fit_softmax
+from sdulearn.asking.state import NEVER, Settings, fit_softmax
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +117,30 @@ def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
     state = asker._now
     held_out = state.hold_out(np.arange(len(state.known))).argmax(axis=1)
     assert np.mean(held_out == state.known_class) < true - 0.1
+
+
+def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong_digits):
+    state = wrong_digits[0]._now
+    moved = [
+        MatchState(state.points, state.answers, None, Settings(penalty, 0.0)).next_settings.penalty
+        for penalty in (0.03, 30.0)
+    ]
+    assert moved[0] <= 0.3
+    assert moved[1] >= 3.0
+    again = Asker(state.points.X, n_classes="auto", answers=list(state.answers), random_state=0)
+    assert again._now.settings == state.settings
+
+
+def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_digits):
+    """A match answer with m choices and the error rate e is a pair answer with e / (e + m (1 - e))."""
+    state = wrong_digits[0]._now
+    assert state.error > 0.02
+    # Where all examples are founders, whose classes are certain, the two are one model.
+    answers = tuple(one for one in state.answers if one.picked in (None, *state.founders) and len(one.choices) > 1)
+    assert len(answers) > 60
+    seeds = tuple((point,) for point in state.founders)
+    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), seeds)
+    p = np.exp(right.log_probabilities(right.known))
+    theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
+    assert np.abs(p - theirs).max() < 0.1
+    assert np.mean(p.argmax(axis=1) == theirs.argmax(axis=1)) > 0.97

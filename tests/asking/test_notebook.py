@@ -166,3 +166,16 @@ def test_an_asker_displays_itself_or_says_what_to_install(asker, monkeypatch):
     assert "sdulearn[notebook]" in view["text/plain"]
     with pytest.raises(MissingExtraError, match="notebook"):
         QuestionCell(asker, X)
+
+
+def test_match_questions_have_all_choices():
+    asker = Asker(X, n_classes="auto", random_state=0)
+    cell = QuestionCell(asker, X)
+    for _ in range(8):
+        asked = asker.next()
+        assert [one["id"] for one in question(cell)["choices"]] == [str(row) for row in asked.choices]
+        like = [k for k, row in enumerate(asked.choices) if Y[row] == Y[asked.left]]
+        press(cell, like[0] if like else "none")
+    assert len(asker.classes()) == 2
+    press(cell, "undo")
+    assert asker.n_answers == 7

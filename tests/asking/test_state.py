@@ -129,3 +129,26 @@ def test_the_point_that_the_model_is_least_sure_of_is_asked_about_beside_the_lik
             checked += 1
         asker.tell(question, oracle(question.left, question.choices))
     assert checked > 3
+
+
+def test_settings_are_chosen_by_the_evidence(two, three):
+    assert three.next_settings.penalty in (0.1, 0.3, 1.0, 3.0)
+    assert two.next_settings[:2] == pytest.approx((2 * 4.11914655, 2))
+    # Answers that hang on one point cannot be cut into folds.
+    star = tuple(Answer(k, (0,), 0 if k % 2 else "none", number=k) for k in range(1, 14))
+    assert State(two.points, star, 2).next_settings != State.FIRST
+    few = tuple(one for one in two.answers if one.sign > 0)
+    assert State(two.points, few, 2).next_settings == State.FIRST
+    # Chosen anew after 12, 18, 27, ... answers, from these.
+    asker = Asker(two.points.X, answers=list(two.answers), random_state=0)
+    for n, by in ((8, 0), (12, 0), (13, 12), (18, 12), (19, 18), (27, 18), (28, 27)):
+        chosen = State(asker._points, two.answers[:by], 2).next_settings if by else State.FIRST
+        assert asker._state(two.answers[:n]).settings == chosen, n
+
+
+def test_a_class_that_a_fold_does_not_know_is_never_predicted(three):
+    first, _, last = three.classes.members.values()
+    for unknown, known in ((last, [0, 1]), ([*first, *last], [1])):
+        log_p = three._log_probabilities(three.points.coordinates(np.array(last)), three.fit(unknown))
+        assert np.isin(log_p.argmax(axis=1), known).all()
+        assert np.exp(log_p[:, known]).sum(axis=1) == pytest.approx(1)

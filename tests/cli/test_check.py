@@ -163,3 +163,31 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
 def test_a_page_does_not_overwrite_the_answers(crowd, refused):
     assert "writing it would overwrite it" in refused("check", crowd, "--html", crowd)
     assert "cannot be written" in refused("check", crowd, "--classes", 2, "--html", crowd.parent / "none" / "p.html")
+
+
+def test_the_prior_of_answers_that_were_flipped_for_privacy(prior_of):
+    """Of 4,000 random pairs at prior 0.8, 68% are similar; flips at epsilon 2 leave 64% of them."""
+    n, flipped = 4000, 1 / (1 + np.exp(2))
+    n_similar = round(n * (0.68 * (1 - flipped) + 0.32 * flipped))
+    shared = {"event": "answer", "annotator": "", "kind": "random", "time": "", "session": "s", "epsilon": 2.0}
+    lines = [
+        json.dumps({**shared, "number": k + 1, "left": f"a{k}", "right": f"b{k}",
+                    "answer": "same" if k < n_similar else "different"})
+        for k in range(n)
+    ]  # fmt: skip
+    details = prior_of(lines, "log.jsonl")
+    assert details["value"] == pytest.approx(0.8, abs=0.005)
+    assert details["low"] < 0.79 < 0.81 < details["high"]
+
+
+def test_a_ratio_that_the_prior_does_not_explain(tmp_path, call, capsys):
+    loose = [f"a{k},b{k},{int(k < 50)}" for k in range(100)]
+    chain = [f"a{k},a{k + 1},1" for k in range(100)]
+    for answers, told in ((loose, "50 of 100 pairs are similar"), (chain, "Of the pairs among the 101 points")):
+        (tmp_path / "p.csv").write_text("\n".join(["id_a,id_b,label", *answers]))
+        assert call("check", tmp_path / "p.csv") == 0
+        capsys.readouterr()
+        assert call("check", tmp_path / "p.csv", "--prior", 0.8) == 1
+        out = capsys.readouterr().out
+        assert told in out
+        assert "No problems found" not in out

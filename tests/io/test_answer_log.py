@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdulearn.answers import read_answers
-from sdulearn.answers.records import PAIR_WORDS, Answer, random_ends
+from sdulearn.answers.records import PAIR_WORDS, Answer, given_pairs, random_ends
 from sdulearn.errors import FileError, InputError
 from sdulearn.io import answer_log
 from sdulearn.io.answer_log import AnswerLog, parse_log, read_log
@@ -358,3 +358,29 @@ def test_audits_examples_and_changes_of_nothing(path):
         AnswerLog(path.parent)
     with pytest.raises(FileError, match="cannot be written: No such file"):
         AnswerLog(path.parent / "no" / "log.jsonl")
+
+
+def test_a_pick_tells_it_from_choices_that_are_not_known_to_differ():
+    answers = [Answer("c", ("a", "b"), 0), Answer("d", ("e", "a"), 1), Answer("a", ("e",), "none")]
+    assert given_pairs(answers) == [(0, "c", "a", 1), (0, "c", "b", -1), (1, "d", "a", 1), (2, "a", "e", -1)]
+    # These are one class by now.
+    assert given_pairs([answers[0], Answer("b", ("a",), 0)]) == [(0, "c", "a", 1), (1, "b", "a", 1)]
+
+
+def test_the_classes_that_match_questions_have_found(path):
+    """One to begin with, and one for each point like none of the choices; a second opinion opens none."""
+    with AnswerLog(path) as log:
+        for left, choices, picked in (
+            ("b", ("a",), "none"),
+            ("c", ("a", "b"), "none"),
+            ("d", ("a", "b", "c"), 1),
+            ("e", ("a", "b", "c"), 2),
+            ("e", ("c", "a", "b"), 1),
+            ("f", ("a", "b", "c"), "unsure"),
+        ):
+            log.append(Answer(left, choices, picked))
+    assert read_answers(path).n_classes == 3
+    with AnswerLog(path) as log:
+        # Two of the classes are one after all.
+        log.change(list(log.contents.answers)[1], 0)
+    assert read_answers(path).n_classes == 2

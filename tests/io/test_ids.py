@@ -13,6 +13,7 @@ from sdulearn.io.ids import (
     IdHits,
     choose_id_column,
     id_texts,
+    is_row_number,
     looks_like_id,
     may_hold_ids,
     spelled_alike,
@@ -120,3 +121,9 @@ def test_ids_in_another_spelling():
     assert not spelled_alike(asked, ["007", "008", "x"], share=0.7)
     # On two rows each they tell nothing.
     assert not spelled_alike(asked, ["007", "0007", "008", "0008", "009"])
+
+
+def test_row_numbers():
+    names = {"0", "7", "9", "10", "007", "-1", "٣", "", "x", "9" * 5000}
+    assert {name for name in names if is_row_number(name, 10)} == {"0", "7", "9"}
+    assert {name for name in names if is_row_number(name, 1000)} == {"0", "7", "9", "10"}

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from sdulearn.errors import InputError
-from sdulearn.io.rows import class_numbers, read_labels
+from sdulearn.io.rows import class_names, class_numbers, read_labels
 
 
 def why(unknown, whose):
@@ -66,3 +66,16 @@ def test_names_have_the_type_of_the_labels(tmp_path, labels, found, names):
     read = read_labels(labels)
     assert class_numbers(list(read.by_id.values()), 2)[1] == found
     assert read.names(found) == names
+
+
+@pytest.mark.parametrize(
+    ("found", "n_classes", "names"),
+    [
+        (["a", "b", "c"], 3, ("a", "b", "c")), (["a", "b", "c"], 5, ("a", "b", "c", "4", "5")),
+        (["1", "2", "4"], 5, ("1", "2", "4", "5", "6")), (["a"], 3, ("a", "2", "3")), (["0", "1"], 2, ("0", "1")),
+        (["No", "a"], 2, ("No", "a")), (["a", "no"], 2, ("no", "a")), (["TRUE", "a"], 2, ("a", "TRUE")),
+        (["false"], 2, ("false", "1")), (["1"], 2, ("-1", "1")), (["x"], 2, ("not x", "x")),
+    ],
+)  # fmt: skip
+def test_names_of_classes(found, n_classes, names):
+    assert class_names(found, n_classes) == names

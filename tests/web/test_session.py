@@ -281,3 +281,14 @@ def test_people_share_as_many_questions_as_are_asked_for(open_session):
     assert {one.kind for one in alone.history()} == {"random"}
     with pytest.raises(InputError, match="cannot overlap"):
         open_session("private.jsonl", private=1.0, goal=Goal(overlap=0.5))
+
+
+def test_an_audit_asks_what_others_answered_and_each_question_once(session):
+    others = [answer(session, word, "judge") for word in ("same", "different", "unsure", "same")]
+    answer(session, "same", "ann")
+    session.goal = Goal(audit=3)
+    again = [answer(session, "same", "ann") for _ in range(3)]
+    assert {one.kind for one in again} == {"audit"}
+    assert {one.left for one in again} == {one.left for one in others if one.said != "unsure"}
+    with pytest.raises(NothingToAskError, match="The audit is over: 3 answers were given again"):
+        session.question("ann")
