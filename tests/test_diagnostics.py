@@ -25,12 +25,27 @@ def codes_of(found):
     return [finding.code for finding in found]
 
 
-def test_an_impossible_ratio():
-    for counts in ((500, 500, None), (20, 30, None), (0, 0, None), (580, 420, 0.7)):
-        assert check_ratio(*counts) == []
-    assert codes_of(check_ratio(400, 600, None)) == ["too_few_similar"]
-    (found,) = check_ratio(500, 500, 0.9)
-    assert (found.code, found.details["expected_share"]) == ("ratio_against_prior", pytest.approx(0.82))
+@pytest.mark.parametrize(
+    ("n_similar", "n_dissimilar", "prior", "code"),
+    [
+        (501, 499, None, None),
+        (20, 30, None, None),
+        (0, 0, None, None),
+        (580, 420, 0.7, None),
+        (400, 600, None, "too_few_similar"),
+        (500, 500, 0.9, "ratio_against_prior"),
+        # As many of both kinds: chosen by the answer, or two classes of one size.
+        (75, 75, None, "balanced_answers"),
+        (9, 9, None, None),
+        (75, 75, 0.5, None),
+    ],
+)
+def test_the_ratio_of_loose_pairs(n_similar, n_dissimilar, prior, code):
+    n = n_similar + n_dissimilar
+    y = np.repeat(np.where(np.arange(n) < n_similar, 1, -1) * np.arange(1, n + 1), 2)
+    found = check_ratio(n_similar, n_dissimilar, prior)
+    assert codes_of(found) == [code][: code is not None]
+    assert check_assumptions(np.zeros((2 * n, 1)), y, prior=prior) == found if n else True
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])

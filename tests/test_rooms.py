@@ -21,8 +21,8 @@ FLOORS = [
     [("losses",)],
     [
         (
-            "answers.y", "answers.graph", "answers.propagate", "answers.two_classes", "answers.likelihood", "answers.rates", "answers.crowd",
-            "answers.answer_model",
+            "answers.y", "answers.graph", "answers.propagate", "answers.two_classes", "answers.likelihood",
+            "answers.rates", "answers.crowd", "answers.answer_model",
             "answers.records", "answers.checks", "answers",
         ),
         ("solvers",),

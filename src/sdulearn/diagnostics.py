@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,15 +19,13 @@ from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
+from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
 from sdulearn.pairing import judge_pairing
 from sdulearn.prior import PriorEstimate
 from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
-
-if TYPE_CHECKING:
-    from sdulearn.metrics.accuracy import AccuracyEstimate
 
 Severity = Literal["result", "info", "warning", "error"]
 Details = Mapping[str, Any]
@@ -39,6 +37,9 @@ LEVEL = 0.01
 _ENOUGH_OFF_MODE = 10
 # Simulations of the classes of connected points.
 _DRAWS = 1999
+# From so many answers on, exactly as many "same" as "different" ones are mentioned: by chance they are
+# rare unless both classes are equally large.
+_MIN_BALANCED = 20
 # Folds over points of a cross-validated accuracy.
 ACCURACY_FOLDS = 10
 # Most features by which pairs were chosen that are named.
@@ -47,13 +48,10 @@ _PAIRING_NAMED = 5
 _HUBS_NAMED = 5
 # Random pairs that imply more classes than this are hardly about classes that a model could learn.
 _MANY_CLASSES = 50
-# "Similar" answers about entities make more groups than this, with a median size of at most this.
-_ENTITY_GROUPS = 100
-_ENTITY_SIZE = 3
-# The same answers in random order put at least this share of the grouped points into groups twice
-# as large, and at least so many times as many as the answers as given.
-_ENTITY_SHARE = 0.2
-_ENTITY_TIMES = 5
+# Entities: "similar" answers make more groups than this, and in random order would put so many pairs
+# of points two steps apart, at least this many times as many as the answers as given.
+_ENTITY_MIN = 100
+_ENTITY_TIMES = 3
 # A person is doubtful whose median answer is faster than this share of everybody's, or careless
 # more often than this.
 _FAST = 1 / 3
@@ -99,9 +97,10 @@ def check_assumptions(
     Returns
     -------
     list of Finding
-        Empty where nothing is wrong. Each test raises a false alarm in one of a hundred clean data
-        sets; the one of pairs that were chosen by their features, in one of a thousand. Answers that
-        share points, and hubs, points in many answers, are reported with severity "info".
+        Empty if nothing is wrong. Each test raises a false alarm in one of a hundred clean data
+        sets; the one of pairs that were chosen by their features, in one of a thousand. Reported with
+        severity "info": answers that share points; hubs, points in many answers; and exactly as many
+        similar as dissimilar pairs, which show no prior if they were collected in equal numbers.
 
     Examples
     --------
@@ -128,9 +127,11 @@ def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[
     n = n_similar + n_dissimilar
     if n == 0:
         return []
+    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
+    if prior is None and n_similar == n_dissimilar and n >= _MIN_BALANCED:
+        return [Finding("balanced_answers", "info", counts)]
     share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
     p_value = binomtest(n_similar, n, share, alternative=side).pvalue
-    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
     return _ratio_finding(counts, prior) if p_value < LEVEL else []
 
 
@@ -336,22 +337,38 @@ def check_entities(answers: Answers) -> list[Finding]:
 
 
 def _entity_groups(answers: Answers) -> dict[str, float]:
-    """Number and sizes of the groups of similar points, if these groups are entities; else empty."""
-    if answers.n_similar <= _ENTITY_GROUPS:
+    """Numbers of the groups of similar points, if these groups are entities; else empty.
+
+    The "same" answers of classes chain points together: i to j and j to k. Those of entities do not,
+    as each point belongs to a group of two or three. The same answers in random order show how many
+    points would be two steps apart. A question counts if it is decided by two votes, where most are
+    asked twice: wrong answers chain entities, too.
+    """
+    if answers.n_similar <= _ENTITY_MIN:
         return {}
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
-    same = np.bincount(question, graph.same) > 0
-    # Few answers a point make small groups whatever they are about: then they do so in random order, too.
-    in_random_order = np.random.default_rng(0).permutation(same)
-    of_each = [np.bincount(connect(asked[kind], graph.n_points)) for kind in (same, in_random_order)]
-    sizes, shuffled = (size[size > 1] for size in of_each)
-    if len(sizes) <= _ENTITY_GROUPS or np.median(sizes) > _ENTITY_SIZE:
+    vote = np.bincount(question, graph.same)
+    # Hubs are examples of classes: everything is two steps apart there.
+    decided = (np.abs(vote) >= min(2, np.median(np.bincount(question)))) & ~np.isin(asked, graph.hubs()).any(axis=1)
+    asked, same = asked[decided], vote[decided] > 0
+    size = np.bincount(connect(asked[same], graph.n_points))
+    if (n_groups := int(np.sum(size > 1))) <= _ENTITY_MIN:
         return {}
-    share, expected = (float(size[size > 2 * _ENTITY_SIZE].sum() / size.sum()) for size in (sizes, shuffled))
-    if expected < max(_ENTITY_SHARE, _ENTITY_TIMES * share):
+    random_order = np.random.default_rng(0).permutation(same)
+    n_apart, n_expected = (_two_steps_apart(asked[kind], graph.n_points) for kind in (same, random_order))
+    if n_expected <= max(_ENTITY_MIN, _ENTITY_TIMES * n_apart):
         return {}
-    return {"n_groups": len(sizes), "median_size": float(np.median(sizes)), "share_large": expected}
+    median = float(np.median(size[size > 1]))
+    return {"n_groups": n_groups, "median_size": median, "n_apart": n_apart, "n_expected": n_expected}
+
+
+def _two_steps_apart(ends: Indices, n_points: int) -> int:
+    """Number of pairs of points with a common neighbour that are not neighbours themselves."""
+    both = np.concatenate([ends, ends[:, ::-1]])
+    near = sparse.csr_matrix((np.ones(len(both), dtype=bool), both.T), shape=(n_points, n_points))
+    apart = (near.astype(np.int64) @ near.astype(np.int64)).astype(bool) > near
+    return int(apart.sum() - apart.diagonal().sum()) // 2
 
 
 def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Finding]:

@@ -577,10 +577,10 @@ def share_of(
 ) -> tuple[float, float, float]:
     """Return the share of points in their ``wanted`` class, and its interval.
 
-    The value maximises equation (5). The likeliest class is wrong with probability e on average, so it is the wanted one with
-    probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that is transformed to a.
-    ``chances``: class probabilities (n_points, K). ``spread``: variance over that of independent
-    points. ``gain``: how much the share has grown since.
+    The value maximises equation (5). The likeliest class is wrong with probability e on average, so
+    it is the wanted one with probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that
+    is transformed to a. ``chances``: class probabilities (n_points, K). ``spread``: variance over
+    that of independent points. ``gain``: how much the share has grown since.
     """
     known = chances.max(axis=1) > _KNOWN
     if not known.any():
@@ -634,8 +634,8 @@ def check_two_classes(graph: AnswerGraph) -> None:
     """Refuse labels of more than two classes."""
     if (largest := int(graph.labels.max(initial=0))) > 1:
         raise InputError(
-            f"Prior and accuracy of two classes need labels -1 and +1, but `y` has the label {largest}. Change them, or "
-            "call sdulearn.metrics.class_agreement for classes 1 to K."
+            f"An accuracy or prior of two classes needs labels -1 and +1, but `y` has the label {largest}. Change "
+            "them, or call sdulearn.metrics.class_agreement for classes 1 to K."
         )
 
 

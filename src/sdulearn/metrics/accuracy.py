@@ -26,6 +26,7 @@ from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
     around,
+    check_two_classes,
     classes_by_answers,
     clopper_pearson,
     effective_number,
@@ -167,11 +168,7 @@ def _accuracy(
     labelled = bool(graph.labels.any())
     if not graph.n_answers and not labelled:
         raise no_answers("An accuracy")
-    if graph.labels.max(initial=0) > 1:
-        raise InputError(
-            f"An accuracy of two classes needs labels -1 and +1, but `y` has the label {graph.labels.max()}. Change "
-            "them, or call class_agreement for classes 1 to K."
-        )
+    check_two_classes(graph)
     # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None])[:, 0] > 0, 1, -1)
     model = known_answer_model(error_rate, graph)

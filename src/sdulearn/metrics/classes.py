@@ -147,15 +147,10 @@ def class_agreement(
     >>> found.agreement.value, found.accuracy
     (1.0, None)
     """
-    classes = np.asarray(y_pred)
-    if classes.ndim == 2:
-        classes = np.argmax(classes, axis=1) + 1
     graph = AnswerGraph.from_y(y, sample_weight)
-    by_row = graph.of_rows(classes, "y_pred")
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
-    # The class of a point is that of its first row.
-    predicted = by_row[graph.first_row].astype(np.int64)
+    predicted = _class_of_points(np.asarray(y_pred), graph)
     counted, asked = random_answers(graph, random_points)
     accuracy, basis = _accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
@@ -168,6 +163,17 @@ def class_agreement(
         for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
     )
     return ClassAgreement(agreement, same, different, accuracy, basis, confidence, _counts(predicted, graph, asked))
+
+
+def _class_of_points(y_pred: Array, graph: AnswerGraph) -> Codes:
+    """The class of each point: that of most of its rows, or the likeliest by their mean probability."""
+    if y_pred.ndim == 2:
+        graph.of_rows(y_pred[:, 0], "y_pred")
+        names, chances = np.arange(1, y_pred.shape[1] + 1), y_pred[graph.rows]
+    else:
+        names, column = np.unique(graph.of_rows(y_pred, "y_pred").astype(np.int64), return_inverse=True)
+        chances = np.eye(len(names))[column]
+    return names[graph.by_point(chances).argmax(axis=1)]
 
 
 def _share(

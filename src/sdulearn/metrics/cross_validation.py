@@ -35,6 +35,9 @@ from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
+# Seed of folds over points; the estimators that choose a penalty by folds have another.
+_SEED = 1
+
 
 @long_work
 def cross_val_accuracy(
@@ -65,8 +68,8 @@ def cross_val_accuracy(
         model. Weights are passed on to ``fit``; answers about points that are not random train the models, and do
         not count.
     cv : int or splitter, default=10
-        Number of folds over points, lowered where there are fewer answers of a kind; or a
-        :class:`~sdulearn.PairKFold`.
+        Number of folds over points, lowered if there are fewer answers of a kind; or a
+        :class:`~sdulearn.PairKFold`, whose folds are the same in every run unless its seed is a RandomState.
     confidence : float, default=0.95
         Level of the interval.
 
@@ -433,10 +436,13 @@ def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
     count = number_of_folds(n_splits, AnswerGraph.from_y(y).same > 0)
     if count < 2:
         raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
-    return PairKFold(count, random_state=1)
+    return PairKFold(count, random_state=_SEED)
 
 
 def _splitter(cv: Splitter, graph: AnswerGraph) -> Splitter:
+    """Return the splitter for ``cv``; folds without a seed get one, so that results can be repeated."""
+    if isinstance(cv, PairKFold) and cv.random_state is None:
+        return PairKFold(cv.n_splits, shuffle=cv.shuffle, random_state=_SEED)
     return folds_over_points(int(cv), graph) if isinstance(cv, Integral) else cv
 
 
