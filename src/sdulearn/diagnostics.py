@@ -32,8 +32,7 @@ Details = Mapping[str, Any]
 
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
-# The mean of a feature is judged where so many rows differ from its usual value: it is far from
-# normal otherwise.
+# The mean of a feature is judged where so many rows differ from its usual value: it is far from normal otherwise.
 _ENOUGH_OFF_MODE = 10
 # Simulations of the classes of connected points.
 _DRAWS = 1999
@@ -52,8 +51,7 @@ _MANY_CLASSES = 50
 # of points two steps apart, at least this many times as many as the answers as given.
 _ENTITY_MIN = 100
 _ENTITY_TIMES = 3
-# A person is doubtful whose median answer is faster than this share of everybody's, or careless
-# more often than this.
+# A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
 _FAST = 1 / 3
 _CARELESS = 0.5
 
@@ -67,8 +65,7 @@ class Finding:
     code : str
         What was found, such as ``"too_few_similar"``.
     severity : {"result", "info", "warning", "error"}
-        "result": a part of the result; "info": nothing is wrong; "warning": a result may be;
-        "error": a result is.
+        "result": a part of the result; "info": nothing is wrong; "warning": a result may be; "error": a result is.
     details : mapping
         The numbers and names that belong to it.
     """
@@ -150,8 +147,7 @@ def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask |
 
         R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
 
-    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 where
-    none is given.
+    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 where none is given.
     """
     if counted is None and graph.degree.max(initial=0) <= 1:
         n_similar = int(np.sum(graph.same > 0))
@@ -339,10 +335,9 @@ def check_entities(answers: Answers) -> list[Finding]:
 def _entity_groups(answers: Answers) -> dict[str, float]:
     """Numbers of the groups of similar points, if these groups are entities; else empty.
 
-    The "same" answers of classes chain points together: i to j and j to k. Those of entities do not,
-    as each point belongs to a group of two or three. The same answers in random order show how many
-    points would be two steps apart. A question counts if it is decided by two votes, where most are
-    asked twice: wrong answers chain entities, too.
+    The "same" answers of classes chain points together: i to j and j to k. Those of entities do not, as each point
+    belongs to a group of two or three. The same answers in random order show how many points would be two steps apart.
+    A question counts if it is decided by two votes, where most are asked twice: wrong answers chain entities, too.
     """
     if answers.n_similar <= _ENTITY_MIN:
         return {}

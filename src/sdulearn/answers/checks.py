@@ -320,10 +320,9 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     Returns
     -------
     columns : dict of arrays
-        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty where none
-        has a probability of 2/3; ``part``, 1 for the largest set of ids that answers connect;
-        ``n_answers``; ``probability_1`` to ``probability_K``. Classes of other parts are different
-        ones and are called "1 of part 2".
+        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty where none has a probability of
+        2/3; ``part``, 1 for the largest set of ids that answers connect; ``n_answers``; ``probability_1`` to
+        ``probability_K``. Classes of other parts are different ones and are called "1 of part 2".
     answer_model : AnswerModel
         How often the answers are wrong.
 

@@ -69,9 +69,8 @@ class AccuracyEstimate:
     majority : float
         Accuracy of always predicting the larger class, estimated from the same answers.
     basis : {"held-out answers", "random questions", "chosen pairs"}
-        Which answers count: all, or those about points that were drawn at random. "chosen pairs":
-        the pairs were chosen by their features, and the accuracy is that on pairs chosen in this
-        way, not on new rows.
+        Which answers count: all, or those about points that were drawn at random. "chosen pairs": the pairs were chosen
+        by their features, and the accuracy is that on pairs chosen in this way, not on new rows.
     """
 
     value: Probability

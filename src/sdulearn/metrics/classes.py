@@ -1,9 +1,8 @@
 """Agreement of predicted classes with answers, for any number of classes.
 
-Predicted classes agree with an answer or not, whatever the classes are called. The share of *right*
-predictions needs names, from labels or from groups of points that are large enough to be one class
-each: with ten classes, even predictions at random agree with 82% of the answers to random
-questions.
+Predicted classes agree with an answer or not, whatever the classes are called. The share of *right* predictions needs
+names, from labels or from groups of points that are large enough to be one class each: with ten classes, even
+predictions at random agree with 82% of the answers to random questions.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from sdulearn.errors import InputError
 from sdulearn.prior import classes_by_answers, clopper_pearson, effective_number, no_answers, random_answers, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
-# A group with fewer points is not matched with a class: the best of all matchings would be too
-# optimistic.
+# A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
 _FEWEST_POINTS = 10
 Basis: TypeAlias = Literal["labels", "groups", "random questions", "crowd"]
 
@@ -84,11 +82,10 @@ class ClassAgreement:
     accuracy : Share or None
         Share of right predictions, where labels or answers identify it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
-        "labels": predictions of labelled points. "groups": of points in groups of ten or more that
-        answers connect and call different, as many as predicted classes, by the best matching,
-        which is optimistic by less than one in ten points of a group. "random questions": of points
-        drawn at random, by the classes that labels or such groups give them. "crowd": of all points
-        in answers, by the classes that contradictory answers of many people give them
+        "labels": predictions of labelled points. "groups": of points in groups of ten or more that answers connect and
+        call different, as many as predicted classes, by the best matching, which is optimistic by less than one in ten
+        points of a group. "random questions": of points drawn at random, by the classes that labels or such groups give
+        them. "crowd": of all points in answers, by the classes that contradictory answers of many people give them
         (:class:`~sdulearn.answers.AnswerModel`).
     confidence : float
         Level of the intervals. Those of agreements are for further questions about new points and
@@ -129,8 +126,7 @@ def class_agreement(
         Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row, and not known to the model; an UndeterminedError without answers
-        and labels.
+        What is known of each row, and not known to the model; an UndeterminedError without answers and labels.
     error_rate, sample_weight, random_points, confidence, spread
         As in :func:`pair_accuracy`; the first for the accuracy by ``random_points``. With a spread above 1, that of
         folds, two points count as one answer at most.

@@ -1,13 +1,11 @@
 """Cross-validation over points: the accuracy of an estimator, and its agreement with answers.
 
-Decisions of one fold share their model, so the estimate varies more than that of independent
-decisions. Nadeau and Bengio (Machine Learning 52, 2003) give a bound: with K folds the variance is
-at most
+Decisions of one fold share their model, so the estimate varies more than that of independent decisions. Nadeau and
+Bengio (Machine Learning 52, 2003) give a bound: with K folds the variance is at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
-With all of it, 95% intervals covered the truth in 98% of development draws; half of its excess is
-taken here.
+With all of it, 95% intervals covered the truth in 98% of development draws; half of its excess is taken here.
 """
 
 from __future__ import annotations
@@ -64,9 +62,8 @@ def cross_val_accuracy(
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows.
     y, error_rate, sample_weight, prior, random_points
-        As in :func:`pair_accuracy`; by default the error rates are those of the estimator, if it has an answer
-        model. Weights are passed on to ``fit``; answers about points that are not random train the models, and do
-        not count.
+        As in :func:`pair_accuracy`; by default the error rates are those of the estimator, if it has an answer model.
+        Weights are passed on to ``fit``; answers about points that are not random train the models, and do not count.
     cv : int or splitter, default=10
         Number of folds over points, lowered if there are fewer answers of a kind; or a
         :class:`~sdulearn.PairKFold`, whose folds are the same in every run unless its seed is a RandomState.
@@ -369,9 +366,8 @@ def held_out(
     estimator, X, y
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
-        Predictions of a model of all rows: decision values of two classes, or classes as integers.
-        They name the classes of each fold. A hub, which cannot be held out, keeps the value that it
-        has here.
+        Predictions of a model of all rows: decision values of two classes, or classes as integers. They name the
+        classes of each fold. A hub, which cannot be held out, keeps the value that it has here.
     sample_weight, cv
         As in :func:`cross_val_accuracy`.
 
