@@ -7,7 +7,6 @@ from scipy import sparse
 from sdulearn import PriorEstimate, estimate_prior, stack_pairs
 from sdulearn.answers import AnswerGraph, Answers
 from sdulearn.diagnostics import (
-    check_answers_ratio,
     check_assumptions,
     check_entities,
     check_outcome,
@@ -30,7 +29,6 @@ def codes_of(found):
     [
         (501, 499, None, None),
         (20, 30, None, None),
-        (0, 0, None, None),
         (580, 420, 0.7, None),
         (400, 600, None, "too_few_similar"),
         (500, 500, 0.9, "ratio_against_prior"),
@@ -43,9 +41,8 @@ def codes_of(found):
 def test_the_ratio_of_loose_pairs(n_similar, n_dissimilar, prior, code):
     n = n_similar + n_dissimilar
     y = np.repeat(np.where(np.arange(n) < n_similar, 1, -1) * np.arange(1, n + 1), 2)
-    found = check_ratio(n_similar, n_dissimilar, prior)
+    found = check_assumptions(np.zeros((2 * n, 1)), y, prior=prior)
     assert codes_of(found) == [code][: code is not None]
-    assert check_assumptions(np.zeros((2 * n, 1)), y, prior=prior) == found if n else True
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
@@ -117,7 +114,7 @@ def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
         ends = STAR if design == "star" else random_ends(rng, int(design.split()[0]), 200)
         truth = rng.random(int(ends.max()) + 1) < prior
         graph = AnswerGraph.from_answers(ends, truth[ends[:, 0]] == truth[ends[:, 1]])
-        alarms += bool(check_answers_ratio(graph, prior)) + bool(check_answers_ratio(graph, None))
+        alarms += bool(check_ratio(graph, prior)) + bool(check_ratio(graph, None))
     # Two tests of level 1%: more than four alarms in 80 come by chance once in a thousand.
     assert alarms <= 4
 
@@ -125,20 +122,20 @@ def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
 def test_the_ratio_of_connected_answers_sees_another_prior():
     truth = np.arange(51) < 26
     graph = AnswerGraph.from_answers(STAR, truth[0] == truth[1:])
-    assert check_answers_ratio(graph, None) == []
-    assert check_answers_ratio(graph, 0.55) == []
-    (found,) = check_answers_ratio(graph, 0.9)
+    assert check_ratio(graph, None) == []
+    assert check_ratio(graph, 0.55) == []
+    (found,) = check_ratio(graph, 0.9)
     assert found.code == "ratio_against_prior"
     # 26 of 51 points on one side: (26 * 25 + 25 * 24) of the 51 * 50 ordered pairs are similar.
     assert found.details["share"] == pytest.approx((26 * 25 + 25 * 24) / (51 * 50))
     # Of loose pairs it is the share of the similar ones; without chosen points they have the binomial test.
     loose = AnswerGraph.from_answers(np.arange(200).reshape(-1, 2), np.arange(100) < 30)
-    assert check_answers_ratio(loose, 0.9, np.ones(200, dtype=bool))[0].details["share"] == pytest.approx(0.3)
-    assert check_answers_ratio(loose, 0.9) == check_ratio(30, 70, 0.9)
+    assert check_ratio(loose, 0.9, np.ones(200, dtype=bool))[0].details["share"] == pytest.approx(0.3)
+    assert check_ratio(loose, 0.9)[0].details["n_similar"] == 30
     # Chains of three with the middle one apart, in which two classes of any size are seldom.
     chains = np.arange(150).reshape(-1, 3)[:, [0, 1, 1, 2]].reshape(-1, 2)
     different = AnswerGraph.from_answers(chains, np.zeros(100, dtype=bool))
-    assert codes_of(check_answers_ratio(different, None)) == ["too_few_similar"]
+    assert codes_of(check_ratio(different, None)) == ["too_few_similar"]
 
 
 def test_a_point_counts_once():

@@ -112,51 +112,29 @@ def check_assumptions(
     if rows.ndim != 2 or rows.shape[0] != graph.n_given:
         raise InputError(f"`X` has shape {rows.shape}, but `y` has {graph.n_given} rows.")
     names = [f"x{j}" for j in range(rows.shape[1])] if feature_names is None else list(feature_names)
-    found = check_answers_ratio(graph, prior)
+    findings = check_ratio(graph, prior)
     # A point counts once, on the first of its rows.
     shown = rows[graph.rows[graph.first_row]]
-    found += check_population(shown, graph.ends, names) + check_pairing(shown, graph.ends, names)
-    return found + check_shared_points(graph) + check_contradictions(graph)
+    findings += check_population(shown, graph.ends, names) + check_pairing(shown, graph.ends, names)
+    return findings + check_shared_points(graph) + check_contradictions(graph)
 
 
-def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
-    """Random pairs are similar at least half the time; with a known prior, ps of the time."""
-    n = n_similar + n_dissimilar
-    if n == 0:
-        return []
-    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
-    if prior is None and n_similar == n_dissimilar and n >= _MIN_BALANCED:
-        return [Finding("balanced_answers", "info", counts)]
-    share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
-    p_value = binomtest(n_similar, n, share, alternative=side).pvalue
-    return _ratio_finding(counts, prior) if p_value < LEVEL else []
+def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
+    """Random pairs are similar at least half the time; with a known prior, ps of the time.
 
-
-def _ratio_finding(counts: Mapping[str, float], prior: float | None) -> list[Finding]:
-    """Report a ratio of answers that random pairs rarely have."""
-    if prior is None:
-        return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
-    details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
-    return [Finding("ratio_against_prior", "warning", details)]
-
-
-def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
-    """The same test for answers that may share points, or of which some points were not drawn at random.
-
-    The answers of a component are one draw of its points' classes. With k of m points on one side
+    Loose pairs have a binomial test. The answers of a component are one draw of its points' classes. With k of m points
+    on one side
 
         R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
 
-    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 where none is given.
+    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 if none is given.
     """
-    if counted is None and graph.degree.max(initial=0) <= 1:
-        n_similar = int(np.sum(graph.same > 0))
-        return check_ratio(n_similar, graph.n_answers - n_similar, prior)
+    if counted is None and not graph.shares_points:
+        return _check_loose_ratio(int(np.sum(graph.same > 0)), int(np.sum(graph.same < 0)), prior)
     members = (graph.sides != 0) & (graph.degree > 0)
     if counted is not None:
         members &= counted
-    component = graph.component[members]
-    size = np.bincount(component, minlength=graph.n_components)
+    size = np.bincount(graph.component[members], minlength=graph.n_components)
     up = np.bincount(graph.component[graph.sides * members > 0], minlength=graph.n_components)
     # A point says nothing unless it is compared with another random one.
     m = size[size > 1]
@@ -167,8 +145,29 @@ def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask |
     low, high = ((1 + np.sum(tail)) / (1 + _DRAWS) for tail in (simulated <= observed, simulated >= observed))
     n_points = int(m.sum())
     counts = {"n_answers": graph.n_answers, "n_points": n_points, "share": (1 + observed / n_points) / 2}
-    p_value = low if prior is None else 2 * min(low, high)
-    return _ratio_finding(counts, prior) if p_value < LEVEL else []
+    return _ratio_finding(counts, low if prior is None else 2 * min(low, high), prior)
+
+
+def _check_loose_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
+    """Test the numbers of loose pairs; equal numbers may have been collected on purpose."""
+    n = n_similar + n_dissimilar
+    if n == 0:
+        return []
+    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
+    if prior is None and n_similar == n_dissimilar and n >= _MIN_BALANCED:
+        return [Finding("balanced_answers", "info", counts)]
+    share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
+    return _ratio_finding(counts, binomtest(n_similar, n, share, alternative=side).pvalue, prior)
+
+
+def _ratio_finding(counts: Details, p_value: float, prior: float | None) -> list[Finding]:
+    """Report a ratio of answers that random pairs rarely have."""
+    if p_value >= LEVEL:
+        return []
+    if prior is None:
+        return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
+    details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
+    return [Finding("ratio_against_prior", "warning", details)]
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:
@@ -271,7 +270,7 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
         "n_splits": n_splits,
         "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, graph) if n_splits > 1 else 0,
     }
-    found = [Finding("shared_points", "info", details)]
+    findings = [Finding("shared_points", "info", details)]
     if len(hubs := graph.hubs()):
         named = hubs[:_HUBS_NAMED]
         often: Details = {
@@ -280,8 +279,8 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
             "n_hubs": len(hubs),
             "n_answers": graph.n_answers,
         }
-        found.append(Finding("hubs", "info", often))
-    return found
+        findings.append(Finding("hubs", "info", often))
+    return findings
 
 
 def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
@@ -290,7 +289,7 @@ def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
         contradictory = answers.contradictory[answers.component[answers.ends[:, 0]]]
         answers = check_answers(answers.restrict(contradictory, np.zeros(answers.n_points, dtype=bool)))
     kinds = {"both_ways": answers.disagreements, "closure": answers.closure, "odd_cycles": answers.odd_cycles}
-    counts = {name: len(found) for name, found in kinds.items()}
+    counts = {name: len(cycles) for name, cycles in kinds.items()}
     return [Finding("contradictions", "warning", counts)] if answers.n_contradictions else []
 
 
@@ -307,17 +306,17 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 
 def check_source(answers: Answers) -> list[Finding]:
     """Report what a file of answers is about, and how its questions were chosen."""
-    found = check_entities(answers)
+    findings = check_entities(answers)
     if answers.n_chosen:
         counts = {"n_chosen": answers.n_chosen, "n_answers": answers.n_questions}
-        found.append(Finding("chosen_questions", "info", counts))
+        findings.append(Finding("chosen_questions", "info", counts))
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
-        found.append(Finding("audit", "info", {"name": name, "n": n, "n_wrong": n_wrong, **vars(rate)}))
+        findings.append(Finding("audit", "info", {"name": name, "n": n, "n_wrong": n_wrong, **vars(rate)}))
     if answers.epsilon is not None:
         privacy = {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
-        found.append(Finding("flipped_answers", "info", privacy))
-    return found
+        findings.append(Finding("flipped_answers", "info", privacy))
+    return findings
 
 
 def check_entities(answers: Answers) -> list[Finding]:
@@ -375,14 +374,15 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     people = _people(graph, None if answers.seconds is None else answers.seconds[used], model, answers.annotator_names)
     rate = model.error_rate
     details = {"n_classes": n_classes, "n_people": len(people), **vars(rate), "identified": rate.identified}
-    details["answers_each"] = np.quantile([one["n_answers"] for one in people] or [len(used)], [0, 0.5, 1]).tolist()
-    found = [Finding("crowd", "result", details)]
+    each = [person["n_answers"] for person in people] or [len(used)]
+    details["answers_each"] = np.quantile(each, [0, 0.5, 1]).tolist()
+    findings = [Finding("crowd", "result", details)]
     if len(people) > 1:
-        doubtful = [_in_words(one) for one in people if one["reasons"]]
+        doubtful = [_in_words(person) for person in people if person["reasons"]]
         details = {"people": people, "count": len(doubtful), "items": doubtful}
-        found.append(Finding("people", "warning" if doubtful else "info", details))
+        findings.append(Finding("people", "warning" if doubtful else "info", details))
     if model.table is not None:
-        found.append(Finding("answer_table", "info", _confused(100 * model.table)))
+        findings.append(Finding("answer_table", "info", _confused(100 * model.table)))
     errors = np.bincount(question, model.errors(graph.annotators)) / n
     if len(hard := _disputed(same, n, errors)):
         names = list(dict.fromkeys(answers.ids.ravel().tolist()))
@@ -390,8 +390,8 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
             f"{shortened(names[a])} and {shortened(names[b])}: {same[k]} same, {n[k] - same[k]} different"
             for k, (a, b) in zip(hard, asked[hard], strict=True)
         ]
-        found.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
-    return found
+        findings.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
+    return findings
 
 
 def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names: Sequence[str]) -> list[Details]:
@@ -413,12 +413,12 @@ def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names
             reasons[f"{took:.1f} s an answer"] = took < _FAST * np.nanmedian(seconds)
         why = [reason for reason, holds in reasons.items() if holds]
         people.append({"name": names[k - 1], **vars(rate), "reasons": why})
-    return sorted(people, key=lambda one: (-one["value"], -one["low"]))
+    return sorted(people, key=lambda person: (-person["value"], -person["low"]))
 
 
-def _in_words(one: Details) -> str:
-    rate = f"{one['value']:.0%} of {one['n_answers']:,} wrong ({one['low']:.0%} to {one['high']:.0%})"
-    return f"{shortened(one['name'])}: {rate}; {', '.join(one['reasons'])}"
+def _in_words(person: Details) -> str:
+    rate = f"{person['value']:.0%} of {person['n_answers']:,} wrong ({person['low']:.0%} to {person['high']:.0%})"
+    return f"{shortened(person['name'])}: {rate}; {', '.join(person['reasons'])}"
 
 
 def _confused(same: Array) -> Details:
@@ -443,14 +443,14 @@ def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
     """Report a model that does not beat the larger class, and a prior that is not identified."""
-    found = []
+    findings = []
     # Another finding reports an accuracy without any answers.
     judged = accuracy.n_answers > 0
     if judged and accuracy.low <= 0.5:
-        found.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
+        findings.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
     elif judged and not accuracy.beats_majority:
         details = {"low": accuracy.low, "majority": accuracy.majority}
-        found.append(Finding("no_better_than_majority", "warning", details))
+        findings.append(Finding("no_better_than_majority", "warning", details))
     if not prior.identified and not oriented:
-        found.append(Finding("prior_not_identified", "warning", {"low": prior.low, "high": prior.high}))
-    return found
+        findings.append(Finding("prior_not_identified", "warning", {"low": prior.low, "high": prior.high}))
+    return findings

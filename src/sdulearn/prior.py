@@ -547,7 +547,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
     """Return the likelihood at known error rates, by a spline over logits."""
     graph, points = _sampled_answers(graph)
     likelihood = model.likelihood(graph, 2)
-    mirrored = grid[0] < 0.5
+    mirrored = grid[0] < 0.5 or graph.labels.any()
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
     weights = _effective_weights(graph, likelihood.weight)
     values = weights @ likelihood.terms(np.outer(counted[points], logits)[:, None]).log_p

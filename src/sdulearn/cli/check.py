@@ -26,10 +26,10 @@ from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
 from sdulearn.diagnostics import (
     Finding,
-    check_answers_ratio,
     check_contradictions,
     check_crowd,
     check_entities,
+    check_ratio,
     check_shared_points,
 )
 from sdulearn.errors import shortened
@@ -132,11 +132,10 @@ def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classe
     if marked is not None:
         random_points = np.zeros(graph.n_given, dtype=bool)
         random_points[graph.end_rows] = marked
-    ratio = check_answers_ratio(graph, prior, random_of(graph, random_points))
+    ratio = check_ratio(graph, prior, random_of(graph, random_points))
     if n_classes > 2:
         return ratio
-    nothing = {"n_similar": 0.0, "n_dissimilar": 0.0, "confidence": 0.95}
-    estimate = PriorEstimate(0.5, low=0.0, high=1.0, identified=False, **nothing)
+    estimate = PriorEstimate(0.5, 0.0, 1.0, identified=False, n_similar=0.0, n_dissimilar=0.0, confidence=0.95)
     if marked is None or marked.any():
         # The rate of flips for privacy is known.
         errors = model if answers.epsilon is None else flip_rate(answers.epsilon)

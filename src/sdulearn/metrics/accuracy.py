@@ -137,15 +137,15 @@ def pair_accuracy(
     Examples
     --------
     >>> from sdulearn.metrics import pair_accuracy
-    >>> found = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
-    >>> found.value, found.n_answers
+    >>> estimate = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
+    >>> estimate.value, estimate.n_answers
     (1.0, 3)
 
     Five answers about one point and five others, one of which is predicted wrongly:
 
     >>> star = [[1, 0], [1, 1], [2, 0], [2, 2], [3, 0], [3, 3], [4, 0], [4, 4], [-5, 0], [-5, 5]]
-    >>> found = pair_accuracy([1.0] * 10, star)
-    >>> round(found.value, 2), round(found.agreement, 2)
+    >>> estimate = pair_accuracy([1.0] * 10, star)
+    >>> round(estimate.value, 2), round(estimate.agreement, 2)
     (0.83, 0.8)
     """
     graph = AnswerGraph.from_y(y, sample_weight)

@@ -139,8 +139,8 @@ def class_agreement(
     Examples
     --------
     >>> from sdulearn.metrics import class_agreement
-    >>> found = class_agreement([1, 1, 2, 3], [1, 1, -2, -2])
-    >>> found.agreement.value, found.accuracy
+    >>> result = class_agreement([1, 1, 2, 3], [1, 1, -2, -2])
+    >>> result.agreement.value, result.accuracy
     (1.0, None)
     """
     graph = AnswerGraph.from_y(y, sample_weight)

@@ -82,8 +82,8 @@ def cross_val_accuracy(
     >>> from sdulearn.metrics import cross_val_accuracy
     >>> X, y = make_waveform(5000, random_state=0)
     >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
-    >>> found = cross_val_accuracy(PairLogisticRegression(), rows, codes)
-    >>> bool(found.low < 0.9 < found.high)
+    >>> estimate = cross_val_accuracy(PairLogisticRegression(), rows, codes)
+    >>> bool(estimate.low < 0.9 < estimate.high)
     True
     """
     graph = AnswerGraph.from_y(y, sample_weight)
@@ -225,8 +225,8 @@ def cross_val_agreement(
     >>> pairs = np.random.default_rng(0).permutation(len(X))[:170].reshape(-1, 2)
     >>> rows, y = stack_pairs(X, pairs, kind[pairs[:, 0]] == kind[pairs[:, 1]])
     >>> model = make_pipeline(StandardScaler(), PairLogisticRegression(n_classes=3))
-    >>> found = cross_val_agreement(model, rows, y, cv=3)
-    >>> bool(found.agreement.low < 0.95 < found.agreement.high)
+    >>> estimate = cross_val_agreement(model, rows, y, cv=3)
+    >>> bool(estimate.agreement.low < 0.95 < estimate.agreement.high)
     True
     """
     graph = AnswerGraph.from_y(y, sample_weight)
