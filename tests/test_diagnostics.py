@@ -24,21 +24,14 @@ def codes_of(found):
     return [finding.code for finding in found]
 
 
-@pytest.mark.parametrize(
-    ("n_similar", "n_dissimilar", "prior", "code"),
-    [
-        (501, 499, None, None),
-        (20, 30, None, None),
-        (580, 420, 0.7, None),
-        (400, 600, None, "too_few_similar"),
-        (500, 500, 0.9, "ratio_against_prior"),
-        # As many of both kinds: chosen by the answer, or two classes of one size.
-        (75, 75, None, "balanced_answers"),
-        (9, 9, None, None),
-        (75, 75, 0.5, None),
-    ],
-)
-def test_the_ratio_of_loose_pairs(n_similar, n_dissimilar, prior, code):
+CLEAN = [(501, 499, None), (20, 30, None), (9, 9, None), (75, 75, 0.5), (580, 420, 0.7)]
+# As many of both kinds: chosen by the answer, or two classes of one size.
+ODD = {"too_few_similar": (400, 600, None), "ratio_against_prior": (500, 500, 0.9), "balanced_answers": (75, 75, None)}
+
+
+@pytest.mark.parametrize(("code", "counts"), [*((None, one) for one in CLEAN), *ODD.items()])
+def test_the_ratio_of_loose_pairs(code, counts):
+    n_similar, n_dissimilar, prior = counts
     n = n_similar + n_dissimilar
     y = np.repeat(np.where(np.arange(n) < n_similar, 1, -1) * np.arange(1, n + 1), 2)
     found = check_assumptions(np.zeros((2 * n, 1)), y, prior=prior)
