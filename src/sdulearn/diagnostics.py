@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
+from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
 from sdulearn.pairing import judge_pairing
@@ -26,19 +27,18 @@ from sdulearn.prior import PriorEstimate
 from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
-if TYPE_CHECKING:
-    from sdulearn.metrics.accuracy import AccuracyEstimate
-
 Severity = Literal["result", "info", "warning", "error"]
 Details = Mapping[str, Any]
 
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
-# The mean of a feature is judged where so many rows differ from its usual value: it is far from
-# normal otherwise.
+# The mean of a feature is judged where so many rows differ from its usual value: it is far from normal otherwise.
 _ENOUGH_OFF_MODE = 10
 # Simulations of the classes of connected points.
 _DRAWS = 1999
+# From so many answers on, exactly as many "same" as "different" ones are mentioned: by chance they are
+# rare unless both classes are equally large.
+_MIN_BALANCED = 20
 # Folds over points of a cross-validated accuracy.
 ACCURACY_FOLDS = 10
 # Most features by which pairs were chosen that are named.
@@ -47,15 +47,12 @@ _PAIRING_NAMED = 5
 _HUBS_NAMED = 5
 # Random pairs that imply more classes than this are hardly about classes that a model could learn.
 _MANY_CLASSES = 50
-# "Similar" answers about entities make more groups than this, with a median size of at most this.
-_ENTITY_GROUPS = 100
-_ENTITY_SIZE = 3
-# The same answers in random order put at least this share of the grouped points into groups twice
-# as large, and at least so many times as many as the answers as given.
-_ENTITY_SHARE = 0.2
-_ENTITY_TIMES = 5
-# A person is doubtful whose median answer is faster than this share of everybody's, or careless
-# more often than this.
+# Entities: "similar" answers make more groups than this, and in random order would put so many pairs of points two
+# steps apart, at least twice as many as the answers as given. In 350 draws of 2 to 150 classes, up to a quarter of the
+# answers wrong, it was 1.4 times as many at most.
+_ENTITY_MIN = 100
+_ENTITY_TIMES = 2
+# A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
 _FAST = 1 / 3
 _CARELESS = 0.5
 
@@ -69,8 +66,7 @@ class Finding:
     code : str
         What was found, such as ``"too_few_similar"``.
     severity : {"result", "info", "warning", "error"}
-        "result": a part of the result; "info": nothing is wrong; "warning": a result may be;
-        "error": a result is.
+        "result": a part of the result; "info": nothing is wrong; "warning": a result may be; "error": a result is.
     details : mapping
         The numbers and names that belong to it.
     """
@@ -99,9 +95,10 @@ def check_assumptions(
     Returns
     -------
     list of Finding
-        Empty where nothing is wrong. Each test raises a false alarm in one of a hundred clean data
-        sets; the one of pairs that were chosen by their features, in one of a thousand. Answers that
-        share points, and hubs, points in many answers, are reported with severity "info".
+        Empty if nothing is wrong. Each test raises a false alarm in one of a hundred clean data
+        sets; the one of pairs that were chosen by their features, in one of a thousand. Reported with
+        severity "info": answers that share points; hubs, points in many answers; and exactly as many
+        similar as dissimilar pairs, which show no prior if they were collected in equal numbers.
 
     Examples
     --------
@@ -116,50 +113,29 @@ def check_assumptions(
     if rows.ndim != 2 or rows.shape[0] != graph.n_given:
         raise InputError(f"`X` has shape {rows.shape}, but `y` has {graph.n_given} rows.")
     names = [f"x{j}" for j in range(rows.shape[1])] if feature_names is None else list(feature_names)
-    found = check_answers_ratio(graph, prior)
+    findings = check_ratio(graph, prior)
     # A point counts once, on the first of its rows.
     shown = rows[graph.rows[graph.first_row]]
-    found += check_population(shown, graph.ends, names) + check_pairing(shown, graph.ends, names)
-    return found + check_shared_points(graph) + check_contradictions(graph)
+    findings += check_population(shown, graph.ends, names) + check_pairing(shown, graph.ends, names)
+    return findings + check_shared_points(graph) + check_contradictions(graph)
 
 
-def check_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
-    """Random pairs are similar at least half the time; with a known prior, ps of the time."""
-    n = n_similar + n_dissimilar
-    if n == 0:
-        return []
-    share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
-    p_value = binomtest(n_similar, n, share, alternative=side).pvalue
-    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
-    return _ratio_finding(counts, prior) if p_value < LEVEL else []
+def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
+    """Random pairs are similar at least half the time; with a known prior, ps of the time.
 
-
-def _ratio_finding(counts: Mapping[str, float], prior: float | None) -> list[Finding]:
-    """Report a ratio of answers that random pairs rarely have."""
-    if prior is None:
-        return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
-    details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
-    return [Finding("ratio_against_prior", "warning", details)]
-
-
-def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = None) -> list[Finding]:
-    """The same test for answers that may share points, or of which some points were not drawn at random.
-
-    The answers of a component are one draw of its points' classes. With k of m points on one side
+    Loose pairs have a binomial test. The answers of a component are one draw of its points' classes. With k of m points
+    on one side
 
         R = sum over components of ((2 k - m)^2 - m) / (m - 1),   E[R] = (p - q)^2 sum of m         (1)
 
-    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 where
-    none is given.
+    Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 if none is given.
     """
-    if counted is None and graph.degree.max(initial=0) <= 1:
-        n_similar = int(np.sum(graph.same > 0))
-        return check_ratio(n_similar, graph.n_answers - n_similar, prior)
+    if counted is None and not graph.shares_points:
+        return _check_loose_ratio(int(np.sum(graph.same > 0)), int(np.sum(graph.same < 0)), prior)
     members = (graph.sides != 0) & (graph.degree > 0)
     if counted is not None:
         members &= counted
-    component = graph.component[members]
-    size = np.bincount(component, minlength=graph.n_components)
+    size = np.bincount(graph.component[members], minlength=graph.n_components)
     up = np.bincount(graph.component[graph.sides * members > 0], minlength=graph.n_components)
     # A point says nothing unless it is compared with another random one.
     m = size[size > 1]
@@ -170,8 +146,29 @@ def check_answers_ratio(graph: AnswerGraph, prior: float | None, counted: Mask |
     low, high = ((1 + np.sum(tail)) / (1 + _DRAWS) for tail in (simulated <= observed, simulated >= observed))
     n_points = int(m.sum())
     counts = {"n_answers": graph.n_answers, "n_points": n_points, "share": (1 + observed / n_points) / 2}
-    p_value = low if prior is None else 2 * min(low, high)
-    return _ratio_finding(counts, prior) if p_value < LEVEL else []
+    return _ratio_finding(counts, low if prior is None else 2 * min(low, high), prior)
+
+
+def _check_loose_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
+    """Test the numbers of loose pairs; equal numbers may have been collected on purpose."""
+    n = n_similar + n_dissimilar
+    if n == 0:
+        return []
+    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
+    if prior is None and n_similar == n_dissimilar and n >= _MIN_BALANCED:
+        return [Finding("balanced_answers", "info", counts)]
+    share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
+    return _ratio_finding(counts, binomtest(n_similar, n, share, alternative=side).pvalue, prior)
+
+
+def _ratio_finding(counts: Details, p_value: float, prior: float | None) -> list[Finding]:
+    """Report a ratio of answers that random pairs rarely have."""
+    if p_value >= LEVEL:
+        return []
+    if prior is None:
+        return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
+    details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
+    return [Finding("ratio_against_prior", "warning", details)]
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:
@@ -274,7 +271,7 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
         "n_splits": n_splits,
         "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, graph) if n_splits > 1 else 0,
     }
-    found = [Finding("shared_points", "info", details)]
+    findings = [Finding("shared_points", "info", details)]
     if len(hubs := graph.hubs()):
         named = hubs[:_HUBS_NAMED]
         often: Details = {
@@ -283,8 +280,8 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
             "n_hubs": len(hubs),
             "n_answers": graph.n_answers,
         }
-        found.append(Finding("hubs", "info", often))
-    return found
+        findings.append(Finding("hubs", "info", often))
+    return findings
 
 
 def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
@@ -293,7 +290,7 @@ def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
         contradictory = answers.contradictory[answers.component[answers.ends[:, 0]]]
         answers = check_answers(answers.restrict(contradictory, np.zeros(answers.n_points, dtype=bool)))
     kinds = {"both_ways": answers.disagreements, "closure": answers.closure, "odd_cycles": answers.odd_cycles}
-    counts = {name: len(found) for name, found in kinds.items()}
+    counts = {name: len(cycles) for name, cycles in kinds.items()}
     return [Finding("contradictions", "warning", counts)] if answers.n_contradictions else []
 
 
@@ -310,17 +307,17 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 
 def check_source(answers: Answers) -> list[Finding]:
     """Report what a file of answers is about, and how its questions were chosen."""
-    found = check_entities(answers)
+    findings = check_entities(answers)
     if answers.n_chosen:
         counts = {"n_chosen": answers.n_chosen, "n_answers": answers.n_questions}
-        found.append(Finding("chosen_questions", "info", counts))
+        findings.append(Finding("chosen_questions", "info", counts))
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
-        found.append(Finding("audit", "info", {"name": name, "n": n, "n_wrong": n_wrong, **vars(rate)}))
+        findings.append(Finding("audit", "info", {"name": name, "n": n, "n_wrong": n_wrong, **vars(rate)}))
     if answers.epsilon is not None:
         privacy = {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
-        found.append(Finding("flipped_answers", "info", privacy))
-    return found
+        findings.append(Finding("flipped_answers", "info", privacy))
+    return findings
 
 
 def check_entities(answers: Answers) -> list[Finding]:
@@ -336,22 +333,37 @@ def check_entities(answers: Answers) -> list[Finding]:
 
 
 def _entity_groups(answers: Answers) -> dict[str, float]:
-    """Number and sizes of the groups of similar points, if these groups are entities; else empty."""
-    if answers.n_similar <= _ENTITY_GROUPS:
+    """Numbers of the groups of similar points, if these groups are entities; else empty.
+
+    The "same" answers of classes chain points together: i to j and j to k. Those of entities do not, as each point
+    belongs to a group of two or three. The same answers in random order show how many points would be two steps apart.
+    A question counts if it is decided by two votes, where most are asked twice: wrong answers chain entities, too.
+    """
+    if answers.n_similar <= _ENTITY_MIN:
         return {}
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
-    same = np.bincount(question, graph.same) > 0
-    # Few answers a point make small groups whatever they are about: then they do so in random order, too.
-    in_random_order = np.random.default_rng(0).permutation(same)
-    of_each = [np.bincount(connect(asked[kind], graph.n_points)) for kind in (same, in_random_order)]
-    sizes, shuffled = (size[size > 1] for size in of_each)
-    if len(sizes) <= _ENTITY_GROUPS or np.median(sizes) > _ENTITY_SIZE:
+    vote = np.bincount(question, graph.same)
+    # Hubs are examples of classes: everything is two steps apart there.
+    decided = (np.abs(vote) >= min(2, np.median(np.bincount(question)))) & ~np.isin(asked, graph.hubs()).any(axis=1)
+    asked, same = asked[decided], vote[decided] > 0
+    size = np.bincount(connect(asked[same], graph.n_points))
+    if (n_groups := int(np.sum(size > 1))) <= _ENTITY_MIN:
         return {}
-    share, expected = (float(size[size > 2 * _ENTITY_SIZE].sum() / size.sum()) for size in (sizes, shuffled))
-    if expected < max(_ENTITY_SHARE, _ENTITY_TIMES * share):
+    random_order = np.random.default_rng(0).permutation(same)
+    n_apart, n_expected = (_two_steps_apart(asked[kind], graph.n_points) for kind in (same, random_order))
+    if n_expected <= max(_ENTITY_MIN, _ENTITY_TIMES * n_apart):
         return {}
-    return {"n_groups": len(sizes), "median_size": float(np.median(sizes)), "share_large": expected}
+    median = float(np.median(size[size > 1]))
+    return {"n_groups": n_groups, "median_size": median, "n_apart": n_apart, "n_expected": n_expected}
+
+
+def _two_steps_apart(ends: Indices, n_points: int) -> int:
+    """Number of pairs of points with a common neighbour that are not neighbours themselves."""
+    both = np.concatenate([ends, ends[:, ::-1]])
+    near = sparse.csr_matrix((np.ones(len(both), dtype=bool), both.T), shape=(n_points, n_points))
+    apart = (near.astype(np.int64) @ near.astype(np.int64)).astype(bool) > near
+    return int(apart.sum() - apart.diagonal().sum()) // 2
 
 
 def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Finding]:
@@ -363,14 +375,15 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     people = _people(graph, None if answers.seconds is None else answers.seconds[used], model, answers.annotator_names)
     rate = model.error_rate
     details = {"n_classes": n_classes, "n_people": len(people), **vars(rate), "identified": rate.identified}
-    details["answers_each"] = np.quantile([one["n_answers"] for one in people] or [len(used)], [0, 0.5, 1]).tolist()
-    found = [Finding("crowd", "result", details)]
+    each = [person["n_answers"] for person in people] or [len(used)]
+    details["answers_each"] = np.quantile(each, [0, 0.5, 1]).tolist()
+    findings = [Finding("crowd", "result", details)]
     if len(people) > 1:
-        doubtful = [_in_words(one) for one in people if one["reasons"]]
+        doubtful = [_in_words(person) for person in people if person["reasons"]]
         details = {"people": people, "count": len(doubtful), "items": doubtful}
-        found.append(Finding("people", "warning" if doubtful else "info", details))
+        findings.append(Finding("people", "warning" if doubtful else "info", details))
     if model.table is not None:
-        found.append(Finding("answer_table", "info", _confused(100 * model.table)))
+        findings.append(Finding("answer_table", "info", _confused(100 * model.table)))
     errors = np.bincount(question, model.errors(graph.annotators)) / n
     if len(hard := _disputed(same, n, errors)):
         names = list(dict.fromkeys(answers.ids.ravel().tolist()))
@@ -378,8 +391,8 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
             f"{shortened(names[a])} and {shortened(names[b])}: {same[k]} same, {n[k] - same[k]} different"
             for k, (a, b) in zip(hard, asked[hard], strict=True)
         ]
-        found.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
-    return found
+        findings.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
+    return findings
 
 
 def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names: Sequence[str]) -> list[Details]:
@@ -401,12 +414,12 @@ def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names
             reasons[f"{took:.1f} s an answer"] = took < _FAST * np.nanmedian(seconds)
         why = [reason for reason, holds in reasons.items() if holds]
         people.append({"name": names[k - 1], **vars(rate), "reasons": why})
-    return sorted(people, key=lambda one: (-one["value"], -one["low"]))
+    return sorted(people, key=lambda person: (-person["value"], -person["low"]))
 
 
-def _in_words(one: Details) -> str:
-    rate = f"{one['value']:.0%} of {one['n_answers']:,} wrong ({one['low']:.0%} to {one['high']:.0%})"
-    return f"{shortened(one['name'])}: {rate}; {', '.join(one['reasons'])}"
+def _in_words(person: Details) -> str:
+    rate = f"{person['value']:.0%} of {person['n_answers']:,} wrong ({person['low']:.0%} to {person['high']:.0%})"
+    return f"{shortened(person['name'])}: {rate}; {', '.join(person['reasons'])}"
 
 
 def _confused(same: Array) -> Details:
@@ -431,14 +444,14 @@ def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
     """Report a model that does not beat the larger class, and a prior that is not identified."""
-    found = []
+    findings = []
     # Another finding reports an accuracy without any answers.
     judged = accuracy.n_answers > 0
     if judged and accuracy.low <= 0.5:
-        found.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
+        findings.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
     elif judged and not accuracy.beats_majority:
         details = {"low": accuracy.low, "majority": accuracy.majority}
-        found.append(Finding("no_better_than_majority", "warning", details))
+        findings.append(Finding("no_better_than_majority", "warning", details))
     if not prior.identified and not oriented:
-        found.append(Finding("prior_not_identified", "warning", {"low": prior.low, "high": prior.high}))
-    return found
+        findings.append(Finding("prior_not_identified", "warning", {"low": prior.low, "high": prior.high}))
+    return findings

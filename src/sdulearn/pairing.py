@@ -1,15 +1,13 @@
 """Were the pairs drawn at random, or chosen by their features?
 
-Prior and accuracy from answers rest on one assumption: who is compared with whom does not depend on
-the features. Near neighbours, or rows of one group, break it: both ends are then right or wrong
-together, and the accuracy comes out far too high. With standardised ranks r of feature j at the two
-points of an answer,
+Prior and accuracy from answers rest on one assumption: who is compared with whom does not depend on the features. Near
+neighbours, or rows of one group, break it: both ends are then right or wrong together, and the accuracy comes out far
+too high. With standardised ranks r of feature j at the two points of an answer,
 
     c_j = mean over answers of r_j r_j',   A = |mean_j c_j|,   B = max_j |c_j|                 (1)
 
-If questions do not depend on the features, any assignment of the rows to the points of the answer
-graph is equally likely, so that permutations give the exact level of A and B, however many answers a
-point is in.
+If questions do not depend on the features, any assignment of the rows to the points of the answer graph is equally
+likely, so that permutations give the exact level of A and B, however many answers a point is in.
 """
 
 from __future__ import annotations

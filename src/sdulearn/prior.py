@@ -6,18 +6,16 @@ two sides, k of m on one of them, up to one flip, unless a label fixes which sid
     P(component | p) = p^k q^(m - k) + p^(m - k) q^k,   q = 1 - p                              (1)
     P(component with a label | p) = p^k q^(m - k),      k points on the side of class +1       (2)
 
-With p the class prior, this is the likelihood of the prior; loose pairs have Eq. cpe of the paper.
-With every answer multiplied by the predictions at both ends, it is the likelihood of the accuracy.
-If only some points were drawn at random, k and m count these; the others are of either class with
-probability 1/2 and only connect them. If answers contradict each other, some are wrong, at an
-unknown rate e:
+With p the class prior, this is the likelihood of the prior; loose pairs have Eq. cpe of the paper. With every answer
+multiplied by the predictions at both ends, it is the likelihood of the accuracy. If only some points were drawn at
+random, k and m count these; the others are of either class with probability 1/2 and only connect them. If answers
+contradict each other, some are wrong, at an unknown rate e:
 
     P(answers | p) = integral of P(answers | p, e) Beta(e; 1/2, 19/2) de                       (3)
 
-The likelihood-ratio interval ends where twice the log likelihood has fallen by a quantile of
-chi-square. With few points it covers too rarely, so each end is replaced by that of Clopper and
-Pearson for n points. The n is the number of points whose likelihood would fall as much up to that
-end, and at most the number of points:
+The likelihood-ratio interval ends where twice the log likelihood has fallen by a quantile of chi-square. With few
+points it covers too rarely, so each end is replaced by that of Clopper and Pearson for n points. The n is the number of
+points whose likelihood would fall as much up to that end, and at most the number of points:
 
     n = quantile / (2 KL(value, end)),  KL(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))   (4)
 
@@ -172,11 +170,10 @@ def estimate_prior(
     The pairs must have been drawn at random. If they were chosen by the answer, for example until as
     many were similar as dissimilar, their numbers do not show the prior: give it yourself.
 
-    Answers never show which class is the larger one; ``majority`` does, or labels of points in
-    answers. Loose pairs have the paper's estimate with an exact interval. If answers share points,
-    k of the m points of a component are on one side with probability p^k q^(m-k) + p^(m-k) q^k; the
-    interval is that of Clopper and Pearson [1]_ for the number of points whose likelihood falls as
-    fast.
+    Answers never show which class is the larger one; ``majority`` does, or labels of points in answers. Loose pairs
+    have the paper's estimate with an exact interval. If answers share points, k of the m points of a component are on
+    one side with probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of Clopper and Pearson [1]_ for the number
+    of points whose likelihood falls as fast.
 
     Parameters
     ----------
@@ -190,15 +187,13 @@ def estimate_prior(
     error_rate : float or mapping, optional
         As in :func:`~sdulearn.metrics.pair_accuracy`; with counts one number.
     decision : array-like of shape (n_rows,), optional
-        With ``random_points``: decision values of a model, which tell the side of class +1 in
-        large components.
+        With ``random_points``: decision values of a model, which tell the side of class +1 in large components.
     majority : {"positive", "negative"}, default="positive"
         Which class is the larger, if no label says so.
     confidence : float, default=0.95
         Level of the interval.
     n_effective : float, optional
-        With weights: the number of equal weights that are as precise, ``(sum w)^2 / sum w^2``; by
-        default their sum.
+        With weights: the number of equal weights that are as precise, ``(sum w)^2 / sum w^2``; by default their sum.
 
     Returns
     -------
@@ -557,7 +552,7 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
     """Return the likelihood at known error rates, by a spline over logits."""
     graph, points = _sampled_answers(graph)
     likelihood = model.likelihood(graph, 2)
-    mirrored = grid[0] < 0.5
+    mirrored = grid[0] < 0.5 or graph.labels.any()
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
     weights = _effective_weights(graph, likelihood.weight)
     values = weights @ likelihood.terms(np.outer(counted[points], logits)[:, None]).log_p
@@ -582,10 +577,10 @@ def share_of(
 ) -> tuple[float, float, float]:
     """Return the share of points in their ``wanted`` class, and its interval.
 
-    The value maximises equation (5). The likeliest class is wrong with probability e on average, so it is the wanted
-    one with probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that is transformed to a.
-    ``chances``: class probabilities (n_points, K). ``spread``: variance over that of independent
-    points. ``gain``: how much the share has grown since.
+    The value maximises equation (5). The likeliest class is wrong with probability e on average, so
+    it is the wanted one with probability a (1 - e) + (1 - a) e / (K - 1); the exact interval of that
+    is transformed to a. ``chances``: class probabilities (n_points, K). ``spread``: variance over
+    that of independent points. ``gain``: how much the share has grown since.
     """
     known = chances.max(axis=1) > _KNOWN
     if not known.any():
@@ -639,8 +634,8 @@ def check_two_classes(graph: AnswerGraph) -> None:
     """Refuse labels of more than two classes."""
     if (largest := int(graph.labels.max(initial=0))) > 1:
         raise InputError(
-            f"Prior and accuracy of two classes need labels -1 and +1, but `y` has the label {largest}. Change them, "
-            "or call sdulearn.metrics.class_agreement for classes 1 to K."
+            f"An accuracy or prior of two classes needs labels -1 and +1, but `y` has the label {largest}. Change "
+            "them, or call sdulearn.metrics.class_agreement for classes 1 to K."
         )
 
 

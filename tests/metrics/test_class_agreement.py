@@ -1,5 +1,7 @@
 """What answers tell of a classifier with K classes."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,19 @@ def test_a_group_beyond_the_predicted_classes_is_wrong():
     random = np.isin(table[kept, 1], [5, 42])
     found = class_agreement(predicted, table[kept], random_points=random)
     assert (found.basis, found.accuracy.value) == ("random questions", 0.5)
+
+
+def test_a_point_has_the_class_of_most_of_its_rows():
+    """A hub on three rows: any order of its rows, and any name of the odd one; probabilities go by their mean."""
+    table = np.array([[1, 0], [1, 1], [2, 0], [2, 2], [-3, 0], [-3, 3]])
+    for odd, other in itertools.product((0, 2, 4), (2, 3)):
+        predicted = np.array([1, 1, 1, 1, 1, 2])
+        predicted[odd] = other
+        assert class_agreement(predicted, table).agreement.value == 1
+        chances = np.eye(3)[predicted - 1]
+        assert class_agreement(chances, table).agreement.value == 1
+        chances[odd] *= 9
+        assert class_agreement(chances, table).agreement.value < 1
 
 
 def test_answers_are_counted_by_the_classes_of_their_points():

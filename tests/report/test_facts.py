@@ -268,6 +268,7 @@ SAMPLES = {
     "annotators_excluded": [{"names": ["Bob"], "n_answers": 80, "before": (0.81, 0.2), "after": (0.9, 0.0)}],
     "too_few_similar": [COUNTS, SHARED],
     "ratio_against_prior": [{**one, "prior": 0.7, "expected_share": 0.58} for one in (COUNTS, SHARED)],
+    "balanced_answers": [COUNTS],
     "pairs_by_features": [{"features": ["age"], "correlations": [0.98], "n_answers": 9, "level": 0.001}],
     "contradictions": [ODD, {**ODD, "closure": 1}, {**ODD, "items": ["x"]}, {**ODD, "both_ways": 11, "items": ["x"]}],
     "crowd": [CROWD, {**CROWD, "identified": False, "n_people": 1, "value": 0.02}, {**CROWD, "value": 0.0},
@@ -287,7 +288,7 @@ SAMPLES = {
     "classes_found": [{"n_ids": 9, "n_classes": 2, "sizes": {"1": 5, "2": 3}, "n_open": n, "probability": 0.9}
                       for n in (0, 1)],
     "audit": [{"name": "judge", "n": 60, "n_wrong": 7, "value": 0.12, "low": 0.05, "high": 0.22}],
-    "entities": [{"n_groups": 200, "median_size": 2.0, "share_large": 0.4}],
+    "entities": [{"n_groups": 200, "median_size": 2.0, "n_apart": 5, "n_expected": 400}],
     "many_classes": [{"n_similar": 3, "n_answers": 400, "n_classes": 50, "level": 0.01}],
     "chosen_questions": [{"n_chosen": 3, "n_answers": 40}],
     "many_chosen": [{"n_chosen": 30, "n_rows": 40}],

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sdulearn.pairs import read_pairs
 
 from sdulearn.diagnostics import Finding
-from sdulearn.pairs import read_pairs
 from sdulearn.workflow.fit import _independent_answers, _without_odd_cycles
 from sdulearn.workflow.options import FitOptions
 

@@ -105,17 +105,17 @@ def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -
     (1, (2, 1, 0))
     """
     if isinstance(answers, AnswerGraph):
-        ends, said, who = answers.ends, answers.same, answers.annotators
+        ends, given, who = answers.ends, answers.same, answers.annotators
     else:
-        ends, said, who = number_ids(answers.ids), answers.answers, answers.annotator_numbers
-    errors = np.zeros(len(said)) if errors is None else errors
+        ends, given, who = number_ids(answers.ids), answers.answers, answers.annotator_numbers
+    errors = np.zeros(len(given)) if errors is None else errors
     own = ends[:, 0] == ends[:, 1]
-    questions = group_questions(ends, np.flatnonzero(~own & (said != UNSURE)).tolist()).values()
+    questions = group_questions(ends, np.flatnonzero(~own & (given != UNSURE)).tolist()).values()
     # A disputed question is a contradiction by itself, and is ignored in the search for others.
-    disputed = [asked for asked in questions if np.ptp(said[asked])]
-    agreed = [asked for asked in questions if not np.ptp(said[asked])]
-    similar = sorted((asked[0] for asked in agreed if said[asked[0]] == SIMILAR), key=errors.__getitem__)
-    dissimilar = [asked[0] for asked in agreed if said[asked[0]] == DISSIMILAR]
+    disputed = [asked for asked in questions if np.ptp(given[asked])]
+    agreed = [asked for asked in questions if not np.ptp(given[asked])]
+    similar = sorted((asked[0] for asked in agreed if given[asked[0]] == SIMILAR), key=errors.__getitem__)
+    dissimilar = [asked[0] for asked in agreed if given[asked[0]] == DISSIMILAR]
     group = connect(ends[similar], int(ends.max(initial=-1)) + 1)
     inside = [k for k in dissimilar if group[ends[k, 0]] == group[ends[k, 1]]]
     inside.sort(key=errors.__getitem__)
@@ -123,7 +123,7 @@ def check_answers(answers: Answers | AnswerGraph, errors: Array | None = None) -
     graph = _neighbours(ends, similar) if inside else {}
     # A cycle needs points in two answers each.
     shared = np.bincount(ends.ravel()).max(initial=0) > 1
-    odd = _odd_cycles(ends, said, [*similar, *between]) if between and shared else []
+    odd = _odd_cycles(ends, given, [*similar, *between]) if between and shared else []
     return AnswerChecks(
         self_pairs=np.flatnonzero(own),
         repeats=np.array(
@@ -218,9 +218,14 @@ def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
     """Return the graph of the answers "same" or "different" about two ids, and their positions."""
     ends = number_ids(answers.ids)
     used = np.flatnonzero((ends[:, 0] != ends[:, 1]) & (answers.answers != UNSURE) & (answers.weights > 0))
-    details = {"annotators": answers.annotator_numbers[used], "weights": answers.weights[used]}
-    n_points = int(ends.max(initial=-1)) + 1
-    return AnswerGraph.from_answers(ends[used], answers.answers[used], **details, n_points=n_points), used
+    graph = AnswerGraph.from_answers(
+        ends[used],
+        answers.answers[used],
+        annotators=answers.annotator_numbers[used],
+        weights=answers.weights[used],
+        n_points=int(ends.max(initial=-1)) + 1,
+    )
+    return graph, used
 
 
 def number_ids(ids: NDArray[np.object_]) -> Indices:
@@ -286,7 +291,7 @@ def _trace(came: dict[int, tuple[int, int]], point: int) -> list[int]:
     return path
 
 
-def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradiction]:
+def _odd_cycles(ends: Indices, given: Codes, answers: list[int]) -> list[Contradiction]:
     """Return one cycle per component that does not fit on two sides, by the first bad answer."""
     graph = _neighbours(ends, answers)
     side: dict[int, int] = {}
@@ -296,14 +301,14 @@ def _odd_cycles(ends: Indices, said: Codes, answers: list[int]) -> list[Contradi
             continue
         came = _search(graph, root)
         for point, (before, k) in came.items():
-            side[point] = side[before] * int(said[k]) if k >= 0 else 1
-        odd = ((a, k, b) for a in came for b, k in graph[a] if side[b] != side[a] * said[k])
+            side[point] = side[before] * int(given[k]) if k >= 0 else 1
+        odd = ((a, k, b) for a in came for b, k in graph[a] if side[b] != side[a] * given[k])
         for a, k, b in islice(odd, 1):
-            one = _trace(came, a)
-            other = _trace(came, b)
+            first = _trace(came, a)
+            second = _trace(came, b)
             # The two paths to the root and the answer between their ends, without the common part.
-            walk = [*reversed(one), k, *other]
-            cycles.append(Contradiction(tuple(j for j in walk if (j in one) + (j in other) < 2)))
+            walk = [*reversed(first), k, *second]
+            cycles.append(Contradiction(tuple(j for j in walk if (j in first) + (j in second) < 2)))
     return cycles
 
 
@@ -320,10 +325,9 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     Returns
     -------
     columns : dict of arrays
-        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty where none
-        has a probability of 2/3; ``part``, 1 for the largest set of ids that answers connect;
-        ``n_answers``; ``probability_1`` to ``probability_K``. Classes of other parts are different
-        ones and are called "1 of part 2".
+        A table with one row for each id: ``id``; ``class``, "1" for the largest, empty where none has a probability of
+        2/3; ``part``, 1 for the largest set of ids that answers connect; ``n_answers``; ``probability_1`` to
+        ``probability_K``. Classes of other parts are different ones and are called "1 of part 2".
     answer_model : AnswerModel
         How often the answers are wrong.
 
@@ -372,12 +376,12 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
     """Return class probabilities (n_points, n_classes), after naming a first point of each class."""
     if 2 < n_classes < (least := least_classes(graph, graph.same != 0)) and not graph.refuted.any():
         raise InputError(f"`n_classes={n_classes}`: the answers are about {least} classes or more. Give that many.")
-    found = np.full((graph.n_points, n_classes), 1 / n_classes)
+    chances = np.full((graph.n_points, n_classes), 1 / n_classes)
     # In each component the point in most answers, then the likeliest of a class that has none yet.
     for k, code in enumerate([-1] if n_classes == 2 else range(1, n_classes)):
-        new = found[:, k:].sum(axis=1)
+        new = chances[:, k:].sum(axis=1)
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
         graph = graph.with_values(labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
-        found = model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
-    return found
+        chances = model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
+    return chances

@@ -26,10 +26,10 @@ from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
 from sdulearn.diagnostics import (
     Finding,
-    check_answers_ratio,
     check_contradictions,
     check_crowd,
     check_entities,
+    check_ratio,
     check_shared_points,
 )
 from sdulearn.errors import shortened
@@ -91,15 +91,19 @@ def run(arguments: argparse.Namespace) -> int:
 def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
     """Return findings about all answers together, and their contradictions."""
     graph, used = known_answers(answers)
+    about = check_entities(answers)
     if not len(used):
-        return check_entities(answers), check_answers(answers)
+        return about, check_answers(answers)
+    # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.
+    entities = any(finding.code == "entities" for finding in about)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        n_classes = count_classes(graph) if arguments.classes == "auto" else arguments.classes
-        model = AnswerModel.estimate(graph, n_classes)
+        n_classes = count_classes(graph) if arguments.classes == "auto" and not entities else arguments.classes
+        model = AnswerModel.given(0.0, graph) if entities else AnswerModel.estimate(graph, n_classes)
     notes = [Finding("fit_warning", "warning", {"message": str(one.message)}) for one in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
+    checks = replace(checks, odd_cycles=[]) if entities else checks
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
     # First the contradictions of few answers by reliable annotators.
     chains = [list(one.answers) for one in (*checks.closure, *checks.odd_cycles) if len(one.answers) > 1]
@@ -112,9 +116,11 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         replace(one, details={**one.details, "items": shown, "count": len(telling)})
         for one in check_contradictions(checks)
     ]
-    about = [*notes, *_classes(answers, model, arguments.prior, n_classes), *contradictions]
+    if entities:
+        return [*about, *contradictions], checks
+    about = [*about, *notes, *_classes(answers, model, arguments.prior, n_classes), *contradictions]
     structure = check_shared_points(graph, names)
-    return [*check_crowd(answers, model, n_classes), *structure, *about, *check_entities(answers)], checks
+    return [*check_crowd(answers, model, n_classes), *structure, *about], checks
 
 
 def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classes: int) -> list[Finding]:
@@ -126,11 +132,10 @@ def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classe
     if marked is not None:
         random_points = np.zeros(graph.n_given, dtype=bool)
         random_points[graph.end_rows] = marked
-    ratio = check_answers_ratio(graph, prior, random_of(graph, random_points))
+    ratio = check_ratio(graph, prior, random_of(graph, random_points))
     if n_classes > 2:
         return ratio
-    nothing = {"n_similar": 0.0, "n_dissimilar": 0.0, "confidence": 0.95}
-    estimate = PriorEstimate(0.5, low=0.0, high=1.0, identified=False, **nothing)
+    estimate = PriorEstimate(0.5, 0.0, 1.0, identified=False, n_similar=0.0, n_dissimilar=0.0, confidence=0.95)
     if marked is None or marked.any():
         # The rate of flips for privacy is known.
         errors = model if answers.epsilon is None else flip_rate(answers.epsilon)

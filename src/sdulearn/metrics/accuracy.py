@@ -26,6 +26,7 @@ from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
     around,
+    check_two_classes,
     classes_by_answers,
     clopper_pearson,
     effective_number,
@@ -68,9 +69,8 @@ class AccuracyEstimate:
     majority : float
         Accuracy of always predicting the larger class, estimated from the same answers.
     basis : {"held-out answers", "random questions", "chosen pairs"}
-        Which answers count: all, or those about points that were drawn at random. "chosen pairs":
-        the pairs were chosen by their features, and the accuracy is that on pairs chosen in this
-        way, not on new rows.
+        Which answers count: all, or those about points that were drawn at random. "chosen pairs": the pairs were chosen
+        by their features, and the accuracy is that on pairs chosen in this way, not on new rows.
     """
 
     value: Probability
@@ -137,15 +137,15 @@ def pair_accuracy(
     Examples
     --------
     >>> from sdulearn.metrics import pair_accuracy
-    >>> found = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
-    >>> found.value, found.n_answers
+    >>> estimate = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
+    >>> estimate.value, estimate.n_answers
     (1.0, 3)
 
     Five answers about one point and five others, one of which is predicted wrongly:
 
     >>> star = [[1, 0], [1, 1], [2, 0], [2, 2], [3, 0], [3, 3], [4, 0], [4, 4], [-5, 0], [-5, 5]]
-    >>> found = pair_accuracy([1.0] * 10, star)
-    >>> round(found.value, 2), round(found.agreement, 2)
+    >>> estimate = pair_accuracy([1.0] * 10, star)
+    >>> round(estimate.value, 2), round(estimate.agreement, 2)
     (0.83, 0.8)
     """
     graph = AnswerGraph.from_y(y, sample_weight)
@@ -167,11 +167,7 @@ def _accuracy(
     labelled = bool(graph.labels.any())
     if not graph.n_answers and not labelled:
         raise no_answers("An accuracy")
-    if graph.labels.max(initial=0) > 1:
-        raise InputError(
-            f"An accuracy of two classes needs labels -1 and +1, but `y` has the label {graph.labels.max()}. Change "
-            "them, or call class_agreement for classes 1 to K."
-        )
+    check_two_classes(graph)
     # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None])[:, 0] > 0, 1, -1)
     model = known_answer_model(error_rate, graph)

@@ -1,9 +1,8 @@
 """Agreement of predicted classes with answers, for any number of classes.
 
-Predicted classes agree with an answer or not, whatever the classes are called. The share of *right*
-predictions needs names, from labels or from groups of points that are large enough to be one class
-each: with ten classes, even predictions at random agree with 82% of the answers to random
-questions.
+Predicted classes agree with an answer or not, whatever the classes are called. The share of *right* predictions needs
+names, from labels or from groups of points that are large enough to be one class each: with ten classes, even
+predictions at random agree with 82% of the answers to random questions.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from sdulearn.errors import InputError
 from sdulearn.prior import classes_by_answers, clopper_pearson, effective_number, no_answers, random_answers, share_of
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
-# A group with fewer points is not matched with a class: the best of all matchings would be too
-# optimistic.
+# A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
 _FEWEST_POINTS = 10
 Basis: TypeAlias = Literal["labels", "groups", "random questions", "crowd"]
 
@@ -84,11 +82,10 @@ class ClassAgreement:
     accuracy : Share or None
         Share of right predictions, where labels or answers identify it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
-        "labels": predictions of labelled points. "groups": of points in groups of ten or more that
-        answers connect and call different, as many as predicted classes, by the best matching,
-        which is optimistic by less than one in ten points of a group. "random questions": of points
-        drawn at random, by the classes that labels or such groups give them. "crowd": of all points
-        in answers, by the classes that contradictory answers of many people give them
+        "labels": predictions of labelled points. "groups": of points in groups of ten or more that answers connect and
+        call different, as many as predicted classes, by the best matching, which is optimistic by less than one in ten
+        points of a group. "random questions": of points drawn at random, by the classes that labels or such groups give
+        them. "crowd": of all points in answers, by the classes that contradictory answers of many people give them
         (:class:`~sdulearn.answers.AnswerModel`).
     confidence : float
         Level of the intervals. Those of agreements are for further questions about new points and
@@ -129,8 +126,7 @@ def class_agreement(
         Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
         likeliest class, 1 to K.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row, and not known to the model; an UndeterminedError without answers
-        and labels.
+        What is known of each row, and not known to the model; an UndeterminedError without answers and labels.
     error_rate, sample_weight, random_points, confidence, spread
         As in :func:`pair_accuracy`; the first for the accuracy by ``random_points``. With a spread above 1, that of
         folds, two points count as one answer at most.
@@ -143,19 +139,14 @@ def class_agreement(
     Examples
     --------
     >>> from sdulearn.metrics import class_agreement
-    >>> found = class_agreement([1, 1, 2, 3], [1, 1, -2, -2])
-    >>> found.agreement.value, found.accuracy
+    >>> result = class_agreement([1, 1, 2, 3], [1, 1, -2, -2])
+    >>> result.agreement.value, result.accuracy
     (1.0, None)
     """
-    classes = np.asarray(y_pred)
-    if classes.ndim == 2:
-        classes = np.argmax(classes, axis=1) + 1
     graph = AnswerGraph.from_y(y, sample_weight)
-    by_row = graph.of_rows(classes, "y_pred")
     if not graph.n_answers and not graph.labels.any():
         raise no_answers("An agreement")
-    # The class of a point is that of its first row.
-    predicted = by_row[graph.first_row].astype(np.int64)
+    predicted = _class_of_points(np.asarray(y_pred), graph)
     counted, asked = random_answers(graph, random_points)
     accuracy, basis = _accuracy(graph, predicted, counted, error_rate, confidence, spread)
     first, second = predicted[graph.ends].T
@@ -168,6 +159,17 @@ def class_agreement(
         for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
     )
     return ClassAgreement(agreement, same, different, accuracy, basis, confidence, _counts(predicted, graph, asked))
+
+
+def _class_of_points(y_pred: Array, graph: AnswerGraph) -> Codes:
+    """The class of each point: that of most of its rows, or the likeliest by their mean probability."""
+    if y_pred.ndim == 2:
+        graph.of_rows(y_pred[:, 0], "y_pred")
+        names, chances = np.arange(1, y_pred.shape[1] + 1), y_pred[graph.rows]
+    else:
+        names, column = np.unique(graph.of_rows(y_pred, "y_pred").astype(np.int64), return_inverse=True)
+        chances = np.eye(len(names))[column]
+    return names[graph.by_point(chances).argmax(axis=1)]
 
 
 def _share(

@@ -1,13 +1,11 @@
 """Cross-validation over points: the accuracy of an estimator, and its agreement with answers.
 
-Decisions of one fold share their model, so the estimate varies more than that of independent
-decisions. Nadeau and Bengio (Machine Learning 52, 2003) give a bound: with K folds the variance is
-at most
+Decisions of one fold share their model, so the estimate varies more than that of independent decisions. Nadeau and
+Bengio (Machine Learning 52, 2003) give a bound: with K folds the variance is at most
 
     (1/K + 1/(K - 1)) sigma^2  instead of  sigma^2 / K                                        (1)
 
-With all of it, 95% intervals covered the truth in 98% of development draws; half of its excess is
-taken here.
+With all of it, 95% intervals covered the truth in 98% of development draws; half of its excess is taken here.
 """
 
 from __future__ import annotations
@@ -35,6 +33,9 @@ from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import safe_indexing
 from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Splitter
 
+# Seed of folds over points; the estimators that choose a penalty by folds have another.
+_SEED = 1
+
 
 @long_work
 def cross_val_accuracy(
@@ -61,12 +62,11 @@ def cross_val_accuracy(
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows.
     y, error_rate, sample_weight, prior, random_points
-        As in :func:`pair_accuracy`; by default the error rates are those of the estimator, if it has an answer
-        model. Weights are passed on to ``fit``; answers about points that are not random train the models, and do
-        not count.
+        As in :func:`pair_accuracy`; by default the error rates are those of the estimator, if it has an answer model.
+        Weights are passed on to ``fit``; answers about points that are not random train the models, and do not count.
     cv : int or splitter, default=10
-        Number of folds over points, lowered where there are fewer answers of a kind; or a
-        :class:`~sdulearn.PairKFold`.
+        Number of folds over points, lowered if there are fewer answers of a kind; or a
+        :class:`~sdulearn.PairKFold`, whose folds are the same in every run unless its seed is a RandomState.
     confidence : float, default=0.95
         Level of the interval.
 
@@ -82,8 +82,8 @@ def cross_val_accuracy(
     >>> from sdulearn.metrics import cross_val_accuracy
     >>> X, y = make_waveform(5000, random_state=0)
     >>> rows, codes = sample_sdu(X, y, n_pairs=200, n_unlabeled=500, prior=0.7, random_state=0)
-    >>> found = cross_val_accuracy(PairLogisticRegression(), rows, codes)
-    >>> bool(found.low < 0.9 < found.high)
+    >>> estimate = cross_val_accuracy(PairLogisticRegression(), rows, codes)
+    >>> bool(estimate.low < 0.9 < estimate.high)
     True
     """
     graph = AnswerGraph.from_y(y, sample_weight)
@@ -225,8 +225,8 @@ def cross_val_agreement(
     >>> pairs = np.random.default_rng(0).permutation(len(X))[:170].reshape(-1, 2)
     >>> rows, y = stack_pairs(X, pairs, kind[pairs[:, 0]] == kind[pairs[:, 1]])
     >>> model = make_pipeline(StandardScaler(), PairLogisticRegression(n_classes=3))
-    >>> found = cross_val_agreement(model, rows, y, cv=3)
-    >>> bool(found.agreement.low < 0.95 < found.agreement.high)
+    >>> estimate = cross_val_agreement(model, rows, y, cv=3)
+    >>> bool(estimate.agreement.low < 0.95 < estimate.agreement.high)
     True
     """
     graph = AnswerGraph.from_y(y, sample_weight)
@@ -366,9 +366,8 @@ def held_out(
     estimator, X, y
         As in :func:`cross_val_accuracy`; with ``orient`` where the reference holds classes.
     reference : float or int array of shape (n_rows,)
-        Predictions of a model of all rows: decision values of two classes, or classes as integers.
-        They name the classes of each fold. A hub, which cannot be held out, keeps the value that it
-        has here.
+        Predictions of a model of all rows: decision values of two classes, or classes as integers. They name the
+        classes of each fold. A hub, which cannot be held out, keeps the value that it has here.
     sample_weight, cv
         As in :func:`cross_val_accuracy`.
 
@@ -433,10 +432,13 @@ def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
     count = number_of_folds(n_splits, AnswerGraph.from_y(y).same > 0)
     if count < 2:
         raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
-    return PairKFold(count, random_state=1)
+    return PairKFold(count, random_state=_SEED)
 
 
 def _splitter(cv: Splitter, graph: AnswerGraph) -> Splitter:
+    """Return the splitter for ``cv``; folds without a seed get one, so that results can be repeated."""
+    if isinstance(cv, PairKFold) and cv.random_state is None:
+        return PairKFold(cv.n_splits, shuffle=cv.shuffle, random_state=_SEED)
     return folds_over_points(int(cv), graph) if isinstance(cv, Integral) else cv
 
 

@@ -35,8 +35,7 @@ def pair_risk(
 ) -> float:
     """Unbiased estimate of the classification risk from pairs: no class label is needed.
 
-    It is not clipped: on few pairs it may be negative or exceed 1, which keeps the ranking of
-    models right.
+    It is not clipped: on few pairs it may be negative or exceed 1, which keeps the ranking of models right.
 
     Parameters
     ----------
@@ -106,8 +105,7 @@ class Calibration:
     Attributes
     ----------
     predicted, observed, count : arrays of shape (n_bins,)
-        Mean predicted probability, share of events and number of predictions of each bin that is
-        not empty.
+        Mean predicted probability, share of events and number of predictions of each bin that is not empty.
     error : float
         Expected calibration error: the mean distance of the two, weighted by the counts. Chance
         alone makes it positive.
@@ -159,8 +157,7 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
 def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) -> Calibration:
     """Reliability of the probability of "same" that a classifier gives to answers it has not seen.
 
-    If class probabilities are calibrated, so are those of "same" for random pairs. The reverse need
-    not hold.
+    If class probabilities are calibrated, so are those of "same" for random pairs. The reverse need not hold.
 
     Parameters
     ----------
@@ -202,8 +199,7 @@ class PairImportance:
     accuracy : float
         Accuracy, or agreement, without shuffling.
     error : array of shape (n_features,)
-        Standard error of the mean over answers and shuffles, for this fitted classifier;
-        approximate.
+        Standard error of the mean over answers and shuffles, for this fitted classifier; approximate.
     """
 
     mean: Array
@@ -269,8 +265,7 @@ def pair_importance(
         raise no_answers("An importance")
     rng = check_random_state(random_state)
     decision = np.asarray(estimator.decision_function(X))
-    # Answers that contradict each other are wrong at the rate that they imply, the same for all
-    # shuffles.
+    # Answers that contradict each other are wrong at the rate that they imply, the same for all shuffles.
     contradicted = decision.ndim == 1 and graph.shares_points and graph.contradictory.any()
     model = AnswerModel.estimate(graph) if contradicted else None
     whole, agrees = _judge(decision, graph, scoring, model)

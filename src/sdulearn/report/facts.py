@@ -663,9 +663,11 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     ),
     "too_few_similar": _ratio,
     "ratio_against_prior": _ratio,
+    "balanced_answers": "Exactly as many pairs are similar as dissimilar ({n_similar:,} each). If equal numbers were "
+    "collected on purpose, they do not show the sizes of the classes: give `prior`.",
     "entities": "Similar answers connect {n_groups:,} groups of rows, half of them of {median_size:g} rows or fewer "
-    "and hardly any of more than 6, where answers about large classes would put {share_large:.0%} of these rows into "
-    f"such groups. {_NOT_FOR_THIS}.",
+    "and rarely chain these together: {n_apart:,} pairs of rows are similar to the same row and not to each other, and "
+    f"{{n_expected:,}} would be if the same answers came in random order. {_NOT_FOR_THIS}.",
     "many_classes": "Only {n_similar:,} of {n_answers:,} pairs are similar: random pairs of {n_classes} classes or "
     f"fewer are similar more often (level {{level:g}}). {_NOT_FOR_THIS}, if these are entities.",
     "left_out": lambda d: f"Left out: {faulty_answers(vars(d))}.",

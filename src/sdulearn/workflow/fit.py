@@ -21,7 +21,6 @@ from sdulearn.diagnostics import (
     LEVEL,
     Finding,
     audited_rates,
-    check_answers_ratio,
     check_outcome,
     check_pairing,
     check_population,
@@ -398,10 +397,7 @@ def _checks(
     found = _without_odd_cycles(data.findings) if prior is None else [*data.findings]
     if prior is not None and options.method not in ("su", "du"):
         # SU and DU learn from one kind of answer, in any number.
-        if data.random is None and not graph.shares_points:
-            found += check_ratio(data.n_similar, data.n_dissimilar, options.prior)
-        else:
-            found += check_answers_ratio(graph, options.prior, random_of(graph, data.random_points))
+        found += check_ratio(graph, options.prior, random_of(graph, data.random_points))
     # Points are numbered in ``y``; these numbers are not the table's ids, so they are left out.
     for one in check_shared_points(graph) if prior is not None else ():
         details = {name: value for name, value in one.details.items() if name != "points"}
