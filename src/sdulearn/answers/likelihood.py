@@ -65,6 +65,8 @@ _MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
 _CLASS_MESSAGES = (60, 1e-6)
 # Below this probability of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
+# Ratios of class shares, 1 to 1,000, among which the best is sought.
+_N_SHARES = 30
 # Score of a point whose class is fixed, so that others are relative to it.
 _FIXED = 40.0
 
@@ -194,13 +196,13 @@ class Likelihood:
 
     def best_constant(self) -> float:
         """Return the best mean log likelihood of class shares alone, the same for all points."""
-        shares = np.linspace(0.5, 0.999, 30)
+        # One class is larger, which labels tell from the others; these are equally large.
+        log_ratio = np.log(np.geomspace(1.0, 1e3, _N_SHARES))
         if self.n_scores == 1:
-            Z = np.log(shares / (1 - shares))[None, None]
+            Z = np.concatenate([-log_ratio, log_ratio])[None, None]
         else:
-            # One class has some share, and the others are equally large.
-            Z = np.zeros((1, self.n_classes, len(shares)))
-            Z[0, 0] = np.log(np.geomspace(1.0, 1e3, len(shares)))
+            larger = range(self.n_classes if self.graph.labels.any() or self.evidence is not None else 1)
+            Z = np.concatenate([np.outer(np.eye(self.n_classes)[k], log_ratio) for k in larger], axis=1)[None]
         return float(self.mean(np.broadcast_to(Z, (self.graph.n_points, *Z.shape[1:])))[0].max())
 
     @cached_property
