@@ -1,10 +1,10 @@
-"""More than two classes: trees on the same likelihood, names by labels or by orient, files."""
+"""More than two classes: trees on the same likelihood, implied labels, names by labels or by orient, files."""
 
 import numpy as np
 import pytest
 
 from sdulearn import PairBoostingClassifier, load_model, stack_pairs
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, UselessModelWarning
 
 pytest.importorskip("lightgbm")
 
@@ -74,3 +74,41 @@ def test_orient_renames_and_files_keep_it(model, tmp_path):
         again.orient(X, label + 1)
     with pytest.raises(InputError, match="`X` has 200 rows"):
         again.orient(X, label[:7])
+
+
+def rings(n, seed):
+    """Three classes, one inside another: to lines, the outer ones look alike on all sides."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, 1 + np.digitize(np.hypot(*X.T), [0.75, 1.5])
+
+
+def test_linked_answers_are_worth_labels_where_no_line_sees_a_class():
+    X, label = rings(300, 0)
+    examples = [int(np.flatnonzero(label == k)[0]) for k in (1, 2, 3)]
+    others = [i for i in range(300) if i not in examples]
+    ends = np.array([(e, f) for e in examples for f in examples if e < f] + [(e, i) for i in others for e in examples])
+    rows, y = stack_pairs(X, ends, label[ends[:, 0]] == label[ends[:, 1]])
+    test, truth = rings(1000, 1)
+    model = PairBoostingClassifier(n_classes=3, cv=3).fit(rows, y).orient(X[examples], [1, 2, 3])
+    assert np.mean(model.predict(test) == truth) > 0.9
+    assert not model.start_.coef.any()
+
+
+def test_answers_that_may_be_wrong_imply_no_labels():
+    label = 1 + np.arange(36) % 3
+    X = np.random.default_rng(0).normal(size=(36, 3)) + 4 * np.eye(3)[label - 1]
+    ends = np.array([(i, j) for i in range(36) for j in range(3) if j < i])
+    rows, y = stack_pairs(X, ends, label[ends[:, 0]] == label[ends[:, 1]])
+    model = PairBoostingClassifier(n_classes=3, cv=2, max_iter=1, error_rate=0.1).fit(rows, y)
+    assert model.start_.coef.any()
+
+
+def test_classes_that_the_features_do_not_show_give_a_warning():
+    X, label = sectors(300, 0)
+    ends = np.random.default_rng(1).choice(300, (400, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    noise = np.random.default_rng(2).permutation(X)
+    rows, y = stack_pairs(noise, ends, label[ends[:, 0]] == label[ends[:, 1]])
+    with pytest.warns(UselessModelWarning):
+        PairBoostingClassifier(n_classes=3, max_iter=5, cv=3).fit(rows, y)

@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OrdinalEncoder
 
-from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV
+from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV, stack_pairs
+from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
 
 pytest.importorskip("lightgbm")
@@ -95,7 +96,7 @@ def test_the_start_of_very_many_answers_is_fitted_to_some_of_them(data, monkeypa
     seen = []
 
     def spy(self, X, y, sample_weight=None):
-        seen.append(np.count_nonzero(y))
+        seen.append(AnswerGraph.from_y(y).n_answers)
         return fit(self, X, y, sample_weight)
 
     monkeypatch.setattr(PairLogisticRegressionCV, "fit", spy)
@@ -105,7 +106,7 @@ def test_the_start_of_very_many_answers_is_fitted_to_some_of_them(data, monkeypa
         # Models of folds know some answers, too, and name the classes as this one does.
         decisions = [fold.decision_function(X) @ model.decision_function(X) for _, fold in model.fold_models_]
         assert min(decisions) > 0
-    assert seen == [800, 300]
+    assert seen == [400, 150]
 
 
 def test_labels_name_the_classes():
@@ -154,3 +155,49 @@ def test_categorical_features_are_numbers_of_columns_of_whole_numbers(data, colu
 def test_few_answers_are_refused():
     with pytest.raises(InputError, match="two pairs"):
         PairBoostingClassifier().fit(np.random.default_rng(0).normal(size=(4, 2)), [1, 1, -2, -2])
+
+
+def test_many_unlabeled_rows_are_sampled_and_labelled_ones_kept():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    pairs = np.arange(40).reshape(-1, 2)
+    labels = np.where(X[:, 0] > 0.2, 1, -1) * np.isin(np.arange(3000), np.arange(100, 150))
+    rows, y = stack_pairs(X, pairs, (X[pairs[:, 0], 0] > 0.2) == (X[pairs[:, 1], 0] > 0.2), labels=labels)
+    model = PairModelCV(["linear"], cv=2).fit(rows, y)
+    used = np.concatenate([its_rows for its_rows, _ in model.fold_models_])
+    assert len(used) == 40 + 50 + 2_500
+    assert np.isin(np.flatnonzero((y[:, 0] != 0) | (y[:, 3] != 0)), used).all()
+    assert np.isfinite(model.held_out_decisions_).all()
+
+
+def test_the_linear_score_standardises_fills_gaps_and_is_never_certain(data):
+    """A constant column, a column of gaps and units change nothing; a gap is the mean; sparse rows are not centred."""
+    X, codes, _ = data
+    options = {"models": ["linear"], "cv": 2}
+    plain = PairModelCV(**options).fit(X, codes)
+    more = np.column_stack([X * [1e-3, 5, 100] + [0, 7, 1e4], np.full(len(X), 0.1), np.full(len(X), np.nan)])
+    model = PairModelCV(**options).fit(more, codes)
+    np.testing.assert_allclose(model.decision_function(more), plain.decision_function(X), atol=1e-5)
+    gap, mean = more[:5].copy(), more[:5].copy()
+    gap[:, 1] = np.nan
+    mean[:, 1] = more[:, 1].mean()
+    np.testing.assert_allclose(model.decision_function(gap), model.decision_function(mean))
+    size = np.abs(model.best_estimator_.coef_[0] * (more - more.mean(axis=0)))[:, :3].mean(axis=0)
+    np.testing.assert_allclose(model.feature_importances_[:3], size / size.sum(), atol=0.05)
+    np.testing.assert_allclose(np.abs(plain.decision_function(1e6 * X)), 8)
+    scattered = PairModelCV(**options).fit(sparse.csr_matrix(X), codes)
+    np.testing.assert_array_equal(scattered.start_.mean, 0)
+    np.testing.assert_allclose(scattered.decision_function(sparse.csr_matrix(X)), scattered.decision_function(X))
+
+
+def test_a_hub_has_the_mean_of_the_folds_and_a_point_the_mean_of_its_rows():
+    X, y = two_moons(60, 3)
+    rows, codes = stack_pairs(X, [(0, i) for i in range(1, 60)], y[1:] == y[0])
+    model = PairModelCV(["linear"], cv=3).fit(rows, codes)
+    decisions = np.array([fold.decision_function(X) for _, fold in model.fold_models_])
+    hub = codes[:, 1] == 0
+    assert not np.isin(np.flatnonzero(hub), np.concatenate([its_rows for its_rows, _ in model.fold_models_])).any()
+    np.testing.assert_allclose(model.held_out_decisions_[hub], decisions[:, 0].mean(), atol=1e-9)
+    # Rows around the hub: their mean is the hub, whichever comes first.
+    around = rows + np.where(hub[:, None], np.cumsum(hub)[:, None] - (1 + hub.sum()) / 2, 0)
+    again = PairModelCV(["linear"], cv=3).fit(around, codes)
+    np.testing.assert_allclose(again.decision_function(X), model.decision_function(X), atol=1e-6)

@@ -1,21 +1,50 @@
 """The slopes that trees descend: by finite differences, by enumeration, and inside two boosters."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import expit, log_softmax
 
-from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.boosting.objective import PointLoss, make_pull, pair_objective, pull_slopes
+from sdulearn.answers import AnswerGraph
+from sdulearn.boosting import pair_objective
 from sdulearn.errors import InputError
 from tests.reference import enumerated
 
-LOOSE = np.array([1, 1, -2, -2, 3, 3, -4, -4, 0, 0, 0])
-# Points 0 to 5; a chain, a triangle with a label, a loose pair, one unlabeled point.
+# Points 0 to 8: a triangle, a labelled pair, a loose one, two unlabeled points. Points 1 and 8 are on
+# several rows.
 GRAPH = np.array(
-    [[1, 0, 1, 0], [1, 1, 1, 0], [-2, 1, 2, 0], [-2, 2, 2, 0], [3, 3, 1, 1], [3, 4, 1, 0], [0, 5, 0, 0]]
+    [
+        [1, 0, 1, 0], [1, 1, 1, 0], [-2, 1, 2, 0], [-2, 2, 2, 0], [-3, 0, 1, 0], [-3, 2, 1, 0], [4, 3, 1, 1],
+        [4, 4, 1, 0], [-5, 5, 0, 0], [-5, 6, 0, 0], [0, 7, 0, 0], [0, 8, 0, 0], [0, 8, 0, 0],
+    ]
 )  # fmt: skip
+WEIGHT = np.array([1.0, 1.0, 3.0, 3.0, 2.0, 2.0, 0.5, 0.5, 2.0, 2.0, 1.0, 2.0, 4.0])
+
+
+def negative_log_likelihood(scores, y, weight, error_rate, shares, strength):
+    """The objective by enumeration of the classes of each component, which counts by its mean weight, and the pull."""
+    graph = AnswerGraph.from_y(y, weight)
+    z = np.column_stack([0 * scores, scores]) if scores.ndim == 1 else scores
+    total = np.bincount(graph.row_point, graph.row_weight)
+    by_class = [np.bincount(graph.row_point, graph.row_weight * column) / total for column in z.T]
+    log_p = log_softmax(np.column_stack(by_class), axis=1)
+    value = n = 0.0
+    for component in range(graph.n_components):
+        part = graph.subgraph(np.flatnonzero(graph.component == component))
+        known = np.append(part.weights, part.point_weights[part.labels != 0])
+        if len(known):
+            part = replace(part, weights=part.weights / known.mean())
+            errors = np.full(part.n_answers, error_rate)
+            value -= known.mean() * enumerated(part, log_p[graph.component == component], errors)[0]
+            # No point here is in answers that follow from others, but for the third side of the triangle.
+            n += known.mean() * (part.n_points - 1 + part.labels.any())
+    if strength:
+        share = graph.point_weights[graph.unlabeled]
+        mean = share / share.sum() @ np.exp(log_p[graph.unlabeled])
+        value += n * strength * np.dot(shares, np.log(shares / mean))
+    return value
 
 
 def numerical_gradient(f, z, step=1e-6):
@@ -29,60 +58,57 @@ def numerical_gradient(f, z, step=1e-6):
     return gradient
 
 
-def probabilities(z):
-    return expit(z) if z.ndim == 1 else softmax(z, axis=1)
-
-
+@pytest.mark.parametrize("strength", [0.0, 3.0])
 @pytest.mark.parametrize("error_rate", [0.0, 0.1])
 @pytest.mark.parametrize("shares", [[0.3, 0.7], [0.5, 0.3, 0.2]], ids=["two classes", "three"])
-@pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
-def test_gradient_is_that_of_the_objective(y, shares, error_rate):
-    codes = np.abs(y if y.ndim == 1 else y[:, 0])
-    graph = AnswerGraph.from_y(y, np.random.default_rng(2).uniform(0.5, 2, 10)[codes])
+def test_gradient_is_that_of_the_objective(shares, error_rate, strength):
+    """Three classes without the third side of the triangle: around a cycle their likelihood is a composite one."""
     K = len(shares)
-    loss = PointLoss(graph, K, AnswerModel.given(error_rate, graph))
-    pull = make_pull(graph, shares, 3.0)
-    points, share, _ = pull
-    np.testing.assert_array_equal(points, graph.unlabeled)
-    z = np.random.default_rng(3).normal(size=graph.n_points if K == 2 else (graph.n_points, K))
-
-    def objective(z):
-        p = probabilities(z[points])
-        mean = share @ (np.column_stack([1 - p, p]) if K == 2 else p)
-        # In units of the mean answer, as in the linear model, beside a sum over answers.
-        return -loss.terms(z)[0].sum() + 3 * loss.total * np.dot(shares, np.log(shares / mean))
-
-    gradient, curvature = loss.slopes(z, pull)
-    np.testing.assert_allclose(gradient, numerical_gradient(objective, z), atol=1e-5)
+    there = np.abs(GRAPH[:, 0]) != 3
+    y, weight = (GRAPH, WEIGHT) if K == 2 else (GRAPH[there], WEIGHT[there])
+    z = np.random.default_rng(3).normal(size=len(y) if K == 2 else (len(y), K))
+    prior = shares[1] if K == 2 else shares
+    options = {"n_classes": K, "error_rate": error_rate, "prior": prior, "prior_strength": strength}
+    gradient, curvature = pair_objective(y, sample_weight=weight, **options)(z)
+    expected = numerical_gradient(lambda z: negative_log_likelihood(z, y, weight, error_rate, shares, strength), z)
+    np.testing.assert_allclose(gradient, expected, atol=1e-5)
     assert (curvature > 0).all()
 
 
 def test_the_curvature_of_the_pull_is_exact_for_a_shift():
     """At the prior: there the first derivative vanishes, and with it the part that is left out."""
-    graph = AnswerGraph.from_y(LOOSE)
-    points, share, divergence = make_pull(graph, 0.7, 3.0)
-    z = np.full(len(points), np.log(0.7 / 0.3))
-    rise = [np.sum(pull_slopes(expit(z + shift), share, divergence)[0]) for shift in (-1e-4, 1e-4)]
-    curvature = pull_slopes(expit(z), share, divergence)[1]
-    assert np.sum(curvature) == pytest.approx((rise[1] - rise[0]) / 2e-4, rel=1e-5)
+    objective = pair_objective([1, 1, -2, -2, 0, 0, 0], prior=0.7)
+    z = np.append([1.0, 2.0, -1.0, 0.5], np.full(3, np.log(0.7 / 0.3)))
+    shift = 1e-4 * (np.arange(7) > 3)
+    rise = [objective(z + sign * shift)[0][4:].sum() for sign in (-1, 1)]
+    assert objective(z)[1][4:].sum() == pytest.approx((rise[1] - rise[0]) / 2e-4, rel=1e-5)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("unit", [0.01, 1, 7.3])
-def test_integer_weights_are_repeated_pairs_by_the_mean_answer(unit):
-    z = np.random.default_rng(5).normal(size=5)
-    weight = unit * np.array([2.0, 2.0, 1.0, 1.0, 1.0])
-    weighted, _ = pair_objective([1, 1, -2, -2, 0], sample_weight=weight, prior=0.7)(z)
-    pull, _ = pair_objective([1, 1, -2, -2, 0], prior=0.7)(z)
-    repeated, _ = pair_objective([1, 1, -2, -2, 3, 3])(z[[0, 1, 2, 3, 0, 1]])
+def test_integer_weights_are_repeated_pairs_by_the_mean_answer(unit, n_classes):
+    rng = np.random.default_rng(5)
+    y = np.array([1, 1, -2, -2, 0])
+    z = rng.normal(size=5 if n_classes == 2 else (5, n_classes))
+    prior = 0.7 if n_classes == 2 else [0.5, 0.3, 0.2]
+    options = {"n_classes": n_classes, "prior": prior, "error_rate": 0.1}
+    weighted, curvature = pair_objective(y, sample_weight=unit * np.array([2.0, 2.0, 1.0, 1.0, 1.0]), **options)(z)
+    plain, of_plain = pair_objective(y, **options)(z)
+    repeated = [
+        slope[[0, 1, 2, 3]] for slope in pair_objective([1, 1, -2, -2, 3, 3, 0], **options)(z[[0, 1, 2, 3, 0, 1, 4]])
+    ]
     # Two answers that weigh 3 in all.
-    np.testing.assert_allclose(weighted[:4], np.r_[repeated[:2] + repeated[4:], repeated[2:4]] * 2 / 3, rtol=1e-12)
-    assert weighted[4] == pytest.approx(pull[4])
+    for slope, repeat in zip((weighted, curvature), repeated, strict=True):
+        np.testing.assert_allclose(slope[:2], 2 * repeat[:2] * 2 / 3, rtol=1e-12)
+        np.testing.assert_allclose(slope[2:4], repeat[2:4] * 2 / 3, rtol=1e-12)
+    np.testing.assert_allclose(weighted[4], plain[4])
+    np.testing.assert_allclose(curvature[4], of_plain[4])
 
 
 @pytest.mark.parametrize("error_rate", [0.0, 0.1])
 def test_rows_of_weight_0_have_no_slope_and_change_none(error_rate):
-    """The first row that shows a point, a label, an answer and a row in none: all as if they were not there."""
-    y = np.vstack([[[0, 1, 0, 0], [0, 3, 0, 1]], GRAPH, [[-9, 0, 1, 0], [-9, 8, 1, 0], [0, 9, 0, 0], [0, 10, 0, 0]]])
+    """A row that shows a point, a label, an answer and a row in none: all as if they were not there."""
+    y = np.vstack([[[0, 1, 0, 0], [0, 3, 0, 1]], GRAPH, [[-9, 0, 1, 0], [-9, 18, 1, 0], [0, 9, 0, 0], [0, 10, 0, 0]]])
     there = np.ones(len(y), dtype=bool)
     there[[0, 1, -4, -3, -2]] = False
     z = np.random.default_rng(0).normal(size=len(y))
@@ -96,30 +122,28 @@ def test_rows_of_weight_0_have_no_slope_and_change_none(error_rate):
     assert (curvature > 0).all()
 
 
-def test_rows_of_one_point_share_its_slope_and_its_curvature():
-    """Point 1 is on two rows, each with half of both; a component counts by its mean weight."""
-    weight = np.array([3.0, 3.0, 1.0, 1.0, 0.5, 0.5, 1.0])
-    scores = np.array([0.3, 1.0, 1.0, -2.0, 0.5, 0.1, 0.4])
-    by_row, curvature = pair_objective(GRAPH, error_rate=0.1, sample_weight=weight)(scores)
-    graph = AnswerGraph.from_y(GRAPH, weight)
-    z = np.array([0.3, 1.0, -2.0, 0.5, 0.1, 0.4])
-    by_point, of_point = PointLoss(graph, 2, AnswerModel.given(0.1, graph)).slopes(z)
-    np.testing.assert_allclose(np.bincount(graph.row_point, weights=by_row), by_point)
-    assert by_row[1] == by_row[2] == by_point[1] / 2
-    assert curvature[1] == curvature[2] == of_point[1] / 2
-    # Answers of weight 3 and 1 make one component, answer and label of weight 0.5 another; the mean answer weighs 1.5.
-    p = expit(z)
-    np.testing.assert_allclose(of_point, p * (1 - p) * np.array([2, 2, 2, 0.5, 0.5, 0]) / 1.5, atol=1e-9)
+def test_a_point_has_the_mean_score_of_its_rows_which_share_its_slopes():
+    y = np.array([[1, 0], [1, 1], [-2, 1], [-2, 2], [0, 3]])
+    z = np.array([0.3, 1.5, 0.5, -2.0, 0.1])
+    level = np.array([0.3, 1.0, 1.0, -2.0, 0.1])
+    for slopes, expected in zip(pair_objective(y)(z), pair_objective(y)(level), strict=True):
+        np.testing.assert_allclose(slopes, expected)
+        assert slopes[1] == slopes[2]
+    p = expit(level)
+    np.testing.assert_allclose(pair_objective(y)(z)[1], p * (1 - p) * [1, 0.5, 0.5, 1, 0], atol=1e-9)
 
 
-def test_a_constant_score_is_refused():
+def test_what_cannot_be_descended_is_refused():
+    loose = [1, 1, -2, -2, 0]
     with pytest.raises(InputError, match="init_score"):
-        pair_objective(LOOSE)(np.zeros(len(LOOSE)))
+        pair_objective(loose)(np.zeros(5))
     # Labels break the symmetry.
     gradient, _ = pair_objective(GRAPH, error_rate=0.1)(np.zeros(len(GRAPH)))
     assert np.abs(gradient).max() > 0
     with pytest.raises(InputError, match="3 rows"):
-        pair_objective(LOOSE)(np.zeros(3))
+        pair_objective(loose)(np.zeros(3))
+    with pytest.raises(InputError, match="`prior`"):
+        pair_objective(loose, n_classes=3, prior=0.7)
 
 
 def test_three_classes_in_both_boosters():
@@ -138,17 +162,5 @@ def test_three_classes_in_both_boosters():
     assert np.mean(trees.predict(X).argmax(axis=1) + 1 == label) > 0.95
     parameters = {"num_class": 3, "nthread": 1, "disable_default_eval_metric": True}
     other = xgboost.train(parameters, xgboost.DMatrix(X, label=label - 1), num_boost_round=20, obj=objective)
-    found = other.predict(xgboost.DMatrix(X), output_margin=True)
-    assert np.mean(found.argmax(axis=1) + 1 == label) > 0.95
-
-
-@pytest.mark.parametrize("y", [LOOSE, GRAPH], ids=["loose", "graph"])
-@pytest.mark.parametrize("error_rate", [0.0, 0.1])
-def test_value_is_the_sum_over_all_classes(y, error_rate):
-    graph = AnswerGraph.from_y(y)
-    z = np.random.default_rng(1).normal(size=graph.n_points)
-    log_p = np.log(np.column_stack([expit(-z), expit(z)]))
-    expected, _, _ = enumerated(graph, log_p, np.full(graph.n_answers, error_rate))
-    assert PointLoss(graph, 2, AnswerModel.given(error_rate, graph)).terms(z)[0].sum() == pytest.approx(
-        expected, abs=1e-9
-    )
+    scores = other.predict(xgboost.DMatrix(X), output_margin=True)
+    assert np.mean(scores.argmax(axis=1) + 1 == label) > 0.95

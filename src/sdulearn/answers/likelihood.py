@@ -65,6 +65,8 @@ _MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
 _CLASS_MESSAGES = (60, 1e-6)
 # Below this probability of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
+# Ratios of class shares, 1 to 1,000, among which the best is sought.
+_N_SHARES = 30
 # Score of a point whose class is fixed, so that others are relative to it.
 _FIXED = 40.0
 
@@ -197,14 +199,14 @@ class Likelihood:
 
     def best_constant(self) -> float:
         """Return the best mean log likelihood of class shares alone, the same for all points."""
-        # One class is larger, by shares of two classes from 0.5 to 0.999, and the others are equally
-        # large. Without labels which one it is does not matter.
-        odds = np.linspace(0.0, 7.0, 30)
-        larger = np.eye(self.n_classes)[:, : self.n_classes if self.graph.labels.any() else 1]
-        Z = larger[:, :, None] * odds
-        Z = Z if self.n_scores > 1 else Z[:1] - Z[1:]
-        shape = (self.graph.n_points, self.n_scores, larger.shape[1] * len(odds))
-        return float(self.mean(np.broadcast_to(Z.reshape(1, *shape[1:]), shape))[0].max())
+        # One class is larger, which labels tell from the others; these are equally large.
+        log_ratio = np.log(np.geomspace(1.0, 1e3, _N_SHARES))
+        if self.n_scores == 1:
+            Z = np.concatenate([-log_ratio, log_ratio])[None, None]
+        else:
+            larger = range(self.n_classes if self.graph.labels.any() or self.evidence is not None else 1)
+            Z = np.concatenate([np.outer(np.eye(self.n_classes)[k], log_ratio) for k in larger], axis=1)[None]
+        return float(self.mean(np.broadcast_to(Z, (self.graph.n_points, *Z.shape[1:])))[0].max())
 
     @cached_property
     def by_evidence(self) -> Array:

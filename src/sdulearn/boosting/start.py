@@ -182,6 +182,10 @@ class Start:
     likelihood: Likelihood  # of all answers
     model: PairLogisticRegressionCV | None = None  # of the columns of the score; None for class shares alone
 
+    def by_fold(self, X: Rows) -> Array:
+        """Return the scores (n_folds, n_points, n_scores) of all points by the start of each fold."""
+        return np.array([score.decide(X) for score in self.folds])
+
 
 class _KernelMap(NamedTuple):
     """Standardised features that are linear in Gaussian kernels around some points: Nystroem's map."""
@@ -199,9 +203,13 @@ class _KernelMap(NamedTuple):
             nystroem.components_, nystroem.normalization_.T / scaler.scale_, np.asarray(scaler.mean_ / scaler.scale_)
         )
 
-    def score(self, blank: LinearScore, coef: Array, intercept: Array) -> LinearScore:
-        """Return the score that is linear in the features."""
-        return replace(blank, centres=self.centres, coef=self.factors @ coef, intercept=intercept - self.shift @ coef)
+
+def _score(blank: LinearScore, kernels: _KernelMap | None, coef: Array, intercept: Array) -> LinearScore:
+    """Return the score that is linear in standardised columns, or in a kernel map of these."""
+    if kernels is None:
+        return replace(blank, coef=coef, intercept=intercept)
+    intercept = intercept - kernels.shift @ coef
+    return replace(blank, coef=kernels.factors @ coef, intercept=intercept, centres=kernels.centres)
 
 
 def linear_start(data: FoldedPoints, model: PairLogisticRegressionCV, with_kernel: bool = False) -> Start:
@@ -218,14 +226,10 @@ def linear_start(data: FoldedPoints, model: PairLogisticRegressionCV, with_kerne
     part = _on_rows(part)
     rows = kept[part.row_point]
     model.set_params(cv=PredefinedSplit(data.fold[rows])).fit(A[rows], part)
-    scores = []
-    for fitted in (model, *(fold for _, fold in model.fold_models_)):
-        coef, intercept = fitted.coef_.T, fitted.intercept_
-        scores.append(
-            replace(blank, coef=coef, intercept=intercept) if kernels is None else kernels.score(blank, coef, intercept)
-        )
+    models = [model, *(fold for _, fold in model.fold_models_)]
+    score, *folds = [_score(blank, kernels, fitted.coef_.T, fitted.intercept_) for fitted in models]
     likelihood = model.answer_model_.likelihood(graph, len(model.classes_))
-    return Start(scores[0], scores[1:], model.answer_model_, likelihood, model)
+    return Start(score, folds, model.answer_model_, likelihood, model)
 
 
 def constant_start(data: FoldedPoints, n_classes: int, answer_model: AnswerModel) -> Start:
