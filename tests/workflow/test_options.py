@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sdulearn.pairs import read_pairs
 
+from sdulearn.answers.graph import AnswerGraph
 from sdulearn.diagnostics import Finding
 from sdulearn.workflow.fit import _independent_answers, _without_odd_cycles
 from sdulearn.workflow.options import FitOptions
@@ -18,7 +18,7 @@ def test_a_wide_table_has_few_unlabeled_rows():
 
 
 def worth(y, n_classes):
-    return _independent_answers(SimpleNamespace(stacked=(None, read_pairs(y), None)), n_classes)
+    return _independent_answers(SimpleNamespace(stacked=(None, AnswerGraph.from_y(y))), n_classes)
 
 
 def test_answers_that_say_something_of_their_own():
