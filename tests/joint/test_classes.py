@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
-from sdulearn.joint.classes import ClassProblem, SoftmaxLikelihood
 from sklearn.datasets import load_iris, load_wine
 
 from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.joint.classes import ClassProblem, SoftmaxLikelihood
 from sdulearn.joint.data import PriorPull, TrainingData
 from sdulearn.joint.path import follow_path, held_out_classes, solve_classes
 from tests.reference import enumerated, random_answers

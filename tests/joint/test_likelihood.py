@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
-from sdulearn.joint.likelihood import LoosePairs, TwoClassLikelihood
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
 from sdulearn.joint.data import PriorPull, TrainingData
+from sdulearn.joint.likelihood import LoosePairs, TwoClassLikelihood
 from sdulearn.joint.path import PointProblem, fold_score
 from tests.reference import enumerated
 

@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from sdulearn.joint.likelihood import TwoClassLikelihood
 
 from sdulearn import PairLogisticRegression, PriorEstimate
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import OrientationWarning
 from sdulearn.joint.data import TrainingData, axis_penalties
+from sdulearn.joint.likelihood import TwoClassLikelihood
 from sdulearn.joint.path import PointProblem, class_sign
 
 
