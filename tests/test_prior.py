@@ -152,12 +152,15 @@ def test_no_answers_say_more_of_points_than_their_classes_would():
     assert high >= exact[1] - 1e-9
 
 
-@given(st.floats(0.5, 1))
-def test_there_and_back(p):
+@given(st.floats(0.5, 1), st.floats(0, 0.45))
+def test_there_and_back(p, e):
     # Slip 3 of the paper: 2 ps - 1 is (p - q)^2, with the square.
     assert similar_share(p) + dissimilar_share(p) == pytest.approx(1)
     assert 2 * similar_share(p) - 1 == pytest.approx((2 * p - 1) ** 2, abs=1e-12)
     assert prior_from_share(similar_share(p)) == pytest.approx(p, abs=1e-7)
+    # Wrong answers exchange the two kinds.
+    similar = similar_share(p) * (1 - e) + dissimilar_share(p) * e
+    assert estimate_prior(similar, 1 - similar, error_rate=e).value == pytest.approx(p, abs=1e-6)
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
@@ -192,6 +195,8 @@ def test_coverage_is_exact_at_least(p):
         ({"n_similar": 1, "n_dissimilar": 1, "n_effective": np.nan}, "`n_effective` must be a number"),
         ({"n_similar": 1, "n_dissimilar": 1, "majority": "+"}, "'positive' or 'negative'"),
         ({"n_similar": 3}, "Give both counts"),
+        ({"n_similar": 3, "n_dissimilar": 1, "decision": [1.0]}, "`decision` is about the rows of `y`"),
+        ({"n_similar": 3, "n_dissimilar": 1, "error_rate": {0: 0.1}}, "`error_rate` is one number"),
         ({"n_similar": 3, "y": [1, 1]}, "Give either `y` or the counts"),
         ({"y": [1, 1], "sample_weight": [0, 0]}, "All weights in `sample_weight` are zero"),
         ({"y": [1, 1], "sample_weight": [np.nan, np.nan]}, "`sample_weight` must"),

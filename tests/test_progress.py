@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sdulearn import PairLogisticRegressionCV, progress
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, progress
 from sdulearn.cli.options import waiting
+from sdulearn.metrics import cross_val_accuracy
 from sdulearn.progress import count_rows, long_work, steps
 
 made = progress.new_bar
@@ -115,3 +116,8 @@ def test_what_has_no_steps_is_named(screen, monkeypatch):
     with waiting("Learning"):
         pass
     assert "Learning" not in screen.getvalue()
+
+
+def test_the_folds_of_an_accuracy_are_counted(screen, waveform):
+    cross_val_accuracy(PairLogisticRegression(), *waveform, cv=3)
+    assert "3/3" in [one for one in bars(screen) if one.startswith("folds")][-1]

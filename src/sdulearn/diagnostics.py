@@ -85,8 +85,8 @@ def check_assumptions(
     ----------
     X : array or sparse matrix of shape (n_rows, n_features)
         Rows. Where answers share points, each point counts once.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row.
     prior : float, optional
         P(y = +1), where it is known.
     feature_names : sequence of str, optional

@@ -318,8 +318,7 @@ def _prior_of_answers(
         by_row = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
         turned = oriented(graph, graph.by_point(by_row[:, None])[:, 0])
         if one_way(turned, counted):
-            chances = classes_by_answers(turned, model)[counted]
-            share = share_of(chances, np.ones(len(chances), dtype=np.intp), confidence)
+            share = share_in_class(turned, np.ones(graph.n_points, dtype=np.int64), confidence, model, counted=counted)
             return _with_share(estimate, share, float(counted.sum()))
     if counted is not None or graph.shares_points:
         value, low, high = profile(graph, confidence, model, counted=counted)
@@ -420,6 +419,27 @@ def _with_share(estimate: PriorEstimate, share: tuple[float, float, float], n_ef
     value, low, high = share
     identified = low > 0.5 or high < 0.5
     return replace(estimate, value=value, low=low, high=high, identified=identified, n_effective=n_effective)
+
+
+def share_in_class(
+    graph: AnswerGraph,
+    classes: Codes,
+    confidence: float,
+    model: AnswerModel | None = None,
+    spread: float = 1.0,
+    counted: Mask | None = None,
+) -> tuple[float, float, float]:
+    """Return the share of points in these classes, -1 or +1: an accuracy, or of +1 the prior; and its interval."""
+    if counted is None or not one_way(graph, counted):
+        return profile(agreeing(graph, classes), confidence, model, spread, counted)
+    chances = classes_by_answers(graph, model)[counted]
+    return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
+
+
+def agreeing(graph: AnswerGraph, classes: Codes) -> AnswerGraph:
+    """Return the graph in which class +1 are the points that are in these classes."""
+    first, second = classes[graph.ends].T
+    return replace(graph, same=graph.same * first * second, labels=graph.labels * classes)
 
 
 def profile(

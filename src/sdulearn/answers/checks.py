@@ -173,8 +173,8 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
         Fitted, such as :class:`~sdulearn.PairLogisticRegression`.
     X : array, CSR matrix or frame of shape (n_rows, n_features)
         Rows.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row.
 
     Returns
     -------

@@ -27,18 +27,15 @@ from sdulearn.prior import (
     ErrorRates,
     around,
     check_two_classes,
-    classes_by_answers,
     clopper_pearson,
     effective_number,
     mean_error,
     no_answers,
-    one_way,
     oriented,
     plausible_rates,
     prior_from_share,
-    profile,
     random_answers,
-    share_of,
+    share_in_class,
 )
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
 from sdulearn.types import Array, Codes, Count, Mask, Probability
@@ -109,8 +106,8 @@ def pair_accuracy(
     ----------
     decision : array-like of shape (n_rows,)
         Values of the decision function; their signs are the predictions.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row; an UndeterminedError where there are neither answers nor labels.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row; an UndeterminedError where there are neither answers nor labels.
     error_rate : float, mapping or AnswerModel, optional
         Probability that an answer is wrong, one for all or one for each annotator. By default
         answers are right; where they contradict each other, wrong at an unknown rate with a mean of
@@ -225,20 +222,13 @@ def _accuracy_of_points(
     counted: Mask | None,
 ) -> AccuracyEstimate:
     """By components, with k of m points right up to a flip; or by the class of each random point."""
-    confidence = empty.confidence
     if counted is not None:
         empty = replace(empty, basis="random questions")
         if not counted.any():
             return empty
-        graph = oriented(graph, sign.astype(np.float64))
-    if counted is not None and one_way(graph, counted):
-        chances = classes_by_answers(graph, model)[counted]
-        column = (sign[counted] > 0).astype(np.intp)
-        value, low, high = share_of(chances, column, confidence, spread)
-        majority, _, _ = share_of(chances, np.ones_like(column), confidence)
-    else:
-        value, low, high = profile(agreeing(graph, sign), confidence, model, spread, counted)
-        majority, _, _ = profile(graph, confidence, model, counted=counted)
+        graph = oriented(graph, sign)
+    value, low, high = share_in_class(graph, sign, empty.confidence, model, spread, counted)
+    majority, _, _ = share_in_class(graph, np.ones_like(sign), empty.confidence, model, counted=counted)
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
 
 
@@ -254,12 +244,6 @@ def chance_of_same(probability: ArrayLike, graph: AnswerGraph) -> Array:
         raise InputError(f"`probability` has shape {p.shape}, but `y` has {graph.n_given} rows: give `predict_proba`.")
     first, second = graph.rows[graph.end_rows].T
     return np.minimum(np.einsum("ik,ik->i", p[first], p[second]), 1.0)
-
-
-def agreeing(graph: AnswerGraph, sign: Codes) -> AnswerGraph:
-    """The graph in which class +1 are the points that are predicted rightly."""
-    first, second = sign[graph.ends].T
-    return graph.with_values(same=graph.same * first * second, labels=graph.labels * sign)
 
 
 def _accuracy_of_one_kind(

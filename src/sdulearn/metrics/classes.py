@@ -125,8 +125,8 @@ def class_agreement(
     y_pred : array-like of shape (n_rows,)
         Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
         likeliest class, 1 to K.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row, and not known to the model; an UndeterminedError without answers and labels.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row, and not known to the model; an UndeterminedError without answers and labels.
     error_rate, sample_weight, random_points, confidence, spread
         As in :func:`pair_accuracy`; the first for the accuracy by ``random_points``. With a spread above 1, that of
         folds, two points count as one answer at most.

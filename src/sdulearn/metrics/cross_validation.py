@@ -156,8 +156,8 @@ def held_out_accuracy(
     ----------
     decision : array-like of shape (n_rows,)
         Of :func:`held_out`.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row.
     n_splits : int
         Number of folds that the decisions come from.
     error_rate, sample_weight, prior, random_points, confidence
@@ -421,8 +421,8 @@ def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
     ----------
     n_splits : int
         Most folds.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row.
 
     Returns
     -------

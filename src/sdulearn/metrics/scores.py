@@ -15,8 +15,8 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.errors import InputError
 from sdulearn.losses import Loss, get_loss
-from sdulearn.metrics.accuracy import agreeing, chance_of_same, pair_accuracy
-from sdulearn.prior import no_answers, prior_from_share, profile
+from sdulearn.metrics.accuracy import chance_of_same, pair_accuracy
+from sdulearn.prior import no_answers, prior_from_share, share_in_class
 from sdulearn.progress import steps
 from sdulearn.risks import check_prior, marginal_risk, mixture
 from sdulearn.sklearn_private import safe_indexing
@@ -163,8 +163,8 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     ----------
     probability : array-like of shape (n_rows, n_classes)
         ``predict_proba`` of the rows.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row; at least one answer.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row; at least one answer.
     n_bins
         As in :func:`calibration`.
 
@@ -228,8 +228,8 @@ def pair_importance(
         With ``decision_function``.
     X : array, sparse matrix or pandas frame of shape (n_rows, n_features)
         Rows.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-        What is known of each row.
+    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+        What is known about each row.
     n_repeats : int, default=5
         Shuffles of each column.
     scoring : {"accuracy", "agreement"}, optional
@@ -305,7 +305,7 @@ def _judge(decision: Array, graph: AnswerGraph, scoring: str | None, model: Answ
         return prior_from_share(float(agrees.mean())), agrees
     # Only the value of pair_accuracy: it also estimates the accuracy of the larger class.
     sign = np.where(graph.by_point(decision[:, None])[:, 0] > 0, 1, -1)
-    return profile(agreeing(graph, sign), 0.95, model)[0], agrees
+    return share_in_class(graph, sign, 0.95, model)[0], agrees
 
 
 def _error(losses: Array, lost: Array, n_points: int) -> Array:
