@@ -470,7 +470,8 @@ class PairBoostingClassifier(ScoreClassifier):
     -----
     A component of the answers counts by the mean ``sample_weight`` of its answers and labels, in units of the mean
     answer: ``min_hessian`` and ``l2_regularization`` do not know the unit of the weights. Of more than 2,500
-    unlabeled rows a random sample is used, and the start is fitted to at most 20,000 answers.
+    unlabeled points a random sample is used. Where nothing shows that the model tells the classes apart, by held-out
+    answers, it gives a :class:`~sdulearn.errors.UselessModelWarning`.
 
     Examples
     --------
