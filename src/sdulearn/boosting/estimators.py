@@ -54,7 +54,7 @@ _ROWS = 200
 # Unlabeled points only give the mean prediction: so many give it to within 1%.
 _MAX_UNLABELED = 2_500
 # A model is useful if it raises the log likelihood of all held-out answers by more than this above
-# class shares alone, odds of 20 to 1. Of 160 fits to noise (30 to 800 answers) 14 did, of 48 to rings
+# class shares alone, odds of 20 to 1. Of 160 fits to noise (30 to 800 answers) 14 did, of 96 to rings
 # and lines (50 answers and more) all.
 _MIN_GAIN = 3.0
 # Categories are numbered from 0 on.
