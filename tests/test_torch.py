@@ -20,7 +20,6 @@ from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, ModelFileError, OrientationWarning
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.torch import PairBatchSampler, PairNetworkClassifier, distort_images, pair_nll, unlabeled_loss
-from sdulearn.torch.estimator import with_implied_labels
 from sdulearn.torch.loss import TorchLikelihood, log_of_others, log_probabilities
 from sdulearn.torch.training import Starts
 from tests.reference import enumerated
@@ -458,18 +457,6 @@ def test_rows_of_weight_0_are_left_out(two):
     weighted = small(**options).fit(rows, y, kept.astype(float))
     dropped = small(**options).fit(rows[kept], y[kept])
     np.testing.assert_allclose(weighted.decision_function(rows), dropped.decision_function(rows), rtol=1e-5)
-
-
-def test_match_answers_are_labels():
-    """Examples that all differ name the classes: the answers about them are labels, up to names."""
-    truth = np.array([0, 1, 2, 0, 1, 2, 0])
-    ends = [(0, 1), (0, 2), (1, 2), (3, 0), (4, 1), (5, 2), (6, 0)]
-    graph = AnswerGraph.from_answers(ends, [truth[a] == truth[b] for a, b in ends])
-    known = with_implied_labels(graph, 3, AnswerModel.given(0.0, graph))
-    assert known.n_answers == 0
-    assert len({(a, b) for a, b in zip(truth.tolist(), known.labels.tolist(), strict=True)}) == 3
-    wrong = AnswerModel.given(0.1, graph)
-    assert with_implied_labels(graph, 3, wrong) is graph
 
 
 def test_what_the_estimator_refuses(two):

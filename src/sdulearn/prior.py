@@ -439,7 +439,7 @@ def share_in_class(
 def agreeing(graph: AnswerGraph, classes: Codes) -> AnswerGraph:
     """Return the graph in which class +1 are the points that are in these classes."""
     first, second = classes[graph.ends].T
-    return replace(graph, same=graph.same * first * second, labels=graph.labels * classes)
+    return graph.with_values(same=graph.same * first * second, labels=graph.labels * classes)
 
 
 def profile(

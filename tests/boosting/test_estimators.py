@@ -12,7 +12,6 @@ from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OrdinalEncoder
 
 from sdulearn import PairBoostingClassifier, PairKFold, PairLogisticRegressionCV, PairModelCV, stack_pairs
-from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError
 
 pytest.importorskip("lightgbm")
@@ -88,25 +87,6 @@ def test_what_the_trees_depend_on(data):
     assert list(framed.feature_names_in_) == ["a", "b", "c"]
     scattered = clone(model).fit(sparse.csr_matrix(X), codes)
     assert np.mean(scattered.predict(X) == model.predict(X)) > 0.95
-
-
-def test_the_start_of_very_many_answers_is_fitted_to_some_of_them(data, monkeypatch):
-    X, codes, _ = data
-    fit = PairLogisticRegressionCV.fit
-    seen = []
-
-    def spy(self, X, y, sample_weight=None):
-        seen.append(AnswerGraph.from_y(y).n_answers)
-        return fit(self, X, y, sample_weight)
-
-    monkeypatch.setattr(PairLogisticRegressionCV, "fit", spy)
-    for most in (400, 150):
-        monkeypatch.setattr("sdulearn.boosting.start.MAX_ANSWERS", most)
-        model = PairModelCV(["linear"], cv=2).fit(X, codes)
-        # Models of folds know some answers, too, and name the classes as this one does.
-        decisions = [fold.decision_function(X) @ model.decision_function(X) for _, fold in model.fold_models_]
-        assert min(decisions) > 0
-    assert seen == [400, 150]
 
 
 def test_labels_name_the_classes():

@@ -162,6 +162,14 @@ def test_trees_begin_at_a_kernel_map_where_a_line_says_nothing():
     with pytest.warns(OrientationWarning):
         pipeline.fit(X, codes)
     np.testing.assert_allclose(model.start_.decide(X)[:, 0], np.clip(pipeline.decision_function(X), -8, 8), atol=1e-6)
+    # Contributions are changes of the score where a column has its mean, up to the bounds of the score.
+    few = X[:80]
+    for j, change in enumerate(model.start_.contributions(few)[:, :, 0].T):
+        level = np.where(np.arange(4) == j, few.mean(axis=0), few)
+        before, after = (model.start_.decide(rows)[:, 0] for rows in (few, level))
+        free = (np.abs(before) < 8) & (np.abs(after) < 8)
+        assert free.sum() > 10
+        np.testing.assert_allclose(change[free], (before - after)[free], atol=1e-9)
     X, codes, _ = pairs_of(line)
     assert PairBoostingClassifier(max_iter=5, cv=2).fit(X, codes).start_.has_kernel is False
 

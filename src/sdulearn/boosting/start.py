@@ -30,8 +30,6 @@ from sdulearn.types import Array, Indices, Rows
 # still see them.
 MAX_ONE_HOT = 50
 N_CENTRES = 150
-# The start need not be the best linear model of all answers: the trees improve on it.
-MAX_ANSWERS = 20_000
 MAX_LOGIT = 8.0
 
 
@@ -213,7 +211,7 @@ def _score(blank: LinearScore, kernels: _KernelMap | None, coef: Array, intercep
 
 
 def linear_start(data: FoldedPoints, model: PairLogisticRegressionCV, with_kernel: bool = False) -> Start:
-    """Fit a linear model to standardised columns, or to kernels of these: all answers, or a sample of very many."""
+    """Fit a linear model to standardised columns, or to kernels of these, and to all but the answers of each fold."""
     graph = data.graph
     blank = LinearScore.constant(data.X, data.n_values, graph.point_weights, np.zeros(1))
     A = blank.standardised(data.X)
@@ -222,10 +220,8 @@ def linear_start(data: FoldedPoints, model: PairLogisticRegressionCV, with_kerne
         A = A.toarray() if sparse.issparse(A) else A
         kernels = _KernelMap.of(A, graph.point_weights, blank.gamma, data.seed)
         A = rbf_kernel(A, kernels.centres, blank.gamma) @ kernels.factors - kernels.shift
-    kept, part = _sampled(graph, data.seed)
-    part = _on_rows(part)
-    rows = kept[part.row_point]
-    model.set_params(cv=PredefinedSplit(data.fold[rows])).fit(A[rows], part)
+    spread = _on_rows(graph)
+    model.set_params(cv=PredefinedSplit(data.fold[spread.row_point])).fit(A[spread.row_point], spread)
     models = [model, *(fold for _, fold in model.fold_models_)]
     score, *folds = [_score(blank, kernels, fitted.coef_.T, fitted.intercept_) for fitted in models]
     likelihood = model.answer_model_.likelihood(graph, len(model.classes_))
@@ -238,18 +234,6 @@ def constant_start(data: FoldedPoints, n_classes: int, answer_model: AnswerModel
     shares = np.log(counts / counts.sum())
     score = LinearScore.constant(data.X, data.n_values, data.graph.point_weights, shares)
     return Start(score, [score] * data.n_folds, answer_model, answer_model.likelihood(data.graph, n_classes))
-
-
-def _sampled(graph: AnswerGraph, seed: int) -> tuple[Indices, AnswerGraph]:
-    """Return a graph of at most MAX_ANSWERS of the answers, and the numbers that its points have here."""
-    every = np.arange(graph.n_points)
-    if graph.n_answers <= MAX_ANSWERS:
-        return every, graph
-    drawn = np.random.default_rng(seed).choice(graph.n_answers, MAX_ANSWERS, replace=False)
-    part = graph.restrict(np.isin(np.arange(graph.n_answers), drawn), np.ones(graph.n_points, dtype=bool))
-    # A point that has lost its answers is not one that nobody was asked about.
-    kept = np.flatnonzero((part.degree > 0) | (graph.degree == 0) | (graph.labels != 0))
-    return kept, part.subgraph(kept)
 
 
 def _on_rows(graph: AnswerGraph) -> AnswerGraph:
