@@ -130,8 +130,8 @@ def test_cv_chooses_on_held_out_answers(waveform):
     assert model.alpha_ in (1.0, 0.1, 0.01)
     assert (results["mean_test_score"] < 0).all()
     assert not [name for name in results if "time" in name]
-    same = PairLogisticRegression(model.alpha_, covariance_power=1).fit(rows, codes)
-    np.testing.assert_allclose(same.coef_, model.coef_, atol=1e-5)
+    same = PairLogisticRegression(model.alpha_, covariance_power=1, error_rate=model.answer_model_).fit(rows, codes)
+    np.testing.assert_allclose(same.coef_, model.temperature_ * model.coef_, atol=1e-5)
 
 
 def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
@@ -139,7 +139,7 @@ def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
     rows, codes = waveform
     splits = list(PairKFold(3, random_state=0).split(rows, codes))
     folds = SimpleNamespace(split=lambda X, y: splits)
-    model = PairLogisticRegressionCV([0.1], covariance_power=1, prior=0.7, cv=folds).fit(rows, codes)
+    model = PairLogisticRegressionCV([0.1], covariance_power=1, prior=0.7, error_rate=0.02, cv=folds).fit(rows, codes)
     held_out, fold = model.fold_models_[0]
     np.testing.assert_array_equal(held_out, splits[0][1])
     other = np.where(np.isin(np.arange(len(codes)), held_out) & (np.abs(codes) % 2 == 0), -codes, codes)

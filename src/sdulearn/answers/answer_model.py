@@ -398,11 +398,13 @@ def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: 
     rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     total = int(counts.sum())
     share = counts / max(total, 1)
-    mean = float(share @ value)
-    # Rates of few people may err together; those of many are estimated nearly independently.
-    together = len(counts) <= MAX_PROFILED
-    below, above = (float(share @ d if together else np.sqrt(share**2 @ d**2)) for d in (value - low, high - value))
-    whole = Rate(mean, mean - below, mean + above, total, *(float(share @ column) for column in careless[:1]))
+    mean, bottom, top, *rest = (float(share @ column) for column in (value, low, high, *careless[:1]))
+    if len(counts) > MAX_PROFILED:
+        # Rates of few people may err together; those of many are estimated nearly independently.
+        bottom, top = (
+            mean + sign * float(np.linalg.norm(share * d)) for sign, d in ((-1, value - low), (1, high - value))
+        )
+    whole = Rate(mean, bottom, top, total, *rest)
     return AnswerModel(whole, dict(zip(numbers.tolist(), rates, strict=True)))
 
 

@@ -101,6 +101,9 @@ class PairLogisticBase(LinearClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
+    # Whether folds check the answers of one person, too: a plain fit of loose pairs needs none.
+    _has_folds: ClassVar[bool] = False
+
     n_classes: int | str
     prior_strength: float
     orientation: str
@@ -189,7 +192,10 @@ class PairLogisticBase(LinearClassifier):
         graph = points.graph
         model = answer_model_of(self.error_rate, graph, 2)
         n_folds = number_of_folds(_FOLDS, graph.same > 0)
-        if not isinstance(self.error_rate, str) or n_folds < 2 or graph.n_answers < _MIN_JUDGED:
+        _, counts = np.unique(graph.annotators, return_counts=True)
+        n_judged = int(np.sum(counts >= _MIN_JUDGED))
+        judged = n_judged > 1 or graph.contradictory.any() or (self._has_folds and n_judged)
+        if not isinstance(self.error_rate, str) or n_folds < 2 or not judged:
             return model
         shown = points.shown(fold_parts(n_folds, None, points.everything))
         for _ in range(_ROUNDS):
@@ -301,7 +307,7 @@ class PairLogisticRegression(PairLogisticBase):
         Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator
         (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
         and, with several annotators, from models of the answers of the others. No answer is taken
-        as certain: if nothing tells the rate, it is 0.02. An
+        as certain: if nothing tells the rate, it is 0.02, and its interval 0 to 1/2. An
         :class:`~sdulearn.answers.AnswerModel` is taken as it is.
     answer_table : {"auto", True, False}, default="auto"
         Whether errors may depend on the classes of the two points, with more than two classes.
@@ -455,7 +461,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
         :class:`~sdulearn.errors.ClassNumberWarning` says where the answers leave the number open,
         or do not support the one given.
     prior, prior_strength, orientation, error_rate, answer_table
-        As in :class:`~sdulearn.PairLogisticRegression`.
+        As in :class:`~sdulearn.PairLogisticRegression`. With two classes "auto" checks the answers of one person, too:
+        by models that have not seen them. Their disagreement bounds the error rate, and is not taken for more than 0.1.
     cv : int or splitter, default=5
         Number of pair-safe folds (dealt with a fixed seed), or an object such as
         :class:`~sdulearn.PairKFold`.
@@ -516,6 +523,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
 
     n_classes_interval_: tuple[int, int] | None
     fold_models_: list[tuple[Indices, PairLogisticRegressionCV]]
+    _has_folds = True
     # What the scores in ``cv_results_`` are.
     scoring = "log-likelihood"
 
