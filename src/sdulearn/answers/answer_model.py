@@ -428,8 +428,9 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
         log_p = None
     draws = CrowdSampler(graph, n_classes, by_pair=by_pair, log_p=log_p).run()
     numbers, counts = np.unique(graph.annotators, return_counts=True)
-    rates = draws.rates[~draws.alike].mean(axis=0)
-    ends = np.quantile(draws.rates, [0.025, 0.975], axis=0)
+    rates = draws.bagged.rates.mean(axis=(0, 1))
+    every = np.concatenate([part.rates.reshape(-1, len(numbers)) for part in (draws.alike, draws.bagged)])
+    ends = np.quantile(every, [0.025, 0.975], axis=0)
     found = from_columns(numbers, counts, rates, np.minimum(ends[0], rates), ends[1], draws.careless, draws.same)
     value, low, high = _share_of_draws(draws)
     total = replace(found.error_rate, value=value, low=low, high=high)
@@ -441,7 +442,7 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
 
 def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
     """Return the share of wrong answers with the wider of a quantile and a normal interval."""
-    parts = [draws.wrong[draws.alike], draws.wrong[~draws.alike]]
+    parts = [draws.alike.wrong, draws.bagged.wrong]
     ends = [[one.mean() - _DEVIATIONS * one.std(), one.mean() + _DEVIATIONS * one.std()] for one in parts]
     ends += [np.quantile(one, [0.025, 0.975]).tolist() for one in parts]
     low, high = zip(*ends, strict=True)
@@ -449,10 +450,12 @@ def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
 
 
 def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:
-    """Return log probabilities of answers left out at random, by draws from the others."""
-    used = np.random.default_rng(0).random(graph.n_answers) >= _LEFT_OUT
+    """Return log probabilities of questions left out at random, by draws from the others."""
+    _, question = np.unique(graph.question, return_inverse=True)
+    used = np.random.default_rng(0).random(len(question))[question] >= _LEFT_OUT
     sampler = CrowdSampler(graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS)
-    return np.log(sampler.run(*_QUICK_DRAWS).chances)
+    chains = sampler.search(*_QUICK_DRAWS)
+    return np.log(chains.chances[chains.better].mean(axis=0))
 
 
 def larger_share(graph: AnswerGraph, confidence: float) -> Array:
