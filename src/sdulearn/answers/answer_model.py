@@ -428,8 +428,8 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
         log_p = None
     draws = CrowdSampler(graph, n_classes, by_pair=by_pair, log_p=log_p).run()
     numbers, counts = np.unique(graph.annotators, return_counts=True)
-    rates = draws.bagged.rates.mean(axis=(0, 1))
-    every = np.concatenate([part.rates.reshape(-1, len(numbers)) for part in (draws.alike, draws.bagged)])
+    rates = draws.afresh.rates.mean(axis=(0, 1))
+    every = np.concatenate([part.rates.reshape(-1, len(numbers)) for part in (draws.alike, draws.afresh)])
     ends = np.quantile(every, [0.025, 0.975], axis=0)
     found = from_columns(numbers, counts, rates, np.minimum(ends[0], rates), ends[1], draws.careless, draws.same)
     value, low, high = _share_of_draws(draws)
@@ -442,7 +442,7 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
 
 def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
     """Return the share of wrong answers with the wider of a quantile and a normal interval."""
-    parts = [draws.alike.wrong, draws.bagged.wrong]
+    parts = [draws.alike.wrong, draws.afresh.wrong]
     ends = [[one.mean() - _DEVIATIONS * one.std(), one.mean() + _DEVIATIONS * one.std()] for one in parts]
     ends += [np.quantile(one, [0.025, 0.975]).tolist() for one in parts]
     low, high = zip(*ends, strict=True)
@@ -453,9 +453,11 @@ def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: A
     """Return log probabilities of questions left out at random, by draws from the others."""
     _, question = np.unique(graph.question, return_inverse=True)
     used = np.random.default_rng(0).random(len(question))[question] >= _LEFT_OUT
-    sampler = CrowdSampler(graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS)
+    sampler = CrowdSampler(
+        graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS, n_afresh=0
+    )
     chains = sampler.search(*_QUICK_DRAWS)
-    return np.log(chains.chances[chains.better].mean(axis=0))
+    return np.log(chains.chances[chains.better(_QUICK_CHAINS)].mean(axis=0))
 
 
 def larger_share(graph: AnswerGraph, confidence: float) -> Array:
