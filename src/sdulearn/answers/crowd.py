@@ -27,8 +27,8 @@ two classes that look alike are one, and a few odd points another.
 No model of people is right, and a wrong one is overconfident: on real answers its mean probability
 was 95% where 76% of the classes were right. So the better chains go on for a few draws with each of
 several Bayesian bootstraps of the people, and these draws are the bagged posterior [2]_. A solution
-also explains the answers that it was fitted to too well (22% wrong where 26% were): error rates are
-those of chains that saw a bootstrap from their beginning.
+explains the answers that it was fitted to too well: 22% are wrong by it where 26% were. Intervals of
+error rates therefore allow for chains, too, that had a bootstrap from their beginning.
 
 References
 ----------
@@ -91,6 +91,7 @@ class Errors(NamedTuple):
 
     wrong: Array  # (S, C), share of these answers that are wrong
     rates: Array  # (S, C, n_annotators), probability that an answer of each annotator is wrong
+    largest: Array  # (S, C), share of the largest class in the population
 
 
 class Draws(NamedTuple):
@@ -102,6 +103,7 @@ class Draws(NamedTuple):
     same: Array  # (n_annotators,), s in equation (1)
     alike: Errors  # with all people alike
     afresh: Errors  # with a bootstrap from the beginning
+    bagged: Errors  # with bootstraps after the search
 
 
 class _State(NamedTuple):
@@ -232,6 +234,7 @@ class CrowdSampler:
             same=same.mean(axis=0),
             alike=Errors(*(part[:, :n_alike] for part in chains.errors)),
             afresh=Errors(*(part[:, n_alike:] for part in chains.errors)),
+            bagged=Errors(*map(np.concatenate, zip(*(bag.errors for bag in bags), strict=True))),
         )
 
     def _run(self, state: _State, weights: Array, n_burn: int, n_kept: int) -> Chains:
@@ -251,7 +254,7 @@ class CrowdSampler:
             log_chance = np.logaddexp(*self.log_questions(state, cells))
             parts = (probability, *state[1:4], np.exp(log_chance[:, left_out]), self._value(state, log_chance))
             means = [mean + part / n_kept for mean, part in zip(means, parts, strict=True)]
-            draws.append(self._rates(state, cells))
+            draws.append(self._errors(state, cells))
         return Chains(state, *means, Errors(*map(np.array, zip(*draws, strict=True))))
 
     def _start(self) -> _State:
@@ -379,8 +382,8 @@ class CrowdSampler:
             table[:, columns, rows] = table[:, rows, columns]
         return table
 
-    def _rates(self, state: _State, cells: Indices) -> tuple[Array, Array]:
-        """Return the share (C,) of wrong answers, and the probability (C, n_annotators) that one is wrong."""
+    def _errors(self, state: _State, cells: Indices) -> Errors:
+        """Return one draw of each chain."""
         K = self.n_classes
         weights = np.broadcast_to(self.weights[self.question], cells.shape)
         counts = _sums(cells, weights, (self.n_chains, 2, K, K)) / weights[0].sum()
@@ -390,7 +393,8 @@ class CrowdSampler:
         careful = ((different + same) * np.where(equal, 1 - state.table, state.table)).sum(axis=(1, 2))[:, None]
         truly_same = (different + same)[:, equal].sum(axis=1)[:, None]
         guessed = truly_same * (1 - state.same) + (1 - truly_same) * state.same
-        return wrong, (1 - state.careless) * careful + state.careless * guessed
+        rates = (1 - state.careless) * careful + state.careless * guessed
+        return Errors(wrong, rates, state.shares.max(axis=1))
 
 
 def sample_classes(graph: AnswerGraph, table: Array, careless: Array, same: Array, log_p: Array) -> Array:
