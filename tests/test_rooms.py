@@ -21,7 +21,8 @@ FLOORS = [
     [("pairs",), ("losses",)],
     [
         (
-            "answers.graph", "answers.propagate", "answers.two_classes", "answers.rates", "answers.crowd",
+            "answers.graph", "answers.propagate", "answers.two_classes", "answers.rates", "answers.clusters",
+            "answers.crowd",
             "answers.answer_model", "answers.profile",
             "answers.records", "answers.checks", "answers",
         ),

@@ -44,15 +44,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_matrix, diags
-from scipy.sparse.linalg import eigsh
 from scipy.special import betaln, entr, expit, gammaln, softmax
-from sklearn.cluster import KMeans
 
+from sdulearn.answers.clusters import align_classes, cluster_points, colour_points, match_clusters
 from sdulearn.answers.graph import AnswerGraph, number_questions
 from sdulearn.progress import steps
-from sdulearn.types import Array, Codes, Indices, Mask
+from sdulearn.types import Array, Indices, Mask
 
 # Means and strengths of the Beta priors to draw from.
 _LOW_MEANS = np.array([0.002, 0.01, 0.03, 0.07, 0.13, 0.2, 0.3, 0.42])
@@ -195,7 +192,7 @@ class CrowdSampler:
     def _blocks(self) -> list[tuple[Indices, Indices, Indices, Indices]]:
         """Sets of points that no answer joins; their answers, the other end and the cell of each."""
         point = self.ends.T.ravel()
-        colour = _colour(self.ends, self.n_points)[point]
+        colour = colour_points(self.ends, self.n_points)[point]
         order = np.lexsort((point, colour))
         other = self.ends[:, ::-1].T.ravel()[order]
         answer = np.tile(np.arange(len(self.ends)), 2)[order]
@@ -217,13 +214,13 @@ class CrowdSampler:
         chains = self.search()
         n_alike = self.n_chains - self.n_afresh
         better = np.resize(chains.better(n_alike), self.n_chains)
-        state = _State(*(part[better] for part in chains.state))
+        state = _State._make(part[better] for part in chains.state)
         bags = [self._run(state, self.bootstrap(self.n_chains), _N_SETTLE, _N_BAGGED) for _ in range(_N_ROUNDS)]
         posteriors, table, careless, same = map(np.concatenate, zip(*(bag[1:5] for bag in bags), strict=True))
         everybody = np.quantile(careless.mean(axis=0), _CAREFUL)
         table = (1 - everybody) * table + everybody * same.mean()
         careless = np.maximum(careless - everybody, 0.0) / (1 - everybody)
-        orders, merged = _align(posteriors)
+        orders, merged = align_classes(posteriors)
         named = self.log_p is not None or (self.labels >= 0).any()
         by_size = np.arange(self.n_classes) if named else np.argsort(-merged.sum(axis=0), kind="stable")
         orders = [order[by_size] for order in orders]
@@ -255,14 +252,13 @@ class CrowdSampler:
             parts = (probability, *state[1:4], np.exp(log_chance[:, left_out]), self._value(state, log_chance))
             means = [mean + part / n_kept for mean, part in zip(means, parts, strict=True)]
             draws.append(self._errors(state, cells))
-        return Chains(state, *means, Errors(*map(np.array, zip(*draws, strict=True))))
+        return Chains._make([state, *means, Errors(*map(np.array, zip(*draws, strict=True)))])
 
     def _start(self) -> _State:
         """Start from clusters of the answers, every other chain from the classes by the model."""
-        C = self.n_chains
         K = self.n_classes
         used = self.used[self.question]
-        classes = _clusters(self.ends[used], self.same[used], self.n_points, K, C)
+        classes = cluster_points(self.ends[used], self.same[used], self.n_points, K, self.n_chains)
         names = self.labels if self.log_p is None else np.argmax(self.log_p, axis=1)
         for chain in classes:
             chain[:] = match_clusters(chain, names, K)
@@ -274,12 +270,9 @@ class CrowdSampler:
 
     def state_of(self, classes: Indices, table: Array, careless: Array, same: Array) -> _State:
         """Return the state where all chains have the same parameters, and no question is careless."""
-        C = self.n_chains
-        every = [
-            np.tile(part, (C, *[1] * part.ndim)) for part in (table, careless, same, np.ones(len(table)) / len(table))
-        ]
-        careful = (self.used * self.weights)[self.question]
-        return _State(classes, *every, np.tile(careful, (C, 1)))
+        shares = np.full(len(table), 1 / len(table))
+        parts = (table, careless, same, shares, (self.used * self.weights)[self.question])
+        return _State._make([classes, *(np.tile(part, (self.n_chains, *[1] * part.ndim)) for part in parts)])
 
     def draw_classes(self, state: _State) -> tuple[Array, _State]:
         """Draw all classes by the careful answers; return their probabilities (C, n_points, K), too."""
@@ -364,10 +357,10 @@ class CrowdSampler:
         K = self.n_classes
         table = np.empty_like(same)
         equal = np.eye(K, dtype=bool)
-        upper = np.triu_indices(K)
         if not self.by_pair:
+            upper = np.triu(np.ones((K, K)))
             right, wrong = (
-                np.where(equal, *kinds)[:, *upper].sum(axis=1) for kinds in ((same, different), (different, same))
+                (np.where(equal, *kinds) * upper).sum(axis=(1, 2)) for kinds in ((same, different), (different, same))
             )
             rate = np.clip(self.rng.beta(_ONE_RATE[0] + wrong, _ONE_RATE[1] + right), _MARGIN, 0.5)[:, None, None]
             return np.where(equal, 1 - rate, rate)
@@ -430,62 +423,3 @@ def _sums(place: Indices, values: Array | Mask, shape: tuple[int, ...]) -> Array
 def _histogram(counts: Array, size: int) -> Array:
     """Count how often each value, rounded, occurs in each row."""
     return np.stack([np.bincount(np.rint(row).astype(np.intp), minlength=size) for row in counts]).astype(np.float64)
-
-
-def _colour(ends: Indices, n_points: int) -> Indices:
-    """Colour points greedily, so that no answer joins two points of the same colour."""
-    ones = np.ones(2 * len(ends))
-    joined = csr_matrix((ones, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
-    colour = np.full(n_points, -1)
-    for i in np.argsort(-np.diff(joined.indptr), kind="stable").tolist():
-        used = np.unique(colour[joined.indices[joined.indptr[i] : joined.indptr[i + 1]]])
-        used = used[used >= 0]
-        colour[i] = np.argmax(np.append(used, -1) != np.arange(len(used) + 1))
-    return colour
-
-
-def _clusters(ends: Indices, same: Codes, n_points: int, n_classes: int, n_starts: int) -> Indices:
-    """Cluster (n_starts, n_points) by k-means of the top eigenvectors of the centred answers.
-
-    Every other two starts have a cluster too many, and the two closest are one: others than those that k-means merges.
-    """
-    if n_points <= n_classes + 2:
-        return np.tile(np.arange(n_points) % n_classes, (n_starts, 1))
-    weight = np.tile(same - same.mean(), 2)
-    answers = csr_matrix((weight, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
-    scale = np.maximum(np.bincount(ends.ravel(), minlength=n_points), 1) ** -0.5
-    values, vectors = eigsh(diags(scale) @ answers @ diags(scale), n_classes, which="LA", v0=scale, tol=1e-3)
-    # In descending order of the eigenvalues.
-    places = (vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None])[:, ::-1]
-    starts = []
-    for k in range(n_starts):
-        more = k % 4 // 2
-        means = KMeans(n_classes + more, n_init=1, random_state=k).fit(places[:, : n_classes - 1 + more])
-        starts.append(_merge_closest(means.labels_, means.cluster_centers_) if more else means.labels_)
-    return np.array(starts, dtype=np.intp)
-
-
-def _merge_closest(cluster: Indices, centres: Array) -> Indices:
-    """Merge the two clusters whose centres are closest; the last one gives its number to the other."""
-    distance = np.linalg.norm(centres[:, None] - centres, axis=2)
-    np.fill_diagonal(distance, np.inf)
-    first, second = np.unravel_index(np.argmin(distance), distance.shape)
-    cluster = np.where(cluster == second, first, cluster)
-    return np.where(cluster == len(centres) - 1, second, cluster)
-
-
-def match_clusters(cluster: Indices, labels: Codes, n_classes: int) -> Indices:
-    """Renumber clusters so that most labelled points are in the cluster of their class, -1 where it is unknown."""
-    known = np.flatnonzero(labels >= 0)
-    votes = np.zeros((n_classes, n_classes))
-    np.add.at(votes, (cluster[known], labels[known]), 1.0)
-    return linear_sum_assignment(-votes)[1][cluster]
-
-
-def _align(posteriors: Array) -> tuple[list[Indices], Array]:
-    """Return the order of the classes of each chain that agrees best with all, and the mean."""
-    merged = posteriors[0]
-    for _ in range(3):
-        orders = [linear_sum_assignment(-merged.T @ one)[1] for one in posteriors]
-        merged = np.mean([one[:, order] for one, order in zip(posteriors, orders, strict=True)], axis=0)
-    return orders, merged

@@ -48,7 +48,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from sdulearn.answers.answer_model import AnswerModel, model_of_fit
-from sdulearn.answers.crowd import match_clusters
+from sdulearn.answers.clusters import match_clusters
 from sdulearn.answers.graph import AnswerGraph, connect, different_groups, leave_out, sum_matrix
 from sdulearn.answers.propagate import FactorGraph, Network, edge_beliefs, edges_on_trees, log_sum_of_others
 from sdulearn.joint.data import MIN_ALPHA_MAX, PriorPull, TrainingData, axis_penalties, bordered_sum
