@@ -42,7 +42,7 @@ _POINTS_A_CLASS = 3
 # To compare models of a crowd: share of the questions that is left out, chains, and draws.
 _LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
-_QUICK_DRAWS = (60, 40)
+_QUICK_DRAWS = (40, 30)
 # The largest number of classes that is tried.
 MAX_CLASSES = 20
 # Standard errors by which another number of classes must be better.
