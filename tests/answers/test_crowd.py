@@ -93,29 +93,25 @@ def test_classes_that_look_alike_are_two():
 def test_a_careless_person_moves_no_classes():
     classes, graph, _ = draw(n_answers=900)
     rng = np.random.default_rng(5)
-    guessed = rng.permuted(np.tile(np.arange(60), (300, 1)), axis=1)[:, :2]
-    more = AnswerGraph.from_answers(
-        np.concatenate([graph.ends, guessed]),
-        np.concatenate([graph.same, rng.choice([-1, 1], 300)]),
-        annotators=np.concatenate([graph.annotators, np.full(300, 99)]),
-    )
+    ends = np.concatenate([graph.ends, rng.permuted(np.tile(np.arange(60), (300, 1)), axis=1)[:, :2]])
+    same = np.concatenate([graph.same, rng.choice([-1, 1], 300)])
+    more = AnswerGraph.from_answers(ends, same, annotators=np.append(graph.annotators, np.full(300, 99)))
     before, after = (AnswerModel.estimate(each, 3) for each in (graph, more))
     assert after.by_annotator[99].careless > 0.7
     assert abs(share_right(after, more, classes) - share_right(before, graph, classes)) <= 0.05
 
 
 def test_answers_given_together_are_wrong_together():
-    """A person sorts five known points into one heap: as one question that says less than ten questions."""
+    """A person puts five known points on one heap: as one question that says less than ten questions."""
     ends = np.array(list(combinations(range(5), 2)))
-    people = {1: Rate(0.1, 0.1, 0.1, 10, 0.2, 0.5), 2: Rate(0.1, 0.1, 0.1, 10, 0.2, 0.5)}
-    model = AnswerModel(people[1], people, np.where(np.eye(3, dtype=bool), 0.95, 0.05))
-    log_p = np.log(np.where(np.arange(3) == np.arange(5)[:, None] % 3, 0.98, 0.01))
-    kept = []
-    for question in (1, 0):
-        graph = AnswerGraph.from_answers(ends, np.ones(10), annotators=np.ones(10), questions=np.full(10, question))
-        kept.append(posteriors(model, graph, log_p))
-    own = np.arange(5), np.arange(5) % 3
-    assert kept[0][own].mean() > kept[1][own].mean() + 0.2
+    person = Rate(0.1, 0.1, 0.1, 10, 0.2, 0.5)
+    model = AnswerModel(person, {1: person}, np.where(np.eye(3, dtype=bool), 0.95, 0.05))
+    known = np.where(np.arange(3) == np.arange(5)[:, None] % 3, 0.98, 0.01)
+    together, apart = (
+        posteriors(model, AnswerGraph.from_answers(ends, np.ones(10), questions=np.full(10, q)), np.log(known))
+        for q in (1, 0)
+    )
+    assert together[known > 0.5].mean() > apart[known > 0.5].mean() + 0.2
 
 
 @pytest.mark.parametrize(("n_points", "tolerance"), [(30, 0.06), (400, 1e-6)])
