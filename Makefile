@@ -76,6 +76,7 @@ bench-coverage: $(VENV)/.dev
 # SDULEARN_DATA names a folder with real/birds_*.
 bench-real: $(VENV)/.dev
 	$(BIN)/python benchmarks/real.py
+	$(BIN)/python benchmarks/groups.py
 
 bench-hubs: $(VENV)/.dev
 	$(BIN)/python benchmarks/hubs.py --write

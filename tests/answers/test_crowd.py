@@ -10,7 +10,6 @@ from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
 from sdulearn.answers.answer_model import is_crowd, posteriors
-from sdulearn.answers.graph import number_questions
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
 
@@ -43,34 +42,99 @@ def crowd():
 
 def order_of(probabilities, classes):
     """Which column is each class."""
-    counts = np.zeros((3, 3))
+    size = probabilities.shape[1]
+    counts = np.zeros((size, size))
     np.add.at(counts, (classes, probabilities.argmax(axis=1)), 1)
     return linear_sum_assignment(-counts)[1]
 
 
+def share_right(model, graph, classes):
+    """Of the points, in their class by answers alone."""
+    probabilities = posteriors(model, graph, np.zeros((graph.n_points, classes.max() + 1)))
+    return np.mean(order_of(probabilities, classes)[classes] == probabilities.argmax(axis=1))
+
+
 def test_probabilities_with_known_parameters_are_those_of_enumeration(monkeypatch):
+    """Answers of one question are careless together."""
     rng = np.random.default_rng(1)
-    n_points = 5
     ends = np.array([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (0, 4), (1, 3), (1, 3)])
     same = np.array([True, True, False, False, True, False, True, False])
     who = np.array([0, 1, 1, 0, 0, 1, 0, 1])
+    question = np.array([1, 2, 2, 1, 1, 3, 4, 2])
     careless = np.array([0.3, 0.1])
     pressed = np.array([0.8, 0.4])
-    log_p = np.log(rng.dirichlet(np.ones(3), n_points))
-    graph = AnswerGraph.from_answers(ends, same, annotators=who, labels=[0, 0, 0, 0, 2])
-    expected = np.zeros((n_points, 3))
-    for classes in product(range(3), repeat=n_points):
-        c = np.array(classes)
-        if c[4] != 1:
-            continue
-        chance = (1 - careless[who]) * TABLE[c[ends[:, 0]], c[ends[:, 1]]] + careless[who] * pressed[who]
-        weight = np.prod(np.where(same, chance, 1 - chance)) * np.exp(log_p[np.arange(n_points), c].sum())
-        expected[np.arange(n_points), c] += weight
+    log_p = np.log(rng.dirichlet(np.ones(3), 5))
+    graph = AnswerGraph.from_answers(ends, same, annotators=who, labels=[0, 0, 0, 0, 2], questions=question)
+    expected = np.zeros((5, 3))
+    for c in map(np.array, product(range(3), repeat=5)):
+        weight = (c[4] == 1) * np.exp(log_p[np.arange(5), c].sum())
+        for a, q in set(zip(who, question, strict=True)):
+            pairs = np.flatnonzero((who == a) & (question == q))
+            table = TABLE[c[ends[pairs, 0]], c[ends[pairs, 1]]]
+            careful, by_chance = (np.prod(np.where(same[pairs], p, 1 - p)) for p in (table, pressed[a]))
+            weight *= (1 - careless[a]) * careful + careless[a] * by_chance
+        expected[np.arange(5), c] += weight
     expected /= expected.sum(axis=1, keepdims=True)
     # Without a bootstrap every chain draws from this distribution.
-    monkeypatch.setattr(crowds, "_N_ALIKE", crowds._N_CHAINS)
-    found = crowds.sample_classes(graph, TABLE, careless, pressed, log_p)
+    monkeypatch.setattr(crowds.CrowdSampler, "bootstrap", lambda self, _: np.tile(self.weights, (self.n_chains, 1)))
+    people = {a: Rate(0.1, 0.1, 0.1, 4, careless[a], pressed[a]) for a in (0, 1)}
+    found = posteriors(AnswerModel(people[0], people, TABLE), graph, log_p)
     np.testing.assert_allclose(found, expected, atol=0.03)
+
+
+def test_classes_that_look_alike_are_two():
+    """Half of the answers call two of five species the same."""
+    table = np.where(np.eye(5, dtype=bool), 0.9, 0.1)
+    table[0, 1] = table[1, 0] = 0.55
+    classes, graph, _ = draw((24,) * 5, 3500, 60, table=table)
+    assert share_right(AnswerModel.estimate(graph, 5), graph, classes) > 0.9
+
+
+def test_a_careless_person_moves_no_classes():
+    classes, graph, _ = draw(n_answers=900)
+    rng = np.random.default_rng(5)
+    ends = np.concatenate([graph.ends, rng.permuted(np.tile(np.arange(60), (300, 1)), axis=1)[:, :2]])
+    same = np.concatenate([graph.same, rng.choice([-1, 1], 300)])
+    more = AnswerGraph.from_answers(ends, same, annotators=np.append(graph.annotators, np.full(300, 99)))
+    before, after = (AnswerModel.estimate(each, 3) for each in (graph, more))
+    assert after.by_annotator[99].careless > 0.7
+    assert abs(share_right(after, more, classes) - share_right(before, graph, classes)) <= 0.05
+
+
+def test_answers_given_together_are_wrong_together():
+    """A person puts five known points on one heap: as one question that says less than ten questions."""
+    ends = np.array(list(combinations(range(5), 2)))
+    person = Rate(0.1, 0.1, 0.1, 10, 0.2, 0.5)
+    model = AnswerModel(person, {1: person}, np.where(np.eye(3, dtype=bool), 0.95, 0.05))
+    known = np.where(np.arange(3) == np.arange(5)[:, None] % 3, 0.98, 0.01)
+    together, apart = (
+        posteriors(model, AnswerGraph.from_answers(ends, np.ones(10), questions=np.full(10, q)), np.log(known))
+        for q in (1, 0)
+    )
+    assert together[known > 0.5].mean() > apart[known > 0.5].mean() + 0.2
+
+
+@pytest.mark.parametrize(("n_points", "tolerance"), [(30, 0.06), (400, 1e-6)])
+def test_weights_are_repeated_answers(n_points, tolerance):
+    """Of 3 classes, in a crowd and where two people answer the same loose pairs."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, n_points)
+    ends = rng.permuted(np.tile(np.arange(n_points), (200, 1)), axis=1)[:, :2].repeat(2, axis=0)
+    same = (classes[ends[:, 0]] == classes[ends[:, 1]]) ^ (rng.random(400) < 0.15)
+    who = 1 + np.arange(400) % 2
+    times = np.where(rng.random(400) < 0.3, 3, 1)
+    again = np.arange(400).repeat(times)
+    weighted, repeated, equal = (
+        AnswerModel.estimate(graph, 3, answer_table=False)
+        for graph in (
+            AnswerGraph.from_answers(ends, same, annotators=who, weights=times),
+            AnswerGraph.from_answers(ends[again], same[again], annotators=who[again]),
+            AnswerGraph.from_answers(ends, same, annotators=who),
+        )
+    )
+    assert weighted.of_crowd == (n_points == 30)
+    assert list(weighted.rates.values()) == pytest.approx(list(repeated.rates.values()), abs=tolerance)
+    assert weighted.rates != equal.rates
 
 
 def test_the_classes_the_table_and_careless_people_are_found(crowd):
@@ -106,23 +170,12 @@ def test_the_classes_the_table_and_careless_people_are_found(crowd):
 def test_points_that_nobody_was_asked_about_change_nothing():
     _, graph, _ = draw(n_answers=400)
     more = AnswerGraph.from_answers(2 * graph.ends + 1000, graph.same, annotators=graph.annotators, n_points=1500)
-    one, other = (crowds.CrowdSampler(each, 3, n_chains=4).run(20, 10) for each in (graph, more))
-    np.testing.assert_array_equal(one.posteriors, other.posteriors)
-    np.testing.assert_array_equal(one.wrong, other.wrong)
+    first, second = (AnswerModel.estimate(each, 3, answer_table=True) for each in (graph, more))
+    np.testing.assert_array_equal(first.crowd.log_posteriors, second.crowd.log_posteriors)
+    assert first.error_rate == second.error_rate
     # Too few points to be clustered: two people, one question.
     few = AnswerGraph.from_answers([(5, 7)] * 4, [1, 1, 1, -1], annotators=[1, 2, 1, 2], n_points=50)
-    assert crowds.CrowdSampler(few, 3).run(2, 2).table.shape == (3, 3)
-
-
-@pytest.mark.parametrize("n_people", [9, 10])
-def test_the_bootstrap_is_over_people_or_over_questions_where_these_are_few(n_people):
-    _, graph, _ = draw(n_answers=400, n_people=n_people)
-    weights = crowds.CrowdSampler(graph, 3, n_chains=5).weights
-    _, question = number_questions(graph.ends, graph.n_points)
-    unit = question if n_people < 10 else graph.annotators
-    assert (weights[:3] == 1).all()
-    for drawn in weights[3:]:
-        assert len(np.unique(drawn)) == len(np.unique(unit)) == len(np.unique(np.column_stack([unit, drawn]), axis=0))
+    assert AnswerModel.estimate(few, 3, answer_table=True).table.shape == (3, 3)
 
 
 @pytest.mark.parametrize(

@@ -369,13 +369,13 @@ class RepeatedQuestions(RateLikelihood):
     def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int) -> None:
         asked, question = number_questions(graph.ends, graph.n_points)
         votes = np.zeros((2, len(asked), n_rates))
-        np.add.at(votes, ((graph.same < 0).astype(int), question, annotator), 1.0)
+        np.add.at(votes, ((graph.same < 0).astype(int), question, annotator), graph.weights)
         labels = graph.labels[asked]
         truth = np.where((labels != 0).all(axis=1), (labels[:, 0] == labels[:, 1]).astype(float), np.nan)
-        used = (votes.sum(axis=(0, 2)) > 1) | np.isfinite(truth)
+        used = (np.bincount(question, minlength=len(asked)) > 1) | np.isfinite(truth)
         table = np.column_stack([votes[0], votes[1], np.nan_to_num(truth, nan=-1.0)])[used]
         kinds, times = np.unique(table, axis=0, return_counts=True)
-        # Answers of each annotator to a kind of question (n_kinds, n_rates), how many such
+        # Weights of the answers of each annotator to a kind of question (n_kinds, n_rates), how many such
         # questions there are, and the truth by labels: 1 "same", 0 "different", else NaN.
         self.same = kinds[:, :n_rates]
         self.different = kinds[:, n_rates:-1]
@@ -414,11 +414,11 @@ class AnswersOnCycles(RateLikelihood):
     n_leaps = 0
 
     def __init__(self, graph: AnswerGraph, annotator: Codes, rates: Array, involved: Mask, n_classes: int) -> None:
-        self.graph = graph.with_values(weights=np.ones(graph.n_answers))
+        self.graph = graph
         self.annotator = annotator
         self.n_classes = n_classes
         self.first = np.where(involved, PRIOR_RATE, rates)
-        super().__init__(np.bincount(annotator, minlength=len(rates)).astype(np.float64), ~involved)
+        super().__init__(sum_by(annotator, graph.weights, len(rates)), ~involved)
 
     def starts(self) -> _Trial:
         """Return one small rate for all who are involved."""
@@ -428,7 +428,8 @@ class AnswersOnCycles(RateLikelihood):
         """See :class:`RateLikelihood`; there is no share."""
         found = [propagated(self.graph, rates[self.annotator], self.n_classes) for rates in at.rates]
         wrong = 1 - np.column_stack([one.right for one in found])
-        n_wrong, spread = (sum_by(self.annotator, one, len(self.counts)).T for one in (wrong, wrong * (1 - wrong)))
+        parts = (self.graph.weights[:, None] * wrong, wrong * (1 - wrong))
+        n_wrong, spread = (sum_by(self.annotator, part, len(self.counts)).T for part in parts)
         return np.array([one.value for one in found]), n_wrong, spread, at.share
 
 

@@ -35,7 +35,7 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from sdulearn.answers.crowd import match_clusters
+from sdulearn.answers.clusters import match_clusters
 from sdulearn.answers.graph import different_groups, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
