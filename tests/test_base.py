@@ -128,6 +128,7 @@ def assert_same_fit(one, other, rows, tol):
 
 @pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
 @pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.TrainingAnswersWarning")
+@pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.UselessModelWarning")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_weight_0_is_a_row_left_out_and_weights_have_no_unit(weighted, name):
     rows, codes, weight = weighted

@@ -206,7 +206,7 @@ def test_a_linear_model_where_trees_are_no_better(answers_about, monkeypatch):
     assert fits == ["PairModelCV", "PairLogisticRegressionCV"]
     # Judged by the folds of the choice; alone, by as many as make each model nearly the whole one.
     assert model.report.accuracy.value == pytest.approx(alone.report.accuracy.value, abs=0.03)
-    assert set(model.report.settings) == {"alpha", "covariance_power"}
+    assert set(model.report.settings) == {"alpha", "covariance_power", "temperature"}
 
 
 def counting(method, fits):

@@ -190,18 +190,15 @@ def outwards(alphas: Array, alpha_max: float) -> tuple[int, list[tuple[int, int]
 
 def fit_path(problem: Problem, alphas: Array, powers: Sequence[float], n_again: int = _N_AGAIN) -> Array:
     """Return solutions (n_alphas, (r + 1) n_scores, m) for falling alphas (n_alphas, m) and m powers."""
-    m = len(powers)
     starts = problem.starts
     pilot, others = outwards(alphas[:, 0], starts.alpha_max(powers[0]))
-    first, nearby = (
-        [np.repeat(s.reshape(-1, 1), m, axis=1) for s in some] for some in (starts.first(), starts.nearby())
-    )
-    pen = problem.penalties(alphas[pilot], powers)
-    path = {pilot: _improved(problem, pen, best_of(problem, pen, first), n_again).W}
-    for i, neighbour in steps(others, "penalties"):
+    path: dict[int, Array] = {}
+    for i, neighbour in steps([(pilot, pilot), *others], "penalties"):
         pen = problem.penalties(alphas[i], powers)
-        minima = best_of(problem, pen, [path[neighbour], *nearby])
-        path[i] = _improved(problem, pen, minima, n_again // _N_AGAIN).W
+        tried = starts.nearby() if path else starts.first()
+        columns = [np.repeat(start.reshape(-1, 1), len(powers), axis=1) for start in tried]
+        minima = best_of(problem, pen, [path[neighbour], *columns] if path else columns)
+        path[i] = _improved(problem, pen, minima, n_again // _N_AGAIN if path else n_again).W
     return np.array([path[i] for i in range(len(alphas))])
 
 
