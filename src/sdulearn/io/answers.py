@@ -160,7 +160,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     parsed = [(line, _parse(one, read_as, n_cells, of_page)) for line, one in sheet.records if isinstance(one, dict)]
     bad += [BadRow(line, reason) for line, reason in parsed if isinstance(reason, str)]
     rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
-    meaning = _meanings(name, roles["label"], Counter(row["label"] for row in rows), words, sheet.words)
+    meaning = _meanings(name, roles["label"], Counter(row["label"] for row in rows), words)
     for row in rows:
         if row["label"] not in meaning:
             wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
@@ -253,12 +253,9 @@ def _seconds(texts: Iterable[str], column: str) -> Array:
     return np.where(usable, numbers, np.nan) / (1000 if re.search(r"ms\W*$", column.lower()) else 1)
 
 
-def _meanings(
-    path: str, column: str, counts: Counter[str], words: Mapping[str, str], of_tool: Mapping[str, float]
-) -> dict[str, float]:
+def _meanings(path: str, column: str, counts: Counter[str], words: Mapping[str, str]) -> dict[str, float]:
     """Return what each label means, from -1 for dissimilar to 1; never guess."""
-    by_user = _by_user(counts, words)
-    given = {**of_tool, **by_user}
+    given = _by_user(counts, words)
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
@@ -271,7 +268,7 @@ def _meanings(
         raise InputError(_ask_about_scale(path, {text: counts[text] for text in steps}))
     known = {**{text: _soft(text) for text in counts}, **_SPELLINGS, **numbers, **given}
     meaning = {text: value for text in counts if (value := known[text]) is not None}
-    unclear = _PLAIN_WORDS & (meaning.keys() - by_user.keys())
+    unclear = _PLAIN_WORDS & (meaning.keys() - given.keys())
     if unclear and _ASKS_DIFFERENT.search(_label_text(column)):
         raise InputError(
             f"{path}: column {quoted(column)} seems to ask whether two are different. Say what "

@@ -62,7 +62,6 @@ class Sheet:
     document: Record | None = None  # the only row of a JSON file that is one object
     # roles whose column the format decides, such as ``{"label": "answer"}``
     columns: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, int] = field(default_factory=dict)  # what words mean: +1, -1 or 0
     n_unanswered: int = 0  # questions that nobody has answered yet
     # whether all other columns are data that people were shown, in which nothing but ids is looked
     # for: the weight of a product is not the weight of an answer
