@@ -24,7 +24,6 @@ from sdulearn.io.tables import TEXT_FORMATS, Table, open_table
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
-_EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
 # Rows that may be kept although they are not needed.
 _SLACK = 1000
@@ -45,7 +44,6 @@ class Wanted:
     asked: frozenset[str] = frozenset()  # ids of answers, if they decide the id column
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
     n_drawn: int = 0  # number of rows to draw: those with the lowest marks
-    highest: int = _EVERY  # no row above this mark is drawn
     shown: tuple[str, ...] = ()  # further columns to keep
 
 
@@ -118,8 +116,8 @@ def survey(wanted: Wanted, begin: int, batch: ArrowTable) -> Survey:
             hits[name] = ids.count_ids(batch[name], rows, names)
     by_id = [found.rows for found in hits.values() if found.unique]
     mask = np.isin(rows, np.concatenate([wanted.rows, *by_id]))
-    if wanted.n_drawn:
-        mask |= scramble(rows) <= np.uint64(wanted.highest)
+    # Only the lowest marks of a batch can be among the lowest of all.
+    mask[np.argsort(scramble(rows), kind="stable")[: wanted.n_drawn]] = True
     kept = [(rows[mask], batch.filter(pa.array(mask)))] if mask.any() else []
     return Survey(wanted, len(rows), n_all - len(rows), counts, hits, kept).pruned()
 
@@ -305,15 +303,12 @@ def _id_column(table: Table, found: Survey) -> str | None:
     for name in wanted.id_columns:
         if (looks_like_id(name) or not numbers) and ids.spelled_alike(wanted.asked, all_ids(table, name), share):
             return name
+    # Ids may be in an index without a name, unless row numbers mean the same rows.
     if hidden := [name for name in table.index if name not in table.types]:
-        _refuse_index(table, wanted.asked, {label: k for k, label in enumerate(all_ids(table, hidden[0]))})
+        place = {label: str(row) for row, label in enumerate(all_ids(table, hidden[0]))}
+        if wanted.asked <= place.keys() and any(place[name] != name for name in wanted.asked):
+            raise InputError(
+                f"{table.name}: the answers may name rows by its index, which has no name, or by row numbers from 0. "
+                "Give `id_column=''` for row numbers, or name the index: table.index.name = 'id'."
+            )
     return None
-
-
-def _refuse_index(table: Table, asked: Collection[str], place: Mapping[str, int]) -> None:
-    """Refuse ids that are in an index without a name, unless row numbers mean the same rows."""
-    if all(name in place for name in asked) and any(str(place[name]) != name for name in asked):
-        raise InputError(
-            f"{table.name}: the answers may name rows by its index, which has no name, or by row numbers from 0. "
-            "Give `id_column=''` for row numbers, or name the index: table.index.name = 'id'."
-        )
