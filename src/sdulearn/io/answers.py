@@ -22,7 +22,7 @@ from sdulearn.answers.records import Answers, BadRow
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import EVENTS, log_answers, read_log
-from sdulearn.io.download import COLUMNS, is_download, read_cells, with_log_columns
+from sdulearn.io.download import COLUMNS, NEEDED, read_cells, with_log_columns
 from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
@@ -129,7 +129,7 @@ def read_answers(
         records = [one for _, one in sheet.records if isinstance(one, dict)]
         if any(one.get("event") in EVENTS and "session" in one for one in records):
             return _read_log(source, sheet.format)
-    of_page = is_download(sheet.header)
+    of_page = set(sheet.header) >= NEEDED
     return _read_answers(sheet if of_page else recognise(sheet, columns), columns, words or {}, of_page)
 
 
@@ -337,8 +337,19 @@ def _find_columns(sheet: Sheet, given: Mapping[str, str]) -> dict[str, str]:
     missing = [role for role in ("id_a", "id_b", "label") if role not in roles]
     if "id_a" not in missing and "id_b" not in missing:
         _refuse_forced_choices(sheet, (roles["id_a"], roles["id_b"]), roles.get("label"))
+    if missing and _label_text([*header, "", "", ""][2]) in {*_SPELLINGS, "1", "0", "-1"} - {
+        "same",
+        "similar",
+        "match",
+    }:
+        raise InputError(f"{sheet.name} seems to begin with an answer. Give it a first line: id_a,id_b,label")
     if missing:
-        raise InputError(_no_columns(sheet.name, header, missing))
+        example = dict(zip(ROLES, [*map(shortened, header), "B", "LABEL"][:3], strict=False))
+        other = " Another sheet: `columns={'sheet': 'NAME'}`." if ", sheet " in sheet.name else ""
+        raise InputError(
+            f"{sheet.name}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. "
+            f"Name them id_a, id_b and label, or say which they are, for example: `columns={example!r}`.{other}"
+        )
     return {role: roles[role] for role in ROLES if role in roles}
 
 
@@ -359,14 +370,3 @@ def _refuse_forced_choices(sheet: Sheet, ends: tuple[str, str], label: str | Non
                 "is nearer to a third row. Such a forced choice does not say that two rows are of the same class. Ask "
                 'about pairs, or offer "none of them" as `sdulearn ask --design match` does.'
             )
-
-
-def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
-    if len(header) >= 3 and _label_text(header[2]) in {*_SPELLINGS, "1", "0", "-1"} - {"same", "similar", "match"}:
-        return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
-    sheet = " Another sheet: `columns={'sheet': 'NAME'}`." if ", sheet " in path else ""
-    return (
-        f"{path}: which column is {' and '.join(missing)}? Its columns are "
-        f"{listed(map(shortened, header))}. Name them id_a, id_b and label, or say which they are, for example: "
-        f"`columns={dict(zip(ROLES, [*map(shortened, header), 'B', 'LABEL'][:3], strict=False))!r}`.{sheet}"
-    )

@@ -44,6 +44,7 @@ class Wanted:
     asked: frozenset[str] = frozenset()  # ids of answers, if they decide the id column
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
     n_drawn: int = 0  # number of rows to draw: those with the lowest marks
+    highest: int = 2**64 - 1  # no row above this mark is drawn
     shown: tuple[str, ...] = ()  # further columns to keep
 
 
@@ -116,8 +117,8 @@ def survey(wanted: Wanted, begin: int, batch: ArrowTable) -> Survey:
             hits[name] = ids.count_ids(batch[name], rows, names)
     by_id = [found.rows for found in hits.values() if found.unique]
     mask = np.isin(rows, np.concatenate([wanted.rows, *by_id]))
-    # Only the lowest marks of a batch can be among the lowest of all.
-    mask[np.argsort(scramble(rows), kind="stable")[: wanted.n_drawn]] = True
+    if wanted.n_drawn:
+        mask |= scramble(rows) <= np.uint64(wanted.highest)
     kept = [(rows[mask], batch.filter(pa.array(mask)))] if mask.any() else []
     return Survey(wanted, len(rows), n_all - len(rows), counts, hits, kept).pruned()
 

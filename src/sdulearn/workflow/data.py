@@ -161,7 +161,11 @@ def _surveyed(
     if compares_cells(options.stored):
         wanted = replace(wanted, shown=tuple(table.types))
         n_drawn = max(n_drawn, DIGEST_ROWS)
-    wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn)
+    # Enough rows have marks below this one: 8 standard errors more than are drawn.
+    enough = n_drawn + 8 * np.sqrt(n_drawn) + 8
+    share = enough / table.n_rows if table.n_rows else 1.0
+    highest = int(share * 2**64) if share < 1 else 2**64 - 1
+    wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
     found = surveyed(table, wanted)
     root = folder_of(source) if options.image_root is None else Path(options.image_root)
     columns = decide(table, found, options.missing, options.max_categories, root)
