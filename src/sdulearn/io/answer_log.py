@@ -468,8 +468,8 @@ class AnswerLog:
         is_there = self.path.exists() and os.path.samestat(own, self.path.stat())
         if not is_there or own.st_size != self._end:
             raise FileError(
-                f"{self.path} was moved, removed or changed by another program while `sdulearn ask` had it open: no "
-                "more is saved. Stop `sdulearn ask`, put the log back where it was, and start the same command again."
+                f"{self.path} was moved, removed or changed by another program while it was open: nothing more is saved. "
+                "Stop `sdulearn ask`, put the log back where it was, and start the same command again."
             )
 
     def close(self) -> None:

@@ -199,12 +199,10 @@ def _read(name: str, sheet: Sheet, label: str | None) -> Sheet:
     label = label or (questions[0] if len(questions) == 1 else "")
     rows: list[NumberedRecord] = [(number, reason) for number, reason in records if isinstance(reason, str)]
     for number, record, given in answers:
-        # Data with the name of a question do not answer it.
-        data = {key: cell for key, cell in _data(tool, record).items() if key not in questions}
         for question, cells in given:
             if question in ("", label) or label not in questions:
                 own = {columns.get(role, question or label or questions[0]): cell for role, cell in cells.items()}
-                rows.append((number, data | own))
+                rows.append((number, _data(tool, record) | own))
     n_unanswered = sum(not given for *_, given in answers)
     columns |= {"label": label} if label else {}
     return sheet.of(name, rows, columns=columns, n_unanswered=n_unanswered, only_ids=True)
