@@ -118,26 +118,26 @@ class LogContents:
 
     def drawn(self) -> Mask:
         """Return which answers are about rows up to the last random question of their seed."""
+        given = [(self.seeds.get(one.session), one) for one in self.answers.values()]
         last: dict[int | None, int] = {}
-        for answer in self.answers.values():
-            if answer.kind == "random" and answer.rank is not None:
-                seed = self.seeds.get(answer.session)
-                last[seed] = max(last.get(seed, -1), answer.rank)
-        limits = ((answer, last.get(self.seeds.get(answer.session), -1)) for answer in self.answers.values())
-        drawn = [
-            answer.kind == "random" or (answer.rank is not None and answer.rank <= limit) for answer, limit in limits
-        ]
-        return np.array(drawn, dtype=bool)
+        for seed, one in given:
+            if one.kind == "random" and one.rank is not None:
+                last[seed] = max(last.get(seed, -1), one.rank)
+        ranks = [math.inf if one.rank is None else one.rank for _, one in given]
+        limits = [math.inf if one.kind == "random" else last.get(seed, -1) for seed, one in given]
+        return np.less_equal(ranks, limits)
 
     def audits(self) -> dict[str, tuple[int, int]]:
         """Return by annotator how many answers were audited, and how many of them differ."""
-        sure = [answer for answer in self.answers.values() if answer.sign]
-        right = {answer.asked: _verdict(answer) for answer in sure if answer.kind == AUDIT}
+        sure = [one for one in self.answers.values() if one.sign]
+        # The two rows of a pair may be exchanged, so that its sign says all.
+        verdicts = [(one.sign, one.picked if len(one.choices) > 1 else None) for one in sure]
+        right = {one.asked: verdict for one, verdict in zip(sure, verdicts, strict=True) if one.kind == AUDIT}
         counts: dict[str, tuple[int, int]] = {}
-        for answer in sure:
-            if answer.kind != AUDIT and answer.asked in right:
-                n, n_wrong = counts.get(answer.annotator, (0, 0))
-                counts[answer.annotator] = (n + 1, n_wrong + (_verdict(answer) != right[answer.asked]))
+        for one, verdict in zip(sure, verdicts, strict=True):
+            if one.kind != AUDIT and one.asked in right:
+                n, n_wrong = counts.get(one.annotator, (0, 0))
+                counts[one.annotator] = (n + 1, n_wrong + (verdict != right[one.asked]))
         return counts
 
     @property
@@ -156,11 +156,14 @@ class LogContents:
         found = {self.epsilon_of(one) for one in answers}
         if any(one is not None and math.isnan(one) for one in found):
             lines = [str(row.line) for row in self.bad_rows if row.reason.startswith("epsilon")]
-            what = "The log does not say how often its answers were flipped: the `epsilon` of a session cannot be read"
-            raise InputError(f"{what}. Mend line {', '.join(lines)}.")
+            raise InputError(
+                "The log does not say how often its answers were flipped: the `epsilon` of a "
+                f"session cannot be read. Mend line {', '.join(lines)}."
+            )
         if len(found) > 1:
             names = ", ".join(sorted("not at all" if one is None else f"epsilon {one:g}" for one in found))
-            raise InputError(f"The log holds answers flipped at different rates ({names}). Fit the logs of each apart.")
+            rates = f"The log holds answers that were flipped at different rates ({names})."
+            raise InputError(f"{rates} Fit the logs of each apart.")
         return found.pop() if found else None
 
     def _apply_answer(self, event: str, record: Record, line: int) -> None:
@@ -226,11 +229,6 @@ class LogContents:
                 del answers[one.key]
                 self.bad_rows.append(BadRow(one.line, _FORCED))
         self.bad_rows.sort(key=lambda row: row.line)
-
-
-def _verdict(answer: Answer[str]) -> object:
-    """What an answer says; the two rows of a pair may be exchanged, so that its sign says all."""
-    return answer.picked if answer.sign > 0 and len(answer.choices) > 1 else answer.sign
 
 
 def _choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
@@ -403,13 +401,14 @@ class AnswerLog:
         """Write an answer under the next number, on disk when this returns; cells are digests of its rows."""
         answer = answer._replace(said=self._check(answer.said, answer.choices))
         number = self._last + 1
-        record: Record = {"event": "answer", "number": number, "left": answer.left, "right": answer.right}
-        if len(answer.choices) > 1:
-            record = {"event": "answer", "number": number, "form": "match", "left": answer.left}
-            record["choices"] = list(answer.choices)
+        several = len(answer.choices) > 1
+        compared: Record = {"choices": list(answer.choices)} if several else {"right": answer.right}
+        form = {"form": "match"} if several else {}
+        record: Record = {"event": "answer", "number": number, **form, "left": answer.left, **compared}
         record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
-        more = {**{name: getattr(answer, name) for name in (*_LIMITS, "comment")}, "cells": list(cells)}
-        record |= {name: value for name, value in more.items() if value not in (None, "", [])}
+        more = {name: getattr(answer, name) for name in (*_LIMITS, "comment")}
+        record |= {name: value for name, value in more.items() if value not in (None, "")}
+        record |= {"cells": list(cells)} if cells else {}
         self._append(record)
         self._last = number
         return self.contents.answers[self.session, number]
@@ -468,8 +467,9 @@ class AnswerLog:
         is_there = self.path.exists() and os.path.samestat(own, self.path.stat())
         if not is_there or own.st_size != self._end:
             raise FileError(
-                f"{self.path} was moved, removed or changed by another program while it was open: nothing more is saved. "
-                "Stop `sdulearn ask`, put the log back where it was, and start the same command again."
+                f"{self.path} was moved or removed, or changed by another program, while `sdulearn ask` had it "
+                "open: nothing more is saved. Stop `sdulearn ask`, put the log back where it was, and start the "
+                "same command again."
             )
 
     def close(self) -> None:
@@ -507,8 +507,8 @@ def _lock(fd: int, path: Path) -> None:
 
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        what = f"{path} is open in another `sdulearn ask`."
-        raise FileError(f"{what} Use that one (several people can), or name another file.") from None
+        advice = "Use that one (several people can), or name another file."
+        raise FileError(f"{path} is open in another `sdulearn ask`. {advice}") from None
 
 
 def _sync_folder(path: Path) -> None:
