@@ -22,7 +22,7 @@ from sdulearn.answers.records import Answers, BadRow
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError, listed, quoted, shortened
 from sdulearn.io.answer_log import EVENTS, log_answers, read_log
-from sdulearn.io.download import COLUMNS, is_download, read_cells, with_log_columns
+from sdulearn.io.download import COLUMNS, NEEDED, read_cells, with_log_columns
 from sdulearn.io.files import Location, as_text, check_repeated, is_location
 from sdulearn.io.importers import recognise
 from sdulearn.io.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
@@ -129,15 +129,16 @@ def read_answers(
         records = [one for _, one in sheet.records if isinstance(one, dict)]
         if any(one.get("event") in EVENTS and "session" in one for one in records):
             return _read_log(source, sheet.format)
-    of_page = is_download(sheet.header)
+    of_page = set(sheet.header) >= NEEDED
     return _read_answers(sheet if of_page else recognise(sheet, columns), columns, words or {}, of_page)
 
 
 def _read_log(source: Location | Frame, file_format: str) -> Answers:
     """Read a log, in which later lines undo or change earlier ones."""
     if file_format not in ("json", "jsonl") or not is_location(source):
-        why = "These are lines of a log, of which some take others back."
-        raise InputError(f"{why} Give the log itself, a .jsonl file.")
+        raise InputError(
+            "These are lines of a log, of which some take others back. Give the log itself, a .jsonl file."
+        )
     contents = read_log(source)
     if contents.bad_rows and not contents.answers:
         first = contents.bad_rows[0]
@@ -149,23 +150,25 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
     name = sheet.name
     if sheet.n_unanswered and not sheet.records:
         raise InputError(f"{name}: none of its {sheet.n_unanswered:,} questions is answered yet.")
-    bad = [BadRow(line, reason) for line, reason in sheet.records if isinstance(reason, str)]
-    if bad and len(bad) == len(sheet.records):
-        raise _nothing_readable(name, bad)
+    if sheet.records and not sheet.header:
+        raise _nothing_readable(name, [BadRow(line, str(reason)) for line, reason in sheet.records])
     given = {**{role: column for role, column in sheet.columns.items() if column in sheet.header}, **columns}
-    _refuse_forced_choices(sheet, given)
-    roles = _find_columns(name, sheet.header, given, {} if sheet.only_ids else _OTHER_COLUMNS)
+    roles = _find_columns(sheet, given)
     read_as = {**roles, **{column: column for column in COLUMNS if of_page and column in sheet.header}}
     n_cells = 1 + max(map(sheet.header.index, read_as.values()))
-    parsed = [(line, _parse(one, read_as, n_cells, of_page)) for line, one in sheet.records if isinstance(one, dict)]
-    bad += [BadRow(line, reason) for line, reason in parsed if isinstance(reason, str)]
-    rows = [{**row, "line": line} for line, row in parsed if isinstance(row, dict)]
-    meaning = _meanings(name, roles["label"], Counter(row["label"] for row in rows), words, sheet.words)
-    for row in rows:
+    parsed: list[dict[str, Any]] = []
+    bad: list[BadRow] = []
+    for line, record in sheet.records:
+        try:
+            parsed.append({**_parse(record, read_as, n_cells, of_page), "line": line})
+        except (TypeError, ValueError) as reason:
+            bad.append(BadRow(line, str(reason)))
+    meaning = _meanings(name, roles["label"], Counter(row["label"] for row in parsed), words)
+    rows = [row for row in parsed if row["label"] in meaning]
+    for row in parsed:
         if row["label"] not in meaning:
             wanted = "a probability from 0 to 1" if "." in row["label"] else "one that is known"
             bad.append(BadRow(row["line"], f"label {quoted(row['label'])} is not {wanted}"))
-    rows = [row for row in rows if row["label"] in meaning]
     if not rows and bad:
         raise _nothing_readable(name, bad)
     texts = {role: np.array([row[role] for row in rows], dtype=object) for role in roles}
@@ -195,38 +198,33 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
 
 def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
     first = min(bad, key=lambda row: row.line)
-    advice = f" {_LABEL_HELP}" if first.reason.startswith("label") else ""
-    return InputError(f"{name}: no row can be read. Line {first.line}: {first.reason}.{advice}")
+    advice = (
+        " Labels are similar, dissimilar and unsure, 1/0, 1/-1, true/false, same/different, must-link/cannot-link and "
+        "such; say what others mean: `words={'yes': 'similar', 'no': 'dissimilar'}`."
+    )
+    why = f"Line {first.line}: {first.reason}.{advice if first.reason.startswith('label') else ''}"
+    return InputError(f"{name}: no row can be read. {why}")
 
 
-_LABEL_HELP = (
-    "Labels are similar, dissimilar and unsure (also 1/0, 1/-1, true/false, same/different, must-link/cannot-link, "
-    "match/distinct, accept/reject/ignore); say what others mean: `words={'yes': 'similar', 'no': 'dissimilar'}`."
-)
-
-
-def _parse(record: Record, roles: Mapping[str, str], n_cells: int, of_page: bool) -> dict[str, Any] | str:
-    """Return what a row holds in each role, or the reason why it cannot be read."""
+def _parse(record: Record | str, roles: Mapping[str, str], n_cells: int, of_page: bool) -> dict[str, Any]:
+    """Return what a row holds in each role; a ValueError says why it cannot be read."""
+    if isinstance(record, str):
+        raise ValueError(record)
     if len(record) < n_cells:
-        return f"{len(record)} cells where {n_cells} are needed"
+        raise ValueError(f"{len(record)} cells where {n_cells} are needed")
     if nested := [role for role, name in roles.items() if isinstance(record[name], dict | list)]:
-        return f"{nested[0]} is not a single value"
+        raise ValueError(f"{nested[0]} is not a single value")
     text: dict[str, Any] = {role: as_text(record[column]) for role, column in roles.items()}
-    if of_page:
-        try:
-            text = read_cells(text)
-        except (TypeError, ValueError) as reason:
-            return str(reason)
-    for role in ("id_a", "id_b", "label"):
-        if not text[role]:
-            return f"{role} is empty"
+    text = read_cells(text) if of_page else text
+    if empty := [role for role in ("id_a", "id_b", "label") if not text[role]]:
+        raise ValueError(f"{empty[0]} is empty")
     weight = _number(text.get("weight") or "1")
     if weight is None or not (math.isfinite(weight) and weight >= 0):
-        return f"weight {quoted(text['weight'])} is not a number of zero or more"
+        raise ValueError(f"weight {quoted(text['weight'])} is not a number of zero or more")
     sure = text.get("confidence") or "1"
     stated = _STATED.get(_label_text(sure), _number(sure))
     if stated is None or not 0.5 <= stated <= 1:
-        return f"confidence {quoted(sure)} is not a probability from 0.5 to 1 that the answer is right"
+        raise ValueError(f"confidence {quoted(sure)} is not a probability from 0.5 to 1 that the answer is right")
     return {**text, "label": _label_text(text["label"]), "weight": weight, "confidence": 2 * stated - 1}
 
 
@@ -253,12 +251,9 @@ def _seconds(texts: Iterable[str], column: str) -> Array:
     return np.where(usable, numbers, np.nan) / (1000 if re.search(r"ms\W*$", column.lower()) else 1)
 
 
-def _meanings(
-    path: str, column: str, counts: Counter[str], words: Mapping[str, str], of_tool: Mapping[str, float]
-) -> dict[str, float]:
+def _meanings(path: str, column: str, counts: Counter[str], words: Mapping[str, str]) -> dict[str, float]:
     """Return what each label means, from -1 for dissimilar to 1; never guess."""
-    by_user = _by_user(counts, words)
-    given = {**of_tool, **by_user}
+    given = _by_user(counts, words)
     numbers = {"1": SIMILAR, "0": DISSIMILAR, "-1": DISSIMILAR}
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
@@ -271,7 +266,7 @@ def _meanings(
         raise InputError(_ask_about_scale(path, {text: counts[text] for text in steps}))
     known = {**{text: _soft(text) for text in counts}, **_SPELLINGS, **numbers, **given}
     meaning = {text: value for text in counts if (value := known[text]) is not None}
-    unclear = _PLAIN_WORDS & (meaning.keys() - by_user.keys())
+    unclear = _PLAIN_WORDS & (meaning.keys() - given.keys())
     if unclear and _ASKS_DIFFERENT.search(_label_text(column)):
         raise InputError(
             f"{path}: column {quoted(column)} seems to ask whether two are different. Say what "
@@ -304,16 +299,14 @@ def _by_user(labels: Iterable[str], words: Mapping[str, str]) -> dict[str, float
 def _ask_about_scale(path: str, counts: Mapping[str, int]) -> str:
     """Ask what the steps of a scale mean, by a threshold or as probabilities."""
     shown = ", ".join(f"{text} ({n:,} times)" for text, n in counts.items())
-    steps = list(counts)
-    half = len(steps) // 2
+    steps, half = list(counts), len(counts) // 2
     hard = dict.fromkeys(steps[half : len(steps) - half], "unsure")
     if half:
         hard = {f">={steps[-half]}": "similar", **hard, f"<={steps[half - 1]}": "dissimilar"}
     soft = {text: f"{0.05 + 0.9 * k / max(len(counts) - 1, 1):.2g}" for k, text in enumerate(counts)}
     return (
-        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the "
-        f"highest means similar: `words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If "
-        "it means dissimilar, exchange the two words, or take 1 minus each probability."
+        f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest means similar: "
+        f"`words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If not, exchange the two."
     )
 
 
@@ -326,36 +319,45 @@ def _soft(text: str) -> float | None:
     return 2 * number - 1 if number is not None and 0 <= number <= 1 else None
 
 
-def _find_columns(
-    path: str, header: Sequence[str], given: Mapping[str, str], usual_names: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
+def _find_columns(sheet: Sheet, given: Mapping[str, str]) -> dict[str, str]:
     """Return the column of each role: the one given, or else the first of the usual names."""
+    header = sheet.header
     for role, name in given.items():
         if role not in ROLES or name not in header:
             columns = listed(map(shortened, header))
-            raise InputError(f"{path} has no column {quoted(name)} for {role}; its columns are {columns}.")
-    check_repeated(path, [name for name in header if name])
+            raise InputError(f"{sheet.name} has no column {quoted(name)} for {role}; its columns are {columns}.")
+    check_repeated(sheet.name, [name for name in header if name])
     by_name = by_plain_name(header)
+    usual = {} if sheet.only_ids else _OTHER_COLUMNS
     # Reversed, so that the first of the usual names wins.
-    pairs = [(role, name) for role, names in usual_names.items() for name in reversed(names)]
-    found = {**{role: by_name[name] for role, name in pairs if name in by_name}, **given}
-    ends = pair_columns(header)
-    if ends is not None and not {"id_a", "id_b"} & given.keys():
-        found |= {"id_a": ends[0], "id_b": ends[1]}
-    if missing := [role for role in ("id_a", "id_b", "label") if role not in found]:
-        raise InputError(_no_columns(path, header, missing))
-    return {role: found[role] for role in ROLES if role in found}
+    roles = {role: by_name[name] for role, names in usual.items() for name in reversed(names) if name in by_name}
+    if not {"id_a", "id_b"} & given.keys():
+        roles |= zip(("id_a", "id_b"), pair_columns(header) or (), strict=False)
+    roles |= given
+    missing = [role for role in ("id_a", "id_b", "label") if role not in roles]
+    if "id_a" not in missing and "id_b" not in missing:
+        _refuse_forced_choices(sheet, (roles["id_a"], roles["id_b"]), roles.get("label"))
+    if missing and _label_text([*header, "", "", ""][2]) in {*_SPELLINGS, "1", "0", "-1"} - {
+        "same",
+        "similar",
+        "match",
+    }:
+        raise InputError(f"{sheet.name} seems to begin with an answer. Give it a first line: id_a,id_b,label")
+    if missing:
+        example = dict(zip(ROLES, [*map(shortened, header), "B", "LABEL"][:3], strict=False))
+        other = " Another sheet: `columns={'sheet': 'NAME'}`." if ", sheet " in sheet.name else ""
+        raise InputError(
+            f"{sheet.name}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. "
+            f"Name them id_a, id_b and label, or say which they are, for example: `columns={example!r}`.{other}"
+        )
+    return {role: roles[role] for role in ROLES if role in roles}
 
 
-def _refuse_forced_choices(sheet: Sheet, given: Mapping[str, str]) -> None:
+def _refuse_forced_choices(sheet: Sheet, ends: tuple[str, str], label: str | None) -> None:
     """Refuse answers to "is it more like a or b?": they do not say that two rows are of one class."""
-    names = by_plain_name(sheet.header)
-    ends = (given["id_a"], given["id_b"]) if {"id_a", "id_b"} <= given.keys() else pair_columns(sheet.header)
     rows = [row for _, row in sheet.records if isinstance(row, dict)]
-    if ends is None or not rows:
-        return
-    label = given.get("label") or next((names[name] for name in _OTHER_COLUMNS["label"] if name in names), None)
-    sides = {end.casefold() for end in ends} | ({"0", "1", "2"} if _ANCHORS & names.keys() else set())
+    has_anchor = not _ANCHORS.isdisjoint(by_plain_name(sheet.header))
+    sides = {end.casefold() for end in ends} | ({"0", "1", "2"} if has_anchor else set())
     for column in [label] if label else [name for name in sheet.header if name not in ends]:
         picks = [(cell, row) for row in rows if (cell := as_text(row.get(column)))]
         by_side = all(cell.casefold() in sides for cell, _ in picks)
@@ -368,14 +370,3 @@ def _refuse_forced_choices(sheet: Sheet, given: Mapping[str, str]) -> None:
                 "is nearer to a third row. Such a forced choice does not say that two rows are of the same class. Ask "
                 'about pairs, or offer "none of them" as `sdulearn ask --design match` does.'
             )
-
-
-def _no_columns(path: str, header: Sequence[str], missing: list[str]) -> str:
-    if len(header) >= 3 and _label_text(header[2]) in {*_SPELLINGS, "1", "0", "-1"} - {"same", "similar", "match"}:
-        return f"{path} seems to begin with an answer. Give it a first line: id_a,id_b,label"
-    sheet = " Another sheet: `columns={'sheet': 'NAME'}`." if ", sheet " in path else ""
-    return (
-        f"{path}: which column is {' and '.join(missing)}? Its columns are "
-        f"{listed(map(shortened, header))}. Name them id_a, id_b and label, or say which they are, for example: "
-        f"`columns={dict(zip(ROLES, [*map(shortened, header), 'B', 'LABEL'][:3], strict=False))!r}`.{sheet}"
-    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ _PAIR = ("id_a", "id_b", "label", "annotator", "time", "seconds")
 _NUMBERS = ("rank", "epsilon", "probability")
 COLUMNS = ("question", "choices", "kind", *_NUMBERS, "session", "seed", "reading")
 # A file with these columns is a download, even if others were deleted.
-_NEEDED = {*_PAIR[:3], "question", "kind", "rank", "session"}
+NEEDED = {*_PAIR[:3], "question", "kind", "rank", "session"}
 _WORDS = {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "unsure"}
 
 
@@ -48,11 +48,6 @@ def as_csv(contents: LogContents) -> str:
         cells |= {"epsilon": contents.epsilon_of(one), "seed": contents.seeds.get(one.session), "reading": reading}
         table.writerow("" if cells[name] is None else as_cell(str(cells[name])) for name in names)
     return file.getvalue()
-
-
-def is_download(names: Collection[str]) -> bool:
-    """Whether a file with these columns is a download."""
-    return _NEEDED.issubset(names)
 
 
 def read_cells(cells: Mapping[str, str]) -> dict[str, Any]:

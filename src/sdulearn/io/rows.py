@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,6 @@ class Sheet:
     document: Record | None = None  # the only row of a JSON file that is one object
     # roles whose column the format decides, such as ``{"label": "answer"}``
     columns: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, int] = field(default_factory=dict)  # what words mean: +1, -1 or 0
     n_unanswered: int = 0  # questions that nobody has answered yet
     # whether all other columns are data that people were shown, in which nothing but ids is looked
     # for: the weight of a product is not the weight of an answer
@@ -144,30 +144,25 @@ def _read_delimited(path: Path, lines: list[str], name: str) -> tuple[list[str],
 def _json_content(name: str, file_format: str, text: str) -> Sheet:
     """Read a list of objects, one object, or one object per line, whichever the text is."""
     whole = _parsed(text)
-    if isinstance(whole, list):
-        return Sheet(name, "json", *_keyed([(k, _object(item)) for k, item in enumerate(whole, 1)]))
     if isinstance(whole, dict):
         return Sheet(name, file_format, *_keyed([(1, whole)]), whole)
-    lines = [(k, line) for k, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
-    records = [(k, _object(_parsed(line))) for k, line in lines]
-    if file_format == "json" and not any(isinstance(record, dict) for _, record in records):
-        raise InputError(
-            f"{name} is not JSON, or is cut off: it must hold an object, a list of objects, or an object a line. "
-            "Export or copy it again."
-        )
-    return Sheet(name, "jsonl", *_keyed(records))
+    is_list = isinstance(whole, list)
+    lines = enumerate(io.StringIO(text, newline=""), 1)
+    items = (
+        enumerate(whole, 1) if isinstance(whole, list) else [(k, _parsed(line)) for k, line in lines if line.strip()]
+    )
+    records = [(k, item if isinstance(item, dict) else "not a JSON object") for k, item in items]
+    if file_format == "json" and not is_list and not any(isinstance(record, dict) for _, record in records):
+        what = "it must hold an object, a list of objects, or an object a line"
+        raise InputError(f"{name} is not JSON, or is cut off: {what}. Export or copy it again.")
+    return Sheet(name, "json" if is_list else "jsonl", *_keyed(records))
 
 
 def _parsed(text: str) -> object:
     """Parse JSON; return None where it is not."""
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _object(value: object) -> Record | str:
-    return value if isinstance(value, dict) else "not a JSON object"
+    return None
 
 
 def _keyed(records: list[NumberedRecord]) -> tuple[list[str], list[NumberedRecord]]:

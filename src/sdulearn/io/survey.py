@@ -24,7 +24,6 @@ from sdulearn.io.tables import TEXT_FORMATS, Table, open_table
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
-_EVERY = 2**64 - 1
 _NO_ROWS = np.empty(0, dtype=np.int64)
 # Rows that may be kept although they are not needed.
 _SLACK = 1000
@@ -45,7 +44,7 @@ class Wanted:
     asked: frozenset[str] = frozenset()  # ids of answers, if they decide the id column
     rows: Codes = field(default_factory=lambda: _NO_ROWS)  # numbers of further rows to keep
     n_drawn: int = 0  # number of rows to draw: those with the lowest marks
-    highest: int = _EVERY  # no row above this mark is drawn
+    highest: int = 2**64 - 1  # no row above this mark is drawn
     shown: tuple[str, ...] = ()  # further columns to keep
 
 
@@ -188,20 +187,28 @@ def decide(table: Table, found: Survey, missing: str, max_categories: int, image
             "Name them, or leave them out with `drop`. If the names are further down, say with "
             "`skip_rows` how many lines are above them."
         )
-    fitted = _fit_transformers(table, found, counts, missing, max_categories, image_root)
     decimal = decimal_mark([one for name, one in counts.items() if roles[name] == "cell"], table.mark != ";")
+    # Which other rows are kept depends on how the table was read.
+    rows = found.lowest(min(found.wanted.n_drawn or MOST_TEXTS, MOST_TEXTS))
+    transformers: dict[str, TextFeatures | ImageFeatures] = {}
     described: list[tuple[Column, Array]] = []
     problems = []
     for name, one in counts.items():
-        if name in fitted:
-            transformer, X = fitted[name]
-            fill = 0.0 if missing == "mean" and transformer.kind == "image" else None
+        where, role = f"{table.name}: column {quoted(name)}", roles[name]
+        if role == "image":
+            cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
+            transformers[name], X = ImageFeatures.fit(where, cells, image_root, missing != "mean")
+        elif role == "text" or (role in ("string", "cell") and _are_sentences(name, one, found, rows, max_categories)):
+            transformers[name], X = TextFeatures.fit(where, found.cells(name, rows))
+        if name in transformers:
+            fill = 0.0 if missing == "mean" and role == "image" else None
             # With one deviation for all, components keep their relative weights.
-            variance = np.full(transformer.width, X.var(axis=0).mean())
-            described.append((Column(name, transformer.kind, fill=fill), np.array([X.mean(axis=0), variance])))
+            variance = np.full(transformers[name].width, X.var(axis=0).mean())
+            column = Column(name, transformers[name].kind, fill=fill)
+            described.append((column, np.array([X.mean(axis=0), variance])))
         # A column without any value is left out, unless missing values are refused.
         elif one.rows > one.gaps or missing == "error":
-            how = roles[name], decimal, missing, max_categories, table.where
+            how = role, decimal, missing, max_categories, table.where
             try:
                 described.append(describe(name, table.types[name], one, *how))
             except Problem as problem:
@@ -211,7 +218,6 @@ def decide(table: Table, found: Survey, missing: str, max_categories: int, image
         raise InputError(f"{table.name} has no columns to learn from.")
     mean, variance = np.hstack([moments for _, moments in described])
     scale = usable_scale(mean, np.sqrt(variance))
-    transformers = {name: transformer for name, (transformer, _) in fitted.items()}
     described_columns = tuple(column for column, _ in described)
     columns = Columns(described_columns, id_column, mean, scale, transformers=transformers, image_root=image_root)
     if vectors := [part.start for one, part in columns.parts if one.name in table.together]:
@@ -226,29 +232,6 @@ def _numbers_rows(name: str, found: ColumnCounts) -> bool:
     # The sum of squares of consecutive numbers about their mean.
     counts = counts and abs(12 * squares - n * (n * n - 1)) <= 1e-6 * n**3
     return counts and bool(_UNNAMED.fullmatch(name) or looks_like_id(name))
-
-
-def _fit_transformers(
-    table: Table,
-    found: Survey,
-    counts: Mapping[str, ColumnCounts],
-    missing: str,
-    max_categories: int,
-    image_root: Path,
-) -> dict[str, tuple[TextFeatures | ImageFeatures, Array]]:
-    """Fit the transformers of sentences and pictures; return the features of some rows too."""
-    # Which other rows are kept depends on how the table was read.
-    rows = found.lowest(min(found.wanted.n_drawn or MOST_TEXTS, MOST_TEXTS))
-    fitted: dict[str, tuple[TextFeatures | ImageFeatures, Array]] = {}
-    for name, one in counts.items():
-        where = f"{table.name}: column {quoted(name)}"
-        role = found.wanted.features[name]
-        if role == "image":
-            cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
-            fitted[name] = ImageFeatures.fit(where, cells, image_root, missing != "mean")
-        elif role == "text" or (role in ("string", "cell") and _are_sentences(name, one, found, rows, max_categories)):
-            fitted[name] = TextFeatures.fit(where, found.cells(name, rows))
-    return fitted
 
 
 def _are_sentences(name: str, one: ColumnCounts, found: Survey, rows: Codes, max_categories: int) -> bool:
@@ -305,15 +288,12 @@ def _id_column(table: Table, found: Survey) -> str | None:
     for name in wanted.id_columns:
         if (looks_like_id(name) or not numbers) and ids.spelled_alike(wanted.asked, all_ids(table, name), share):
             return name
+    # Ids may be in an index without a name, unless row numbers mean the same rows.
     if hidden := [name for name in table.index if name not in table.types]:
-        _refuse_index(table, wanted.asked, {label: k for k, label in enumerate(all_ids(table, hidden[0]))})
+        place = {label: str(row) for row, label in enumerate(all_ids(table, hidden[0]))}
+        if wanted.asked <= place.keys() and any(place[name] != name for name in wanted.asked):
+            raise InputError(
+                f"{table.name}: the answers may name rows by its index, which has no name, or by row numbers from 0. "
+                "Give `id_column=''` for row numbers, or name the index: table.index.name = 'id'."
+            )
     return None
-
-
-def _refuse_index(table: Table, asked: Collection[str], place: Mapping[str, int]) -> None:
-    """Refuse ids that are in an index without a name, unless row numbers mean the same rows."""
-    if all(name in place for name in asked) and any(str(place[name]) != name for name in asked):
-        raise InputError(
-            f"{table.name}: the answers may name rows by its index, which has no name, or by row numbers from 0. "
-            "Give `id_column=''` for row numbers, or name the index: table.index.name = 'id'."
-        )

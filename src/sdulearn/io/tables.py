@@ -343,13 +343,11 @@ def _clear_errors(path: Location) -> Iterator[None]:
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         if "UTF8" in str(error):
             raise files.not_utf8(path) from None
-        advice = ""
-        if "columns, got" in str(error):
-            advice = (
-                ". A line must have as many cells as the header: put cells that hold the delimiter "
-                "into quotes. If the header is further down, say with `skip_rows` how many lines "
-                "are above it."
-            )
+        ragged = (
+            ". A line must have as many cells as the header: put cells that hold the delimiter into quotes. If the "
+            "header is further down, say with `skip_rows` how many lines are above it."
+        )
+        advice = ragged if "columns, got" in str(error) else ""
         raise InputError(f"{path} cannot be read: {reason(error)}{advice}") from None
     except (csv.Error, KeyError, OverflowError, UnicodeEncodeError) as error:
         raise InputError(f"{path} cannot be read: {reason(error)}. It seems to be cut off or damaged.") from None
@@ -407,19 +405,17 @@ def _opened(path: Path) -> Any:
 def _join_types(file: Path, types: dict[str, ArrowType], own: Mapping[str, ArrowType]) -> None:
     """Add the columns of a file; a column that is empty in one file has its type from another."""
     if types and (odd := set(types) ^ set(own)):
-        raise InputError(
-            f"{file} does not have the same columns as the files before it: {quoted(min(odd))} is only in one of "
-            "them. All files of a folder must have the same columns; keep other tables elsewhere."
+        what = (
+            f"{file} does not have the same columns as the files before it: {quoted(min(odd))} is only in one of them"
         )
+        raise InputError(f"{what}. Keep other tables elsewhere.")
     for name, dtype in own.items():
         known = types.setdefault(name, dtype)
         if pa.types.is_null(known):
             types[name] = dtype
         elif not pa.types.is_null(dtype) and kind_of(dtype) != kind_of(known):
-            raise InputError(
-                f"{file}: column {quoted(name)} is {shortened(str(dtype))}, but {shortened(str(known))} in the files "
-                "before it. Write it alike in all files."
-            )
+            kinds = f"{shortened(str(dtype))}, but {shortened(str(known))} in the files before it"
+            raise InputError(f"{file}: column {quoted(name)} is {kinds}. Write it alike in all files.")
 
 
 def _json_types(path: str) -> dict[str, ArrowType]:
@@ -495,7 +491,7 @@ def _split_vectors(table: ArrowTable) -> tuple[NDArray[Any], dict[str, ArrowColu
         column = table[name].combine_chunks()
         if pa.types.is_floating(column.type):
             blocks.append(np.asarray(column, dtype=np.float64)[:, None])
-        elif any(is_one(column.type) for is_one in are_lists):
+        elif any(is_list(column.type) for is_list in are_lists):
             if len(pc.list_value_length(column).unique()) != 1 or column.null_count:
                 raise InputError(f"Column {quoted(name)} of the vectors does not hold lists of one length.")
             blocks.append(np.asarray(column.flatten(), dtype=np.float64).reshape(len(column), -1))
