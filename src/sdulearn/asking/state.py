@@ -23,14 +23,7 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import Propagation
 from sdulearn.asking.points import Points
-from sdulearn.asking.records import (
-    Classes,
-    PairTable,
-    RowAnswer,
-    as_pairs,
-    count_votes,
-    read_classes,
-)
+from sdulearn.asking.records import Classes, PairTable, RowAnswer, as_pairs, count_votes, read_classes
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike
 

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find classes, write them, and say how sure they are."""
     output = arguments.output
-    cli.refuse_overwriting((output,), (arguments.pairs,))
+    cli.check_outputs((output,), (arguments.pairs,))
     if output is not None and output.suffix.lower() != ".csv":
         raise InputError(f"{output}: the name must end in .csv.")
     answers = cli.answers_of(arguments, arguments.pairs)

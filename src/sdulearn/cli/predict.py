@@ -51,18 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("model", type=Path, help="model file")
     text = "table, or folder of Parquet files, with the columns the model was fitted on, in any order"
     add("table", type=Path, help=text)
-    text = (
-        "file to write, .csv or .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending "
-        "(default: the screen)"
-    )
+    text = "file to write, .csv, .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending (screen)"
     add("-o", "--output", type=Path, help=text)
     text = "id column, or '' for row numbers (default: that of the training table, where it is there)"
     add("--id", dest="id_column", metavar="COLUMN", help=text)
     cli.add_sheet_options(parser)
     cli.add_files_options(parser)
     asked = parser.add_argument_group("rows that were asked about")
-    text = "same/different answers about rows of this table"
-    asked.add_argument("--answers", type=Path, metavar="FILE", help=text)
+    asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     cli.add_json_option(parser)
 
@@ -70,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Predict batch by batch, and print a summary."""
     output = arguments.output
-    cli.refuse_overwriting((output,), (arguments.table, arguments.model, arguments.answers))
+    cli.check_outputs((output,), (arguments.table, arguments.model, arguments.answers))
     if arguments.json and output is None:
         raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
     model = load_model(arguments.model)

@@ -123,11 +123,7 @@ class Things:
 
 
 def things_of_table(
-    table: ArrowTable,
-    ids: list[str],
-    id_column: str | None,
-    hidden: Sequence[str] = (),
-    **shown: Any,
+    table: ArrowTable, ids: list[str], id_column: str | None, hidden: Sequence[str] = (), **shown: Any
 ) -> Things:
     """Return what to show of rows: by default all columns except the hidden ones."""
     names = table.column_names

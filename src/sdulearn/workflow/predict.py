@@ -290,10 +290,7 @@ def _write_file(
 ) -> Sums | None:
     """Write predictions to a file; return their counts, None without any."""
     counts = None
-    with (
-        written_whole(folder / _NAME.format(number)) as draft,
-        parquet_writer(draft, model, id_type) as write,
-    ):
+    with written_whole(folder / _NAME.format(number)) as draft, parquet_writer(draft, model, id_type) as write:
         for predictions in batches:
             write(predictions)
             counts = add_all((counts, counts_of(predictions, len(model.classes))))
@@ -306,9 +303,8 @@ def _write_partition(reader: Reader, folder: str, id_type: ArrowType, number: in
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
     """Return the names of the columns of probabilities and numbers of answers."""
-    many = [f"probability_{name}" for name in model.names]
-    found = ["probability"] if len(model.classes) == 2 else many
-    return (found if model.link is not None else []) + ["n_answers"] * answered
+    shown = ["probability"] if len(model.classes) == 2 else [f"probability_{name}" for name in model.names]
+    return (shown if model.link is not None else []) + ["n_answers"] * answered
 
 
 @contextmanager
@@ -335,13 +331,8 @@ def parquet_writer(
 
 def _record_batch(model: TableModel, found: Predictions, id_type: ArrowType | None) -> ArrowTable:
     """Return predictions as an Arrow batch."""
-    ids = found.ids
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_decode()
-    columns = {
-        "id": ids if id_type is None else ids.cast(id_type),
-        "label": pa.array(model.classes).take(pa.array(found.place)),
-    }
-    numbers = zip(number_columns(model, found.n_answers is not None), found.numbers, strict=True)
-    columns |= {name: pa.array(np.ascontiguousarray(column)) for name, column in numbers}
-    return pa.RecordBatch.from_pydict(columns)
+    ids = found.ids.dictionary_decode() if pa.types.is_dictionary(found.ids.type) else found.ids
+    labels = pa.array(model.classes).take(pa.array(found.place))
+    numbers = [pa.array(np.ascontiguousarray(column)) for column in found.numbers]
+    names = ["id", "label", *number_columns(model, found.n_answers is not None)]
+    return pa.RecordBatch.from_arrays([ids if id_type is None else ids.cast(id_type), labels, *numbers], names)
