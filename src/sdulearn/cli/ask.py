@@ -247,7 +247,7 @@ def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerLog) -> Ses
     settings: dict[str, Any] = {"design": asker.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
-        cli.say(f"Each answer is flipped with probability {flip_rate(private):.1%} before it is stored.")
+        cli.say(f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored.")
     if asked.reading is not None:
         settings["reading"] = asked.reading
         session.digest = None if asked.reading["id_column"] else asked.digest
@@ -284,7 +284,7 @@ def _serve(arguments: argparse.Namespace, session: Session, asked: Asked) -> Non
     def ready(address: str) -> None:
         cli.say(f"The page: {address}")
         if session.for_team:
-            cli.say("Everybody who has this address sees the rows and can answer; the connection is not encrypted.")
+            cli.say("Everybody who can reach this machine and has this address sees the rows and can answer, unencrypted.")
         cli.say("Stop with Ctrl-C; the same command continues where you stopped.")
         if not arguments.no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -327,8 +327,9 @@ def check_enough(data: TrainingData, options: FitOptions) -> None:
     enough = {"su": data.n_similar >= 2, "du": data.n_dissimilar >= 2}
     if enough.get(options.method, all(enough.values())):
         return
-    alone = [f" With one kind alone, `method={risk!r}` with a known `prior` learns." for risk in enough if enough[risk]]
+    risk = next((risk for risk, is_enough in enough.items() if is_enough), None)
+    alone = f" With one kind alone, `method={risk!r}` with a known `prior` learns from it." if risk else ""
     raise InputError(
         f"{data.answers.name} has {data.n_similar} similar and {data.n_dissimilar} dissimilar pairs to use; at least 2 "
-        f"of each are needed, and 50 of each are a start. Ask about more pairs.{''.join(alone)}"
+        f"of each are needed, and 50 of each are a start. Ask about more pairs.{alone}"
     )
