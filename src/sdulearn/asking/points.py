@@ -57,10 +57,7 @@ class Points:
         return self.coordinates(self.candidates)
 
     def stretch(self, power: float) -> Array:
-        """Matrix to coordinates of mean variance 1 in which a ridge penalty is w' C^-power w.
-
-        With the power ``AS_GIVEN`` the columns keep the scales in which they were given.
-        """
+        """Matrix to coordinates of mean variance 1, or columns ``AS_GIVEN``, where a ridge penalty is w' C^-power w."""
         if power == AS_GIVEN:
             return self._as_given
         factor = (self.variances / self.variances.mean()) ** (power / 2)

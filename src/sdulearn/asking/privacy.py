@@ -72,23 +72,19 @@ class Leak:
         """Say it in words; empty if answers are not flipped."""
         if self.epsilon is None or self.row_epsilon is None:
             return ""
-        parts = [
+        text = (
             f"Each answer is flipped with probability {self.flip_rate:.1%} (epsilon {self.epsilon:g}): "
             f"from even odds, the log makes nobody surer of one answer than {certainty(self.epsilon):.2%}."
-        ]
-        if self.row_epsilon:
-            ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
-            people = [
-                f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]
-            ]
-            if len(ranked) > _NAMED:
-                people.append(f"and {len(ranked) - _NAMED} more people")
-            parts += [
-                f"A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its "
-                f"class, at most {certainty(self.row_epsilon):.2%} sure.",
-                f"All answers of one person together: {', '.join(people)}.",
-            ]
-        return " ".join(parts)
+        )
+        if not self.row_epsilon:
+            return text
+        ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
+        people = [f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]]
+        more = f", and {len(ranked) - _NAMED} more people" if len(ranked) > _NAMED else ""
+        return (
+            f"{text} A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its "
+            f"class, at most {certainty(self.row_epsilon):.2%} sure. All answers of one person: {', '.join(people)}{more}."
+        )
 
     def _counted(self, total: float) -> str:
         n = round(total / (self.epsilon or 1))
@@ -131,14 +127,10 @@ class Flips:
             return
         if flip in self._ours:
             raise SpentRowError(
-                "How this answer was flipped is forgotten, and another flip would reveal more of it. Private "
-                "answers of an earlier session can be undone, but neither changed nor given again."
+                "How it was flipped is forgotten: undo this answer; it cannot be changed or given again."
             )
         if spent := {row for rows, _ in self._ours for row in rows}.intersection(flip[0]):
-            raise SpentRowError(
-                f"Point {min(spent)} is in another private answer, and a second one would halve its "
-                "protection. Ask for the next question."
-            )
+            raise SpentRowError(f"Point {min(spent)} is in another private answer. Ask for the next question.")
 
     def closed_to(self, annotator: str) -> frozenset[int]:
         """Points in private answers, except in those that this annotator may give again."""
