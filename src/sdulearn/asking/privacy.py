@@ -81,10 +81,9 @@ class Leak:
         ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
         people = [f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]]
         more = f", and {len(ranked) - _NAMED} more people" if len(ranked) > _NAMED else ""
-        return (
-            f"{text} A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its "
-            f"class, at most {certainty(self.row_epsilon):.2%} sure. All answers of one person: {', '.join(people)}{more}."
-        )
+        row = f"A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its class"
+        sure = f"at most {certainty(self.row_epsilon):.2%} sure"
+        return f"{text} {row}, {sure}. All answers of one person together: {', '.join(people)}{more}."
 
     def _counted(self, total: float) -> str:
         n = round(total / (self.epsilon or 1))
