@@ -47,7 +47,6 @@ _KEPT = 16
 _MOST_SKIPPED = 20
 # Picks of a match question to prepare for, the likeliest ones.
 _PREPARED = 2
-# Unlabeled points in the fit of random pairs.
 _MOST_UNLABELED = 5000
 # Unlabeled points in the fit that tells annotators apart, as in `fit_table`.
 _MOST_FITTED = 20_000
@@ -129,7 +128,6 @@ class Asker:
         for name, share in {"random_share": random_share, "repeat_share": repeat_share}.items():
             if not 0 <= share <= 1:
                 raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
-        # None if it has to be found.
         self._limit = None if n_classes == "auto" else int(n_classes)
         # With flips, a repeat would halve the protection, and the error rate is known.
         self._shares = (random_share, repeat_share if private is None else 0.0)
@@ -199,8 +197,7 @@ class Asker:
         question : Question
             A question from :meth:`next`, or about any other points.
         answer : {"same", "different", "unsure"}, bool, int or "none"
-            The answer; to a match question the position of the choice of the same class, "none" or
-            "unsure".
+            The answer; to a match question the position of the choice of the same class, "none" or "unsure".
         annotator : str, optional
             Who gave it.
         """
@@ -630,9 +627,8 @@ def ask(X: MatrixLike, oracle: Callable[..., Any], n: int, *, batch_size: int | 
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points.
     oracle : callable
-        Called with two row numbers; returns "same", "different" or "unsure", or True or False. In
-        the match design it is called with a row number and a tuple of them, and returns a position
-        in the tuple, "none" or "unsure".
+        Called with two row numbers; returns "same", "different" or "unsure", or True or False. In the match design it
+        is called with a row number and a tuple of them, and returns a position in the tuple, "none" or "unsure".
     n : int
         Number of questions; fewer if no more are left.
     batch_size : int, optional
@@ -704,9 +700,7 @@ def _refuse_design(design: str, n_classes: int | str, private: float | None) -> 
     if private is not None and n_classes != 2:
         raise InputError("`private` is for two classes: among more, a flip may open a class. Give `n_classes=2`.")
     if private is not None and design != "random":
-        raise InputError(
-            f'`private` needs disjoint pairs: {design!r} asks often about a point. Give `design="random"`.'
-        )
+        raise InputError(f'`private` needs disjoint pairs: give `design="random"`, not {design!r}.')
     if design != "match" and n_classes != 2:
         raise InputError(f'`design={design!r}` is for two classes. Leave `n_classes` out, or use `design="match"`.')
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
     from sdulearn.joint.estimators import PairLogisticRegression
 
-# Examples in a :class:`ClassFound`.
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
 # Fifty questions are worth a gain of half a percentage point.

@@ -35,7 +35,6 @@ class Points:
         # Any beginning of the order is a random sample of the points that there were then.
         stages = pairwise([0, *grown_from, self.n_points])
         self.order: Indices = np.concatenate([begin + rng.permutation(end - begin) for begin, end in stages])
-        # Place of each point in the order.
         self.position: Indices = np.argsort(self.order)
         # Drawn separately: the random sample must not be among them more often than other points.
         drawn = rng.choice(self.n_points, min(self.n_points, MAX_CANDIDATES), replace=False)

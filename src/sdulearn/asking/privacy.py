@@ -37,7 +37,6 @@ from sdulearn.types import Indices
 
 # Two rows, the smaller first, and who compared them.
 Flip = tuple[tuple[int, ...], str]
-# Number of people to name.
 _NAMED = 3
 
 
@@ -125,9 +124,7 @@ class Flips:
         if self._ours.get(flip):
             return
         if flip in self._ours:
-            raise SpentRowError(
-                "How it was flipped is forgotten: undo this answer; it cannot be changed or given again."
-            )
+            raise SpentRowError("How this answer was flipped is forgotten: it can be undone, but not changed.")
         if spent := {row for rows, _ in self._ours for row in rows}.intersection(flip[0]):
             raise SpentRowError(f"Point {min(spent)} is in another private answer. Ask for the next question.")
 

@@ -15,7 +15,6 @@ from sdulearn.types import Codes, Indices
 
 KINDS = ("random", "linked", "explore", "repeat", "triangle", "doubtful", AUDIT)
 COLUMNS = ("left", "choices", "answer", "annotator", "kind", "number")
-# An answer about rows of X.
 RowAnswer = Answer[int]
 
 

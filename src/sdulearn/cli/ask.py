@@ -43,7 +43,6 @@ from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.data import draw_rows, sample_sizes
 
 _DEMO_LOG = Path("digits-answers.jsonl")
-# What a log remembers of how the table was read.
 _READING = [one.name for one in fields(TableReading)]
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
@@ -247,7 +246,7 @@ def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerLog) -> Ses
     settings: dict[str, Any] = {"design": asker.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
-        cli.say(f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored.")
+        cli.say(f"Answers are private: each is flipped with probability {flip_rate(private):.1%} before it is stored.")
     if asked.reading is not None:
         settings["reading"] = asked.reading
         session.digest = None if asked.reading["id_column"] else asked.digest
@@ -284,7 +283,7 @@ def _serve(arguments: argparse.Namespace, session: Session, asked: Asked) -> Non
     def ready(address: str) -> None:
         cli.say(f"The page: {address}")
         if session.for_team:
-            cli.say("Everybody who can reach this machine and has this address sees the rows and can answer, unencrypted.")
+            cli.say("Everybody who can reach this machine and has this address can see the rows and answer.")
         cli.say("Stop with Ctrl-C; the same command continues where you stopped.")
         if not arguments.no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

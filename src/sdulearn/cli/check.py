@@ -2,10 +2,9 @@
 
 How columns and labels were understood, unreadable rows, pairs of a point with itself, repeated questions, and with
 --features ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
-questions about which people disagree more than errors explain; contradictions, the clearest first; how many
-answers are independent; whether they can be those of random pairs; of two classes, the share of the larger one with
-its confidence interval. Of a log of sdulearn ask only random questions count for that. Each finding ends with what to
-do about it.
+questions about which people disagree more than errors explain; contradictions, the clearest first; how many answers are
+independent; whether they can be those of random pairs; of two classes, the share of the larger one with its confidence
+interval. Of a log of sdulearn ask only random questions count for that. Each finding ends with what to do about it.
 Exit code 0: nothing wrong; 1: something to look at.
 """
 

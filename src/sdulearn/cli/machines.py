@@ -16,7 +16,6 @@ from sdulearn.errors import InputError, NothingToAskError, shortened
 from sdulearn.web.session import MAX_NAME, Session
 from sdulearn.web.things import Things
 
-# Answers between two lines of progress.
 _PROGRESS_EVERY = 50
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 

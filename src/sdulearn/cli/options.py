@@ -26,7 +26,6 @@ from sdulearn.progress import PATIENCE
 if TYPE_CHECKING:
     from sdulearn.answers.records import Answers
 
-# Options of a table with the names of their parameters.
 TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories", "sheet", "skip_rows")
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 

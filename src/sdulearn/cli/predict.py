@@ -72,8 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     if not isinstance(model, TableModel):
         raise ModelFileError(
-            f"{arguments.model} holds an estimator saved from Python, which has no table. Use sdulearn.load_model "
-            "there, or write a model with: sdulearn fit"
+            f"{arguments.model} holds an estimator without a table. Use sdulearn.load_model in Python."
         )
     escaped: Counter[str] = Counter(id=0, label=0)
     options = cli.parameters_of(predict_table, arguments) | {"model": model}
@@ -81,9 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
         found = write_predictions(**options, path=arguments.table, folder=output)
     else:
         found = _write(arguments, options, escaped)
-    counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
-    summary = {"n_rows": int(found["by_class"].sum()), "n_asked": found["n_asked"], "classes": counts}
-    summary |= {"unseen_texts": found["unseen"], "formulas": escaped}
+    summary = {
+        "n_rows": int(found["by_class"].sum()),
+        "n_asked": found["n_asked"],
+        "classes": dict(zip(model.names, found["by_class"].tolist(), strict=True)),
+        "unseen_texts": found["unseen"],
+        "formulas": escaped,
+    }
     if arguments.json:
         cli.print_json({"file": output, **summary})
     else:
@@ -112,14 +115,9 @@ def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> No
     meaning += f"; {summary['n_asked']:,} rows by features and answers" if summary["n_asked"] else ""
     where = "" if output is None else f"wrote {output}: "
     shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}"]
-    shown += [
-        f"warning: {model.columns.unseen_words(name, count)}" for name, count in summary["unseen_texts"].most_common()
-    ]
-    shown += [
-        f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "
-        "(-o out.parquet keeps them as they are)"
-        for name, count in (+summary["formulas"]).items()
-    ]
+    shown += [f"warning: {model.columns.unseen_words(*cells)}" for cells in summary["unseen_texts"].most_common()]
+    escaped = "begin like a formula and are written with an apostrophe before them (not in -o out.parquet)"
+    shown += [f"warning: {count:,} cells of {name!r} {escaped}" for name, count in (+summary["formulas"]).items()]
     cli.say("\n".join(shown), error=output is None)
 
 

@@ -35,13 +35,11 @@ CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
 _FEW = 10
 # An answer that is less likely to be wrong is not worth asking again.
 _DOUBTFUL = 0.01
-# Items of a list that commands show by default.
 ITEMS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
 _ASKED_SHOWN = 50
 _FIT_WITHOUT = "or fit without them (`skip_bad=True`)."
-# Faults of answers, and their remedies.
 _FAULTS = {
     "unreadable": ("unreadable rows", f"Correct these lines, say what unusual words mean (`words`), {_FIT_WITHOUT}"),
     "self_pairs": ("pairs of a point with itself", f"They say nothing: remove them, {_FIT_WITHOUT}"),
@@ -266,9 +264,6 @@ def _strengths(model: TableModel) -> Finding:
     order = {name: np.argsort(-np.abs(values), kind="stable").tolist() for name, values in by_class.items()}
     ranked = {name: {names[j]: float(by_class[name][j]) for j in order[name]} for name in order}
     return _result("strengths", strengths=ranked)
-
-
-# ---- sentences
 
 
 def _say_answers_read(d: SimpleNamespace) -> str:

@@ -36,7 +36,6 @@ STATIC = Path(__file__).parent / "static"
 _MAX_HEAD_BYTES = 16_384
 # One that sends nothing, or half of a request, costs an open file, of which there are usually 1,024.
 _MAX_CONNECTIONS = 800
-# In a number of an address.
 _MOST_DIGITS = 16
 _PAGE = 100
 # The report brings its style with it and no scripts.
@@ -53,7 +52,6 @@ mimetypes.add_type("text/javascript", ".js")
 class Page:
     """What the page shows and does: plain data in, plain data out."""
 
-    # Methods for GET and for POST requests.
     READS = ("start", "question", "history", "numbers", "people", "classes")
     WRITES = ("answer", "undo", "change", "finish")
     # Methods of the session and their arguments; the response is the open question.

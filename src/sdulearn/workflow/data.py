@@ -320,10 +320,8 @@ def check_enough(data: TrainingData, options: FitOptions) -> None:
     """Refuse fewer than two pairs of a kind that the method needs, and chosen pairs with a risk."""
     if data.random is not None and not options.is_joint:
         n_random = int(data.random.any(axis=1).sum())
-        raise InputError(
-            f"{data.answers.name}: {len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen, and "
-            f"`method={options.method!r}` assumes random pairs. Leave `method` out, or give `method='joint'`."
-        )
+        chosen = f"{len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen"
+        raise InputError(f"{data.answers.name}: {chosen}, and `method={options.method!r}` assumes random pairs.")
     enough = {"su": data.n_similar >= 2, "du": data.n_dissimilar >= 2}
     if enough.get(options.method, all(enough.values())):
         return

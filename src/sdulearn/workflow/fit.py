@@ -68,17 +68,15 @@ def fit_table(
 ) -> TableModel:
     """Learn a classifier of the rows of a table from same/different answers about them.
 
-    Columns are standardised, text columns become one feature a category, settings are chosen by
-    cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
-    class label is needed.
+    Columns are standardised, text columns become one feature a category, settings are chosen by cross-validation on the
+    answers alone, and the accuracy is estimated from held-out answers: no class label is needed.
 
     Parameters
     ----------
     table : str, path-like or frame
-        .csv, .tsv, .jsonl, .parquet or .xlsx, a folder of Parquet files, or a pandas, polars,
-        pyarrow or Dask frame. It may be larger than memory: Parquet is read on all cores, a Dask
-        frame by its workers, and only the rows in answers and a sample of all rows are kept. A
-        pandas index is not a feature; with a name it may hold the ids.
+        .csv, .tsv, .jsonl, .parquet or .xlsx, a folder of Parquet files, or a pandas, polars, pyarrow or Dask frame. It
+        may be larger than memory: Parquet is read on all cores, a Dask frame by its workers, and only the rows in
+        answers and a sample of all rows are kept. A pandas index is not a feature; with a name it may hold the ids.
     answers : str, path-like, frame or Answers
         As :func:`~sdulearn.answers.read_answers` takes them.
     labels : str, path-like, frame or mapping, optional
@@ -97,10 +95,9 @@ def fit_table(
         of held-out answers; by default two, or as many as ``labels`` names or match questions have
         found. More than two are for the joint likelihood.
     model : {"auto", "linear", "boosted"}, optional
-        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with
-        "auto", whichever makes held-out answers likelier; linear without LightGBM, and with fewer
-        than 60 answers, more than 100 features, more than two classes, or another method. With
-        "auto" a finding says so.
+        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", whichever
+        makes held-out answers likelier; linear without LightGBM, and with fewer than 60 answers, more than 100
+        features, more than two classes, or another method. With "auto" a finding says so.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000.
     id_column : str, optional
@@ -110,9 +107,8 @@ def fit_table(
     categories : sequence of str
         Columns of texts that are categories even though most of them look like numbers.
     text : sequence of str
-        Columns of sentences: weighted words and pieces of words become up to 150 features each
-        (TF-IDF and a truncated SVD). A column of more than ``max_categories`` different texts of
-        three words and more is read so by itself.
+        Columns of sentences: weighted words and pieces of words become up to 150 features each (TF-IDF and a truncated
+        SVD). A column of more than ``max_categories`` different texts of three words and more is read so by itself.
     images : sequence of str
         Columns with names of picture files: colours and gradients become up to 100 features each
         (needs ``pip install 'sdulearn[images]'``).
@@ -124,8 +120,7 @@ def fit_table(
     sheet : str, optional
         Name of the sheet of a workbook, or its number from 1; by default the first one.
     skip_rows : int, optional
-        Lines above the header of a CSV file or a sheet; by default blank lines and titles are
-        recognised.
+        Lines above the header of a CSV file or a sheet; by default blank lines and titles are recognised.
     missing : {"auto", "error", "mean"}, default="auto"
         Missing values. "auto": trees take them as they are; linear models take the column's mean,
         and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is

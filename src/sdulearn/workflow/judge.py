@@ -186,15 +186,10 @@ def prior_of_random_points(model: Estimator, data: TrainingData) -> PriorEstimat
     decision = model.decision_function(rows)
     unlabeled = graph.rows[graph.source == U]
     among = decision[unlabeled] if len(unlabeled) else decision
+    # Labels may have named the smaller class +1.
+    known = {"decision": decision, "majority": "positive" if np.mean(among > 0) >= 0.5 else "negative"}
     try:
-        return estimate_prior(
-            y=graph,
-            random_points=data.random_points,
-            error_rate=error_rates_of(model),
-            decision=decision,
-            # Labels may have named the smaller class +1.
-            majority="positive" if np.mean(among > 0) >= 0.5 else "negative",
-        )
+        return estimate_prior(y=graph, random_points=data.random_points, error_rate=error_rates_of(model), **known)
     except UndeterminedError:
         return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
 
@@ -247,9 +242,8 @@ def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingD
     columns = data.columns
     if len(np.unique(graph.same)) < 2:
         return ()
-    judged_answers = np.arange(graph.n_answers)
-    if len(judged_answers) > _MOST_ANSWERS:
-        judged_answers = np.sort(np.random.default_rng(0).choice(len(judged_answers), _MOST_ANSWERS, replace=False))
+    n_judged = min(graph.n_answers, _MOST_ANSWERS)
+    judged_answers = np.sort(np.random.default_rng(0).choice(graph.n_answers, n_judged, replace=False))
     asked = graph.rows[graph.end_rows[judged_answers]].ravel()
     answered = rows[asked]
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
@@ -323,10 +317,8 @@ def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: 
     rows[:, k] = np.repeat(grid, len(values))
     found = model.predict_proba(columns.rows(rows, np.tile(X, (len(grid), 1))))[:, 1]
     means = found.reshape(len(grid), -1).mean(axis=1)
-    shown = grid
-    if column.kind == "date":
-        shown = grid.astype("datetime64[D]").astype(str)
-    elif column.kind != "number":
+    shown = grid.astype("datetime64[D]").astype(str) if column.kind == "date" else grid
+    if column.kind in ("boolean", "category"):
         names = ("false", "true") if column.kind == "boolean" else (*column.categories, "none of these")
         shown = np.array(names, dtype=object)[grid.astype(int)]
     return ColumnDependence(column.name, tuple(shown.tolist()), tuple(means.tolist()))

@@ -33,7 +33,6 @@ from sdulearn.workflow.data import usable_answers
 
 # Most rows of a file that is written, and of its row groups.
 _PART_ROWS = 1 << 20
-# Files are numbered in the order of the rows.
 _NAME = "part-{:06d}.parquet"
 
 
@@ -206,10 +205,8 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
     try:
         p[ends.ravel()] = posterior_of(errors, by_features, y, np.repeat(answers.weights[used["used"]], 2))
     except InputError:
-        raise InputError(
-            f"{answers.name}: answers contradict each other, and the model takes all answers for right. Correct them "
-            "(`check_answers` lists contradictions), or fit again with an error rate, for example `error_rate=0.05`."
-        ) from None
+        advice = "Correct them (see `check_answers`), or fit with an error rate, for example `error_rate=0.05`."
+        raise InputError(f"{answers.name}: answers contradict each other, and all count as right. {advice}") from None
     return replace(reader, answered=(ids, p, np.bincount(ends.ravel(), minlength=len(p))))
 
 
@@ -234,18 +231,16 @@ def write_predictions(
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
 
-    The files are numbered in the order of the rows: one per million rows; the workers of a Dask
-    frame, which must reach the folder under the same path, write one per partition. The folder
-    appears whole or not at all.
+    The files are numbered in the order of the rows: one per million rows; the workers of a Dask frame, which must reach
+    the folder under the same path, write one per partition. The folder appears whole or not at all.
 
     Parameters
     ----------
     model, path
         As in :func:`predict_table`.
     folder : str or path-like
-        The folder to make; it must not exist, or be empty. Columns are id, label, the probability
-        of the second class (``probability_NAME`` of each with more than two) and, with ``answers``,
-        n_answers.
+        The folder to make; it must not exist, or be empty. Columns are id, label, the probability of the second class
+        (``probability_NAME`` of each with more than two) and, with ``answers``, n_answers.
     answers, skip_bad
         As in :func:`predict_table`.
     **reading
