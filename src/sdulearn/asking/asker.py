@@ -700,7 +700,7 @@ def _refuse_design(design: str, n_classes: int | str, private: float | None) -> 
     if private is not None and n_classes != 2:
         raise InputError("`private` is for two classes: among more, a flip may open a class. Give `n_classes=2`.")
     if private is not None and design != "random":
-        raise InputError(f'`private` needs disjoint pairs: give `design="random"`, not {design!r}.')
+        raise InputError(f'`private` needs disjoint pairs, unlike {design!r}. Give `design="random"`.')
     if design != "match" and n_classes != 2:
         raise InputError(f'`design={design!r}` is for two classes. Leave `n_classes` out, or use `design="match"`.')
 

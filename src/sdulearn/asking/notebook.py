@@ -102,7 +102,12 @@ class QuestionCell:
         shown = None
         try:
             self._question = self.asker.next(self.annotator)
-            left, *others = self._things([self._question.left, *self._question.choices])
+            rows = (self._question.left, *self._question.choices)
+            things = [self._thing(row) for row in rows]
+            # All have the same fields.
+            names = list(dict.fromkeys(name for thing in things if isinstance(thing, Mapping) for name in thing))
+            parts = [_part(thing, names[:_MOST_FIELDS], self._scales) for thing in things]
+            left, *others = ({"id": str(k), "name": "", "parts": [part]} for k, part in zip(rows, parts, strict=True))
             shown = {"left": left, **({"choices": others} if self.asker.design == "match" else {"right": others[0]})}
         except NothingToAskError as error:
             self._question = None
@@ -110,13 +115,6 @@ class QuestionCell:
         n = self.asker.n_answers
         parts = ["1 answer" if n == 1 else f"{n} answers", self._accuracy, note]
         self.widget.shown = {"question": shown, "status": ". ".join(part for part in parts if part)}
-
-    def _things(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Rows as the page shows them; all have the same fields."""
-        things = [self._thing(row) for row in rows]
-        names = list(dict.fromkeys(name for thing in things if isinstance(thing, Mapping) for name in thing))
-        parts = [_part(thing, names[:_MOST_FIELDS], self._scales) for thing in things]
-        return [{"id": str(row), "name": "", "parts": [part]} for row, part in zip(rows, parts, strict=True)]
 
     def _estimate(self) -> None:
         try:

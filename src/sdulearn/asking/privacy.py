@@ -104,20 +104,17 @@ class Flips:
         if self.epsilon is None or not answer.sign:
             return answer
         self._refuse_second_look(_flip(answer))
+        # Always the same for the same key, rows and annotator.
+        low, high = answer.asked
+        message = f"{low} {high} {answer.annotator}".encode("utf-8", "surrogatepass")
+        is_flipped = int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
         other = 0 if answer.said == "none" else "none"
-        said = other if self._is_flipped(_flip(answer)) else answer.said
-        return answer._replace(said=said, epsilon=self.epsilon)
+        return answer._replace(said=other if is_flipped else answer.said, epsilon=self.epsilon)
 
     def remember(self, answer: RowAnswer) -> None:
         """Remember that an answer was stored."""
         if self.epsilon is not None and answer.sign:
             self._ours[_flip(answer)] = True
-
-    def _is_flipped(self, flip: Flip) -> bool:
-        """Whether to flip: always the same for the same key, rows and annotator."""
-        (low, high), annotator = flip
-        message = f"{low} {high} {annotator}".encode("utf-8", "surrogatepass")
-        return int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
 
     def _refuse_second_look(self, flip: Flip) -> None:
         """Refuse an answer that would reveal more about rows with a flipped answer."""

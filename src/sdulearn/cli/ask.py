@@ -88,19 +88,14 @@ def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
 def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
     add = asking.add_argument
     add("--annotator", default="", metavar="NAME", help="who answers, unless they say otherwise")
-    text = (
-        "linked: a new row against an example of its likeliest class; match: against an example of every class "
-        "found so far; random: random pairs (two classes linked, more match; with --private random)"
-    )
+    text = "a row beside an example of its likeliest class (default: 2 classes), of each class (more), or random pairs"
     add("--design", choices=("linked", "match", "random"), help=text)
-    text = "number of classes, or auto to find it (2; with --demo auto)"
-    add("--classes", type=cli.number_of_classes, help=text)
+    add("--classes", type=cli.number_of_classes, help="number of classes, or auto to find it (2; with --demo auto)")
     epsilon = cli.number(float, is_epsilon, "a number above 0, from {:g} to {:g}".format(*EPSILONS))
     text = "flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; no row is in two answers"
     add("--private", type=epsilon, metavar="EPSILON", help=text)
     add("--seeds", type=Path, metavar="LABELS", help="examples of classes to begin with: a file id,label (match)")
-    text = "names to choose from for a new class (match)"
-    add("--class-names", type=cli.names, default=(), metavar="A,B,...", help=text)
+    add("--class-names", type=cli.names, default=(), metavar="A,B,...", help="names of a new class to choose from")
     add("--per-person", type=cli.positive, metavar="N", help="thank a person after this many answers")
     text = "share of each person's questions that somebody else answers, too: it shows how often people are wrong"
     add("--overlap", type=cli.share, default=0.0, metavar="SHARE", help=text)
@@ -283,7 +278,7 @@ def _serve(arguments: argparse.Namespace, session: Session, asked: Asked) -> Non
     def ready(address: str) -> None:
         cli.say(f"The page: {address}")
         if session.for_team:
-            cli.say("Everybody who can reach this machine and has this address can see the rows and answer.")
+            cli.say("Everybody who can reach this machine and has this address sees the rows; nothing is encrypted.")
         cli.say("Stop with Ctrl-C; the same command continues where you stopped.")
         if not arguments.no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
@@ -361,14 +356,11 @@ def _classes_found(model: TableModel) -> list[dict[str, Any]]:
     report, asked = model.report, model.answered
     assert report is not None
     assert asked is not None
-    shares: Sequence[float] = report.class_shares
-    if not shares and report.prior is not None:
-        shares = (1 - report.prior.value, report.prior.value)
     classes = []
-    for k, name in enumerate(model.classes):
-        order = np.argsort(-asked["probabilities"][:, k], kind="stable")
-        ids = [asked["id"][row] for row in order[:_EXAMPLES_SHOWN] if asked["class"][row] == name]
-        classes.append({"name": name, "share": shares[k] if shares else None, "ids": ids})
+    for name, share, p in zip(model.classes, report.class_shares, asked["probabilities"].T, strict=True):
+        likeliest = np.argsort(-p, kind="stable")[:_EXAMPLES_SHOWN]
+        ids = [asked["id"][row] for row in likeliest if asked["class"][row] == name]
+        classes.append({"name": name, "share": share, "ids": ids})
     return classes
 
 

@@ -49,12 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``sdulearn predict``."""
     add = parser.add_argument
     add("model", type=Path, help="model file")
-    text = "table, or folder of Parquet files, with the columns the model was fitted on, in any order"
-    add("table", type=Path, help=text)
+    add("table", type=Path, help="table, or folder of Parquet files, with the columns of the model, in any order")
     text = "file to write, .csv, .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending (screen)"
     add("-o", "--output", type=Path, help=text)
-    text = "id column, or '' for row numbers (default: that of the training table, where it is there)"
-    add("--id", dest="id_column", metavar="COLUMN", help=text)
+    add(
+        "--id", dest="id_column", metavar="COLUMN", help="id column, or '' for row numbers (that of the training table)"
+    )
     cli.add_sheet_options(parser)
     cli.add_files_options(parser)
     asked = parser.add_argument_group("rows that were asked about")
@@ -71,9 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
     model = load_model(arguments.model)
     if not isinstance(model, TableModel):
-        raise ModelFileError(
-            f"{arguments.model} holds an estimator without a table. Use sdulearn.load_model in Python."
-        )
+        raise ModelFileError(f"{arguments.model} holds an estimator without a table. Use sdulearn.load_model.")
     escaped: Counter[str] = Counter(id=0, label=0)
     options = cli.parameters_of(predict_table, arguments) | {"model": model}
     if output is not None and not output.suffix:

@@ -206,7 +206,9 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
         p[ends.ravel()] = posterior_of(errors, by_features, y, np.repeat(answers.weights[used["used"]], 2))
     except InputError:
         advice = "Correct them (see `check_answers`), or fit with an error rate, for example `error_rate=0.05`."
-        raise InputError(f"{answers.name}: answers contradict each other, and all count as right. {advice}") from None
+        raise InputError(
+            f"{answers.name}: answers contradict each other, and the model takes all for right. {advice}"
+        ) from None
     return replace(reader, answered=(ids, p, np.bincount(ends.ravel(), minlength=len(p))))
 
 
