@@ -113,8 +113,8 @@ class QuestionCell:
             self._question = None
             note = f"{note} {error}".strip()
         n = self.asker.n_answers
-        parts = ["1 answer" if n == 1 else f"{n} answers", self._accuracy, note]
-        self.widget.shown = {"question": shown, "status": ". ".join(part for part in parts if part)}
+        status = ["1 answer" if n == 1 else f"{n} answers", self._accuracy, note]
+        self.widget.shown = {"question": shown, "status": ". ".join(filter(None, status))}
 
     def _estimate(self) -> None:
         try:

@@ -58,9 +58,8 @@ class Judge:
         self.command = command
         self.timeout = timeout
         try:
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            parts = shlex.split(command) or [""]
-            self._process = subprocess.Popen(parts, encoding="utf-8", errors="replace", **pipes)
+            pipe, parts = subprocess.PIPE, shlex.split(command) or [""]
+            self._process = subprocess.Popen(parts, stdin=pipe, stdout=pipe, encoding="utf-8", errors="replace")
         except (OSError, ValueError) as error:
             raise FileError(f"The command {shortened(command)!r} cannot be run: {error}.") from None
         self._lines: queue.Queue[str] = queue.Queue()
