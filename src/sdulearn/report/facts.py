@@ -44,7 +44,7 @@ _FAULTS = {
     "unreadable": ("unreadable rows", f"Correct these lines, say what unusual words mean (`words`), {_FIT_WITHOUT}"),
     "self_pairs": ("pairs of a point with itself", f"They say nothing: remove them, {_FIT_WITHOUT}"),
     "unknown_ids": ("pairs with an id not in the table", f"Correct them, {_FIT_WITHOUT}"),
-    "repeats": ("repeated questions with the same answer", "Remove copies of one answer: each would count."),
+    "repeats": ("repeated questions with the same answer", "Answers of several people are worth having, not copies."),
 }
 # An interval of the accuracy that is wider than this asks for more answers.
 _WIDE = 0.1
@@ -465,8 +465,7 @@ def _say_labels_used(d: SimpleNamespace) -> str:
 
 def _say_doubtful(d: SimpleNamespace) -> str:
     if not d.answers:
-        least = f"{1 - d.least:.0%}"
-        return f"No answer is doubtful: by the model and all other answers, each is right with {least} or more."
+        return f"No answer is doubtful: by model and other answers, each is right with {1 - d.least:.0%} or more."
     shown = "; ".join(f"{one.id_a} and {one.id_b} {one.wrong:.0%}" for one in d.answers[:_NAMES_SHOWN])
     return f"Answers most likely to be wrong: {shown}."
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import combinations, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,17 +44,15 @@ class Goal(NamedTuple):
     audit: int | None = None  # number of answered questions to ask again, and no others
 
 
+@dataclass
 class _Person:
     """The open question of a person, and their answers in this session."""
 
-    def __init__(self) -> None:
-        self.token = 0  # names the open question
-        self.question: Question | None = None
-        # Questions put off, with the number of answers after which they come back.
-        self.later: deque[tuple[int, Question]] = deque()
-        self.seen = 0.0  # time of their last request
-        # Answers by token, so that an answer that is sent twice counts once.
-        self.answered: dict[int, Key] = {}
+    token: int = 0  # names the open question
+    question: Question | None = None
+    later: deque[tuple[int, Question]] = field(default_factory=deque)  # put off, until so many answers are given
+    seen: float = 0.0  # time of their last request
+    answered: dict[int, Key] = field(default_factory=dict)  # by token: an answer that is sent twice counts once
 
 
 class Session:
