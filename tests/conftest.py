@@ -60,7 +60,7 @@ def matcher():
 @pytest.fixture
 def no_importances(monkeypatch):
     """Shuffled columns take most of the time of a small fit; tests/workflow/test_explaining.py is about them."""
-    monkeypatch.setattr("sdulearn.workflow.fit.column_importances", lambda *_: ())
+    monkeypatch.setattr("sdulearn.workflow.judge.column_importances", lambda *_: ())
 
 
 @pytest.fixture(scope="session")

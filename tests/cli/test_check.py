@@ -168,7 +168,7 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
 
 def test_a_page_does_not_overwrite_the_answers(crowd, refused):
     assert "writing it would overwrite it" in refused("check", crowd, "--html", crowd)
-    assert "cannot be written" in refused("check", crowd, "--classes", 2, "--html", crowd.parent / "none" / "p.html")
+    assert "There is no folder" in refused("check", crowd, "--classes", 2, "--html", crowd.parent / "none" / "p.html")
 
 
 def test_the_prior_of_answers_that_were_flipped_for_privacy(prior_of):

@@ -94,7 +94,7 @@ def test_warnings_of_a_fit_are_findings(frames, monkeypatch, labels):
             warnings.warn("which is +1?", OrientationWarning, stacklevel=1)
         return choose(*given)
 
-    monkeypatch.setattr("sdulearn.workflow.fit.choose", warn)
+    monkeypatch.setattr("sdulearn.workflow.judge.choose", warn)
     found = fit_table(*frames, method="sddu", prior=0.7, labels=labels).report.findings
     shown = [(one.code, one.details) for one in found if one.code in ("fit_warning", "names_uncertain")]
     noted = ("fit_warning", {"category": "UserWarning", "message": "look out"})

@@ -6,14 +6,4 @@ from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.privacy import Leak, effective_answers, flip_rate
 from sdulearn.asking.records import Question
 
-__all__ = [
-    "Advice",
-    "Asker",
-    "ClassFound",
-    "Leak",
-    "Question",
-    "QuestionCell",
-    "ask",
-    "effective_answers",
-    "flip_rate",
-]
+__all__ = ["Advice", "Asker", "ClassFound", "Leak", "Question", "QuestionCell", "ask", "effective_answers", "flip_rate"]

@@ -19,25 +19,14 @@ from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answer
 from sdulearn.answers.y import stack_pairs
-from sdulearn.asking import estimates
+from sdulearn.asking import estimates, records
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random
 from sdulearn.asking.match import MatchState
 from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.oracles import open_questions
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Flips, Leak
-from sdulearn.asking.records import (
-    KINDS,
-    Question,
-    RowAnswer,
-    annotator_numbers,
-    answered,
-    as_columns,
-    as_pairs,
-    check_answer,
-    read_answers,
-    read_said,
-)
+from sdulearn.asking.records import KINDS, Question, RowAnswer, as_pairs
 from sdulearn.asking.state import State, fit_quietly
 from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
@@ -58,7 +47,6 @@ _KEPT = 16
 _MOST_SKIPPED = 20
 # Picks of a match question to prepare for, the likeliest ones.
 _PREPARED = 2
-# Unlabeled points in the fit of random pairs.
 _MOST_UNLABELED = 5000
 # Unlabeled points in the fit that tells annotators apart, as in `fit_table`.
 _MOST_FITTED = 20_000
@@ -140,22 +128,20 @@ class Asker:
         for name, share in {"random_share": random_share, "repeat_share": repeat_share}.items():
             if not 0 <= share <= 1:
                 raise InputError(f"`{name}` must lie between 0 and 1, got `{name}={share!r}`.")
-        # None if it has to be found.
         self._limit = None if n_classes == "auto" else int(n_classes)
         # With flips, a repeat would halve the protection, and the error rate is known.
         self._shares = (random_share, repeat_share if private is None else 0.0)
         self.private = private
         # A draw from numpy's global generator would change the results of other code.
-        self.seed = secrets.randbits(31)
-        if random_state is not None:
-            self.seed = int(check_random_state(random_state).randint(2**31 - 1))
+        drawn = random_state is None
+        self.seed = secrets.randbits(31) if drawn else int(check_random_state(random_state).randint(2**31 - 1))
         self._X = X
         self._points = Points(X, np.random.default_rng(self.seed), grown_from)
         self._seeds = _checked_seeds(seeds, self._points.n_points, self.design)
         if self.design != "random":
             # Questions that explore need them; the first one should not wait.
             _ = self._points.distances
-        self._answers = read_answers([] if answers is None else answers, self._points.n_points)
+        self._answers = records.read_answers([] if answers is None else answers, self._points.n_points)
         self._flips = Flips(private, self._answers)
         # The name of a point in errors; a program that asks about a table gives ids.
         self.name_point: Callable[[int], str] = "point {}".format
@@ -200,7 +186,7 @@ class Asker:
         if self.private is not None:
             return
         for said in (*range(len(question.choices[:_PREPARED])), "none", "unsure"):
-            given = answered(question, said, annotator or "")
+            given = records.answered(question, said, annotator or "")
             self._choose((*self.given, given), given.annotator)
 
     def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
@@ -211,8 +197,7 @@ class Asker:
         question : Question
             A question from :meth:`next`, or about any other points.
         answer : {"same", "different", "unsure"}, bool, int or "none"
-            The answer; to a match question the position of the choice of the same class, "none" or
-            "unsure".
+            The answer; to a match question the position of the choice of the same class, "none" or "unsure".
         annotator : str, optional
             Who gave it.
         """
@@ -220,19 +205,16 @@ class Asker:
 
     def answer_to(self, question: Question, answer: object, annotator: str | None = None) -> RowAnswer:
         """Return the answer as :meth:`tell` stores it; with ``private`` it may be flipped."""
-        said = read_said(answer, len(question.choices), match=self.design == "match")
-        given = answered(question, said, annotator or "")
+        said = records.read_said(answer, len(question.choices), match=self.design == "match")
+        given = records.answered(question, said, annotator or "")
         with self._lock:
-            return self._flips.stored(check_answer(given, self._points.n_points))
+            return self._flips.stored(records.check_answer(given, self._points.n_points))
 
     def add(self, answer: RowAnswer) -> None:
         """Store an answer from :meth:`answer_to`; a log may have changed its number."""
         with self._lock:
             if any(one.key == answer.key for one in self._answers):
-                raise InputError(
-                    f"Question {answer.number} is answered already. Change that answer with `change`, or ask for "
-                    "the next question."
-                )
+                raise InputError(f"Question {answer.number} is answered already. Change that answer with `change`.")
             self._flips.remember(answer)
             self._answers.append(answer)
             self._skipped = [q for q in self._skipped if q[:2] != answer[:2]]
@@ -277,7 +259,7 @@ class Asker:
         with self._lock:
             place = self._place(number, session)
             old = self._answers[place]
-            said = read_said(answer, len(old.choices), match=self.design == "match")
+            said = records.read_said(answer, len(old.choices), match=self.design == "match")
             changed = self._flips.stored(old._replace(said=said))
             self._flips.remember(changed)
             self._answers[place] = changed
@@ -334,10 +316,8 @@ class Asker:
         leaving = set(np.atleast_1d(np.asarray(points, dtype=np.intp)).tolist())
         changed = [one._replace(said="none") for one in self._answers if one.left in leaving and one.sign > 0]
         if stay := leaving - {one.left for one in changed}:
-            raise InputError(
-                f"No answer put {self.name_point(min(stay))} into its class, so it cannot leave: others were compared "
-                "with it. Take these out instead."
-            )
+            name = self.name_point(min(stay))
+            raise InputError(f"No answer put {name} into its class: others were compared with it. Take these out.")
         return changed
 
     def _change_all(self, changed: list[RowAnswer]) -> list[RowAnswer]:
@@ -399,7 +379,7 @@ class Asker:
     @property
     def answers(self) -> Mapping[str, list[Any]]:
         """All answers so far, as columns; match answers have ``choices`` instead of ``right``."""
-        return as_columns(self._answers, pairs=self.design != "match")
+        return records.as_columns(self._answers, pairs=self.design != "match")
 
     @property
     def given(self) -> tuple[RowAnswer, ...]:
@@ -474,10 +454,8 @@ class Asker:
         rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
         missing = [_LEAST_OF_A_KIND - int(np.sum(y[:, 0] * sign > 0)) // 2 for sign in (1, -1)]
         if max(missing) > 0:
-            raise UndeterminedError(
-                f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions.",
-                sum(n for n in missing if n > 0),
-            )
+            needed = f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions."
+            raise UndeterminedError(needed, sum(n for n in missing if n > 0))
         estimator = self._of_random_pairs(rows)
         return cross_val_accuracy(estimator, rows, y, error_rate=self._flips.rate, confidence=confidence)
 
@@ -576,7 +554,7 @@ class Asker:
         except InputError:
             return {}
         rates = model.answer_model_.by_annotator
-        numbers = annotator_numbers(self._answers)
+        numbers = records.annotator_numbers(self._answers)
         return {name: rates[k] for name, k in numbers.items() if k in rates and rates[k].identified}
 
     def leak(self) -> Leak:
@@ -591,16 +569,13 @@ class Asker:
         return self._flips.leak(self._answers, two_classes=self._limit == 2)
 
     def _choose(self, answers: tuple[RowAnswer, ...], annotator: str) -> Question:
-        # A copy: other threads may change it meanwhile.
-        pending = list(self._pending.items())
-        others = [*(question for who, question in pending if who != annotator), *self._skipped]
+        # Of a copy: other threads may change it meanwhile.
+        others = [*(question for who, question in list(self._pending.items()) if who != annotator), *self._skipped]
         numbers = [*(one.number for one in answers), *(question.number for question in others)]
         # By their count: a log does not use the numbers of undone answers again.
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
-        closed = self._flips.closed_to(annotator)
-        number = 1 + max(numbers, default=0)
-        turn = Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed)
-        return DESIGNS[self.design](turn)
+        number, closed = 1 + max(numbers, default=0), self._flips.closed_to(annotator)
+        return DESIGNS[self.design](Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed))
 
     @property
     def _now(self) -> State:
@@ -633,14 +608,13 @@ class Asker:
 
     def _place(self, number: int, session: str) -> int:
         """Position of an answer."""
-        for place, one in enumerate(self._answers):
-            if one.key == (session, number):
-                return place
-        raise InputError(f"There is no answer with the number {number}.")
+        keys = [one.key for one in self._answers]
+        if (session, number) not in keys:
+            raise InputError(f"There is no answer with the number {number}.")
+        return keys.index((session, number))
 
     def _of_random_pairs(self, rows: Rows) -> Pipeline:
-        rate = self._flips.rate
-        model = PairLogisticRegressionCV(error_rate="auto" if rate is None else rate)
+        model = PairLogisticRegressionCV(error_rate="auto" if self._flips.rate is None else self._flips.rate)
         # Sparse rows stay sparse.
         return make_pipeline(StandardScaler(with_mean=not sparse.issparse(rows)), model)
 
@@ -653,9 +627,8 @@ def ask(X: MatrixLike, oracle: Callable[..., Any], n: int, *, batch_size: int | 
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points.
     oracle : callable
-        Called with two row numbers; returns "same", "different" or "unsure", or True or False. In
-        the match design it is called with a row number and a tuple of them, and returns a position
-        in the tuple, "none" or "unsure".
+        Called with two row numbers; returns "same", "different" or "unsure", or True or False. In the match design it
+        is called with a row number and a tuple of them, and returns a position in the tuple, "none" or "unsure".
     n : int
         Number of questions; fewer if no more are left.
     batch_size : int, optional
@@ -691,9 +664,7 @@ def ask(X: MatrixLike, oracle: Callable[..., Any], n: int, *, batch_size: int | 
         else:
             answers = list(oracle(questions))
             if len(answers) != len(questions):
-                raise InputError(
-                    f"`oracle` gave {len(answers)} answers to {len(questions)} questions. Give one for each."
-                )
+                raise InputError(f"`oracle` gave {len(answers)} answers to {len(questions)} questions.")
         for question, answer in zip(questions, answers, strict=True):
             asker.tell(question, answer)
     return asker
@@ -727,16 +698,9 @@ def _refuse_design(design: str, n_classes: int | str, private: float | None) -> 
     if n_classes != "auto" and (not isinstance(n_classes, (int, np.integer)) or n_classes < 2):
         raise InputError(f'`n_classes` must be 2 or more, or "auto"; got `n_classes={n_classes!r}`.')
     if private is not None and n_classes != 2:
-        raise InputError(
-            "`private` is for two classes: among more, a flipped answer opens a class that does not "
-            "exist. Give `n_classes=2`."
-        )
+        raise InputError("`private` is for two classes: among more, a flip may open a class. Give `n_classes=2`.")
     if private is not None and design != "random":
-        raise InputError(
-            f"`private` needs a design in which no point is in many answers: {design!r} compares "
-            "all points with the same few, and k answers about a point make its protection k "
-            'epsilon. Give `design="random"`.'
-        )
+        raise InputError(f'`private` needs disjoint pairs, unlike {design!r}. Give `design="random"`.')
     if design != "match" and n_classes != 2:
         raise InputError(f'`design={design!r}` is for two classes. Leave `n_classes` out, or use `design="match"`.')
 
@@ -748,7 +712,5 @@ def _checked_seeds(seeds: Sequence[int | Sequence[int]], n_points: int, design: 
     if classes and design != "match":
         raise InputError('`seeds` are examples of classes, for `design="match"`.')
     if not all(classes) or len(set(every)) < len(every) or not all(0 <= point < n_points for point in every):
-        raise InputError(
-            f"`seeds` are row numbers from 0 to {n_points - 1}, at least one a class and none of them twice."
-        )
+        raise InputError(f"`seeds` are row numbers from 0 to {n_points - 1}, at least one a class and none twice.")
     return classes

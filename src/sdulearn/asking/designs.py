@@ -23,7 +23,7 @@ import numpy as np
 
 from sdulearn.asking.records import Question
 from sdulearn.errors import NothingToAskError
-from sdulearn.types import Array, Mask
+from sdulearn.types import Array
 
 if TYPE_CHECKING:
     from sdulearn.asking.state import State
@@ -111,13 +111,10 @@ def _due(turn: Turn, kinds: Collection[str], share: float) -> bool:
 def _first(turn: Turn) -> Question | None:
     """Two points that represent many others."""
     points = turn.state.points
-    first = int(np.argmin(points.distances.sum(axis=1)))
-    free = _free(turn)
-    free[first] = False
-    if not free.any():
-        return None
-    gain = np.where(free, representation_gain(points.distances, points.distances[first]), -1.0)
-    return turn.ask(points.candidates[np.argmax(gain)], [points.candidates[first]], "explore")
+    k = int(np.argmin(points.distances.sum(axis=1)))
+    first = int(points.candidates[k])
+    second = _best(turn, representation_gain(points.distances, points.distances[k]), {first})
+    return None if second is None else turn.ask(second, [first], "explore")
 
 
 def _under_way(turn: Turn) -> Question | None:
@@ -164,11 +161,10 @@ def examples(state: State, number: int) -> list[int]:
 
 def _random_point(turn: Turn) -> Question | None:
     """The next point of the random order that was not asked about."""
-    state = turn.state
-    closed = state.asked | turn.busy
-    for point in state.points.order[state.n_sampled :]:
-        if int(point) not in closed:
-            return ask_about(turn, int(point), "random")
+    closed = turn.state.asked | turn.busy
+    for point in turn.state.points.order[turn.state.n_sampled :].tolist():
+        if point not in closed:
+            return ask_about(turn, point, "random")
     return None
 
 
@@ -187,15 +183,12 @@ def still_exploring(state: State) -> bool:
 def _explore(turn: Turn) -> Question | None:
     """The point that best represents points far from all that were asked about."""
     points = turn.state.points
-    free = _free(turn)
-    if not free.any():
-        return None
     known = points.coordinates(np.array(sorted(turn.state.asked | turn.busy)))
     Z = points.candidate_coordinates
     square = (Z**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * Z @ known.T
     nearest = np.sqrt(np.maximum(square.min(axis=1), 0))
-    gain = np.where(free, representation_gain(points.distances, nearest), -1.0)
-    return ask_about(turn, int(points.candidates[np.argmax(gain)]), "explore")
+    point = _best(turn, representation_gain(points.distances, nearest))
+    return None if point is None else ask_about(turn, point, "explore")
 
 
 def representation_gain(distances: Array, nearest: Array) -> Array:
@@ -205,26 +198,25 @@ def representation_gain(distances: Array, nearest: Array) -> Array:
 
 def _uncertain(turn: Turn) -> Question | None:
     """The candidate with the smallest margin between its two likeliest classes."""
-    state = turn.state
-    free = _free(turn)
-    if not free.any() or state.model is None:
+    if turn.state.model is None:
         return None
-    rising = np.sort(np.exp(state.of_candidates), axis=1)
-    score = np.where(free, 1 - (rising[:, -1] - rising[:, -2]), -1.0)
-    return ask_about(turn, int(state.points.candidates[np.argmax(score)]), "linked")
+    rising = np.sort(np.exp(turn.state.of_candidates), axis=1)
+    point = _best(turn, 1 - (rising[:, -1] - rising[:, -2]))
+    return None if point is None else ask_about(turn, point, "linked")
 
 
-def _free(turn: Turn) -> Mask:
-    """Which candidates nobody was asked about."""
-    used = np.array(sorted(turn.state.asked | turn.busy), dtype=np.intp)
-    return ~np.isin(turn.state.points.candidates, used)
+def _best(turn: Turn, score: Array, closed: Collection[int] = ()) -> int | None:
+    """The candidate with the largest score, 0 or more, that nobody was asked about, if there is any."""
+    candidates = turn.state.points.candidates
+    free = ~np.isin(candidates, [*turn.state.asked, *turn.busy, *closed])
+    return int(candidates[np.argmax(np.where(free, score, -1.0))]) if free.any() else None
 
 
 def _repeat(turn: Turn) -> Question | None:
     """A question drawn at random, again; to somebody else, where possible."""
-    times = Counter(one.asked for one in turn.state.answers)
-    once = [one for one in turn.state.answers if times[one.asked] == 1 and one.sign]
-    first = [one for one in once if one.asked not in turn.waiting]
+    answers = turn.state.answers
+    times = Counter(one.asked for one in answers)
+    first = [one for one in answers if times[one.asked] == 1 and one.sign and one.asked not in turn.waiting]
     others = [one for one in first if one.annotator != turn.annotator]
     # The last answers are still remembered.
     pool = others or first[:-3]

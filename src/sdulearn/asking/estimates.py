@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
     from sdulearn.joint.estimators import PairLogisticRegression
 
-# Examples in a :class:`ClassFound`.
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
 # Fifty questions are worth a gain of half a percentage point.
@@ -79,14 +78,8 @@ def random_sample(state: State) -> Indices:
 
 
 def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
-    """Estimate the accuracy from the random sample, each point judged by a model without it.
-
-    The model asks about points near those that surprised it, so the models that judge these know
-    their neighbourhood well: on the benchmark sets the estimate is about a point too high.
-
-    Where answers may be wrong, examples cannot be held out and do not count, and the class of a
-    point is uncertain; :func:`sdulearn.prior.share_of` allows for that.
-    """
+    """Estimate the accuracy from the random sample, each point judged by a model without it."""
+    # About a percentage point too high: the model asked about the neighbours of points that surprised it.
     sample = random_sample(state)
     sample = sample[state.can_be_held_out[sample]]
     _refuse_few(len(sample), state.n_classes)
@@ -96,11 +89,8 @@ def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
 
 def _refuse_few(n_sample: int, n_classes: int) -> None:
     if n_sample < ENOUGH_RANDOM or n_classes < 2:
-        raise UndeterminedError(
-            f"An accuracy needs {ENOUGH_RANDOM} random points and two classes; there are {n_sample} and "
-            f"{n_classes}. Answer more questions.",
-            max(ENOUGH_RANDOM - n_sample, 0),
-        )
+        needed = f"An accuracy needs {ENOUGH_RANDOM} random points and 2 classes; there are {n_sample} and {n_classes}."
+        raise UndeterminedError(needed, max(ENOUGH_RANDOM - n_sample, 0))
 
 
 def _estimate(
@@ -114,13 +104,9 @@ def _estimate(
 
 
 def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
-    """Estimate the accuracy from the random sample in two ways: mean value, and joint interval.
-
-    Models of all other answers are too bad at a held-out point while answers are few: the design
-    asked about no other point near it. The last stage before its answer has no such gap but had
-    fewer answers, most of all for points that were chosen early, the hard ones; the gain of the
-    model since then is added, by its own probabilities.
-    """
+    """Estimate the accuracy from the random sample in two ways: mean value, and joint interval."""
+    # Models without a point know no other point near it, as the design asked about none. The last stage before its
+    # answer has no such gap but fewer answers: the gain of the model since then is added, by its own probabilities.
     sample = random_sample(now)
     asked = {one.left: k for k, one in reversed(list(enumerate(now.answers)))}
     turn = [asked.get(point, -1) for point in now.known[sample].tolist()]
@@ -136,12 +122,8 @@ def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> Ac
         gain[stage == k] = _gain(now, stages[k])
     before = _estimate(now, sample, earlier, confidence, gain=float(gain.mean()))
     others = _estimate(now, sample, now.hold_out(sample).argmax(axis=1), confidence)
-    return replace(
-        others,
-        value=(before.value + others.value) / 2,
-        low=min(before.low, others.low),
-        high=max(before.high, others.high),
-    )
+    low, high = min(before.low, others.low), max(before.high, others.high)
+    return replace(others, value=(before.value + others.value) / 2, low=low, high=high)
 
 
 def class_table(state: State, confidence: float) -> list[ClassFound]:
@@ -174,14 +156,11 @@ def _class_counts(state: State) -> tuple[Indices, Indices]:
 
 
 def advise(now: State, half: State) -> Advice:
-    """Extrapolate the gain of the second half of the answers to the next ones.
-
-    If the error falls like c + b / n, the second half of n answers gained b / n, and m more answers
-    gain b / n - b / (n + m) = (b / n) m / (n + m). They cannot gain more than the error that is left.
-    """
+    """Extrapolate the gain of the second half of the answers to the next ones."""
+    # If the error falls like c + b / n, the second half of n answers gained b / n, and m more answers gain
+    # b / n - b / (n + m) = (b / n) m / (n + m), at most the error that is left.
     n = len(now.answers)
-    gain = 1.0
-    error = 1.0
+    gain = error = 1.0
     if now.model is not None:
         gain = _gain(now, half)
         error = 1 - float(np.exp(now.of_candidates).max(axis=1).mean())
@@ -233,9 +212,8 @@ def _prior(state: State) -> PriorEstimate:
 
 def answered_or_predicted(state: State, predicted: Codes) -> Codes:
     """Return the class of every point: by the answers, or the likeliest that they leave open."""
-    n_classes = state.n_classes
     place = np.argsort(class_order(state))
-    names = 1 - 2 * place if n_classes == 2 else place + 1
+    names = 1 - 2 * place if state.n_classes == 2 else place + 1
     labels = predicted.copy()
     labels[state.known] = names[state.known_class]
     for point, out in state.classes.excluded.items():

@@ -102,26 +102,19 @@ class QuestionCell:
         shown = None
         try:
             self._question = self.asker.next(self.annotator)
-            left, *others = self._things([self._question.left, *self._question.choices])
+            rows = (self._question.left, *self._question.choices)
+            things = [self._thing(row) for row in rows]
+            # All have the same fields.
+            names = list(dict.fromkeys(name for thing in things if isinstance(thing, Mapping) for name in thing))
+            parts = [_part(thing, names[:_MOST_FIELDS], self._scales) for thing in things]
+            left, *others = ({"id": str(k), "name": "", "parts": [part]} for k, part in zip(rows, parts, strict=True))
             shown = {"left": left, **({"choices": others} if self.asker.design == "match" else {"right": others[0]})}
         except NothingToAskError as error:
             self._question = None
             note = f"{note} {error}".strip()
         n = self.asker.n_answers
-        parts = ["1 answer" if n == 1 else f"{n} answers", self._accuracy, note]
-        self.widget.shown = {"question": shown, "status": ". ".join(part for part in parts if part)}
-
-    def _things(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Rows as the page shows them; all have the same fields."""
-        things = [self._thing(row) for row in rows]
-        names = dict.fromkeys(name for one in things if isinstance(one, Mapping) for name in one)
-        parts = [
-            {"kind": "fields", "fields": [_field(one, name, self._scales) for name in list(names)[:_MOST_FIELDS]]}
-            if isinstance(one, Mapping)
-            else _part(one)
-            for one in things
-        ]
-        return [{"id": str(row), "name": "", "parts": [part]} for row, part in zip(rows, parts, strict=True)]
+        status = ["1 answer" if n == 1 else f"{n} answers", self._accuracy, note]
+        self.widget.shown = {"question": shown, "status": ". ".join(filter(None, status))}
 
     def _estimate(self) -> None:
         try:
@@ -177,8 +170,10 @@ def _field(thing: Mapping[str, Any], name: str, scales: Scales) -> list[Any]:
     return [str(name), text[:_LONGEST_VALUE], float((value - mean) / deviation) if deviation else None]
 
 
-def _part(thing: Any) -> dict[str, Any]:
-    """Return a picture or a text for the page."""
+def _part(thing: Any, names: Sequence[str], scales: Scales) -> dict[str, Any]:
+    """Return the fields of these names, a picture or a text for the page."""
+    if isinstance(thing, Mapping):
+        return {"kind": "fields", "fields": [_field(thing, name, scales) for name in names]}
     if isinstance(thing, np.ndarray):
         data = encode_png(_bytes_of(thing))
     elif hasattr(thing, "_repr_png_"):
@@ -192,9 +187,7 @@ def _part(thing: Any) -> dict[str, Any]:
 def _bytes_of(picture: np.ndarray) -> np.ndarray:
     """Return pixels from 0 to 255."""
     if picture.ndim not in (2, 3) or (picture.ndim == 3 and picture.shape[2] not in (3, 4)):
-        raise InputError(
-            f"A picture has the shape (height, width) or (height, width, 3), got {picture.shape}. For other things "
-            "give a function as `things`."
-        )
+        shapes = "(height, width) or (height, width, 3)"
+        raise InputError(f"A picture has the shape {shapes}, got {picture.shape}. Else give a function as `things`.")
     scale = 255 if np.issubdtype(picture.dtype, np.floating) else 1
     return np.rint(np.clip(scale * picture, 0, 255)).astype(np.uint8)

@@ -58,13 +58,8 @@ class Judge:
         self.command = command
         self.timeout = timeout
         try:
-            self._process = subprocess.Popen(
-                shlex.split(command) or [""],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
-                errors="replace",
-            )
+            pipe, parts = subprocess.PIPE, shlex.split(command) or [""]
+            self._process = subprocess.Popen(parts, stdin=pipe, stdout=pipe, encoding="utf-8", errors="replace")
         except (OSError, ValueError) as error:
             raise FileError(f"The command {shortened(command)!r} cannot be run: {error}.") from None
         self._lines: queue.Queue[str] = queue.Queue()
@@ -134,7 +129,5 @@ class Judge:
         return reply
 
     def _wrong(self, what: str) -> InputError:
-        return InputError(
-            f"The command {shortened(self.command)!r} {what}. All answers so far are in the log: mend the command, and "
-            "start again to go on from there."
-        )
+        command = shortened(self.command)
+        return InputError(f"The command {command!r} {what}. All answers so far are in the log: start again.")

@@ -35,7 +35,6 @@ class Points:
         # Any beginning of the order is a random sample of the points that there were then.
         stages = pairwise([0, *grown_from, self.n_points])
         self.order: Indices = np.concatenate([begin + rng.permutation(end - begin) for begin, end in stages])
-        # Place of each point in the order.
         self.position: Indices = np.argsort(self.order)
         # Drawn separately: the random sample must not be among them more often than other points.
         drawn = rng.choice(self.n_points, min(self.n_points, MAX_CANDIDATES), replace=False)
@@ -57,10 +56,7 @@ class Points:
         return self.coordinates(self.candidates)
 
     def stretch(self, power: float) -> Array:
-        """Matrix to coordinates of mean variance 1 in which a ridge penalty is w' C^-power w.
-
-        With the power ``AS_GIVEN`` the columns keep the scales in which they were given.
-        """
+        """Matrix to coordinates of mean variance 1, or columns ``AS_GIVEN``, where a ridge penalty is w' C^-power w."""
         if power == AS_GIVEN:
             return self._as_given
         factor = (self.variances / self.variances.mean()) ** (power / 2)

@@ -37,7 +37,6 @@ from sdulearn.types import Indices
 
 # Two rows, the smaller first, and who compared them.
 Flip = tuple[tuple[int, ...], str]
-# Number of people to name.
 _NAMED = 3
 
 
@@ -72,23 +71,18 @@ class Leak:
         """Say it in words; empty if answers are not flipped."""
         if self.epsilon is None or self.row_epsilon is None:
             return ""
-        parts = [
+        text = (
             f"Each answer is flipped with probability {self.flip_rate:.1%} (epsilon {self.epsilon:g}): "
             f"from even odds, the log makes nobody surer of one answer than {certainty(self.epsilon):.2%}."
-        ]
-        if self.row_epsilon:
-            ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
-            people = [
-                f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]
-            ]
-            if len(ranked) > _NAMED:
-                people.append(f"and {len(ranked) - _NAMED} more people")
-            parts += [
-                f"A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its "
-                f"class, at most {certainty(self.row_epsilon):.2%} sure.",
-                f"All answers of one person together: {', '.join(people)}.",
-            ]
-        return " ".join(parts)
+        )
+        if not self.row_epsilon:
+            return text
+        ranked = sorted(self.person_epsilons.items(), key=lambda item: (-item[1], item[0]))
+        people = [f"{name or 'no name'} {self._counted(total)}, epsilon {total:g}" for name, total in ranked[:_NAMED]]
+        more = f", and {len(ranked) - _NAMED} more people" if len(ranked) > _NAMED else ""
+        row = f"A row is in at most {self._counted(self.row_epsilon)}: epsilon {self.row_epsilon:g} for its class"
+        sure = f"at most {certainty(self.row_epsilon):.2%} sure"
+        return f"{text} {row}, {sure}. All answers of one person together: {', '.join(people)}{more}."
 
     def _counted(self, total: float) -> str:
         n = round(total / (self.epsilon or 1))
@@ -110,35 +104,26 @@ class Flips:
         if self.epsilon is None or not answer.sign:
             return answer
         self._refuse_second_look(_flip(answer))
+        # Always the same for the same key, rows and annotator.
+        low, high = answer.asked
+        message = f"{low} {high} {answer.annotator}".encode("utf-8", "surrogatepass")
+        is_flipped = int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
         other = 0 if answer.said == "none" else "none"
-        said = other if self._is_flipped(_flip(answer)) else answer.said
-        return answer._replace(said=said, epsilon=self.epsilon)
+        return answer._replace(said=other if is_flipped else answer.said, epsilon=self.epsilon)
 
     def remember(self, answer: RowAnswer) -> None:
         """Remember that an answer was stored."""
         if self.epsilon is not None and answer.sign:
             self._ours[_flip(answer)] = True
 
-    def _is_flipped(self, flip: Flip) -> bool:
-        """Whether to flip: always the same for the same key, rows and annotator."""
-        (low, high), annotator = flip
-        message = f"{low} {high} {annotator}".encode("utf-8", "surrogatepass")
-        return int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
-
     def _refuse_second_look(self, flip: Flip) -> None:
         """Refuse an answer that would reveal more about rows with a flipped answer."""
         if self._ours.get(flip):
             return
         if flip in self._ours:
-            raise SpentRowError(
-                "How this answer was flipped is forgotten, and another flip would reveal more of it. Private "
-                "answers of an earlier session can be undone, but neither changed nor given again."
-            )
+            raise SpentRowError("How this answer was flipped is forgotten: it can be undone, but not changed.")
         if spent := {row for rows, _ in self._ours for row in rows}.intersection(flip[0]):
-            raise SpentRowError(
-                f"Point {min(spent)} is in another private answer, and a second one would halve its "
-                "protection. Ask for the next question."
-            )
+            raise SpentRowError(f"Point {min(spent)} is in another private answer. Ask for the next question.")
 
     def closed_to(self, annotator: str) -> frozenset[int]:
         """Points in private answers, except in those that this annotator may give again."""

@@ -15,7 +15,6 @@ from sdulearn.types import Codes, Indices
 
 KINDS = ("random", "linked", "explore", "repeat", "triangle", "doubtful", AUDIT)
 COLUMNS = ("left", "choices", "answer", "annotator", "kind", "number")
-# An answer about rows of X.
 RowAnswer = Answer[int]
 
 
@@ -76,17 +75,14 @@ def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
     if not match:
         columns["choices"] = [(right,) for right in columns.pop("right")]
     if missing := [name for name in COLUMNS[:3] if name not in columns]:
-        raise InputError(
-            f"`answers` has no column {missing[0]!r}. It needs left, right (of match questions choices) and answer."
-        )
+        raise InputError(f"`answers` has no column {missing[0]!r}. It needs left, right (match: choices) and answer.")
     n = len(columns["answer"])
     columns = {"annotator": [""] * n, "kind": [""] * n, "number": list(range(1, n + 1)), **columns}
     lengths = {name: len(values) for name, values in columns.items()}
     if set(lengths.values()) != {n}:
         raise InputError(f"The columns of `answers` differ in length: {lengths}.")
     answers = []
-    for row in zip(*(columns[name] for name in COLUMNS), strict=True):
-        left, choices, answer, who, kind, number = row
+    for left, choices, answer, who, kind, number in zip(*(columns[name] for name in COLUMNS), strict=True):
         said = read_said(answer, len(choices), match=match)
         given = Answer(left, tuple(choices), said, str(who or ""), kind, int(number))
         answers.append(check_answer(given, n_points))

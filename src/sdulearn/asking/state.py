@@ -23,14 +23,7 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import Propagation
 from sdulearn.asking.points import Points
-from sdulearn.asking.records import (
-    Classes,
-    PairTable,
-    RowAnswer,
-    as_pairs,
-    count_votes,
-    read_classes,
-)
+from sdulearn.asking.records import Classes, PairTable, RowAnswer, as_pairs, count_votes, read_classes
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike
 
@@ -60,10 +53,7 @@ class Settings(NamedTuple):
 def fit_softmax(
     Z: Array, log_likelihood: Array, penalty: float, start: Array | None = None, tol: float = 1e-3
 ) -> Array:
-    """Minimise -sum_i log sum_k p(k | z_i) L_i(k) + penalty / 2 |coef|^2, from a start or zero.
-
-    Return one row for each class: its coefficients, then its intercept.
-    """
+    """Minimise -sum_i log sum_k p(k | z_i) L_i(k) + penalty / 2 |coef|^2; a row of coef and intercept a class."""
     n_classes = log_likelihood.shape[1]
     rows = np.column_stack([Z, np.ones(len(Z))])
     columns = np.ascontiguousarray(rows.T)
@@ -84,8 +74,7 @@ def fit_softmax(
         joint /= total
         p -= joint
         penalised = ridge * W
-        gradient = p @ rows + penalised
-        return float(np.vdot(penalised, W) / 2 - np.log(total).sum()), gradient.ravel()
+        return float(np.vdot(penalised, W) / 2 - np.log(total).sum()), (p @ rows + penalised).ravel()
 
     W = np.zeros((n_classes, rows.shape[1])) if start is None else start
     options = {"maxiter": 500, "gtol": tol, "ftol": 1e-4 * tol}
@@ -241,10 +230,8 @@ class State:
         labelled = self.anchors if self.error else self.classes.label
         points, y = self._rows([point for point in labelled if point not in left_out], left_out)
         # With two classes the softmax has two coefficient vectors, halves of that of the estimator.
-        penalty = self.settings.penalty / (2 if self.n_classes == 2 else 1)
-        model = PairLogisticRegression(
-            penalty / len(np.unique(points)), covariance_power=0, n_classes=self.n_classes, error_rate=rates
-        )
+        alpha = self.settings.penalty / (2 if self.n_classes == 2 else 1) / len(np.unique(points))
+        model = PairLogisticRegression(alpha, covariance_power=0, n_classes=self.n_classes, error_rate=rates)
         return fit_quietly(model.fit_from_zero, self._stretched(self.points.coordinates(points)), y)
 
     def _rows(self, labelled: Sequence[int], left_out: Collection[int] = ()) -> tuple[Indices, Codes]:
@@ -358,13 +345,12 @@ class State:
         points, y = self._rows(self.anchors)
         # The other candidates show how points vary.
         rest = np.setdiff1d(self.points.candidates, points)
-        others = np.zeros((len(rest), y.shape[1]), dtype=np.int64)
-        others[:, 1] = rest
-        everything = np.concatenate([points, rest])
+        y = np.pad(y, ((0, len(rest)), (0, 0)))
+        y[len(points) :, 1] = rest
         # The evidence chooses; folds would only cut answers apart.
-        cv = check_cv([(np.arange(len(everything)), np.arange(len(everything)))])
+        cv = check_cv([(np.arange(len(y)), np.arange(len(y)))])
         model = PairLogisticRegressionCV(error_rate=self.error_rates, cv=cv)
-        fit_quietly(model.fit, self.points.coordinates(everything), np.vstack([y, others]))
+        fit_quietly(model.fit, self.points.coordinates(np.concatenate([points, rest])), y)
         return Settings(2 * model.alpha_ * len(np.unique(points)), model.covariance_power_)
 
 

@@ -25,23 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sdulearn.answers.records import EPSILONS, TableReading, flip_rate, is_epsilon, stored_id_column
+from sdulearn.cli import options as cli
 from sdulearn.cli.machines import add_machine_options, ask_machine
-from sdulearn.cli.options import (
-    OPTIONS,
-    TABLE_OPTIONS,
-    add_files_options,
-    add_table_options,
-    in_options,
-    names,
-    number,
-    number_of_classes,
-    positive,
-    refuse_overwriting,
-    say,
-    share,
-    waiting,
-    write_csv,
-)
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, require
 from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
@@ -58,7 +43,6 @@ from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.data import draw_rows, sample_sizes
 
 _DEMO_LOG = Path("digits-answers.jsonl")
-# What a log remembers of how the table was read.
 _READING = [one.name for one in fields(TableReading)]
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
@@ -79,62 +63,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``sdulearn ask``."""
     add = parser.add_argument
     add("table", type=Path, nargs="?", help=".csv, .tsv, .jsonl, .parquet or .xlsx, one row per item")
-    text = "the log of answers (.jsonl), new or to go on with"
-    add("-o", "--output", type=Path, metavar="LOG", help=text)
+    add("-o", "--output", type=Path, metavar="LOG", help="the log of answers (.jsonl), new or to go on with")
     add("--demo", action="store_true", help="ask about scikit-learn's digits, as pictures")
     _add_shown_options(parser.add_argument_group("what is shown of a row"))
     _add_asking_options(parser.add_argument_group("what is asked, and whom"))
     add_machine_options(parser.add_argument_group("machines that answer"))
     _add_server_options(parser.add_argument_group("where"))
-    add_table_options(parser.add_argument_group("reading the table"))
+    cli.add_table_options(parser.add_argument_group("reading the table"))
 
 
 def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
     add = shown.add_argument
-    several: dict[str, Any] = {"type": names, "default": (), "metavar": "A,B,..."}
+    several: dict[str, Any] = {"type": cli.names, "default": (), "metavar": "A,B,..."}
     add("--text", metavar="COLUMN", help="a column of texts, which become features")
-    text = "columns of picture files, which become features, or of links, which need --drop too"
-    add("--image", **several, help=text)
+    add("--image", **several, help="columns of picture files, which become features, or of links (then --drop them)")
     add("--audio", metavar="COLUMN", help="a column of sound files, which are no features")
     add("--columns", **several, help="columns side by side")
-    add_files_options(shown)
+    cli.add_files_options(shown)
     add("--question", default="", metavar="TEXT", help="the question in your words, above the rows")
-    text = "what people should keep in mind (Markdown)"
-    add("--instructions", type=Path, metavar="FILE.md", help=text)
+    add("--instructions", type=Path, metavar="FILE.md", help="what people should keep in mind (Markdown)")
     add("--language", choices=LANGUAGES, default="en", help="language of the page (%(default)s)")
 
 
 def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
     add = asking.add_argument
     add("--annotator", default="", metavar="NAME", help="who answers, unless they say otherwise")
-    text = (
-        "linked: a new row against an example of its likeliest class; match: against an example of every class "
-        "found so far; random: random pairs (two classes linked, more match; with --private random)"
-    )
+    text = "a row beside an example of its likeliest class (default: 2 classes), of each class (more), or random pairs"
     add("--design", choices=("linked", "match", "random"), help=text)
-    text = "number of classes, or auto to find it (2; with --demo auto)"
-    add("--classes", type=number_of_classes, help=text)
-    epsilon = number(float, is_epsilon, "a number above 0, from {:g} to {:g}".format(*EPSILONS))
-    text = (
-        "flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; fits allow for it. No row "
-        "is in two answers"
-    )
+    add("--classes", type=cli.number_of_classes, help="number of classes, or auto to find it (2; with --demo auto)")
+    epsilon = cli.number(float, is_epsilon, "a number above 0, from {:g} to {:g}".format(*EPSILONS))
+    text = "flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; no row is in two answers"
     add("--private", type=epsilon, metavar="EPSILON", help=text)
-    text = "examples of classes to begin with: a file id,label (match)"
-    add("--seeds", type=Path, metavar="LABELS", help=text)
-    text = "names to choose from for a new class (match)"
-    add("--class-names", type=names, default=(), metavar="A,B,...", help=text)
-    add("--per-person", type=positive, metavar="N", help="thank a person after this many answers")
-    text = (
-        "share of each person's questions that somebody else answers, too: disagreement tells how often people "
-        "are wrong"
-    )
-    add("--overlap", type=share, default=0.0, metavar="SHARE", help=text)
-    text = "until the interval of the accuracy is that wide, such as 0.05"
-    add("--until", type=share, metavar="WIDTH", help=text)
+    add("--seeds", type=Path, metavar="LABELS", help="examples of classes to begin with: a file id,label (match)")
+    add("--class-names", type=cli.names, default=(), metavar="A,B,...", help="names of a new class to choose from")
+    add("--per-person", type=cli.positive, metavar="N", help="thank a person after this many answers")
+    text = "share of each person's questions that somebody else answers, too: it shows how often people are wrong"
+    add("--overlap", type=cli.share, default=0.0, metavar="SHARE", help=text)
+    add("--until", type=cli.share, metavar="WIDTH", help="until the accuracy's interval is that wide, such as 0.05")
     add("--seed", type=int, help="seed of a new log; an old one keeps its own")
     add("--oracle", metavar="COLUMN", help="answer by itself, from a column of labels; no page")
-    add("--questions", type=positive, default=200, help="how many, with --oracle (%(default)s)")
+    add("--questions", type=cli.positive, default=200, help="how many, with --oracle (%(default)s)")
 
 
 def _add_server_options(where: argparse._ArgumentGroup) -> None:
@@ -152,12 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, ask, report."""
     log_path = _log_path(arguments)
     before = read_log(log_path) if log_path.exists() else LogContents()
-    with waiting(f"Reading {arguments.table}"):
+    with cli.waiting(f"Reading {arguments.table}"):
         asked = _demo() if arguments.demo else _of_table(arguments, before)
     with AnswerLog(log_path) as log:
         if bad := log.contents.bad_rows:
-            say("\n".join([f"{log.path}:", *lines(unreadable(bad), ITEMS_SHOWN)]))
-        with waiting(f"Learning from {len(log.contents.answers):,} answers"):
+            cli.say("\n".join([f"{log.path}:", *lines(unreadable(bad), ITEMS_SHOWN)]))
+        with cli.waiting(f"Learning from {len(log.contents.answers):,} answers"):
             session = _session(arguments, asked, log)
         try:
             if arguments.oracle is not None or arguments.command is not None:
@@ -171,26 +139,22 @@ def run(arguments: argparse.Namespace) -> int:
                 log.check()
             finally:
                 session.close()
-            say(f"{log_path}: {session.n_answers:,} answers")
+            cli.say(f"{log_path}: {session.n_answers:,} answers")
             if log.contents.audits():
                 facts = check_source(log_answers(str(log_path), log.contents))
-                say("\n".join(sentence(fact) for fact in facts if fact.code == "audit"))
+                cli.say("\n".join(sentence(fact) for fact in facts if fact.code == "audit"))
             if privacy := str(session.asker.leak()):
-                say(privacy)
+                cli.say(privacy)
     return 0
 
 
 def _log_path(arguments: argparse.Namespace) -> Path:
     if arguments.demo == (arguments.table is not None):
         raise InputError("Give a table, or --demo, and not both.")
-    path: Path | None = arguments.output
-    if path is None:
-        if not arguments.demo:
-            raise InputError("Name the log of answers with -o, for example -o answers.jsonl.")
-        path = _DEMO_LOG
-    if not path.parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} to write {path.name} into. Make it first.")
-    refuse_overwriting((path,), (arguments.table,))
+    if arguments.output is None and not arguments.demo:
+        raise InputError("Name the log of answers with -o, for example -o answers.jsonl.")
+    path: Path = arguments.output or _DEMO_LOG
+    cli.check_outputs((path,), (arguments.table,))
     return path
 
 
@@ -219,12 +183,12 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     )
     columns, ids, n_rows = drawn.columns, drawn.ids, drawn.n_rows
     if drawn.changes:
-        say("\n".join(lines(drawn.changes)))
+        cli.say("\n".join(lines(drawn.changes)))
     name, times = Counter(ids).most_common(1)[0]
     if times > 1:
         raise repeated_id(name, times)
     if len(ids) < n_rows:
-        say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
+        cli.say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
     scaled = columns.scaled(drawn.X)
     parts = columns.parts
     things = things_of_table(
@@ -248,7 +212,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
 
 def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """How the table is read: sounds and labels are no features, nor texts and pictures beside vectors."""
-    given = {name: getattr(arguments, name) for name in (*TABLE_OPTIONS, "image_root", "embedding")}
+    given = {name: getattr(arguments, name) for name in (*cli.TABLE_OPTIONS, "image_root", "embedding")}
     text = (arguments.text,) if arguments.text else ()
     shown = (*text, *arguments.image) if arguments.embedding else ()
     others = [name for name in (arguments.oracle, arguments.audio, *shown) if name]
@@ -277,10 +241,7 @@ def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerLog) -> Ses
     settings: dict[str, Any] = {"design": asker.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
-        say(
-            f"Answers are randomised: each is flipped with probability {flip_rate(private):.1%} before it is stored. "
-            "Questions are random pairs, and no row is in two of them, as each answer about a row reveals more of it."
-        )
+        cli.say(f"Answers are private: each is flipped with probability {flip_rate(private):.1%} before it is stored.")
     if asked.reading is not None:
         settings["reading"] = asked.reading
         session.digest = None if asked.reading["id_column"] else asked.digest
@@ -315,13 +276,10 @@ def _serve(arguments: argparse.Namespace, session: Session, asked: Asked) -> Non
     from sdulearn.web.app import Page, serve
 
     def ready(address: str) -> None:
-        say(f"The page: {address}")
+        cli.say(f"The page: {address}")
         if session.for_team:
-            say(
-                "Everybody who can reach this machine and has this address can see the rows and answer. The connection "
-                "is not encrypted: use it in a network that you trust."
-            )
-        say("Stop with Ctrl-C; the same command continues where you stopped.")
+            cli.say("Everybody who can reach this machine and has this address sees the rows; nothing is encrypted.")
+        cli.say("Stop with Ctrl-C; the same command continues where you stopped.")
         if not arguments.no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
@@ -365,14 +323,14 @@ def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, s
     model.write_report(report, model_path=model_path)
     write_answered(answered, model)
     if labels:
-        write_csv(labels_path, [("id", "label"), *(map(as_cell, row) for row in labels.items())])
+        cli.write_csv(labels_path, [("id", "label"), *(map(as_cell, row) for row in labels.items())])
     same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
     named = {"labels": labels_path if labels else None, "id_column": arguments.id}
     return {
         "accuracy": _headline(model, session),
         "classes": _classes_found(model),
         "n_asked": len(model.asked[0]) if model.asked else 0,
-        "lines": in_options(model.summary()).split("\n"),
+        "lines": cli.in_options(model.summary()).split("\n"),
         "model": str(model_path),
         "report": str(report),
         "answered": str(answered),
@@ -398,14 +356,11 @@ def _classes_found(model: TableModel) -> list[dict[str, Any]]:
     report, asked = model.report, model.answered
     assert report is not None
     assert asked is not None
-    shares: Sequence[float] = report.class_shares
-    if not shares and report.prior is not None:
-        shares = (1 - report.prior.value, report.prior.value)
     classes = []
-    for k, name in enumerate(model.classes):
-        order = np.argsort(-asked["probabilities"][:, k], kind="stable")
-        ids = [asked["id"][row] for row in order[:_EXAMPLES_SHOWN] if asked["class"][row] == name]
-        classes.append({"name": name, "share": shares[k] if shares else None, "ids": ids})
+    for name, share, p in zip(model.classes, report.class_shares, asked["probabilities"].T, strict=True):
+        likeliest = np.argsort(-p, kind="stable")[:_EXAMPLES_SHOWN]
+        ids = [asked["id"][row] for row in likeliest if asked["class"][row] == name]
+        classes.append({"name": name, "share": share, "ids": ids})
     return classes
 
 
@@ -414,7 +369,7 @@ def _as_options(values: Mapping[str, Any]) -> list[object]:
     options: list[object] = []
     for name, value in values.items():
         if value is True:
-            options.append(OPTIONS[name])
+            options.append(cli.OPTIONS[name])
         elif value is not None and value is not False and value != ():
-            options += [OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
+            options += [cli.OPTIONS[name], ",".join(value) if isinstance(value, tuple) else value]
     return options

@@ -2,10 +2,9 @@
 
 How columns and labels were understood, unreadable rows, pairs of a point with itself, repeated questions, and with
 --features ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
-questions about which people disagree more than errors explain; contradictions, the clearest first; how many
-answers are independent; whether they can be those of random pairs; of two classes, the share of the larger one with
-its confidence interval. Of a log of sdulearn ask only random questions count for that. Each finding ends with what to
-do about it.
+questions about which people disagree more than errors explain; contradictions, the clearest first; how many answers are
+independent; whether they can be those of random pairs; of two classes, the share of the larger one with its confidence
+interval. Of a log of sdulearn ask only random questions count for that. Each finding ends with what to do about it.
 Exit code 0: nothing wrong; 1: something to look at.
 """
 
@@ -19,19 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
+from sdulearn import diagnostics
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
 from sdulearn.answers.checks import count_classes, known_answers
 from sdulearn.answers.records import TableReading, flip_rate, random_ends, stored_id_column
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
-from sdulearn.diagnostics import (
-    Finding,
-    check_contradictions,
-    check_crowd,
-    check_entities,
-    check_ratio,
-    check_shared_points,
-)
+from sdulearn.diagnostics import Finding
 from sdulearn.errors import shortened
 from sdulearn.io.files import written_whole
 from sdulearn.io.ids import unknown_ids
@@ -46,24 +39,21 @@ from sdulearn.report.page import sections, whole_page
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``sdulearn check``."""
     add = parser.add_argument
-    text = "answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool"
-    add("pairs", type=Path, help=text)
+    add("pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool")
     cli.add_answer_options(parser)
     add("--features", type=Path, help="table that the ids must be in")
     add("--id", help="id column of that table (default: the one that holds the ids of the answers)")
     cli.add_sheet_options(parser)
     add("--prior", type=cli.share, help="share of class +1, where it is known")
-    text = "number of classes (default: by the answers)"
-    add("--classes", type=cli.number_of_classes, default="auto", help=text)
-    text = "write a page with the same, and plots of the people"
-    add("--html", type=Path, metavar="FILE", help=text)
+    add("--classes", type=cli.number_of_classes, default="auto", help="number of classes (default: by the answers)")
+    add("--html", type=Path, metavar="FILE", help="write a page with the same, and plots of the people")
     add("--show", type=cli.positive, default=10, help="findings to list of each kind (%(default)s)")
     cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; return 1 if anything is."""
-    cli.refuse_overwriting((arguments.html,), (arguments.pairs, arguments.features))
+    cli.check_outputs((arguments.html,), (arguments.pairs, arguments.features))
     answers = cli.answers_of(arguments, arguments.pairs)
     unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
@@ -91,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
     """Return findings about all answers together, and their contradictions."""
     graph, used = known_answers(answers)
-    about = check_entities(answers)
+    about = diagnostics.check_entities(answers)
     if not len(used):
         return about, check_answers(answers)
     # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.
@@ -114,13 +104,13 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     shown = ["; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.show]]
     contradictions = [
         replace(one, details={**one.details, "items": shown, "count": len(telling)})
-        for one in check_contradictions(checks)
+        for one in diagnostics.check_contradictions(checks)
     ]
     if entities:
         return [*about, *contradictions], checks
     about = [*about, *notes, *_classes(answers, model, arguments.prior, n_classes), *contradictions]
-    structure = check_shared_points(graph, names)
-    return [*check_crowd(answers, model, n_classes), *structure, *about], checks
+    structure = diagnostics.check_shared_points(graph, names)
+    return [*diagnostics.check_crowd(answers, model, n_classes), *structure, *about], checks
 
 
 def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classes: int) -> list[Finding]:
@@ -132,7 +122,7 @@ def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classe
     if marked is not None:
         random_points = np.zeros(graph.n_given, dtype=bool)
         random_points[graph.end_rows] = marked
-    ratio = check_ratio(graph, prior, random_of(graph, random_points))
+    ratio = diagnostics.check_ratio(graph, prior, random_of(graph, random_points))
     if n_classes > 2:
         return ratio
     estimate = PriorEstimate(0.5, 0.0, 1.0, identified=False, n_similar=0.0, n_dissimilar=0.0, confidence=0.95)

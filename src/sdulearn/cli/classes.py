@@ -1,9 +1,8 @@
 """Classes of the ids in a file of answers, by the answers alone: no table is needed.
 
-Prints how many classes there are, how large and how certain they are, and what share of the answers is wrong; -o
-writes one row for each id. Classes have no names: 1 is the largest. If no answers connect two parts of the ids,
-class 1 of one is not class 1 of the other, and is called "1 of part 2". An id that the answers do not determine has
-no class.
+Prints how many classes there are, how large and how certain they are, and what share of the answers is wrong; -o writes
+one row for each id. Classes have no names: 1 is the largest. If no answers connect two parts of the ids, class 1 of one
+is not class 1 of the other, and is called "1 of part 2". An id that the answers do not determine has no class.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Find classes, write them, and say how sure they are."""
     output = arguments.output
-    cli.refuse_overwriting((output,), (arguments.pairs,))
+    cli.check_outputs((output,), (arguments.pairs,))
     if output is not None and output.suffix.lower() != ".csv":
         raise InputError(f"{output}: the name must end in .csv.")
     answers = cli.answers_of(arguments, arguments.pairs)

@@ -26,27 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--features", dest="table", type=Path, required=True, help=text)
     text = "answers: id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or of another tool"
     files.add_argument("--pairs", dest="answers", type=Path, required=True, help=text)
-    text = "model file to write"
-    files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help=text)
+    files.add_argument("-o", "--output", type=Path, required=True, metavar="MODEL", help="model file to write")
     files.add_argument("--report", type=Path, help="report page (default: the model's name with .html)")
-    text = "a few id,label rows: joint learns from them, and they name the classes"
-    files.add_argument("--labels", type=Path, help=text)
+    files.add_argument("--labels", type=Path, help="a few id,label rows, to learn from; they name the classes")
     text = "rows in answers, with their classes by features and answers together (.csv, .tsv, .parquet)"
     files.add_argument("--answered", type=Path, metavar="FILE", help=text)
     things = parser.add_argument_group("texts and pictures (by default as in `sdulearn ask`)")
     columns: dict[str, Any] = {"type": cli.names, "default": (), "metavar": "COLUMN,..."}
     things.add_argument("--text", **columns, help="columns of sentences")
-    text = "columns of picture files (needs sdulearn[images])"
-    things.add_argument("--image", dest="images", **columns, help=text)
+    things.add_argument("--image", dest="images", **columns, help="columns of picture files (needs sdulearn[images])")
     cli.add_files_options(things)
     cli.add_table_options(parser.add_argument_group("reading the table"))
     reading = parser.add_argument_group("reading the answers of --pairs")
     cli.add_answer_options(reading)
     reading.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
-    text = (
-        "fit again without the answers of these people, and say what it changes; unreliable people count little "
-        "anyway, so this is for those who did not look"
-    )
+    text = "fit again without these people, and say what it changes; unreliable people count little anyway"
     reading.add_argument("--exclude-annotators", type=cli.names, default=(), metavar="NAME,...", help=text)
     _add_method_options(parser.add_argument_group("method"))
     cli.add_json_option(parser)
@@ -57,13 +51,9 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
     add("--method", choices=METHODS, default="auto", help="auto is joint (default: %(default)s)")
     text = "number of classes, or auto for the one that held-out answers favour (2, or as many as --labels names)"
     add("--classes", type=cli.number_of_classes, metavar="K", help=text)
-    text = (
-        "linear, boosted trees (needs sdulearn[boosting]), or auto: by held-out answers (default: auto, or "
-        "linear where it does not apply)"
-    )
+    text = "linear, boosted trees (needs sdulearn[boosting]), or by held-out answers (default: auto, where it applies)"
     add("--model", choices=MODELS, help=text)
-    losses = tuple(TRAINING_LOSSES)
-    add("--loss", choices=losses, default="squared", help="for su ... sudu (%(default)s)")
+    add("--loss", choices=tuple(TRAINING_LOSSES), default="squared", help="for su ... sudu (%(default)s)")
     add("--prior", type=cli.share, help="share of class +1, where it is known")
     text = "share of the answers that are wrong, for joint (auto: estimated for each annotator where possible)"
     add("--error-rate", type=cli.error_rate, default="auto", metavar="RATE", help=text)
@@ -107,8 +97,5 @@ def _page(arguments: argparse.Namespace) -> Path:
         file_format(arguments.answered, ("csv", "tsv", "parquet"))
         if arguments.method not in ("auto", "joint"):
             raise InputError(f"--answered needs --method joint: {arguments.method} takes all answers for right.")
-    for path in filter(None, (model, page, arguments.answered)):
-        if not path.parent.is_dir():
-            raise InputError(f"There is no folder {path.parent} to write {path.name} into. Make it first.")
-    cli.refuse_overwriting((model, page, arguments.answered), (arguments.table, arguments.answers, arguments.labels))
+    cli.check_outputs((model, page, arguments.answered), (arguments.table, arguments.answers, arguments.labels))
     return page

@@ -63,13 +63,9 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
 
 
 def _column(column: Column) -> str:
-    text = f"{column.name}: {column.kind}"
-    if column.kind == "category":
-        text += f" ({', '.join(column.categories)})"
-    if column.fill is None:
-        return text
-    fill = column.fill if isinstance(column.fill, str) else f"{column.fill:.4g}"
-    return f"{text}, missing values become {fill}"
+    categories = f" ({', '.join(column.categories)})" if column.kind == "category" else ""
+    fill = f"{column.fill:.4g}" if isinstance(column.fill, float) else column.fill
+    return f"{column.name}: {column.kind}{categories}" + ("" if fill is None else f", missing values become {fill}")
 
 
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:

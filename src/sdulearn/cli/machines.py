@@ -16,7 +16,6 @@ from sdulearn.errors import InputError, NothingToAskError, shortened
 from sdulearn.web.session import MAX_NAME, Session
 from sdulearn.web.things import Things
 
-# Answers between two lines of progress.
 _PROGRESS_EVERY = 50
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -29,8 +28,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
     text = 'stop it there: 500 answers, 90s, 30m or 2h, or money as in 5usd, by the "cost" in its replies (200)'
     add("--budget", type=_budget, metavar="AMOUNT", help=text)
     add("--batch-size", type=positive, default=1, metavar="N", help="questions at a time (%(default)s)")
-    text = "longest wait for a reply (%(default)s)"
-    add("--timeout", type=positive, default=120, metavar="SECONDS", help=text)
+    add("--timeout", type=positive, default=120, metavar="SECONDS", help="longest wait for a reply (%(default)s)")
     text = "ask a person this many answered questions again, drawn at random: how often is the machine wrong?"
     add("--audit", type=positive, metavar="N", help=text)
 

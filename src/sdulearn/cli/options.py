@@ -26,7 +26,6 @@ from sdulearn.progress import PATIENCE
 if TYPE_CHECKING:
     from sdulearn.answers.records import Answers
 
-# Options of a table with the names of their parameters.
 TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories", "sheet", "skip_rows")
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
 
@@ -64,9 +63,7 @@ def _option(found: re.Match[str]) -> str:
     name, value = found.groups()
     if name not in OPTIONS:
         return found[0].strip("`")
-    if value is None:
-        return OPTIONS[name]
-    return f"{OPTIONS[name]} {_as_typed(value)}".strip()
+    return OPTIONS[name] if value is None else f"{OPTIONS[name]} {_as_typed(value)}".strip()
 
 
 def _as_typed(literal: str) -> str:
@@ -78,10 +75,8 @@ def _as_typed(literal: str) -> str:
     if value is True:
         return ""
     if isinstance(value, dict):
-        return shlex.quote(",".join(f"{key}={meaning}" for key, meaning in value.items()))
-    if isinstance(value, list | tuple):
-        return shlex.quote(",".join(map(str, value)))
-    return shlex.quote(str(value))
+        value = [f"{key}={meaning}" for key, meaning in value.items()]
+    return shlex.quote(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 def number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
@@ -146,8 +141,7 @@ def answers_of(arguments: argparse.Namespace, path: Path | str) -> Answers:
 def add_files_options(things: argparse._ActionsContainer) -> None:
     """Add options of files that belong to a table."""
     add = things.add_argument
-    text = "pictures (and sounds) lie in here (the table's folder)"
-    add("--image-root", type=Path, metavar="FOLDER", help=text)
+    add("--image-root", type=Path, metavar="FOLDER", help="folder of pictures and sounds (the table's folder)")
     text = "vectors as features, a row for each row of the table: .npy, or .parquet, also by a column of ids"
     add("--embedding", type=Path, metavar="FILE", help=text)
 
@@ -156,8 +150,7 @@ def add_sheet_options(table: argparse._ActionsContainer) -> None:
     """Add options of the place of a table in its file."""
     add = table.add_argument
     add("--sheet", metavar="NAME", help="sheet of a workbook, by name or number (default: the first)")
-    text = "lines above the header (default: titles are recognised)"
-    add("--skip-rows", type=not_negative, metavar="N", help=text)
+    add("--skip-rows", type=not_negative, metavar="N", help="lines above the header (default: titles are recognised)")
 
 
 def add_table_options(table: argparse._ArgumentGroup) -> None:
@@ -168,13 +161,9 @@ def add_table_options(table: argparse._ArgumentGroup) -> None:
     columns: dict[str, Any] = {"type": names, "default": (), "metavar": "COLUMN,..."}
     add("--drop", **columns, help="columns to leave out")
     add("--categories", **columns, help="columns that are categories though they look like numbers with mistakes")
-    text = (
-        "missing values: linear models put in the mean and mark it, trees take them as they are (auto); "
-        "refuse them; put in the mean (%(default)s)"
-    )
+    text = "missing values: trees take them, linear models take the mean and mark it (auto); refuse them; take the mean"
     add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
-    text = "most texts a column may have (%(default)s)"
-    add("--max-categories", type=positive, default=50, help=text)
+    add("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
 
 
 @contextmanager
@@ -236,9 +225,10 @@ def write_csv(path: Path, rows: Iterable[Iterable[object]]) -> None:
         csv.writer(file, lineterminator="\n").writerows(rows)
 
 
-def refuse_overwriting(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:
-    """Refuse an output file that is an input."""
-    for output in outputs:
-        for given in inputs:
-            if output and given and output.exists() and given.exists() and output.samefile(given):
-                raise InputError(f"{output} is read by this command; writing it would overwrite it. Name another file.")
+def check_outputs(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, ...]) -> None:
+    """Refuse an output file that is an input, or whose folder is not there."""
+    for output in filter(None, outputs):
+        if not output.parent.is_dir():
+            raise InputError(f"There is no folder {output.parent} to write {output.name} into. Make it first.")
+        if output.exists() and any(output.samefile(path) for path in inputs if path and path.exists()):
+            raise InputError(f"{output} is read by this command; writing it would overwrite it. Name another file.")

@@ -49,20 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``sdulearn predict``."""
     add = parser.add_argument
     add("model", type=Path, help="model file")
-    text = "table, or folder of Parquet files, with the columns the model was fitted on, in any order"
-    add("table", type=Path, help=text)
-    text = (
-        "file to write, .csv or .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending "
-        "(default: the screen)"
-    )
+    add("table", type=Path, help="table, or folder of Parquet files, with the columns of the model, in any order")
+    text = "file to write, .csv, .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending (screen)"
     add("-o", "--output", type=Path, help=text)
-    text = "id column, or '' for row numbers (default: that of the training table, where it is there)"
-    add("--id", dest="id_column", metavar="COLUMN", help=text)
+    add(
+        "--id", dest="id_column", metavar="COLUMN", help="id column, or '' for row numbers (that of the training table)"
+    )
     cli.add_sheet_options(parser)
     cli.add_files_options(parser)
     asked = parser.add_argument_group("rows that were asked about")
-    text = "same/different answers about rows of this table"
-    asked.add_argument("--answers", type=Path, metavar="FILE", help=text)
+    asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
     asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
     cli.add_json_option(parser)
 
@@ -70,24 +66,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Predict batch by batch, and print a summary."""
     output = arguments.output
-    cli.refuse_overwriting((output,), (arguments.table, arguments.model, arguments.answers))
+    cli.check_outputs((output,), (arguments.table, arguments.model, arguments.answers))
     if arguments.json and output is None:
         raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
     model = load_model(arguments.model)
     if not isinstance(model, TableModel):
-        raise ModelFileError(
-            f"{arguments.model} holds an estimator saved from Python, which has no table. Use sdulearn.load_model "
-            "there, or write a model with: sdulearn fit"
-        )
+        raise ModelFileError(f"{arguments.model} holds an estimator without a table. Use sdulearn.load_model.")
     escaped: Counter[str] = Counter(id=0, label=0)
     options = cli.parameters_of(predict_table, arguments) | {"model": model}
     if output is not None and not output.suffix:
         found = write_predictions(**options, path=arguments.table, folder=output)
     else:
         found = _write(arguments, options, escaped)
-    counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
-    summary = {"n_rows": int(found["by_class"].sum()), "n_asked": found["n_asked"], "classes": counts}
-    summary |= {"unseen_texts": found["unseen"], "formulas": escaped}
+    summary = {
+        "n_rows": int(found["by_class"].sum()),
+        "n_asked": found["n_asked"],
+        "classes": dict(zip(model.names, found["by_class"].tolist(), strict=True)),
+        "unseen_texts": found["unseen"],
+        "formulas": escaped,
+    }
     if arguments.json:
         cli.print_json({"file": output, **summary})
     else:
@@ -116,14 +113,9 @@ def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> No
     meaning += f"; {summary['n_asked']:,} rows by features and answers" if summary["n_asked"] else ""
     where = "" if output is None else f"wrote {output}: "
     shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}"]
-    shown += [
-        f"warning: {model.columns.unseen_words(name, count)}" for name, count in summary["unseen_texts"].most_common()
-    ]
-    shown += [
-        f"warning: {count:,} cells of {name!r} begin like a formula and are written with an apostrophe before them "
-        "(-o out.parquet keeps them as they are)"
-        for name, count in (+summary["formulas"]).items()
-    ]
+    shown += [f"warning: {model.columns.unseen_words(*cells)}" for cells in summary["unseen_texts"].most_common()]
+    escaped = "begin like a formula and are written with an apostrophe before them (not in -o out.parquet)"
+    shown += [f"warning: {count:,} cells of {name!r} {escaped}" for name, count in (+summary["formulas"]).items()]
     cli.say("\n".join(shown), error=output is None)
 
 

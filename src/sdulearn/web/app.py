@@ -36,7 +36,6 @@ STATIC = Path(__file__).parent / "static"
 _MAX_HEAD_BYTES = 16_384
 # One that sends nothing, or half of a request, costs an open file, of which there are usually 1,024.
 _MAX_CONNECTIONS = 800
-# In a number of an address.
 _MOST_DIGITS = 16
 _PAGE = 100
 # The report brings its style with it and no scripts.
@@ -53,7 +52,6 @@ mimetypes.add_type("text/javascript", ".js")
 class Page:
     """What the page shows and does: plain data in, plain data out."""
 
-    # Methods for GET and for POST requests.
     READS = ("start", "question", "history", "numbers", "people", "classes")
     WRITES = ("answer", "undo", "change", "finish")
     # Methods of the session and their arguments; the response is the open question.
@@ -103,8 +101,7 @@ class Page:
             token, question = self.session.question(name)
             shown = {"token": token, "left": self._thing(question.left)}
             if self.session.asker.design == "match":
-                named = [{**self._thing(row), "name": self.session.name_of(row)} for row in question.choices]
-                shown["choices"] = named
+                shown["choices"] = [{**self._thing(row), "name": self.session.name_of(row)} for row in question.choices]
             else:
                 shown["right"] = self._thing(question.right)
         except SdulearnError as error:
@@ -159,8 +156,8 @@ class Page:
         shown = []
         for found in self.session.classes():
             examples = [self._thing(row) for row in found.examples]
-            more = {"ids": [one["id"] for one in examples], "examples": examples}
-            shown.append({**found._asdict(), **more, "name": self.session.name_of(found.examples[0])})
+            names = {"ids": [one["id"] for one in examples], "name": self.session.name_of(found.examples[0])}
+            shown.append({**found._asdict(), **names, "examples": examples})
         return plain({"classes": shown})
 
     def finish(self, given: Json) -> Json:
@@ -185,9 +182,7 @@ class Page:
         examples = ([self.things.ids[row] for row in found.examples] for found in self.session.classes())
         times = Counter(name for ids in examples for name in {names[one] for one in ids if one in names})
         if shared := sorted(name for name, n in times.items() if n > 1):
-            raise InputError(
-                f"Two classes are named {shared[0]!r}. Give them different names, or leave one of them empty."
-            )
+            raise InputError(f"Two classes are named {shared[0]!r}. Give them different names, or leave one empty.")
 
     def _thing(self, row: int) -> Json:
         return {"id": self.things.ids[row], "parts": self.things.show(row)}
@@ -202,9 +197,9 @@ class Page:
             shown = {key: getattr(one, key) for key in ("session", "number", "annotator", "time", "comment")}
             shown |= {"left": self._end(one.left), "may_change": changeable and (alone or one.annotator == name)}
             if self.session.asker.design == "match":
-                named = [(row_id, self.session.name_of(self.session.rows[row_id])) for row_id in one.choices]
-                shown["choices"] = [{**self._end(row_id), "name": label} for row_id, label in named]
-                shown["answer"] = one.said
+                names = [self.session.name_of(self.session.rows[row_id]) for row_id in one.choices]
+                ends = zip(one.choices, names, strict=True)
+                shown |= {"choices": [{**self._end(row_id), "name": name} for row_id, name in ends], "answer": one.said}
             else:
                 shown |= {"right": self._end(one.right), "answer": one.word}
             listed.append(shown)
@@ -250,9 +245,8 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
     except OSError as error:
-        raise InputError(
-            f"Cannot listen on {host}, port {port}: {error.strerror or error}. Give another `port`, or none."
-        ) from None
+        reason = error.strerror or error
+        raise InputError(f"Cannot listen on {host}, port {port}: {reason}. Give another `port`, or none.") from None
 
 
 def make_app(page: Page, key: str, host: str) -> Guard:
@@ -318,9 +312,8 @@ def _refused(request: Request, error: Exception) -> Response:
     """Say why something cannot be done or shown."""
     if not request.url.path.startswith(("/image/", "/audio/")):
         return JSONResponse({"error": str(error)}, 507 if isinstance(error, FileError) else 400)
-    if isinstance(error, MissingFileError):
-        return JSONResponse({"error": "There is no such file."}, 404)
-    return JSONResponse({"error": str(error)}, 415)
+    missing = isinstance(error, MissingFileError)
+    return JSONResponse({"error": "There is no such file." if missing else str(error)}, 404 if missing else 415)
 
 
 def _field(given: Json, name: str, kind: Any) -> Any:

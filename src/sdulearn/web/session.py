@@ -8,6 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import combinations, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,17 +44,15 @@ class Goal(NamedTuple):
     audit: int | None = None  # number of answered questions to ask again, and no others
 
 
+@dataclass
 class _Person:
     """The open question of a person, and their answers in this session."""
 
-    def __init__(self) -> None:
-        self.token = 0  # names the open question
-        self.question: Question | None = None
-        # Questions put off, with the number of answers after which they come back.
-        self.later: deque[tuple[int, Question]] = deque()
-        self.seen = 0.0  # time of their last request
-        # Answers by token, so that an answer that is sent twice counts once.
-        self.answered: dict[int, Key] = {}
+    token: int = 0  # names the open question
+    question: Question | None = None
+    later: deque[tuple[int, Question]] = field(default_factory=deque)  # put off, until so many answers are given
+    seen: float = 0.0  # time of their last request
+    answered: dict[int, Key] = field(default_factory=dict)  # by token: an answer that is sent twice counts once
 
 
 class Session:
@@ -91,9 +90,7 @@ class Session:
             question = person.question
             if question is None:
                 if self.is_done(annotator):
-                    raise NothingToAskError(
-                        f"You have answered your {self.goal.per_person} questions. Thank you: nothing is left to do."
-                    )
+                    raise NothingToAskError(f"You have answered your {self.goal.per_person} questions. Thank you.")
                 self._release_left_open(annotator)
                 question = self._show(person, self._choose(person, annotator))
                 if self.goal.audit is None:
@@ -203,9 +200,7 @@ class Session:
             own = {self._row(row_id), *self.asker.members(self._row(row_id))}
             taken = [one for one, label in self.log.contents.labels.items() if label == name]
             if any(one in self.rows and self.rows[one] not in own for one in taken):
-                raise InputError(
-                    f"Another class is named {quoted(name)}. Choose another name, or merge the two classes."
-                )
+                raise InputError(f"Another class is named {quoted(name)}. Choose another name, or merge the two.")
             named = {one for one in map(self.ids.__getitem__, own) if self.log.contents.labels.get(one)}
             self.label(dict.fromkeys({*named, row_id}, name), annotator)
 
@@ -236,10 +231,7 @@ class Session:
             if given is None:
                 raise InputError(f"There is no answer {key[1]} to change.")
             if given.annotator != annotator and not self.is_alone(annotator):
-                raise InputError(
-                    f"Answer {key[1]} was given by {given.annotator or 'somebody without a name'}. You can change "
-                    "only your own answers."
-                )
+                raise InputError(f"Answer {key[1]} is by {given.annotator or 'somebody else'}. Change only your own.")
             read_said(answer, len(given.choices), match=self.asker.design == "match")
             self.log.change(key, answer, annotator)
             self.asker.change(key[1], answer, key[0])
@@ -286,10 +278,10 @@ class Session:
             own = [one for one in given if one.annotator == name]
             sure = [one for one in own if one.sign]
             said[name] = {one.asked: one.picked if len(one.choices) > 1 else one.word for one in sure}
-            counts = {"n_answers": len(own), "n_unsure": len(own) - len(sure)}
             rate = rates.get(name)
             known = rate and {"value": rate.value, "low": rate.low, "high": rate.high}
-            people.append({"name": name, **counts, "error_rate": known})
+            n_unsure = len(own) - len(sure)
+            people.append({"name": name, "n_answers": len(own), "n_unsure": n_unsure, "error_rate": known})
         couples = []
         for first, second in combinations(said, 2):
             if both := said[first].keys() & said[second].keys():
@@ -310,11 +302,7 @@ class Session:
     def label(self, names: dict[str, str], annotator: str) -> None:
         """Name the classes of rows."""
         if names and self.epsilon is not None:
-            raise InputError(
-                "Answers are private, and the class of a row in the clear would give away that of the row "
-                "it was compared with. Leave the names empty; to name the classes, fit with labels of rows "
-                "in no answer."
-            )
+            raise InputError("Answers are private, and a name would give away some: fit with labels of other rows.")
         with self._lock:
             for row_id, name in names.items():
                 self._row(row_id)
@@ -336,17 +324,13 @@ class Session:
             estimating.result()
         counts = Counter(one.word for one in standing)
         of_key = {one.key: one for one in standing}
-        accuracy = self._estimates["accuracy"]
-        until = self.goal.until
-        classes = [
-            {"name": self.name_of(one.examples[0]), "share": one.share, "n_points": one.n_points}
-            for one in self._estimates["classes"]
-        ]
+        accuracy, until = self._estimates["accuracy"], self.goal.until
+        classes = [(self.name_of(one.examples[0]), one) for one in self._estimates["classes"]]
         return {
             "n_answers": len(standing),
             **{f"n_{word}": counts[word] for word in PAIR_WORDS},
             **self._estimates,
-            "classes": classes,
+            "classes": [{"name": name, "share": one.share, "n_points": one.n_points} for name, one in classes],
             "review": [of_key[key] for key in self._estimates["review"] if key in of_key],
             "reached": bool(accuracy and until and accuracy["high"] - accuracy["low"] <= until),
             "estimating": standing != self._estimated,
@@ -441,18 +425,14 @@ class Session:
         shown = {question[:2] for question in self._open()}
         free = [one for one in self.asker.given if annotator not in people[one[:2]] and one[:2] not in shown]
         fewest = min((len(people[one[:2]]) for one in free), default=0)
-        pool = [one for one in free if len(people[one[:2]]) == fewest]
-        return self._draw(pool, "repeat") if pool else None
+        return self._draw([one for one in free if len(people[one[:2]]) == fewest], "repeat") if free else None
 
     def _audited(self, annotator: str, number: int) -> Question:
         """A random question that somebody else answered, until there are enough."""
         done = {one.asked for one in self.asker.given if one.kind == AUDIT}
         closed = done | {question.asked for question in self._open()}
-        free = {
-            one.asked: one
-            for one in self.asker.given
-            if one.kind != AUDIT and one.sign and one.annotator != annotator and one.asked not in closed
-        }
+        others = [one for one in self.asker.given if one.kind != AUDIT and one.sign and one.annotator != annotator]
+        free = {one.asked: one for one in others if one.asked not in closed}
         if len(done) >= number or not free:
             raise NothingToAskError(f"The audit is over: {len(done):,} answers were given again. Thank you.")
         return self._draw(list(free.values()), AUDIT)

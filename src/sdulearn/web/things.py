@@ -123,21 +123,15 @@ class Things:
 
 
 def things_of_table(
-    table: ArrowTable,
-    ids: list[str],
-    id_column: str | None,
-    hidden: Sequence[str] = (),
-    **shown: Any,
+    table: ArrowTable, ids: list[str], id_column: str | None, hidden: Sequence[str] = (), **shown: Any
 ) -> Things:
     """Return what to show of rows: by default all columns except the hidden ones."""
     names = table.column_names
     things = Things(ids, table, **shown)
     wanted = [things.text, *things.image, things.audio, *things.columns]
-    for name in wanted:
-        if name is not None and name not in names:
-            raise InputError(
-                f"The table has no column {quoted(name)} to show. Its columns: {listed(map(shortened, names))}."
-            )
+    if unknown := [name for name in wanted if name is not None and name not in names]:
+        known = listed(map(shortened, names))
+        raise InputError(f"The table has no column {quoted(unknown[0])} to show. Its columns: {known}.")
     if not any(wanted):
         return replace(things, columns=tuple(name for name in names if name not in (id_column, *hidden)))
     return things

@@ -8,11 +8,7 @@ if TYPE_CHECKING:
     from sdulearn.workflow.predict import predict_table, write_predictions
 
 # Imported on first use: predictions do not need what fits a model.
-_HOMES = {
-    "fit_table": "fit",
-    "predict_table": "predict",
-    "write_predictions": "predict",
-}
+_HOMES = {"fit_table": "fit", "predict_table": "predict", "write_predictions": "predict"}
 
 __all__ = ["fit_table", "predict_table", "write_predictions"]
 

@@ -136,10 +136,7 @@ def _surveyed(
     labels: Labels | None = None,
     n_drawn: int | None = None,
 ) -> tuple[Table, Survey, Columns, dict[str, int]]:
-    """Pass over a table; return its columns, and the rows of ids.
-
-    ``n_drawn`` rows are drawn to be shown, with all their cells; by default, to be unlabeled rows.
-    """
+    """Pass over a table; ``n_drawn`` rows are drawn to be shown, with all cells, by default to be unlabeled."""
     table = open_table(source, options.sheet, options.skip_rows, options.embedding)
     wanted = look_for(
         table,
@@ -173,12 +170,7 @@ def _surveyed(
 
 
 def _kept(
-    table: Table,
-    columns: Columns,
-    found: Survey,
-    used: dict[str, Any],
-    unlabeled: Codes,
-    labels: Mapping[int, str],
+    table: Table, columns: Columns, found: Survey, used: dict[str, Any], unlabeled: Codes, labels: Mapping[int, str]
 ) -> TrainingData:
     """Return data of the rows that were kept, in the order of the table."""
     order = np.argsort(found.rows)
@@ -195,9 +187,8 @@ def _kept(
     over = [name for name in (*found.counts, *table.index) if name in table.types and name not in known]
     passed = {**table.notes, "n_blank": found.n_blank, "columns": over}
     noted = [Finding("passed_over", "info", passed)] if any(passed.values()) else []
-    messages = [f"{columns.unseen_words(*one)}." for one in unseen.items()]
-    warned = [Finding("fit_warning", "warning", {"message": message}) for message in messages]
-    findings = [*noted, *warned, *used.get("findings", ())]
+    warned = [{"message": f"{columns.unseen_words(*cells)}."} for cells in unseen.items()]
+    findings = [*noted, *(Finding("fit_warning", "warning", one) for one in warned), *used["findings"]]
     return TrainingData(
         columns=columns,
         n_rows=found.n_rows,
@@ -240,18 +231,14 @@ class DrawnRows(NamedTuple):
 
 
 def draw_rows(source: Location | Frame, n_drawn: int, *, answer_ids: Collection[str] = (), **reading: Any) -> DrawnRows:
-    """Draw rows, with those that answers name.
-
-    The order is random, so that a larger draw begins with a smaller one; a small table is whole and in
-    its own order. ``reading`` are fields of :class:`FitOptions`.
-    """
+    """Draw rows, with those that answers name; ``reading`` are fields of :class:`FitOptions`."""
     options = FitOptions(**reading)
     table, found, columns, place = _surveyed(source, options, answer_ids, n_drawn=n_drawn)
     changes = check_same_table(table, found, options.stored)
-    named = list(place.values())
     rows = found.rows
+    # In random order, so that a larger draw begins with a smaller one; a small table is whole and in its own order.
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
-    order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), named))]
+    order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), list(place.values())))]
     X, ids, _ = _encoded(table, columns, found, order)
     cells = []
     for _, batch in found.kept:
@@ -272,8 +259,8 @@ def _places(id_column: str | None, found: Survey) -> dict[str, int]:
     """Return the row of each wanted id that was found; refuse an id on several rows."""
     if id_column is None:
         there = set(found.rows.tolist())
-        numbers = {name: int(name) for name in found.wanted.ids if is_row_number(name, found.n_rows + found.n_blank)}
-        return {name: row for name, row in numbers.items() if row in there}
+        names = [name for name in found.wanted.ids if is_row_number(name, found.n_rows + found.n_blank)]
+        return {name: int(name) for name in names if int(name) in there}
     hits = found.hits.get(id_column)
     if hits is None:
         return {}
@@ -286,14 +273,8 @@ def _places(id_column: str | None, found: Survey) -> dict[str, int]:
 def usable_answers(
     answers: Answers, place: Mapping[str, int], skip_bad: bool, by_majority: bool, why: Callable[[list[str]], str]
 ) -> dict[str, Any]:
-    """Return the answers about two different rows, as fields of :class:`TrainingData`.
-
-    ``place`` is the row of an id; ``why`` explains unknown ids. ``by_majority``, for the risks of the
-    paper, counts a repeated question once; otherwise every answer counts, as disagreement shows how
-    often answers are wrong.
-    """
-    names = answers.ids.ravel().tolist()
-    ends = np.array([place.get(name, -1) for name in names], dtype=np.intp).reshape(-1, 2)
+    """Return answers about two rows as fields of :class:`TrainingData`; ``by_majority``, each question once."""
+    ends = np.array([place.get(name, -1) for name in answers.ids.ravel().tolist()], dtype=np.intp).reshape(-1, 2)
     own = np.array([a == b for a, b in answers.ids], dtype=bool)
     unknown = np.any(ends < 0, axis=1) & ~own
     findings = _left_out(answers, own, unknown)
@@ -313,17 +294,13 @@ def usable_answers(
         findings.append(Finding("repeated_questions", "info", {"count": n_repeated, "by_majority": by_majority}))
     if by_majority and n_tied:
         findings.append(Finding("tied_questions", "warning", {"count": n_tied}))
-    random = None
-    if (marked := random_ends(answers, ends[usable], usable)) is not None:
-        random = np.zeros(ends.shape, dtype=bool)
-        random[usable] = marked
-        random = random[chosen]
+    random = random_ends(answers, ends[usable], usable)
     return {
         "answers": answers,
         "used": chosen,
         "ends": ends[chosen],
         "annotators": None if answers.annotators is None else answers.annotator_numbers[chosen],
-        "random": random,
+        "random": None if random is None else random[np.searchsorted(asked, chosen)],
         "findings": findings + check_contradictions(check_answers(answers)) + check_source(answers),
     }
 
@@ -335,30 +312,22 @@ def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[Finding]:
         "self_pairs": answers.lines[own].tolist(),
         "unknown_ids": answers.lines[unknown].tolist(),
     }
-    return [
-        Finding("left_out", "warning", {"what": what, "count": len(lines), "lines": lines[:_LINES_SHOWN]})
-        for what, lines in found.items()
-        if lines
-    ]
+    counts = [{"what": what, "count": len(at), "lines": at[:_LINES_SHOWN]} for what, at in found.items() if at]
+    return [Finding("left_out", "warning", details) for details in counts]
 
 
 def check_enough(data: TrainingData, options: FitOptions) -> None:
     """Refuse fewer than two pairs of a kind that the method needs, and chosen pairs with a risk."""
     if data.random is not None and not options.is_joint:
         n_random = int(data.random.any(axis=1).sum())
-        raise InputError(
-            f"{data.answers.name}: {len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen, and "
-            f"`method={options.method!r}` assumes random pairs. Leave `method` out, or give `method='joint'`."
-        )
-    n_similar, n_dissimilar = data.n_similar, data.n_dissimilar
-    needed = {"su": n_similar, "du": n_dissimilar}
-    if needed.get(options.method, min(n_similar, n_dissimilar)) >= 2:
+        chosen = f"{len(data.ends) - n_random:,} of the {len(data.ends):,} questions were chosen"
+        raise InputError(f"{data.answers.name}: {chosen}, and `method={options.method!r}` assumes random pairs.")
+    enough = {"su": data.n_similar >= 2, "du": data.n_dissimilar >= 2}
+    if enough.get(options.method, all(enough.values())):
         return
-    alone = ""
-    if n_similar >= 2 or n_dissimilar >= 2:
-        risk = "su" if n_similar >= 2 else "du"
-        alone = f" With one kind alone, `method={risk!r}` with a known `prior` learns from it and the unlabeled rows."
+    risk = next((risk for risk, is_enough in enough.items() if is_enough), None)
+    alone = f" With one kind alone, `method={risk!r}` with a known `prior` learns from it." if risk else ""
     raise InputError(
-        f"{data.answers.name} has {n_similar} similar and {n_dissimilar} dissimilar pairs to use; at "
-        f"least 2 of each are needed, and 50 of each are a start. Ask about more pairs.{alone}"
+        f"{data.answers.name} has {data.n_similar} similar and {data.n_dissimilar} dissimilar pairs to use; at least 2 "
+        f"of each are needed, and 50 of each are a start. Ask about more pairs.{alone}"
     )

@@ -8,25 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
 
-from sdulearn import __version__
+from sdulearn import __version__, diagnostics
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
-from sdulearn.diagnostics import (
-    LEVEL,
-    Finding,
-    audited_rates,
-    check_outcome,
-    check_pairing,
-    check_population,
-    check_ratio,
-    check_shared_points,
-)
+from sdulearn.diagnostics import LEVEL, Finding
 from sdulearn.errors import InputError, OrientationWarning, listed, quoted
 from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, is_location
@@ -37,16 +29,8 @@ from sdulearn.progress import long_work
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import TableModel
 from sdulearn.types import Estimator, Frame
+from sdulearn.workflow import judge
 from sdulearn.workflow.data import TrainingData, check_enough, gather
-from sdulearn.workflow.judge import (
-    choose,
-    column_dependences,
-    column_importances,
-    judge,
-    most_doubtful,
-    number_of_classes,
-    prior_of_random_points,
-)
 from sdulearn.workflow.options import FitOptions
 
 # From this share of the rows on it matters that random questions skip chosen rows, where a log has no ranks.
@@ -84,17 +68,15 @@ def fit_table(
 ) -> TableModel:
     """Learn a classifier of the rows of a table from same/different answers about them.
 
-    Columns are standardised, text columns become one feature a category, settings are chosen by
-    cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
-    class label is needed.
+    Columns are standardised, text columns become one feature a category, settings are chosen by cross-validation on the
+    answers alone, and the accuracy is estimated from held-out answers: no class label is needed.
 
     Parameters
     ----------
     table : str, path-like or frame
-        .csv, .tsv, .jsonl, .parquet or .xlsx, a folder of Parquet files, or a pandas, polars,
-        pyarrow or Dask frame. It may be larger than memory: Parquet is read on all cores, a Dask
-        frame by its workers, and only the rows in answers and a sample of all rows are kept. A
-        pandas index is not a feature; with a name it may hold the ids.
+        .csv, .tsv, .jsonl, .parquet or .xlsx, a folder of Parquet files, or a pandas, polars, pyarrow or Dask frame. It
+        may be larger than memory: Parquet is read on all cores, a Dask frame by its workers, and only the rows in
+        answers and a sample of all rows are kept. A pandas index is not a feature; with a name it may hold the ids.
     answers : str, path-like, frame or Answers
         As :func:`~sdulearn.answers.read_answers` takes them.
     labels : str, path-like, frame or mapping, optional
@@ -113,10 +95,9 @@ def fit_table(
         of held-out answers; by default two, or as many as ``labels`` names or match questions have
         found. More than two are for the joint likelihood.
     model : {"auto", "linear", "boosted"}, optional
-        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with
-        "auto", whichever makes held-out answers likelier; linear without LightGBM, and with fewer
-        than 60 answers, more than 100 features, more than two classes, or another method. With
-        "auto" a finding says so.
+        Linear, boosted trees (needs ``pip install 'sdulearn[boosting]'``), or, by default and with "auto", whichever
+        makes held-out answers likelier; linear without LightGBM, and with fewer than 60 answers, more than 100
+        features, more than two classes, or another method. With "auto" a finding says so.
     max_unlabeled : int, optional
         Most rows to use as unlabeled, drawn at random; by default 20,000.
     id_column : str, optional
@@ -126,9 +107,8 @@ def fit_table(
     categories : sequence of str
         Columns of texts that are categories even though most of them look like numbers.
     text : sequence of str
-        Columns of sentences: weighted words and pieces of words become up to 150 features each
-        (TF-IDF and a truncated SVD). A column of more than ``max_categories`` different texts of
-        three words and more is read so by itself.
+        Columns of sentences: weighted words and pieces of words become up to 150 features each (TF-IDF and a truncated
+        SVD). A column of more than ``max_categories`` different texts of three words and more is read so by itself.
     images : sequence of str
         Columns with names of picture files: colours and gradients become up to 100 features each
         (needs ``pip install 'sdulearn[images]'``).
@@ -140,8 +120,7 @@ def fit_table(
     sheet : str, optional
         Name of the sheet of a workbook, or its number from 1; by default the first one.
     skip_rows : int, optional
-        Lines above the header of a CSV file or a sheet; by default blank lines and titles are
-        recognised.
+        Lines above the header of a CSV file or a sheet; by default blank lines and titles are recognised.
     missing : {"auto", "error", "mean"}, default="auto"
         Missing values. "auto": trees take them as they are; linear models take the column's mean,
         and from ten gaps and 1% of the rows on, a feature says where they are; a missing category is
@@ -204,45 +183,39 @@ def _fit_without(fit: Callable[[Answers], TableModel], answers: Answers, options
     if len(set(excluded)) == len(people):
         raise InputError(f"{option} leaves nobody of {listed(people)}. Ask others, or name fewer.")
     left_out = np.isin(answers.annotators, excluded)
-    before = _quality(_report_of(fit(answers)))
+    before = _quality(fit(answers))
     model = fit(some_answers(answers, ~left_out))
-    report = _report_of(model)
-    details = {"names": excluded, "n_answers": int(left_out.sum()), "before": before, "after": _quality(report)}
+    details = {"names": excluded, "n_answers": int(left_out.sum()), "before": before, "after": _quality(model)}
     finding = Finding("annotators_excluded", "info", details)
-    return replace(model, report=replace(report, findings=(finding, *report.findings)))
-
-
-def _report_of(model: TableModel) -> FitReport:
     assert model.report is not None
-    return model.report
+    return replace(model, report=replace(model.report, findings=(finding, *model.report.findings)))
 
 
-def _quality(report: FitReport) -> tuple[float, float]:
+def _quality(model: TableModel) -> tuple[float, float]:
     """Return the accuracy (agreement with more than two classes) and the share of wrong answers."""
-    found = report.accuracy if report.agreement is None else report.agreement.agreement
-    assert found is not None
-    assert report.error_rate is not None
-    return found.value, report.error_rate.value
+    report: Any = model.report
+    judged = report.accuracy if report.agreement is None else report.agreement.agreement
+    return judged.value, report.error_rate.value
 
 
 def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, answers: Answers) -> TableModel:
     """Read, choose a model and its settings, judge it by held-out answers, and report."""
     started = time.perf_counter()
-    data, options = _prepared(gather(table, answers, labels, options), options)
+    data, options = _with_known_rates(gather(table, answers, labels, options), options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        n_classes, interval = number_of_classes(options, data)
+        n_classes, interval = judge.number_of_classes(options, data)
         if data.labels:
             data = data.numbered(int(n_classes))
-        choice, reasons = choose(options, data, n_classes)
+        choice, reasons = judge.choose(options, data, n_classes)
         chosen, kind, _ = choice
         if data.columns.keep_gaps and hasattr(chosen, "coef_"):
             data = data.without_gaps()
         if data.random is not None and options.prior is None and len(chosen.classes_) == 2:
-            chosen.prior_ = prior_of_random_points(chosen, data)
-        folds, accuracy, agreement, doubts = judge(choice, options, data)
-        importances = column_importances(chosen, folds, data)
+            chosen.prior_ = judge.prior_of_random_points(chosen, data)
+        folds, accuracy, agreement, doubts = judge.judge(choice, options, data)
+        importances = judge.column_importances(chosen, folds, data)
     model, n_right = _with_names(chosen, data, labels, options)
     checks = _checks(options, data, chosen.prior_, accuracy, n_right)
     if accuracy is not None and any(finding.code == "pairs_by_features" for finding in checks):
@@ -281,18 +254,18 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
         n_classes_interval=getattr(chosen, "n_classes_interval_", None) or interval,
         model_choice=kind,
         importances=importances,
-        dependences=column_dependences(model, data.X, importances),
+        dependences=judge.column_dependences(model, data.X, importances),
         seconds={"reading": began - started, "fitting": time.perf_counter() - began},
     )
     return replace(model, report=report)
 
 
-def _prepared(data: TrainingData, options: FitOptions) -> tuple[TrainingData, FitOptions]:
-    """Set what the answers imply: known error rates."""
+def _with_known_rates(data: TrainingData, options: FitOptions) -> tuple[TrainingData, FitOptions]:
+    """Set the error rates that audits, or certainties that people stated, imply."""
     check_enough(data, options)
     if options.error_rate != "auto":
         return data, options
-    if audited := audited_rates(data.answers):
+    if audited := diagnostics.audited_rates(data.answers):
         return data, replace(options, error_rate=audited)
     if data.answers.certainty is None:
         return data, options
@@ -343,16 +316,14 @@ def _wrong_answers(
     for a, rate in chosen.answer_model_.by_annotator.items():
         by_name.setdefault(names[a], []).append(rate)
     annotators = tuple(_annotator(name, rates) for name, rates in by_name.items())
-    return annotators, chosen.answer_model_.error_rate, most_doubtful(chosen, data, names)
+    return annotators, chosen.answer_model_.error_rate, judge.most_doubtful(chosen, data, names)
 
 
 def _annotator(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
     """Return the mean error rate of an annotator, whose soft answers have a rate per certainty."""
     n = np.array([one.n_answers for one in rates])
-    share = n / n.sum()
-    value, low, high = share @ np.array([(one.value, one.low, one.high) for one in rates])
-    known = all(one.identified for one in rates)
-    return AnnotatorReport(name, value, low, high, known, int(n.sum()))
+    value, low, high = (n / n.sum()) @ np.array([(one.value, one.low, one.high) for one in rates])
+    return AnnotatorReport(name, value, low, high, all(one.identified for one in rates), int(n.sum()))
 
 
 def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
@@ -361,8 +332,7 @@ def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data:
     found = {}
     for message, category in {str(note.message): note.category for note in caught}.items():
         if not issubclass(category, OrientationWarning):
-            details = {"category": category.__name__, "message": message}
-            found[message] = Finding("fit_warning", "warning", details)
+            found[message] = Finding("fit_warning", "warning", {"category": category.__name__, "message": message})
         elif not data.labels and prior is not None and prior.identified:
             found["names_uncertain"] = Finding("names_uncertain", "warning", {})
     return list(found.values())
@@ -388,35 +358,32 @@ def _checks(
     accuracy: AccuracyEstimate | None,
     n_right: int,
 ) -> list[Finding]:
-    """Return findings where the data disagree with the assumptions of the method.
-
-    With more than two classes, which have neither prior nor accuracy, any share of similar answers
-    is possible, and odd cycles of "different" answers are no contradiction.
-    """
+    """Return findings where the data disagree with the assumptions of the method."""
     graph = data.stacked[1]
+    # More than two classes, which have no prior, explain odd cycles and any share of similar answers.
     found = _without_odd_cycles(data.findings) if prior is None else [*data.findings]
     if prior is not None and options.method not in ("su", "du"):
         # SU and DU learn from one kind of answer, in any number.
-        found += check_ratio(graph, options.prior, random_of(graph, data.random_points))
+        found += diagnostics.check_ratio(graph, options.prior, random_of(graph, data.random_points))
     # Points are numbered in ``y``; these numbers are not the table's ids, so they are left out.
-    for one in check_shared_points(graph) if prior is not None else ():
+    for one in diagnostics.check_shared_points(graph) if prior is not None else ():
         details = {name: value for name, value in one.details.items() if name != "points"}
         found.append(replace(one, details=details))
     # Points in answers are compared with the table, each once; only random ones count.
     X, names = data.columns.filled(data.X), data.columns.feature_names
+    drawn = data.ends if data.random is None else data.ends[data.random]
+    found += diagnostics.check_population(X, drawn, names, data.population)
     if data.random is None:
-        found += check_population(X, data.ends, names, data.population)
-        found += check_pairing(X, data.ends, names)
+        found += diagnostics.check_pairing(X, data.ends, names)
     else:
-        found += check_population(X, data.ends[data.random], names, data.population)
         n_random = int(data.random.any(axis=1).sum())
-        chosen = np.setdiff1d(data.ends, data.ends[data.random])
+        chosen = np.setdiff1d(data.ends, drawn)
         if n_random < ENOUGH_RANDOM:
             found.append(Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(data.ends)}))
         elif data.answers.n_unranked and len(chosen) >= _MANY_CHOSEN * data.n_rows:
             found.append(Finding("many_chosen", "warning", {"n_chosen": len(chosen), "n_rows": data.n_rows}))
     if prior is not None and accuracy is not None:
-        found += check_outcome(prior, accuracy, bool(data.labels))
+        found += diagnostics.check_outcome(prior, accuracy, bool(data.labels))
     n = len(data.labels)
     few = accuracy is not None and n and binomtest(n_right, n, accuracy.low, alternative="less").pvalue < LEVEL
     if n and (few or 2 * n_right <= n):

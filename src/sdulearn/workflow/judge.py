@@ -19,29 +19,15 @@ from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
 from sdulearn.errors import UndeterminedError, is_there
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
+from sdulearn.metrics import cross_validation
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
-from sdulearn.metrics.cross_validation import (
-    FoldModel,
-    fold_models,
-    folds_over_points,
-    held_out_accuracy,
-    held_out_agreement,
-    held_out_answers,
-    held_out_rows,
-    predictions_of,
-)
+from sdulearn.metrics.cross_validation import FoldModel, folds_over_points
 from sdulearn.metrics.scores import pair_importance
 from sdulearn.model_selection import shown_points
 from sdulearn.prior import PriorEstimate, estimate_prior
-from sdulearn.report.records import (
-    ColumnDependence,
-    ColumnImportance,
-    DoubtfulAnswer,
-    ModelChoice,
-    chosen_settings,
-    feature_strengths,
-)
+from sdulearn.report import records
+from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, ModelChoice
 from sdulearn.types import Array, Codes, Estimator, Mask, Rows
 from sdulearn.workflow.data import TrainingData
 from sdulearn.workflow.options import FitOptions
@@ -77,17 +63,12 @@ Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 
 
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
-    """Return the number of classes as given, as in labels or match questions, or by cross-validation.
-
-    A search also returns an interval. It leaves labels out, as their numbers depend on its result.
-    "auto" is returned if the fit itself can search.
-    """
+    """Return the number of classes, "auto" if the fit itself searches it, and the interval of a search."""
     n_named = max(2, len(set(data.labels.values())))
-    found: int | str = max(n_named, data.answers.n_classes or 2)
+    found: int | str = options.classes or max(n_named, data.answers.n_classes or 2)
     interval = None
-    if options.classes is not None:
-        found = options.classes
     if found == "auto" and (data.labels or options.model == "boosted"):
+        # Without the labels, whose numbers depend on the result.
         model = PairLogisticRegressionCV(n_classes="auto", error_rate=options.error_rate, cv=_folds(data))
         low, high = model.fit(*data.without_gaps().stacked).n_classes_interval_
         found = max(model.n_classes_, n_named)
@@ -102,10 +83,7 @@ def _folds(data: TrainingData) -> int:
 
 
 def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tuple[Choice, list[Finding]]:
-    """Fit the requested model, or the better of a linear model and trees by held-out answers.
-
-    A finding says why the two were not compared, if they could have been.
-    """
+    """Fit the requested model, or the better of two; a finding says why they were not compared."""
     rows, graph = data.stacked
     may_compare = options.tries_trees and options.model != "boosted"
     reasons = why_linear(n_classes, rows, graph) if may_compare else []
@@ -165,25 +143,18 @@ def why_linear(n_classes: int | str, rows: Rows, graph: AnswerGraph) -> list[Fin
 
 def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
     """Return an unfitted linear estimator with the settings that a fitted one chose."""
-    found = chosen_settings(model)
+    found = records.chosen_settings(model)
     if not options.is_joint:
         settings = {"gamma": found.get("gamma", 0.5), "alpha": found["alpha"], "prior": model.prior_.value}
         return SDUClassifier(options.method, options.loss, **settings)
-    return PairLogisticRegression(
-        found["alpha"],
-        covariance_power=found["covariance_power"],
-        n_classes=len(model.classes_),
-        **options.likelihood | {"error_rate": model.answer_model_},
-    )
+    likelihood = {"prior": options.prior, "error_rate": model.answer_model_, "n_classes": len(model.classes_)}
+    return PairLogisticRegression(found["alpha"], covariance_power=found["covariance_power"], **likelihood)
 
 
 def judge(
     choice: Choice, options: FitOptions, data: TrainingData
 ) -> tuple[list[FoldModel], AccuracyEstimate | None, ClassAgreement | None, list[Finding]]:
-    """Judge a model by held-out answers: by the models of its folds, or new ones with its settings.
-
-    Returns these models, the accuracy (two classes) or the agreement (more), and findings.
-    """
+    """Return models of folds, the accuracy (two classes) or agreement (more) by held-out answers, and findings."""
     model, _, folds = choice
     rows, graph = data.stacked
     many = len(model.classes_) > 2
@@ -194,22 +165,17 @@ def judge(
         # A fit of more than two classes takes long.
         cv = folds_over_points(_MAX_FOLDS if many else ACCURACY_FOLDS, graph)
         single = at_its_settings(model, options)
-        folds = list(fold_models(single, rows, graph, decided, cv=cv))
+        folds = list(cross_validation.fold_models(single, rows, graph, decided, cv=cv))
     elif not many:
         hubs = np.setdiff1d(graph.rows[graph.end_rows], np.concatenate([fold.rows for fold in folds]))
         decided[hubs] = model.decision_function(rows[hubs]) if len(hubs) else 0.0
-    predicted = predictions_of(folds, rows, decided)
-    counted = held_out_rows(folds, data.random_points)
+    predicted = cross_validation.predictions_of(folds, rows, decided)
+    counted = cross_validation.held_out_rows(folds, data.random_points)
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
     if many:
         return folds, None, *agreement_of_many(predicted, rates, folds, graph, counted)
-    accuracy = held_out_accuracy(
-        predicted,
-        graph,
-        n_splits=len(folds),
-        error_rate=rates,
-        prior=options.prior,
-        random_points=counted,
+    accuracy = cross_validation.held_out_accuracy(
+        predicted, graph, n_splits=len(folds), error_rate=rates, prior=options.prior, random_points=counted
     )
     return folds, accuracy, None, []
 
@@ -220,15 +186,10 @@ def prior_of_random_points(model: Estimator, data: TrainingData) -> PriorEstimat
     decision = model.decision_function(rows)
     unlabeled = graph.rows[graph.source == U]
     among = decision[unlabeled] if len(unlabeled) else decision
+    # Labels may have named the smaller class +1.
+    known = {"decision": decision, "majority": "positive" if np.mean(among > 0) >= 0.5 else "negative"}
     try:
-        return estimate_prior(
-            y=graph,
-            random_points=data.random_points,
-            error_rate=error_rates_of(model),
-            decision=decision,
-            # Labels may have named the smaller class +1.
-            majority="positive" if np.mean(among > 0) >= 0.5 else "negative",
-        )
+        return estimate_prior(y=graph, random_points=data.random_points, error_rate=error_rates_of(model), **known)
     except UndeterminedError:
         return PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
 
@@ -249,8 +210,8 @@ def agreement_of_many(
     counted: Mask | None,
 ) -> tuple[ClassAgreement, list[Finding]]:
     """Return the agreement with more than two classes, and a finding if chance would do as well."""
-    found = held_out_agreement(predicted, graph, folds, error_rate=rates, random_points=counted)
-    asked = held_out_answers(folds, graph, counted)
+    found = cross_validation.held_out_agreement(predicted, graph, folds, error_rate=rates, random_points=counted)
+    asked = cross_validation.held_out_answers(folds, graph, counted)
     if not asked.any():
         return found, []
     shown = graph.rows[graph.end_rows[asked]]
@@ -258,9 +219,8 @@ def agreement_of_many(
     equal = float(shares @ shares)
     similar = float(np.mean(graph.same[asked] > 0))
     chance = equal * similar + (1 - equal) * (1 - similar)
-    if found.agreement.low > chance:
-        return found, []
-    return found, [Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})]
+    finding = Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})
+    return found, [] if found.agreement.low > chance else [finding]
 
 
 def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) -> tuple[DoubtfulAnswer, ...]:
@@ -277,24 +237,20 @@ def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) ->
 
 
 def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingData) -> tuple[ColumnImportance, ...]:
-    """Return what held-out answers lose if a column is shuffled, the most important column first.
-
-    All answers count as right. Empty if all answers are of one kind.
-    """
+    """Return what held-out answers, all taken to be right, lose if a column is shuffled, the largest loss first."""
     rows, graph = data.stacked
     columns = data.columns
     if len(np.unique(graph.same)) < 2:
         return ()
-    judged_answers = np.arange(graph.n_answers)
-    if len(judged_answers) > _MOST_ANSWERS:
-        judged_answers = np.sort(np.random.default_rng(0).choice(len(judged_answers), _MOST_ANSWERS, replace=False))
+    n_judged = min(graph.n_answers, _MOST_ANSWERS)
+    judged_answers = np.sort(np.random.default_rng(0).choice(graph.n_answers, n_judged, replace=False))
     asked = graph.rows[graph.end_rows[judged_answers]].ravel()
     answered = rows[asked]
     if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
         return ()
     held = answered * columns.scale + columns.mean
     values = columns.values(held)
-    by_feature = np.abs(list(feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
+    by_feature = np.abs(list(records.feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
     strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
     judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
     # No fold holds out a hub: the model of all rows decides it.
@@ -361,10 +317,8 @@ def _dependence(model: Estimator, columns: Columns, X: Array, values: Array, k: 
     rows[:, k] = np.repeat(grid, len(values))
     found = model.predict_proba(columns.rows(rows, np.tile(X, (len(grid), 1))))[:, 1]
     means = found.reshape(len(grid), -1).mean(axis=1)
-    shown = grid
-    if column.kind == "date":
-        shown = grid.astype("datetime64[D]").astype(str)
-    elif column.kind != "number":
+    shown = grid.astype("datetime64[D]").astype(str) if column.kind == "date" else grid
+    if column.kind in ("boolean", "category"):
         names = ("false", "true") if column.kind == "boolean" else (*column.categories, "none of these")
         shown = np.array(names, dtype=object)[grid.astype(int)]
     return ColumnDependence(column.name, tuple(shown.tolist()), tuple(means.tolist()))

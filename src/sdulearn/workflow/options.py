@@ -16,12 +16,7 @@ from sdulearn.risks import RISKS
 
 METHODS = ("auto", "joint", *RISKS)
 MODELS = ("auto", "linear", "boosted")
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "method": METHODS,
-    "loss": tuple(TRAINING_LOSSES),
-    "missing": ("auto", "error", "mean"),
-    "model": MODELS,
-}
+_CHOICES = {"method": METHODS, "loss": tuple(TRAINING_LOSSES), "missing": ("auto", "error", "mean"), "model": MODELS}
 MAX_UNLABELED = 20_000
 # With more columns than this the sample of rows is small: a fit needs the eigenvectors of the
 # smaller side of the matrix.
@@ -80,17 +75,12 @@ class FitOptions:
         return self.method in ("auto", "joint")
 
     def for_answers(self, answers: Answers) -> FitOptions:
-        """Return the options with what the answers know: how to read the table, and a flip rate.
-
-        A log of ``sdulearn ask`` says how it read the table; options that are given take precedence.
-        """
+        """Return the options with what a log says, unless they are given: how to read the table, a flip rate."""
         found = self
         if (reading := answers.reading) is not None:
             named = {*self.drop, *self.categories, *self.text, *self.images}
-            free = {
-                name: tuple(one for one in getattr(reading, name) if one not in named)
-                for name in ("text", "images", "drop")
-            }
+            kinds = ("text", "images", "drop")
+            free = {kind: tuple(name for name in getattr(reading, kind) if name not in named) for kind in kinds}
             found = replace(
                 self,
                 stored=reading,

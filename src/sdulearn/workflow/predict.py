@@ -33,7 +33,6 @@ from sdulearn.workflow.data import usable_answers
 
 # Most rows of a file that is written, and of its row groups.
 _PART_ROWS = 1 << 20
-# Files are numbered in the order of the rows.
 _NAME = "part-{:06d}.parquet"
 
 
@@ -206,9 +205,9 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
     try:
         p[ends.ravel()] = posterior_of(errors, by_features, y, np.repeat(answers.weights[used["used"]], 2))
     except InputError:
+        advice = "Correct them (see `check_answers`), or fit with an error rate, for example `error_rate=0.05`."
         raise InputError(
-            f"{answers.name}: answers contradict each other, and the model takes all answers for right. Correct them "
-            "(`check_answers` lists contradictions), or fit again with an error rate, for example `error_rate=0.05`."
+            f"{answers.name}: answers contradict each other, and the model takes all for right. {advice}"
         ) from None
     return replace(reader, answered=(ids, p, np.bincount(ends.ravel(), minlength=len(p))))
 
@@ -234,18 +233,16 @@ def write_predictions(
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
 
-    The files are numbered in the order of the rows: one per million rows; the workers of a Dask
-    frame, which must reach the folder under the same path, write one per partition. The folder
-    appears whole or not at all.
+    The files are numbered in the order of the rows: one per million rows; the workers of a Dask frame, which must reach
+    the folder under the same path, write one per partition. The folder appears whole or not at all.
 
     Parameters
     ----------
     model, path
         As in :func:`predict_table`.
     folder : str or path-like
-        The folder to make; it must not exist, or be empty. Columns are id, label, the probability
-        of the second class (``probability_NAME`` of each with more than two) and, with ``answers``,
-        n_answers.
+        The folder to make; it must not exist, or be empty. Columns are id, label, the probability of the second class
+        (``probability_NAME`` of each with more than two) and, with ``answers``, n_answers.
     answers, skip_bad
         As in :func:`predict_table`.
     **reading
@@ -290,10 +287,7 @@ def _write_file(
 ) -> Sums | None:
     """Write predictions to a file; return their counts, None without any."""
     counts = None
-    with (
-        written_whole(folder / _NAME.format(number)) as draft,
-        parquet_writer(draft, model, id_type) as write,
-    ):
+    with written_whole(folder / _NAME.format(number)) as draft, parquet_writer(draft, model, id_type) as write:
         for predictions in batches:
             write(predictions)
             counts = add_all((counts, counts_of(predictions, len(model.classes))))
@@ -306,9 +300,8 @@ def _write_partition(reader: Reader, folder: str, id_type: ArrowType, number: in
 
 def number_columns(model: TableModel, answered: bool) -> list[str]:
     """Return the names of the columns of probabilities and numbers of answers."""
-    many = [f"probability_{name}" for name in model.names]
-    found = ["probability"] if len(model.classes) == 2 else many
-    return (found if model.link is not None else []) + ["n_answers"] * answered
+    shown = ["probability"] if len(model.classes) == 2 else [f"probability_{name}" for name in model.names]
+    return (shown if model.link is not None else []) + ["n_answers"] * answered
 
 
 @contextmanager
@@ -335,13 +328,8 @@ def parquet_writer(
 
 def _record_batch(model: TableModel, found: Predictions, id_type: ArrowType | None) -> ArrowTable:
     """Return predictions as an Arrow batch."""
-    ids = found.ids
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.dictionary_decode()
-    columns = {
-        "id": ids if id_type is None else ids.cast(id_type),
-        "label": pa.array(model.classes).take(pa.array(found.place)),
-    }
-    numbers = zip(number_columns(model, found.n_answers is not None), found.numbers, strict=True)
-    columns |= {name: pa.array(np.ascontiguousarray(column)) for name, column in numbers}
-    return pa.RecordBatch.from_pydict(columns)
+    ids = found.ids.dictionary_decode() if pa.types.is_dictionary(found.ids.type) else found.ids
+    labels = pa.array(model.classes).take(pa.array(found.place))
+    numbers = [pa.array(np.ascontiguousarray(column)) for column in found.numbers]
+    names = ["id", "label", *number_columns(model, found.n_answers is not None)]
+    return pa.RecordBatch.from_arrays([ids if id_type is None else ids.cast(id_type), labels, *numbers], names)
