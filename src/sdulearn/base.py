@@ -322,7 +322,7 @@ def class_shares_given(prior: Sequence[float] | ArrayLike, n_classes: int) -> Ar
     """Return given shares of K > 2 classes as an array, or raise an InputError."""
     shares = np.asarray(prior, dtype=np.float64)
     if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
-        raise InputError(f"`prior` must be None or {n_classes} class shares above 0 that add up to 1; got {prior!r}.")
+        raise InputError(f"`prior` must hold {n_classes} class shares above 0 of sum 1, or be None; got {prior!r}.")
     return shares
 
 

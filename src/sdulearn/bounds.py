@@ -11,15 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
 from sdulearn.errors import InputError
-from sdulearn.risks import (
-    MIXED_RISKS,
-    Mixture,
-    check_prior,
-    dissimilar_share,
-    mixture,
-    needed_sources,
-    similar_share,
-)
+from sdulearn.risks import MIXED_RISKS, Mixture, check_prior, dissimilar_share, mixture, needed_sources, similar_share
 from sdulearn.types import MatrixLike
 
 

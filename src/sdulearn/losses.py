@@ -193,8 +193,7 @@ def log_cosh(u: Array) -> Array:
 
 
 TRAINING_LOSSES = cast(
-    dict[str, TrainingLoss],
-    {"squared": Squared(), "double_hinge": DoubleHinge(), "logistic": Logistic()},
+    dict[str, TrainingLoss], {"squared": Squared(), "double_hinge": DoubleHinge(), "logistic": Logistic()}
 )
 ALL_LOSSES: dict[str, Loss] = {**TRAINING_LOSSES, "zero_one": ZeroOne()}
 
