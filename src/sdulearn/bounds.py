@@ -31,9 +31,8 @@ def estimation_error_bound(
 ) -> float:
     """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
-    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
-    for mixtures, also at a corner. The proofs take the two ends of a pair for independent draws;
-    ``paired=True`` does not.
+    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``) for mixtures, also
+    at a corner. The proofs take the two ends of a pair for independent draws; ``paired=True`` does not.
 
     Parameters
     ----------
@@ -134,9 +133,8 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
 def rademacher_linear(X: MatrixLike, radius: float) -> float:
     """Compute C_F of the linear models ``{x -> w.x : |w| <= radius}`` on the rows of X.
 
-    Their empirical Rademacher complexity is at most ``C_F / sqrt(n)`` with
-    ``C_F = radius sqrt(mean |x_i|^2)``. Add a column of ones for an intercept, and take the largest
-    constant of the rows of S, D and U.
+    Their empirical Rademacher complexity is at most ``C_F / sqrt(n)`` with ``C_F = radius sqrt(mean |x_i|^2)``. Add a
+    column of ones for an intercept, and take the largest constant of the rows of S, D and U.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """Count what the rows of a column hold, and decide what it is: numbers, dates or categories.
 
-The counts of two stretches of rows add up, in any order, so that a table in memory and one that is
-read in parts give the same columns. In a text file every cell is text, and all texts of a column
-decide its kind.
+The counts of two stretches of rows add up, in any order, so that a table in memory and one that is read in parts give
+the same columns. In a text file every cell is text, and all texts of a column decide its kind.
 """
 
 from __future__ import annotations

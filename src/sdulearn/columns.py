@@ -1,9 +1,8 @@
 """Columns of a table and the features they become: decided in training, and kept with the model.
 
-A column of numbers or of true and false becomes one feature; a date one, and its place in the year
-and the week where that may help; a column of categories one feature per category; texts and pictures
-several components (:mod:`sdulearn.text_columns`, :mod:`sdulearn.io.images`).
-:mod:`sdulearn.io.survey` decides which.
+A column of numbers or of true and false becomes one feature; a date one, and its place in the year and the week where
+that may help; a column of categories one feature per category; texts and pictures several components
+(:mod:`sdulearn.text_columns`, :mod:`sdulearn.io.images`). :mod:`sdulearn.io.survey` decides which.
 """
 
 from __future__ import annotations

@@ -342,11 +342,9 @@ class SDUClassifier(_SDUBase):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in :meth:`fit`, some of the rows. If answers share points, in one batch or in several, give ``prior``:
-            counts do not imply it then.
-        classes : ignored
-            Always -1 and +1; here because scikit-learn passes it.
+        X, y, classes, sample_weight
+            As in :meth:`fit`, some of the rows; ``classes``, which scikit-learn passes, is ignored. If answers share
+            points, in one batch or in several, give ``prior``: counts do not imply it then.
 
         Returns
         -------

@@ -84,10 +84,8 @@ class PairKFold:
 
         Parameters
         ----------
-        X, groups : ignored
-            Here because scikit-learn passes them.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
-            What is known about each row.
+        X, y, groups
+            Folds depend on ``y`` alone: an array-like of shape (n_rows,) or (n_rows, 2 to 5).
 
         Yields
         ------

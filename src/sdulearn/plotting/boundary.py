@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,9 @@ from sklearn.utils import check_random_state
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.errors import InputError, require
-from sdulearn.plotting.display import Display
+from sdulearn.plotting.display import Axes, Display
 from sdulearn.sklearn_private import column_indices
 from sdulearn.types import Array, Estimator, Mask, MatrixLike
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SAME: dict[str, Any] = {"label": "same class", "color": "0.15", "linestyle": "-"}
 _DIFFERENT: dict[str, Any] = {"label": "different", "color": "#d55e00", "linestyle": "--"}
@@ -27,14 +24,12 @@ _DIFFERENT: dict[str, Any] = {"label": "different", "color": "#d55e00", "linesty
 class PairBoundaryDisplay(Display):
     """Decision boundary of a model over two features, with the pairs drawn as lines.
 
-    A solid line joins the ends of a similar pair, a dashed line those of a dissimilar pair. In a
-    good model few solid lines cross the boundary, and most dashed lines do.
+    In a good model few lines of similar pairs (solid) cross the boundary, and most of dissimilar pairs (dashed) do.
 
     Attributes
     ----------
     xx0, xx1, response : array of shape (resolution, resolution)
-        The grid, and on it the probability of +1 or the decision value. With K > 2 classes
-        ``response`` has the probability of each class along a third axis.
+        The grid, and on it the probability of +1 or the decision value; of K > 2 classes each, along a third axis.
     level : float
         The response on the boundary; with K > 2 classes the lead of a class over all others.
     ends, similar, unlabeled : arrays of shape (n_pairs, 2, 2), (n_pairs,) and (n_unlabeled, 2)
@@ -43,8 +38,7 @@ class PairBoundaryDisplay(Display):
         Names of the features.
     %(axes)s
     surface_, boundaries_, lines_ : matplotlib objects
-        The coloured response or classes, the boundaries, and two lines: all similar and all
-        dissimilar pairs.
+        The coloured response or classes, the boundaries, and two lines: all similar and all dissimilar pairs.
 
     Examples
     --------
@@ -142,8 +136,7 @@ class PairBoundaryDisplay(Display):
             for lead in np.moveaxis(leads, 2, 0)
             if lead.min() < self.level < lead.max()
         ]
-        x, y = self.unlabeled.T
-        ax.scatter(x, y, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
+        ax.scatter(*self.unlabeled.T, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
         self.lines_ = []
         for kind, look in ((self.similar, _SAME), (~self.similar, _DIFFERENT)):
             # Gaps between the pairs make them one line.
@@ -157,8 +150,7 @@ def _like(X: MatrixLike, grid: Array) -> MatrixLike:
     """Return the grid as the same kind of table as ``X``, with its column names."""
     if not hasattr(X, "columns"):
         return sparse.csr_matrix(grid) if sparse.issparse(X) else grid
-    keyword = "columns" if hasattr(X, "iloc") else "schema"
-    return type(X)(grid, **{keyword: list(X.columns)})
+    return type(X)(grid, **{"columns" if hasattr(X, "iloc") else "schema": list(X.columns)})
 
 
 def _respond(estimator: Estimator, X: MatrixLike) -> tuple[Array, float]:

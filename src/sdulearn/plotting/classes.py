@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,9 @@ from sdulearn.errors import InputError
 from sdulearn.metrics.classes import AnswerCounts, class_agreement
 from sdulearn.metrics.cross_validation import held_out, held_out_same
 from sdulearn.metrics.scores import Calibration, calibration, pair_calibration
-from sdulearn.plotting.display import ERROR_BARS, Display
+from sdulearn.plotting.display import ERROR_BARS, Axes, Display
 from sdulearn.prior import clopper_pearson
 from sdulearn.types import Array, Estimator, MatrixLike, Splitter
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _CONFIDENCE = 0.95
 
@@ -26,9 +23,9 @@ _CONFIDENCE = 0.95
 class AnswerMatrixDisplay(Display):
     """Counts of answers "same" and "different" for every two predicted classes.
 
-    Each cell shows both counts, "same" first, and is darker the larger the share of "same". Good
-    predictions have a dark diagonal. A dark cell off the diagonal means that the two classes are
-    one or are confused; a light cell on it means that a class should be split.
+    Each cell shows both counts, "same" first, and is darker the larger the share of "same". Good predictions have a
+    dark diagonal. A dark cell elsewhere means that two classes are one or are confused, a light cell on the diagonal
+    that a class should be split.
 
     Attributes
     ----------
@@ -86,7 +83,7 @@ class AnswerMatrixDisplay(Display):
             raise InputError("`model` has no table: its errors do not depend on the classes. Draw its rates instead.")
         same = np.round(100 * model.table)
         classes = tuple(range(1, len(same) + 1))
-        counts = AnswerCounts(classes, *(tuple(map(tuple, one.tolist())) for one in (same, 100 - same)))
+        counts = AnswerCounts(classes, *(tuple(map(tuple, table.tolist())) for table in (same, 100 - same)))
         return cls(counts=counts, names=tuple(map(str, classes if names is None else names))).plot(ax)
 
     @classmethod
@@ -159,8 +156,7 @@ class AnnotatorDisplay(Display):
         model : AnswerModel
             Such as ``answer_model_`` of a fitted estimator.
         names : sequence of str, optional
-            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; their numbers
-            by default.
+            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; their numbers by default.
         most : int, default=40
             Draw at most this many annotators, those with the highest rates.
         %(ax_and_display)s
@@ -186,10 +182,9 @@ class AnnotatorDisplay(Display):
 class ReliabilityDisplay(Display):
     """Reliability diagram of the predicted probability of "same", with intervals.
 
-    Points on the diagonal are calibrated. A flatter curve means that the model is overconfident, a
-    steeper one that it is underconfident. Each bin has a Clopper-Pearson interval, for which no
-    more answers count than their points could make loose pairs. Wrong answers pull the observed
-    shares towards 1/2. With labels use :class:`sklearn.calibration.CalibrationDisplay`.
+    Points on the diagonal are calibrated. A flatter curve means that the model is overconfident, a steeper one that it
+    is underconfident. Each bin has a Clopper-Pearson interval, for which no more answers count than their points could
+    make loose pairs. Wrong answers pull the observed shares towards 1/2.
 
     Attributes
     ----------
@@ -234,10 +229,8 @@ class ReliabilityDisplay(Display):
         %(ax_and_display)s
         """
         if not hasattr(estimator, "predict_proba"):
-            raise InputError(
-                f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with "
-                "probabilities, such as PairLogisticRegression."
-            )
+            name = type(estimator).__name__
+            raise InputError(f"`estimator` ({name}) has no predict_proba. Give one such as PairLogisticRegression.")
         if cv is None:
             return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
         chance, similar = held_out_same(estimator, X, y, cv)

@@ -5,30 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Self, dataclass_transform
+from typing import Any, Self, TypeAlias, dataclass_transform
 
 from sdulearn.errors import require
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-
+# Matplotlib, which is optional, has no types that are checked.
+Axes: TypeAlias = Any
 # Style of means with their standard errors.
 ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
 
 # Text for docstrings, which name it on a line of its own.
 _PLACE = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 _SHARED = {
-    "X": """\
-X : array, sparse matrix or frame of shape (n_rows, n_features)
-    Rows.""",
     "y": """\
 y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-    What is known of each row.""",
+    What is known about each row.""",
     "cv": """\
 cv : int, splitter or None, default=5
-    Folds over points: copies of the estimator predict points that they were not fitted on. Give
-    None if the estimator has not seen these answers.""",
+    Folds over points: copies of the estimator predict points that they were not fitted on. Give None if the estimator
+    has not seen these answers.""",
     "n_bins": """\
 n_bins : int, default=10
     Bins of equal width from 0 to 1.""",
@@ -44,7 +39,7 @@ Display
 ax_, figure_ : matplotlib Axes and Figure
     Where it was drawn.""",
 }
-_SHARED["X_and_y"] = _SHARED["X"] + "\n" + _SHARED["y"]
+_SHARED["X_and_y"] = f"X : array, sparse matrix or frame of shape (n_rows, n_features)\n    Rows.\n{_SHARED['y']}"
 _SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
 
 
@@ -53,7 +48,7 @@ class Display:
     """Base class: a subclass lists its data like a dataclass and draws them in ``_draw``."""
 
     ax_: Axes
-    figure_: Figure | SubFigure
+    figure_: Any
 
     def __init_subclass__(cls) -> None:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
