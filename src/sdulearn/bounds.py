@@ -94,9 +94,7 @@ def bound_rate(g: Mixture, prior: float, sizes: tuple[float, float, float]) -> f
 
 
 def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> float:
-    """Bound the chance that DU and SD have smaller bounds than SU (the corollary of Theorem est).
-
-    It is why the paper advises to mix SD with DU.
+    """Bound the chance that DU and SD have smaller bounds than SU (corollary of Theorem est): why to mix SD with DU.
 
     Parameters
     ----------
@@ -229,7 +227,4 @@ def _check_counts(g: Mixture, counts: tuple[float, float, float]) -> None:
         if not 0 <= count < math.inf:
             raise InputError(f"`{name}` must be a number, zero or more; got {count!r}.")
         if needed and count == 0:
-            raise InputError(
-                f"This risk needs `{name}` of 1 or more. Choose one that does without: 'su' (similar "
-                "+ unlabeled), 'du' (dissimilar + unlabeled) or 'sd' (similar + dissimilar)."
-            )
+            raise InputError(f"This risk needs `{name}` of 1 or more. Choose 'su', 'du' or 'sd', which needs no other.")

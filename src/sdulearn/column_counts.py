@@ -20,8 +20,8 @@ from sdulearn.errors import pa, pc, quoted
 from sdulearn.spelling import CYCLES, DATES, DECIMALS, FALSE, FORMS, TRUE, Cycle, Form, Spelling
 from sdulearn.types import Array, ArrowColumn, ArrowType, Codes, Mask
 
-# How a column is read: by its type; as declared text, where digits are not numbers; as text of a
-# text file, which may spell anything; as categories, sentences or picture files, as the user says.
+# How a column is read: by its type; as declared text, where digits are not numbers; as text of a text file, which may
+# spell anything; as categories, sentences or picture files, as the user says.
 Role: TypeAlias = Literal["typed", "string", "cell", "category", "text", "image"]
 
 # Most different values that are counted one by one; nobody wants so many categories.
@@ -33,8 +33,8 @@ _FEW = 1_000
 _NEARLY_ALL = 0.9
 # Gaps, in number and as a share, from which on they have a feature of their own.
 _GAPS = (10, 0.01)
-# Days over which dates must spread for their place in a cycle to be a feature. Over a lifetime they
-# are mostly dates of birth, whose weekday means nothing.
+# Days over which dates must spread for their place in a cycle to be a feature. Over a lifetime they are mostly dates of
+# birth, whose weekday means nothing.
 _SPREAD: dict[Cycle, float] = {"year": 366.0, "week": 14.0}
 _LIFETIME = 20 * 366.0
 _DROP = "Leave the column out with `drop`."
@@ -125,8 +125,7 @@ def count(values: ArrowColumn, rows: Codes, role: Role) -> ColumnCounts:
         return ColumnCounts(len(values), values.null_count, texts=times, first=first)
     if role == "cell":
         # Trimming is slow, and most files have no blanks around numbers.
-        texts = values
-        plain = spelling.plain_numbers(texts)
+        texts, plain = values, spelling.plain_numbers(values)
         if plain is None:
             texts = spelling.trimmed(values)
             plain = spelling.plain_numbers(texts)
@@ -141,8 +140,6 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
     floats = np.asarray(found, dtype=np.float64)
     finite = bool(np.isfinite(floats).all())
     present = floats if finite else floats[~np.isnan(floats)]
-    moments = Moments.of(present, CYCLES if kind == "date" else ())
-    n_infinite = int(np.isinf(present).sum())
     n_fractions = int(np.sum(present != np.rint(present)))
     are_few = kind != "date" and len(cells[:_FIRST].unique()) <= _FEW
     # Fractions are counted only in a column of texts, which may hold categories.
@@ -150,8 +147,8 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
     return ColumnCounts(
         len(floats),
         len(floats) - len(present),
-        {".": moments},
-        n_infinite=n_infinite,
+        {".": Moments.of(present, CYCLES if kind == "date" else ())},
+        n_infinite=int(np.isinf(present).sum()),
         n_fractions=n_fractions,
         texts=_frequencies(cells.drop_null().value_counts()) if counted else None,
         first={} if finite else _first_cells(rows, gap=np.isnan(floats), infinite=np.isinf(floats)),
@@ -181,23 +178,21 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Count texts of which some are not plain numbers, by each different text."""
     counted = values.drop_null().value_counts()
     different, times = counted.flatten()
-    texts = spelling.trimmed(different)
-    number = np.asarray(times)
+    texts, number = spelling.trimmed(different), np.asarray(times)
     marks = spelling.are_marks(texts)
     none = np.zeros_like(marks)
-    found = {form: spelling.spelled(texts, form) for form in spelling.possible_forms(texts)}
-    fits = {form: ~np.isnan(one) for form, one in found.items()}
+    spelled = {form: spelling.spelled(texts, form) for form in spelling.possible_forms(texts)}
+    fits = {form: ~np.isnan(days) for form, days in spelled.items()}
     forms: dict[str, Moments] = {
-        form: Moments.of(np.repeat(one[fits[form]], number[fits[form]]), CYCLES if form in DATES else ())
-        for form, one in found.items()
+        form: Moments.of(np.repeat(days[fits[form]], number[fits[form]]), CYCLES if form in DATES else ())
+        for form, days in spelled.items()
     }
-    both = fits["."] & fits[","] if found else none
-    too_large = np.isinf(found["."]) if found else none
+    both = fits["."] & fits[","] if spelled else none
+    too_large = np.isinf(spelled["."]) if spelled else none
     unclear = both & spelling.matching(texts, spelling.THOUSANDS) if both.any() else none
     not_of = {form: ~fits.get(form, none) & ~marks for form in FORMS}
-    places = np.arange(len(texts))
     # Arrow counts texts in the order of their first rows.
-    cells = _first_cells(places, texts, **not_of, unclear=unclear, mark=marks, infinite=too_large)
+    cells = _first_cells(np.arange(len(texts)), texts, **not_of, unclear=unclear, mark=marks, infinite=too_large)
     first = {what: (int(rows[values.index(different[place]).as_py()]), text) for what, (place, text) in cells.items()}
     return ColumnCounts(
         len(values),
@@ -208,7 +203,7 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
         texts=_frequencies(counted),
         marks=Counter({texts[k].as_py(): int(number[k]) for k in np.flatnonzero(marks)}),
         n_both=int(number[both].sum()),
-        n_short=int(number[spelling.matching(texts, spelling.SHORT_YEAR)].sum()) if "y-m-d" in found else 0,
+        n_short=int(number[spelling.matching(texts, spelling.SHORT_YEAR)].sum()) if "y-m-d" in spelled else 0,
         first={**first, **_first_cells(rows, gap=np.asarray(values.is_null()))},
     )
 
@@ -233,16 +228,11 @@ def usable_scale(mean: Array, deviation: Array) -> Array:
 
 
 def decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
-    """Return the decimal mark of a text file by the columns that show it; None where they do not.
-
-    Where no column shows it and ``points`` is true, "" says that a point is one.
-    """
+    """Return the decimal mark that columns of a text file show, "" for none but with ``points``, or None."""
     marks = set()
-    for found in counts:
-        for mark in DECIMALS:
-            n = found.form(mark).n
-            if n > found.n_both and n + found.gaps + found.marks.total() == found.rows:
-                marks.add(mark)
+    for column in counts:
+        n_present = column.rows - column.gaps - column.marks.total()
+        marks |= {mark for mark in DECIMALS if column.n_both < column.form(mark).n == n_present}
     if len(marks) == 1:
         return marks.pop()
     return "" if points and not marks else None
@@ -307,18 +297,18 @@ def _recognised(
     if numbers.n < _NEARLY_ALL * present:
         return "category", None, found
     row, text_there = found.first[form]
-    note = noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}")
-    remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are"
-    what = f"cells that are no {'dates' if form in DATES else 'numbers'} in"
-    raise Problem(what, note, f"{remedy} categories, say so: `categories=[{quoted(column)}]`.")
+    raise Problem(
+        f"cells that are no {'dates' if form in DATES else 'numbers'} in",
+        noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}"),
+        f"Correct them, leave the column out with `drop`, or call it `categories=[{quoted(column)}]`.",
+    )
 
 
 def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -> Form:
     """Return the form of most cells; raise where two fit equally well."""
     best = max(FORMS, key=lambda form: found.form(form).n)
     if found.n_short > max(found.form(best).n, _NEARLY_ALL * (found.rows - found.gaps - 1)):
-        remedy = f"Write four, as in 2021-12-31; or: {_DROP}"
-        raise Problem("dates with two digits for the year in", quoted(column), remedy)
+        raise Problem("dates with two digits for the year in", quoted(column), f"Write four, or: {_DROP}")
     row, text = found.first.get("unclear", (0, ""))
     if best == "." and text and found.form(",").n == found.form(".").n:
         if decimal in DECIMALS:
@@ -327,11 +317,10 @@ def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -
             raise Problem(
                 "marks that may stand between thousands or before decimals in",
                 noted(column, f"{quoted(text)} in {where(row)}"),
-                f"Write the numbers without marks between thousands and with a decimal point; or: {_DROP}",
+                f"Write no marks between thousands, and a decimal point; or: {_DROP}",
             )
     if best == "d/m/y" and found.form("m/d/y").n == found.form(best).n:
-        remedy = f"Write them as 2021-12-31; or: {_DROP}"
-        raise Problem("dates that may be day/month or month/day in", quoted(column), remedy)
+        raise Problem("dates that may be day/month or month/day in", quoted(column), f"Write 2021-12-31, or: {_DROP}")
     return best
 
 
@@ -342,8 +331,7 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         raise Problem(
             "missing values in",
             noted(column, f"{found.gaps:,}, the first in {where(row)}"),
-            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean "
-            "(most frequent text), or leave columns out with `drop`.",
+            "Leave out `missing='error'`, or pass `missing='mean'`, or leave columns out with `drop`.",
         )
     if found.n_infinite:
         raise infinite(column, where(found.first["infinite"][0]))
@@ -352,6 +340,5 @@ def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categ
         raise Problem(
             f"more than {max_categories} different texts in",
             noted(column, number),
-            "Name the ids with `id_column`, leave columns out with `drop`, learn from their words "
-            "with `text`, or raise `max_categories`.",
+            "Name the ids with `id_column`, learn from words with `text`, raise `max_categories`, or `drop` columns.",
         )

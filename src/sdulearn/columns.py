@@ -27,8 +27,8 @@ from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Count, Fra
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 
+# Says where a row, counted from 0, is in its file, for example "line 7".
 Where: TypeAlias = Callable[[int], str]
-"""Says where a row, counted from 0, is in its file, for example "line 7"."""
 
 
 def in_row(number: int, above: int = 0) -> str:
@@ -119,7 +119,7 @@ class Columns:
             if absent[0].startswith("embedding "):
                 hint = "Give the vectors of its rows with `embedding`."
             raise InputError(f"{name} lacks the column {listed(map(quoted, absent), 5)} that the model needs. {hint}")
-        return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
+        return wanted if not id_column or id_column in wanted else [*wanted, id_column]
 
     def encode(self, name: str, batch: ArrowTable, where: Where = in_row) -> tuple[Array, Counter[str]]:
         """Return unscaled features of a batch, and how many values are new since training."""
@@ -207,11 +207,10 @@ class Columns:
 
     def unseen_words(self, name: str, count: int) -> str:
         """Describe new cells or unreadable pictures of a column; "" stands for blank rows."""
-        transformer = self.transformers.get(name)
         if not name:
             return f"{count:,} rows have no value in the columns that are read, and were left out"
-        if transformer is not None:
-            what = transformer.unseen
+        if name in self.transformers:
+            what = self.transformers[name].unseen
         elif any(column.name == name and column.kind == "category" for column in self.columns):
             what = "texts in column {} did not occur in training and count as none of its categories"
         else:
@@ -242,10 +241,8 @@ def check_layout(layout: Columns) -> None:
 def as_arrow(frame: Frame) -> ArrowTable:
     """Convert a pandas, polars or pyarrow frame to a pyarrow table."""
     if is_location(frame):
-        raise InputError(
-            f"{frame} is a file, and a frame is needed here: read it first, or call "
-            "sdulearn.workflow.predict_table(model, path), which reads files of any size."
-        )
+        remedy = "Read it first, or call sdulearn.workflow.predict_table(model, path)."
+        raise InputError(f"{frame} is a file, and a frame is needed here. {remedy}")
     if is_dask(frame):
         raise InputError("A Dask frame is not in memory: call sdulearn.large.map_rows(model, frame), or compute() it.")
     try:
@@ -254,7 +251,7 @@ def as_arrow(frame: Frame) -> ArrowTable:
         unusable = f"{type(frame).__name__} cannot be used as one ({error})."
         raise InputError(f"A table is a path or a pandas, polars or pyarrow frame; {unusable}") from None
     # polars stores texts in a type that few of Arrow's functions take.
-    types = [pa.string() if str(one.type) == "string_view" else one.type for one in table.schema]
+    types = [pa.string() if str(dtype) == "string_view" else dtype for dtype in table.schema.types]
     return table.cast(pa.schema(zip(table.column_names, types, strict=True), metadata=table.schema.metadata))
 
 
@@ -292,8 +289,7 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
         odd = np.asarray(place.is_null()) & np.asarray(values.is_valid())
         found = numbers(pc.greater_equal(place, len(FALSE)))
     elif kind == "category":
-        usual = Spelling("y-m-d" if column.kind == "date" else ".")
-        found, odd = read_texts(values, column.text or usual)
+        found, odd = read_texts(values, column.text or Spelling("y-m-d" if column.kind == "date" else "."))
     elif kind is None or (kind == "date") != (column.kind == "date"):
         odd = np.asarray(values.is_valid())
     else:
@@ -302,8 +298,8 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
         first = int(odd.argmax())
         note = f"{int(odd.sum()):,}, the first {quoted(str(values[first].as_py()))} in {where(first)}"
         held = {"number": "numbers", "boolean": "true or false", "date": "dates"}[column.kind]
-        cells = f"cells that are not {held}, as in training, in"
-        raise Problem(cells, noted(column.name, note), "Correct or empty these cells.")
+        what = f"cells that are not {held}, as in training, in"
+        raise Problem(what, noted(column.name, note), "Correct or empty these cells.")
     return found
 
 
