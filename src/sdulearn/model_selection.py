@@ -246,15 +246,6 @@ def fold_parts(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> list[tuple[In
     return [(np.flatnonzero((fold != k) & (other != k)), np.flatnonzero(fold == k)) for k in folds]
 
 
-def shown_points(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> Mask:
-    """Return which points (n_points, n_folds) the model of each fold may know; hubs are shown to all."""
-    splitter = splitter_of(cv)
-    if isinstance(splitter, PairKFold):
-        return splitter.fold_of_points(graph)[:, None] != np.arange(splitter.n_splits)
-    shown = [np.bincount(graph.row_point[train], minlength=graph.n_points) for train, _ in row_splits(cv, X, graph)]
-    return np.column_stack(shown) > 0
-
-
 def splitter_of(cv: Splitter) -> Splitter:
     """Return the splitter for ``cv``; a number of folds has a fixed seed."""
     return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
