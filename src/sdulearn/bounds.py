@@ -227,4 +227,6 @@ def _check_counts(g: Mixture, counts: tuple[float, float, float]) -> None:
         if not 0 <= count < math.inf:
             raise InputError(f"`{name}` must be a number, zero or more; got {count!r}.")
         if needed and count == 0:
-            raise InputError(f"This risk needs `{name}` of 1 or more. Choose one that does without: 'su', 'du' or 'sd'.")
+            raise InputError(
+                f"This risk needs `{name}` of 1 or more. Choose one that does without: 'su', 'du' or 'sd'."
+            )

@@ -104,7 +104,7 @@ class Columns:
     def parts(self) -> list[tuple[Column, slice]]:
         """Each column with the slice of its features."""
         made = {name: transformer.width for name, transformer in self.transformers.items()}
-        ends = np.cumsum([made.get(one.name) or len(one.features) for one in self.columns]).tolist()
+        ends = np.cumsum([made.get(column.name) or len(column.features) for column in self.columns]).tolist()
         return list(zip(self.columns, map(slice, [0, *ends], ends), strict=True))
 
     def scaled(self, X: Array) -> Array:
@@ -182,28 +182,28 @@ class Columns:
 
     def values(self, X: Array) -> Array:
         """Return one number per column: NaN in a gap, place of a category or -1, row of a text."""
-        found = X[:, [part.start for _, part in self.parts]]
+        by_column = X[:, [part.start for _, part in self.parts]]
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.transformers:
-                found[:, k] = np.arange(len(X))
+                by_column[:, k] = np.arange(len(X))
             elif column.kind == "category":
-                found[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
+                by_column[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
             elif column.marked:
-                found[X[:, part.stop - 1] > 0.5, k] = np.nan
-        return found
+                by_column[X[:, part.stop - 1] > 0.5, k] = np.nan
+        return by_column
 
     def rows(self, values: Array, X: Array) -> Array:
         """Return the standardised features of numbers that :meth:`values` gave for ``X``."""
-        found = np.zeros((self.width, len(values)))
+        features = np.zeros((self.width, len(values)))
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.transformers:
-                found[part] = X[values[:, k].astype(np.intp), part].T
+                features[part] = X[values[:, k].astype(np.intp), part].T
             elif column.kind == "category":
-                found[part] = values[:, k] == np.arange(len(column.categories))[:, None]
+                features[part] = values[:, k] == np.arange(len(column.categories))[:, None]
             else:
-                found[part.start] = values[:, k]
-                self._expand(column, part, found[part])
-        return self.scaled(found.T)
+                features[part.start] = values[:, k]
+                self._expand(column, part, features[part])
+        return self.scaled(features.T)
 
     def unseen_words(self, name: str, count: int) -> str:
         """Describe new cells or unreadable pictures of a column; "" stands for blank rows."""
@@ -283,24 +283,24 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
     """Return the numbers of a column, NaN in gaps, however texts spell them."""
     kind = kind_of(values.type)
     odd: Mask = np.zeros(1, dtype=bool)
-    found: Array = np.full(len(values), np.nan)
+    floats: Array = np.full(len(values), np.nan)
     if kind == "category" and column.kind == "boolean":
         place = pc.index_in(trimmed(values), value_set=pa.array((*FALSE, *TRUE)))
         odd = np.asarray(place.is_null()) & np.asarray(values.is_valid())
-        found = numbers(pc.greater_equal(place, len(FALSE)))
+        floats = numbers(pc.greater_equal(place, len(FALSE)))
     elif kind == "category":
-        found, odd = read_texts(values, column.text or Spelling("y-m-d" if column.kind == "date" else "."))
+        floats, odd = read_texts(values, column.text or Spelling("y-m-d" if column.kind == "date" else "."))
     elif kind is None or (kind == "date") != (column.kind == "date"):
         odd = np.asarray(values.is_valid())
     else:
-        found = numbers(values)
+        floats = numbers(values)
     if odd.any():
         first = int(odd.argmax())
         note = f"{int(odd.sum()):,}, the first {quoted(str(values[first].as_py()))} in {where(first)}"
         held = {"number": "numbers", "boolean": "true or false", "date": "dates"}[column.kind]
         what = f"cells that are not {held}, as in training, in"
         raise Problem(what, noted(column.name, note), "Correct or empty these cells.")
-    return found
+    return floats
 
 
 def _one_hot(column: Column, values: ArrowColumn, block: Array, where: Where) -> int:

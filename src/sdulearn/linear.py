@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U, check_weights, read_columns
@@ -225,7 +225,6 @@ class _SDUBase(LinearClassifier):
 
     @available_if(_loss_has_probability)
     def predict_proba(self, X: MatrixLike) -> Array:
-        check_is_fitted(self)
         positive = get_training_loss(self.loss).probability(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 

@@ -170,7 +170,7 @@ class AnnotatorDisplay(Display):
         return cls(names=tuple(shown), rates=rates, mean=model.error_rate.value).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        value, low, high = np.array([(one.value, one.low, one.high) for one in self.rates]).reshape(-1, 3).T
+        value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in self.rates]).reshape(-1, 3).T
         options = {"linestyle": "none", **ERROR_BARS, **style}
         self.points_ = ax.errorbar(value, np.arange(len(value)), xerr=[value - low, high - value], **options)
         ax.axvline(self.mean, color="0.6", linestyle="--", zorder=0)

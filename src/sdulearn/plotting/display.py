@@ -54,7 +54,7 @@ class Display:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         documented = [cls, *(method.__func__ for method in vars(cls).values() if isinstance(method, classmethod))]
         for each in documented:
-            each.__doc__ = _PLACE.sub(lambda found: indent(_SHARED[found[2]], found[1]), each.__doc__ or "")
+            each.__doc__ = _PLACE.sub(lambda place: indent(_SHARED[place[2]], place[1]), each.__doc__ or "")
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Self:
         """Draw, or draw again on other axes.
