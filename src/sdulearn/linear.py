@@ -57,7 +57,7 @@ class Settings(NamedTuple):
         params = [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in grid]
         results = grid_results(params, scores)
         i, j = divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))
-        chosen = {"alpha_": self.alphas[i], "gamma_": self.gammas[j], "cv_results_": results}
+        chosen: dict[str, object] = {"alpha_": self.alphas[i], "gamma_": self.gammas[j], "cv_results_": results}
         return self.alphas[i], self.mixtures[j], chosen
 
 
