@@ -340,5 +340,5 @@ def _check(column: str, kind: Kind, counts: ColumnCounts, missing: str, max_cate
         raise Problem(
             f"more than {max_categories} different texts in",
             noted(column, number),
-            "Name the ids with `id_column`, learn from words with `text`, raise `max_categories`, or `drop` columns.",
+            "Name the ids with `id_column`, `drop` columns, learn from words with `text`, or raise `max_categories`.",
         )
