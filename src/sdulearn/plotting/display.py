@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from textwrap import indent
-from typing import Any, Self, TypeAlias, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, dataclass_transform
 
 from sdulearn.errors import require
 
-# Matplotlib, which is optional, has no types that are checked.
-Axes: TypeAlias = Any
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
 # Style of means with their standard errors.
 ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
 
@@ -48,7 +50,7 @@ class Display:
     """Base class: a subclass lists its data like a dataclass and draws them in ``_draw``."""
 
     ax_: Axes
-    figure_: Any
+    figure_: Figure | SubFigure
 
     def __init_subclass__(cls) -> None:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
