@@ -139,7 +139,8 @@ class PairBoundaryDisplay(Display):
             for lead in np.moveaxis(leads, 2, 0)
             if lead.min() < self.level < lead.max()
         ]
-        ax.scatter(*self.unlabeled.T, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
+        x, y = self.unlabeled.T
+        ax.scatter(x, y, s=7, color="0.45", alpha=0.5, linewidths=0, zorder=2)
         self.lines_ = []
         for kind, look in ((self.similar, _SAME), (~self.similar, _DIFFERENT)):
             # Gaps between the pairs make them one line.
