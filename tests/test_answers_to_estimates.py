@@ -142,6 +142,15 @@ def test_weights_reach_the_last_step_of_a_pipeline(drawn):
     assert cross_val_accuracy(model, rows, y, sample_weight=weight) == expected
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_classes_that_are_numbered_from_0_are_refused(drawn, n_classes):
+    X, _, ends, same, _ = drawn
+    target = np.arange(len(X)) % n_classes
+    with pytest.raises(InputError):
+        stack_pairs(X, ends, same, labels=target)
+    assert set(stack_pairs(X, ends, same, labels=target + 1)[1][:, 3]) == set(range(1, n_classes + 1))
+
+
 def test_every_sparse_format_is_checked(drawn):
     X, _, ends, same, _ = drawn
     rows, y = stack_pairs(X, ends, same)

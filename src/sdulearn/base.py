@@ -30,14 +30,13 @@ from sdulearn.prior import PriorEstimate, no_answers
 from sdulearn.sklearn_private import Interval, StrOptions
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude
-from sdulearn.solvers.problem import Solution
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
 
 # The largest weight of a single labelled point when classes are named.
-_MOST_VOTE = 5.0
+_MAX_VOTE = 5.0
 
 
-def _knows_how_answers_go_wrong(model: PairClassifier) -> bool:
+def _has_answer_model(model: PairClassifier) -> bool:
     return "answer_model_" in model.FITTED
 
 
@@ -53,8 +52,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     # What an error asks for where there is no model yet.
     _pending = "Call 'fit' with appropriate arguments before using this estimator."
 
-    # The attributes that a model file may hold, with their types for
-    # :func:`sdulearn.io.typed.read`.
+    # The attributes that a model file may hold, with their types for :func:`sdulearn.io.typed.read`.
     FITTED: Mapping[str, Any] = {
         "classes_": Any,
         "prior_": PriorEstimate | None,
@@ -71,12 +69,11 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             One row for each point of an answer, and unlabeled rows.
         y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator
-            and label; see :func:`~sdulearn.stack_pairs`.
+            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and label; see
+            :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a
-            row of weight 0 is left out. A component counts by the mean weight of its answers and
-            labels.
+            A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of weight 0 is
+            left out. A component counts by the mean weight of its answers and labels.
 
         Returns
         -------
@@ -149,59 +146,43 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         positive = expit(decision)
         return np.column_stack([1 - positive, positive])
 
-    @available_if(_knows_how_answers_go_wrong)
+    @available_if(_has_answer_model)
     def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Probability of each class for each row, by its features and the answers about its point.
 
-        A model that was fitted to the same answers has used them already, so the probabilities are
-        somewhat too sure.
+        A model that was fitted to the same answers has used them already, so the probabilities are somewhat too sure.
 
         Parameters
         ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row. An annotator who was not seen in the fit has the mean error
-            rate.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+        X, y, sample_weight
+            As in :meth:`fit`. An annotator who was not seen in the fit has the mean error rate.
 
         Returns
         -------
         array of shape (n_rows, n_classes)
             Columns as in ``classes_``. A row of weight 0 or of a point in no answer has those of ``predict_proba``.
-
-        Raises
-        ------
-        InputError
-            Where answers that are never wrong contradict each other.
         """
         return posterior_of(self.answer_model_, self.predict_proba(X), y, sample_weight)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with them.
 
-        On the answers of the fit it is near 1 whatever the model is worth: score other answers, or
-        hold some out (``cross_val_score(..., cv=PairKFold())``,
-        :func:`~sdulearn.metrics.cross_val_accuracy` for two classes,
+        On training answers it is near 1 whatever the model is worth: score other answers, or hold some out
+        (``cross_val_score(..., cv=PairKFold())``, :func:`~sdulearn.metrics.cross_val_accuracy` for two classes,
         :func:`~sdulearn.metrics.cross_val_agreement` for more).
 
         Parameters
         ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows that the model has not seen.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            What is known of each row; for true labels use ``sklearn.metrics.accuracy_score``.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight per row; both ends of a pair carry one weight.
+        X, y, sample_weight
+            As in :meth:`fit`, of rows that the model has not seen. For true labels use
+            ``sklearn.metrics.accuracy_score``.
 
         Returns
         -------
         float
-            The value of :func:`~sdulearn.metrics.pair_accuracy`, between 1/2 and 1, or with labels
-            in ``y`` from 0 on; with more than two classes that of
-            :func:`~sdulearn.metrics.class_agreement`, with a TrainingAnswersWarning where these
-            are the answers of the fit.
+            The value of :func:`~sdulearn.metrics.pair_accuracy`, between 1/2 and 1, or with labels in ``y`` from 0 on;
+            with more than two classes that of :func:`~sdulearn.metrics.class_agreement`, with a TrainingAnswersWarning
+            if these are training answers.
 
         Raises
         ------
@@ -217,9 +198,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         graph = AnswerGraph.from_y(y, sample_weight)
         if graph.fingerprint() == getattr(self, "_learned", None):
             warn(
-                f"The model was fitted to these answers: that it agrees with them says little of {len(self.classes_)} "
-                "classes. Score answers that are new to it, or call "
-                "sdulearn.metrics.cross_val_agreement(estimator, X, y).",
+                "The model was fitted to these answers, so its agreement with them says little. Score answers that are "
+                "new to it, or call sdulearn.metrics.cross_val_agreement(estimator, X, y).",
                 TrainingAnswersWarning,
             )
         if not graph.n_answers:
@@ -235,9 +215,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         X : array, CSR matrix or frame of shape (n_points, n_features)
             A few points.
         y_true : array-like of shape (n_points,)
-            Their classes: -1 or +1, or 1 to K. More than two classes get the names of the best
-            matching, all classes at once; one without a point keeps its place among the others, by
-            size.
+            Their classes: -1 or +1, or 1 to K. More than two classes get the names of the best matching, all classes
+            at once; one without a point keeps its place among the others, by size.
 
         Returns
         -------
@@ -253,21 +232,18 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"`X` has {len(decision)} rows, but `y_true` has shape {labels.shape}.")
         if decision.ndim > 1:
             order = match_names(log_softmax(decision, axis=1), labels.astype(np.int64))
-            if _knows_how_answers_go_wrong(self):
+            if _has_answer_model(self):
                 self.answer_model_ = renamed(self.answer_model_, order)
-        elif self._vote(decision, labels) < 0:
-            order = np.array([1, 0])
         else:
-            return self
+            vote = labels @ np.sign(decision) or labels @ decision
+            if hasattr(self, "predict_proba"):
+                vote = labels @ np.clip(decision, -_MAX_VOTE, _MAX_VOTE)
+            if vote >= 0:
+                return self
+            order = np.array([1, 0])
         for model in (self, *(of_fold for _, of_fold in getattr(self, "fold_models_", ()))):
             model._rename(order)
         return self
-
-    def _vote(self, decision: Array, labels: NDArray[np.number]) -> float:
-        """Return a number above 0 where most labelled points agree with the decision."""
-        if hasattr(self, "predict_proba"):
-            return float(labels @ np.clip(decision, -_MOST_VOTE, _MOST_VOTE))
-        return float(labels @ np.sign(decision)) or float(labels @ decision)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file that holds numbers and JSON only.
@@ -346,10 +322,7 @@ def class_shares_given(prior: Sequence[float] | ArrayLike, n_classes: int) -> Ar
     """Return given shares of K > 2 classes as an array, or raise an InputError."""
     shares = np.asarray(prior, dtype=np.float64)
     if shares.shape != (n_classes,) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
-        raise InputError(
-            f"With {n_classes} classes `prior` must hold {n_classes} class shares, all above 0 and of sum 1, "
-            f"or be None; got `prior={prior!r}`."
-        )
+        raise InputError(f"`prior` must hold {n_classes} class shares above 0 of sum 1, or be None; got {prior!r}.")
     return shares
 
 
@@ -391,14 +364,6 @@ class Fit:
     # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
     fitted: dict[str, object] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls, solution: Solution, coef: Array, intercept: float, prior: PriorEstimate, fitted: dict[str, object]
-    ) -> Fit:
-        """Make the fit of two classes from a certified solution and its coefficients."""
-        certificate = (solution.objective, solution.optimality, solution.n_iter)
-        return cls(coef[None, :], np.array([intercept]), *certificate, prior, fitted=fitted)
-
 
 class LinearClassifier(PairClassifier):
     """``X @ coef_.T + intercept_``: one row of coefficients for two classes, K for more."""
@@ -429,22 +394,8 @@ class LinearClassifier(PairClassifier):
         Returns
         -------
         sklearn.linear_model.LogisticRegression
-            Fitted: the same classes, coefficients, intercepts and names of features, so the same
-            predictions. ``predict_proba`` is the same, too, for models that have it; with loss
+            Fitted, with the same predictions. ``predict_proba`` is the same, too, for models that have it; with loss
             "squared" or "double_hinge" it is only a score that increases with the decision value.
-
-        Examples
-        --------
-        >>> from sklearn.pipeline import Pipeline, make_pipeline
-        >>> from sklearn.preprocessing import StandardScaler
-        >>> from sdulearn import PairLogisticRegression
-        >>> from sdulearn.datasets import make_waveform, sample_sdu
-        >>> X, y = make_waveform(1000, random_state=0)
-        >>> rows, codes = sample_sdu(X, y, n_pairs=50, n_unlabeled=100, prior=0.7, random_state=0)
-        >>> ours = make_pipeline(StandardScaler(), PairLogisticRegression()).fit(rows, codes)
-        >>> theirs = Pipeline([*ours.steps[:-1], ("model", ours[-1].to_sklearn())])
-        >>> bool((theirs.predict(X) == ours.predict(X)).all())
-        True
         """
         check_is_fitted(self, msg=f"This %(name)s instance is not fitted yet. {self._pending}")
         model = LogisticRegression()
@@ -456,7 +407,6 @@ class LinearClassifier(PairClassifier):
         return model
 
     def _restore(self, fitted: container.Header) -> None:
-        """Set the attributes of a model file, all checked."""
         super()._restore(fitted)
         # Models for two classes only have no ``n_classes_``.
         n_classes = fitted.get("n_classes_", 2)
@@ -474,16 +424,13 @@ class LinearClassifier(PairClassifier):
 
     def _rename(self, order: Indices) -> None:
         if self.prior_ is not None:
-            self.coef_ = -self.coef_
-            self.intercept_ = -self.intercept_
-            self.prior_ = self.prior_.mirrored()
-            return
-        self.coef_ = self.coef_[order]
-        self.intercept_ = self.intercept_[order]
-        self.class_shares_ = self.class_shares_[order]
+            self.coef_, self.intercept_, self.prior_ = -self.coef_, -self.intercept_, self.prior_.mirrored()
+        else:
+            self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
+            self.class_shares_ = self.class_shares_[order]
 
     def _forget(self) -> None:
-        """Delete the attributes of an earlier fit, but not those that the check of new rows has set."""
+        """Delete the attributes of an earlier fit, except those that the check of new rows has set."""
         for name in set(self.FITTED) - {"n_features_in_", "feature_names_in_"}:
             self.__dict__.pop(name, None)
 
@@ -493,8 +440,8 @@ class LinearClassifier(PairClassifier):
         self.coef_ = fit.coef
         self.intercept_ = fit.intercept
         self.classes_ = class_numbers(max(len(fit.coef), 2))
+        # Models for two classes only have no ``n_classes_``.
         if "n_classes_" in self.FITTED:
-            # Models for two classes only have no ``n_classes_``, in files neither.
             self.n_classes_ = len(self.classes_)
         self.prior_ = fit.prior
         if fit.shares is not None:
@@ -508,12 +455,11 @@ class LinearClassifier(PairClassifier):
         return self
 
 
-def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: ArrayLike | None) -> Array:
     """Return class probabilities of rows by their features and the answers about their points."""
     graph = AnswerGraph.from_y(y, sample_weight)
-    log_p = log_node_probabilities(proba, graph)
     by_row = np.array(proba)
-    by_row[graph.rows] = posteriors(model, graph, log_p)[graph.row_point]
+    by_row[graph.rows] = posteriors(model, graph, log_node_probabilities(proba, graph))[graph.row_point]
     return by_row
 
 
@@ -533,7 +479,7 @@ def match_names(log_p: Array, labels: Codes) -> Indices:
     """Return the column that best matches each labelled class; others keep their order."""
     K = log_p.shape[1]
     votes = np.zeros((K, K))
-    np.add.at(votes, labels - 1, np.maximum(log_p, -_MOST_VOTE))
+    np.add.at(votes, labels - 1, np.maximum(log_p, -_MAX_VOTE))
     named = np.unique(labels) - 1
     column = np.full(K, -1)
     rows, columns = linear_sum_assignment(-votes[named])

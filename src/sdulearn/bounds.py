@@ -11,15 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
 from sdulearn.errors import InputError
-from sdulearn.risks import (
-    MIXED_RISKS,
-    Mixture,
-    check_prior,
-    dissimilar_share,
-    mixture,
-    needed_sources,
-    similar_share,
-)
+from sdulearn.risks import MIXED_RISKS, Mixture, check_prior, dissimilar_share, mixture, needed_sources, similar_share
 from sdulearn.types import MatrixLike
 
 
@@ -39,9 +31,8 @@ def estimation_error_bound(
 ) -> float:
     """Bound ``R(f_hat) - R(f*)`` with probability 1 - delta (Theorems est and est_sdu).
 
-    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``)
-    for mixtures, also at a corner. The proofs take the two ends of a pair for independent draws;
-    ``paired=True`` does not.
+    Theorem est (``log(8 / delta)``) for "su", "du" and "sd", Theorem est_sdu (``log(12 / delta)``) for mixtures, also
+    at a corner. The proofs take the two ends of a pair for independent draws; ``paired=True`` does not.
 
     Parameters
     ----------
@@ -103,9 +94,7 @@ def bound_rate(g: Mixture, prior: float, sizes: tuple[float, float, float]) -> f
 
 
 def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> float:
-    """Bound the chance that DU and SD have smaller bounds than SU (the corollary of Theorem est).
-
-    It is why the paper advises to mix SD with DU.
+    """Bound the chance that DU and SD have smaller bounds than SU (corollary of Theorem est): why to mix SD with DU.
 
     Parameters
     ----------
@@ -142,9 +131,8 @@ def order_probability(n_pairs: int, prior: float, *, exact: bool = False) -> flo
 def rademacher_linear(X: MatrixLike, radius: float) -> float:
     """Compute C_F of the linear models ``{x -> w.x : |w| <= radius}`` on the rows of X.
 
-    Their empirical Rademacher complexity is at most ``C_F / sqrt(n)`` with
-    ``C_F = radius sqrt(mean |x_i|^2)``. Add a column of ones for an intercept, and take the largest
-    constant of the rows of S, D and U.
+    Their empirical Rademacher complexity is at most ``C_F / sqrt(n)`` with ``C_F = radius sqrt(mean |x_i|^2)``. Add a
+    column of ones for an intercept, and take the largest constant of the rows of S, D and U.
 
     Parameters
     ----------
@@ -240,6 +228,5 @@ def _check_counts(g: Mixture, counts: tuple[float, float, float]) -> None:
             raise InputError(f"`{name}` must be a number, zero or more; got {count!r}.")
         if needed and count == 0:
             raise InputError(
-                f"This risk needs `{name}` of 1 or more. Choose one that does without: 'su' (similar "
-                "+ unlabeled), 'du' (dissimilar + unlabeled) or 'sd' (similar + dissimilar)."
+                f"This risk needs `{name}` of 1 or more. Choose one that does without: 'su', 'du' or 'sd'."
             )

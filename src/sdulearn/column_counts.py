@@ -1,8 +1,7 @@
 """Count what the rows of a column hold, and decide what it is: numbers, dates or categories.
 
-The counts of two stretches of rows add up, in any order, so that a table in memory and one that is
-read in parts give the same columns. In a text file every cell is text, and all texts of a column
-decide its kind.
+The counts of two stretches of rows add up, in any order, so that a table in memory and one that is read in parts give
+the same columns. In a text file every cell is text, and all texts of a column decide its kind.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from sdulearn.errors import pa, pc, quoted
 from sdulearn.spelling import CYCLES, DATES, DECIMALS, FALSE, FORMS, TRUE, Cycle, Form, Spelling
 from sdulearn.types import Array, ArrowColumn, ArrowType, Codes, Mask
 
-# How a column is read: by its type; as declared text, where digits are not numbers; as text of a
-# text file, which may spell anything; as categories, sentences or picture files, as the user says.
+# How a column is read: by its type; as declared text, where digits are not numbers; as text of a text file, which may
+# spell anything; as categories, sentences or picture files, as the user says.
 Role: TypeAlias = Literal["typed", "string", "cell", "category", "text", "image"]
 
 # Most different values that are counted one by one; nobody wants so many categories.
@@ -34,8 +33,8 @@ _FEW = 1_000
 _NEARLY_ALL = 0.9
 # Gaps, in number and as a share, from which on they have a feature of their own.
 _GAPS = (10, 0.01)
-# Days over which dates must spread for their place in a cycle to be a feature. Over a lifetime they
-# are mostly dates of birth, whose weekday means nothing.
+# Days over which dates must spread for their place in a cycle to be a feature. Over a lifetime they are mostly dates of
+# birth, whose weekday means nothing.
 _SPREAD: dict[Cycle, float] = {"year": 366.0, "week": 14.0}
 _LIFETIME = 20 * 366.0
 _DROP = "Leave the column out with `drop`."
@@ -126,24 +125,21 @@ def count(values: ArrowColumn, rows: Codes, role: Role) -> ColumnCounts:
         return ColumnCounts(len(values), values.null_count, texts=times, first=first)
     if role == "cell":
         # Trimming is slow, and most files have no blanks around numbers.
-        texts = values
-        plain = spelling.plain_numbers(texts)
+        texts, plain = values, spelling.plain_numbers(values)
         if plain is None:
             texts = spelling.trimmed(values)
             plain = spelling.plain_numbers(texts)
         # "nan" is a number for Arrow, and a mark for a missing one here.
-        if plain is not None and np.isnan(found := np.asarray(plain)).sum() == values.null_count:
-            return _count_plain(found, values, texts, rows)
+        if plain is not None and np.isnan(floats := np.asarray(plain)).sum() == values.null_count:
+            return _count_plain(floats, values, texts, rows)
     return _count_texts(values, rows)
 
 
-def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind) -> ColumnCounts:
+def _count_numbers(values: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: Kind) -> ColumnCounts:
     """Count numbers, or days, and the cells that they were read from."""
-    floats = np.asarray(found, dtype=np.float64)
+    floats = np.asarray(values, dtype=np.float64)
     finite = bool(np.isfinite(floats).all())
     present = floats if finite else floats[~np.isnan(floats)]
-    moments = Moments.of(present, CYCLES if kind == "date" else ())
-    n_infinite = int(np.isinf(present).sum())
     n_fractions = int(np.sum(present != np.rint(present)))
     are_few = kind != "date" and len(cells[:_FIRST].unique()) <= _FEW
     # Fractions are counted only in a column of texts, which may hold categories.
@@ -151,25 +147,25 @@ def _count_numbers(found: NDArray[Any], cells: ArrowColumn, rows: Codes, kind: K
     return ColumnCounts(
         len(floats),
         len(floats) - len(present),
-        {".": moments},
-        n_infinite=n_infinite,
+        {".": Moments.of(present, CYCLES if kind == "date" else ())},
+        n_infinite=int(np.isinf(present).sum()),
         n_fractions=n_fractions,
         texts=_frequencies(cells.drop_null().value_counts()) if counted else None,
         first={} if finite else _first_cells(rows, gap=np.isnan(floats), infinite=np.isinf(floats)),
     )
 
 
-def _count_plain(found: Array, values: ArrowColumn, texts: ArrowColumn, rows: Codes) -> ColumnCounts:
+def _count_plain(floats: Array, values: ArrowColumn, texts: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Count texts that are plain numbers, also with points between thousands: 1.234."""
     place = np.asarray(pc.fill_null(pc.find_substring(texts, "."), -1))
     is_pointed = place >= 0
     thousands = is_pointed & (np.asarray(pc.fill_null(pc.binary_length(texts), 0)) - place == len(".000"))
     thousands[thousands] = spelling.matching(texts.filter(pa.array(thousands)), spelling.THOUSANDS)
-    present = ~np.isnan(found)
+    present = ~np.isnan(floats)
     both = present & (thousands | ~is_pointed)
-    counted = _count_numbers(found, values, rows, "number")
+    counted = _count_numbers(floats, values, rows, "number")
     not_of = {**dict.fromkeys(FORMS[2:], present), ",": present & ~both}
-    as_commas = Moments.of(np.where(thousands, np.rint(1000 * found), found)[both])
+    as_commas = Moments.of(np.where(thousands, np.rint(1000 * floats), floats)[both])
     return replace(
         counted,
         forms={**counted.forms, ",": as_commas},
@@ -182,23 +178,21 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
     """Count texts of which some are not plain numbers, by each different text."""
     counted = values.drop_null().value_counts()
     different, times = counted.flatten()
-    texts = spelling.trimmed(different)
-    number = np.asarray(times)
+    texts, number = spelling.trimmed(different), np.asarray(times)
     marks = spelling.are_marks(texts)
     none = np.zeros_like(marks)
-    found = {form: spelling.spelled(texts, form) for form in spelling.possible_forms(texts)}
-    fits = {form: ~np.isnan(one) for form, one in found.items()}
+    spelled = {form: spelling.spelled(texts, form) for form in spelling.possible_forms(texts)}
+    fits = {form: ~np.isnan(days) for form, days in spelled.items()}
     forms: dict[str, Moments] = {
-        form: Moments.of(np.repeat(one[fits[form]], number[fits[form]]), CYCLES if form in DATES else ())
-        for form, one in found.items()
+        form: Moments.of(np.repeat(days[fits[form]], number[fits[form]]), CYCLES if form in DATES else ())
+        for form, days in spelled.items()
     }
-    both = fits["."] & fits[","] if found else none
-    too_large = np.isinf(found["."]) if found else none
+    both = fits["."] & fits[","] if spelled else none
+    too_large = np.isinf(spelled["."]) if spelled else none
     unclear = both & spelling.matching(texts, spelling.THOUSANDS) if both.any() else none
     not_of = {form: ~fits.get(form, none) & ~marks for form in FORMS}
-    places = np.arange(len(texts))
     # Arrow counts texts in the order of their first rows.
-    cells = _first_cells(places, texts, **not_of, unclear=unclear, mark=marks, infinite=too_large)
+    cells = _first_cells(np.arange(len(texts)), texts, **not_of, unclear=unclear, mark=marks, infinite=too_large)
     first = {what: (int(rows[values.index(different[place]).as_py()]), text) for what, (place, text) in cells.items()}
     return ColumnCounts(
         len(values),
@@ -209,7 +203,7 @@ def _count_texts(values: ArrowColumn, rows: Codes) -> ColumnCounts:
         texts=_frequencies(counted),
         marks=Counter({texts[k].as_py(): int(number[k]) for k in np.flatnonzero(marks)}),
         n_both=int(number[both].sum()),
-        n_short=int(number[spelling.matching(texts, spelling.SHORT_YEAR)].sum()) if "y-m-d" in found else 0,
+        n_short=int(number[spelling.matching(texts, spelling.SHORT_YEAR)].sum()) if "y-m-d" in spelled else 0,
         first={**first, **_first_cells(rows, gap=np.asarray(values.is_null()))},
     )
 
@@ -234,16 +228,11 @@ def usable_scale(mean: Array, deviation: Array) -> Array:
 
 
 def decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
-    """Return the decimal mark of a text file by the columns that show it; None where they do not.
-
-    Where no column shows it and ``points`` is true, "" says that a point is one.
-    """
+    """Return the decimal mark that columns of a text file show, "" for none but with ``points``, or None."""
     marks = set()
-    for found in counts:
-        for mark in DECIMALS:
-            n = found.form(mark).n
-            if n > found.n_both and n + found.gaps + found.marks.total() == found.rows:
-                marks.add(mark)
+    for column in counts:
+        n_present = column.rows - column.gaps - column.marks.total()
+        marks |= {mark for mark in DECIMALS if column.n_both < column.form(mark).n == n_present}
     if len(marks) == 1:
         return marks.pop()
     return "" if points and not marks else None
@@ -252,7 +241,7 @@ def decimal_mark(counts: Iterable[ColumnCounts], points: bool) -> str | None:
 def describe(
     name: str,
     dtype: ArrowType,
-    found: ColumnCounts,
+    counts: ColumnCounts,
     role: Role,
     decimal: str | None,
     missing: str,
@@ -260,99 +249,96 @@ def describe(
     where: Where,
 ) -> tuple[Column, Array]:
     """Return a column, and mean and variance of its features over all rows, gaps filled."""
-    kind, text, found = _recognised(name, dtype, found, role, decimal, where)
-    _check(name, kind, found, missing, max_categories, where)
-    share = found.gaps / found.rows
-    marked = missing == "auto" and found.gaps >= _GAPS[0] and share >= _GAPS[1]
+    kind, text, counts = _recognised(name, dtype, counts, role, decimal, where)
+    _check(name, kind, counts, missing, max_categories, where)
+    share = counts.gaps / counts.rows
+    marked = missing == "auto" and counts.gaps >= _GAPS[0] and share >= _GAPS[1]
     if kind != "category":
-        _, mean, squares, low, high = found.form(".")
+        _, mean, squares, low, high = counts.form(".")
         cycles = tuple(c for c in CYCLES if kind == "date" and _SPREAD[c] < high - low < _LIFETIME)
         kept = [0, *(1 + 2 * k + j for k, c in enumerate(CYCLES) if c in cycles for j in (0, 1))]
-        moments = np.reshape([mean, squares / found.rows], (2, -1))[:, kept]
+        moments = np.reshape([mean, squares / counts.rows], (2, -1))[:, kept]
         fill = None if missing == "error" else float(moments[0, 0])
         gaps = np.array([[share], [share * (1 - share)]])[:, : int(marked)]
-        return Column(name, kind, (), fill, text, found.gaps, marked, cycles), np.hstack([moments, gaps])
-    texts = found.texts or Counter()
+        return Column(name, kind, (), fill, text, counts.gaps, marked, cycles), np.hstack([moments, gaps])
+    texts = counts.texts or Counter()
     # Of the most frequent texts the first in the alphabet, whatever the order of the rows.
     usual = {"mean": min(texts, key=lambda text: (-texts[text], text)), "auto": ""}.get(missing)
     names = tuple(sorted({*texts, *[""] * marked}))
-    shares = np.array([texts[text] + found.gaps * (text == usual) for text in names]) / found.rows
-    return Column(name, kind, names, usual, n_gaps=found.gaps), np.array([shares, shares * (1 - shares)])
+    shares = np.array([texts[text] + counts.gaps * (text == usual) for text in names]) / counts.rows
+    return Column(name, kind, names, usual, n_gaps=counts.gaps), np.array([shares, shares * (1 - shares)])
 
 
 def _recognised(
-    column: str, dtype: ArrowType, found: ColumnCounts, role: Role, decimal: str | None, where: Where
+    column: str, dtype: ArrowType, counts: ColumnCounts, role: Role, decimal: str | None, where: Where
 ) -> tuple[Kind, Spelling | None, ColumnCounts]:
     """Return kind, spelling and counts of a column; raise where they are not clear."""
     kind = kind_of(dtype)
     if kind is None:
         raise Problem("neither numbers, dates nor texts in", noted(column, str(dtype)), _DROP)
-    present = found.rows - found.gaps
+    present = counts.rows - counts.gaps
     if kind != "category" or not present:
-        return kind, None, found
-    form = _form(column, found, decimal, where)
-    numbers = found.form(form)
+        return kind, None, counts
+    form = _form(column, counts, decimal, where)
+    numbers = counts.form(form)
     if role != "cell" and form == ".":
-        return "category", None, found
-    n_marks = found.marks.total()
+        return "category", None, counts
+    n_marks = counts.marks.total()
     rest = present - numbers.n - n_marks
     if numbers.n and not rest:
-        text = Spelling(form, tuple(sorted(found.marks)), "unclear" in found.first and form in DECIMALS)
+        text = Spelling(form, tuple(sorted(counts.marks)), "unclear" in counts.first and form in DECIMALS)
         kind = "date" if form in DATES else "number"
-        counted = replace(found, gaps=found.gaps + n_marks, forms={".": numbers})
+        counted = replace(counts, gaps=counts.gaps + n_marks, forms={".": numbers})
         return kind, None if text == Spelling(".") else text, counted
-    if role == "cell" and found.texts is not None and {text.strip() for text in found.texts} <= {*FALSE, *TRUE}:
-        n_true = sum(number for text, number in found.texts.items() if text.strip() in TRUE)
+    if role == "cell" and counts.texts is not None and {text.strip() for text in counts.texts} <= {*FALSE, *TRUE}:
+        n_true = sum(number for text, number in counts.texts.items() if text.strip() in TRUE)
         share = n_true / present
-        return "boolean", None, replace(found, forms={".": Moments(present, share, n_true * (1 - share))})
+        return "boolean", None, replace(counts, forms={".": Moments(present, share, n_true * (1 - share))})
     if numbers.n < _NEARLY_ALL * present:
-        return "category", None, found
-    row, text_there = found.first[form]
-    note = noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}")
-    remedy = "Correct the cells; or leave the column out with `drop`; or, if its texts are"
-    what = f"cells that are no {'dates' if form in DATES else 'numbers'} in"
-    raise Problem(what, note, f"{remedy} categories, say so: `categories=[{quoted(column)}]`.")
+        return "category", None, counts
+    row, text_there = counts.first[form]
+    raise Problem(
+        f"cells that are no {'dates' if form in DATES else 'numbers'} in",
+        noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}"),
+        f"Correct them, leave the column out with `drop`, or call it `categories=[{quoted(column)}]`.",
+    )
 
 
-def _form(column: str, found: ColumnCounts, decimal: str | None, where: Where) -> Form:
+def _form(column: str, counts: ColumnCounts, decimal: str | None, where: Where) -> Form:
     """Return the form of most cells; raise where two fit equally well."""
-    best = max(FORMS, key=lambda form: found.form(form).n)
-    if found.n_short > max(found.form(best).n, _NEARLY_ALL * (found.rows - found.gaps - 1)):
-        remedy = f"Write four, as in 2021-12-31; or: {_DROP}"
-        raise Problem("dates with two digits for the year in", quoted(column), remedy)
-    row, text = found.first.get("unclear", (0, ""))
-    if best == "." and text and found.form(",").n == found.form(".").n:
+    best = max(FORMS, key=lambda form: counts.form(form).n)
+    if counts.n_short > max(counts.form(best).n, _NEARLY_ALL * (counts.rows - counts.gaps - 1)):
+        raise Problem("dates with two digits for the year in", quoted(column), f"Write four, or: {_DROP}")
+    row, text = counts.first.get("unclear", (0, ""))
+    if best == "." and text and counts.form(",").n == counts.form(".").n:
         if decimal in DECIMALS:
             return decimal
         if decimal is None or "," in text:
             raise Problem(
                 "marks that may stand between thousands or before decimals in",
                 noted(column, f"{quoted(text)} in {where(row)}"),
-                f"Write the numbers without marks between thousands and with a decimal point; or: {_DROP}",
+                f"Write no marks between thousands, and a decimal point; or: {_DROP}",
             )
-    if best == "d/m/y" and found.form("m/d/y").n == found.form(best).n:
-        remedy = f"Write them as 2021-12-31; or: {_DROP}"
-        raise Problem("dates that may be day/month or month/day in", quoted(column), remedy)
+    if best == "d/m/y" and counts.form("m/d/y").n == counts.form(best).n:
+        raise Problem("dates that may be day/month or month/day in", quoted(column), f"Write 2021-12-31, or: {_DROP}")
     return best
 
 
-def _check(column: str, kind: Kind, found: ColumnCounts, missing: str, max_categories: int, where: Where) -> None:
+def _check(column: str, kind: Kind, counts: ColumnCounts, missing: str, max_categories: int, where: Where) -> None:
     """Raise where the values of a column cannot be learned from."""
-    if found.gaps and missing == "error":
-        row, _ = min(cell for what, cell in found.first.items() if what in ("gap", "mark"))
+    if counts.gaps and missing == "error":
+        row, _ = min(cell for what, cell in counts.first.items() if what in ("gap", "mark"))
         raise Problem(
             "missing values in",
-            noted(column, f"{found.gaps:,}, the first in {where(row)}"),
-            "Leave out `missing='error'`, or pass `missing='mean'` to put in the column's mean "
-            "(most frequent text), or leave columns out with `drop`.",
+            noted(column, f"{counts.gaps:,}, the first in {where(row)}"),
+            "Leave out `missing='error'`, or pass `missing='mean'`, or leave columns out with `drop`.",
         )
-    if found.n_infinite:
-        raise infinite(column, where(found.first["infinite"][0]))
-    if kind == "category" and (found.texts is None or len(found.texts) > max_categories):
-        number = f"more than {MANY_TEXTS:,}" if found.texts is None else f"{len(found.texts):,}"
+    if counts.n_infinite:
+        raise infinite(column, where(counts.first["infinite"][0]))
+    if kind == "category" and (counts.texts is None or len(counts.texts) > max_categories):
+        number = f"more than {MANY_TEXTS:,}" if counts.texts is None else f"{len(counts.texts):,}"
         raise Problem(
             f"more than {max_categories} different texts in",
             noted(column, number),
-            "Name the ids with `id_column`, leave columns out with `drop`, learn from their words "
-            "with `text`, or raise `max_categories`.",
+            "Name the ids with `id_column`, `drop` columns, learn from words with `text`, or raise `max_categories`.",
         )

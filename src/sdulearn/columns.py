@@ -1,9 +1,8 @@
 """Columns of a table and the features they become: decided in training, and kept with the model.
 
-A column of numbers or of true and false becomes one feature; a date one, and its place in the year
-and the week where that may help; a column of categories one feature per category; texts and pictures
-several components (:mod:`sdulearn.text_columns`, :mod:`sdulearn.io.images`).
-:mod:`sdulearn.io.survey` decides which.
+A column of numbers or of true and false becomes one feature; a date one, and its place in the year and the week where
+that may help; a column of categories one feature per category; texts and pictures several components
+(:mod:`sdulearn.text_columns`, :mod:`sdulearn.io.images`). :mod:`sdulearn.io.survey` decides which.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Count, Fra
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 
+# Says where a row, counted from 0, is in its file, for example "line 7".
 Where: TypeAlias = Callable[[int], str]
-"""Says where a row, counted from 0, is in its file, for example "line 7"."""
 
 
 def in_row(number: int, above: int = 0) -> str:
@@ -105,7 +104,7 @@ class Columns:
     def parts(self) -> list[tuple[Column, slice]]:
         """Each column with the slice of its features."""
         made = {name: transformer.width for name, transformer in self.transformers.items()}
-        ends = np.cumsum([made.get(one.name) or len(one.features) for one in self.columns]).tolist()
+        ends = np.cumsum([made.get(column.name) or len(column.features) for column in self.columns]).tolist()
         return list(zip(self.columns, map(slice, [0, *ends], ends), strict=True))
 
     def scaled(self, X: Array) -> Array:
@@ -120,7 +119,7 @@ class Columns:
             if absent[0].startswith("embedding "):
                 hint = "Give the vectors of its rows with `embedding`."
             raise InputError(f"{name} lacks the column {listed(map(quoted, absent), 5)} that the model needs. {hint}")
-        return list(dict.fromkeys([*wanted, *([id_column] if id_column else [])]))
+        return wanted if not id_column or id_column in wanted else [*wanted, id_column]
 
     def encode(self, name: str, batch: ArrowTable, where: Where = in_row) -> tuple[Array, Counter[str]]:
         """Return unscaled features of a batch, and how many values are new since training."""
@@ -183,36 +182,35 @@ class Columns:
 
     def values(self, X: Array) -> Array:
         """Return one number per column: NaN in a gap, place of a category or -1, row of a text."""
-        found = X[:, [part.start for _, part in self.parts]]
+        by_column = X[:, [part.start for _, part in self.parts]]
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.transformers:
-                found[:, k] = np.arange(len(X))
+                by_column[:, k] = np.arange(len(X))
             elif column.kind == "category":
-                found[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
+                by_column[:, k] = np.where(X[:, part].max(axis=1) > 0.5, X[:, part].argmax(axis=1), -1)
             elif column.marked:
-                found[X[:, part.stop - 1] > 0.5, k] = np.nan
-        return found
+                by_column[X[:, part.stop - 1] > 0.5, k] = np.nan
+        return by_column
 
     def rows(self, values: Array, X: Array) -> Array:
         """Return the standardised features of numbers that :meth:`values` gave for ``X``."""
-        found = np.zeros((self.width, len(values)))
+        features = np.zeros((self.width, len(values)))
         for k, (column, part) in enumerate(self.parts):
             if column.name in self.transformers:
-                found[part] = X[values[:, k].astype(np.intp), part].T
+                features[part] = X[values[:, k].astype(np.intp), part].T
             elif column.kind == "category":
-                found[part] = values[:, k] == np.arange(len(column.categories))[:, None]
+                features[part] = values[:, k] == np.arange(len(column.categories))[:, None]
             else:
-                found[part.start] = values[:, k]
-                self._expand(column, part, found[part])
-        return self.scaled(found.T)
+                features[part.start] = values[:, k]
+                self._expand(column, part, features[part])
+        return self.scaled(features.T)
 
     def unseen_words(self, name: str, count: int) -> str:
         """Describe new cells or unreadable pictures of a column; "" stands for blank rows."""
-        transformer = self.transformers.get(name)
         if not name:
             return f"{count:,} rows have no value in the columns that are read, and were left out"
-        if transformer is not None:
-            what = transformer.unseen
+        if name in self.transformers:
+            what = self.transformers[name].unseen
         elif any(column.name == name and column.kind == "category" for column in self.columns):
             what = "texts in column {} did not occur in training and count as none of its categories"
         else:
@@ -243,10 +241,8 @@ def check_layout(layout: Columns) -> None:
 def as_arrow(frame: Frame) -> ArrowTable:
     """Convert a pandas, polars or pyarrow frame to a pyarrow table."""
     if is_location(frame):
-        raise InputError(
-            f"{frame} is a file, and a frame is needed here: read it first, or call "
-            "sdulearn.workflow.predict_table(model, path), which reads files of any size."
-        )
+        remedy = "Read it first, or call sdulearn.workflow.predict_table(model, path)."
+        raise InputError(f"{frame} is a file, and a frame is needed here. {remedy}")
     if is_dask(frame):
         raise InputError("A Dask frame is not in memory: call sdulearn.large.map_rows(model, frame), or compute() it.")
     try:
@@ -255,7 +251,7 @@ def as_arrow(frame: Frame) -> ArrowTable:
         unusable = f"{type(frame).__name__} cannot be used as one ({error})."
         raise InputError(f"A table is a path or a pandas, polars or pyarrow frame; {unusable}") from None
     # polars stores texts in a type that few of Arrow's functions take.
-    types = [pa.string() if str(one.type) == "string_view" else one.type for one in table.schema]
+    types = [pa.string() if str(dtype) == "string_view" else dtype for dtype in table.schema.types]
     return table.cast(pa.schema(zip(table.column_names, types, strict=True), metadata=table.schema.metadata))
 
 
@@ -287,25 +283,24 @@ def _read_numbers(column: Column, values: ArrowColumn, where: Where) -> Array:
     """Return the numbers of a column, NaN in gaps, however texts spell them."""
     kind = kind_of(values.type)
     odd: Mask = np.zeros(1, dtype=bool)
-    found: Array = np.full(len(values), np.nan)
+    floats: Array = np.full(len(values), np.nan)
     if kind == "category" and column.kind == "boolean":
         place = pc.index_in(trimmed(values), value_set=pa.array((*FALSE, *TRUE)))
         odd = np.asarray(place.is_null()) & np.asarray(values.is_valid())
-        found = numbers(pc.greater_equal(place, len(FALSE)))
+        floats = numbers(pc.greater_equal(place, len(FALSE)))
     elif kind == "category":
-        usual = Spelling("y-m-d" if column.kind == "date" else ".")
-        found, odd = read_texts(values, column.text or usual)
+        floats, odd = read_texts(values, column.text or Spelling("y-m-d" if column.kind == "date" else "."))
     elif kind is None or (kind == "date") != (column.kind == "date"):
         odd = np.asarray(values.is_valid())
     else:
-        found = numbers(values)
+        floats = numbers(values)
     if odd.any():
         first = int(odd.argmax())
         note = f"{int(odd.sum()):,}, the first {quoted(str(values[first].as_py()))} in {where(first)}"
         held = {"number": "numbers", "boolean": "true or false", "date": "dates"}[column.kind]
-        cells = f"cells that are not {held}, as in training, in"
-        raise Problem(cells, noted(column.name, note), "Correct or empty these cells.")
-    return found
+        what = f"cells that are not {held}, as in training, in"
+        raise Problem(what, noted(column.name, note), "Correct or empty these cells.")
+    return floats
 
 
 def _one_hot(column: Column, values: ArrowColumn, block: Array, where: Where) -> int:

@@ -29,9 +29,7 @@ def sample_sdu(
     error_rate: float = 0.0,
     random_state: RandomState = None,
 ) -> tuple[MatrixLike, ...]:
-    """Draw similar and dissimilar pairs, unlabeled rows and test points from labelled data.
-
-    Rows of ``X`` are drawn without replacement.
+    """Draw similar and dissimilar pairs, unlabeled rows and test points from labelled data, without replacement.
 
     Parameters
     ----------
@@ -46,11 +44,10 @@ def sample_sdu(
     n_test : int, default=0
         Number of labelled test points.
     exact : bool, default=True
-        Whether the shares of classes (with ``prior``), similar pairs and wrong answers are exact
-        rather than random.
+        Whether the shares of classes (with ``prior``), similar pairs and wrong answers are exact rather than random.
     design : {"loose", "random", "star"}, default="loose"
-        "loose": every point is in one pair, as in the paper; "random": different pairs of
-        ``n_points`` points; "star": one point is paired with every other.
+        "loose": every point is in one pair, as in the paper; "random": different pairs of ``n_points`` points; "star":
+        one point is paired with every other.
     n_points : int, optional
         Number of points in the pairs of ``design="random"``; ``n_pairs`` by default.
     error_rate : float, default=0.0
@@ -63,8 +60,8 @@ def sample_sdu(
     X_rows : array, sparse matrix or frame of shape (2 * n_pairs + n_unlabeled, n_features)
         Rows of ``X``: ends of pairs first, then the unlabeled ones.
     codes : array of shape (2 * n_pairs + n_unlabeled,) or (2 * n_pairs + n_unlabeled, 2)
-        Pair codes: +k similar, -k dissimilar, 0 unlabeled; and, unless every point is in one pair
-        and ``prior`` is given, the number of the point in each row.
+        Pair codes: +k similar, -k dissimilar, 0 unlabeled; and, unless every point is in one pair and ``prior`` is
+        given, the number of the point in each row.
     X_test, y_test : arrays of n_test rows
         Test points and their classes, if ``n_test > 0``.
 
@@ -107,8 +104,7 @@ def sample_sdu(
     same = np.where(labels[drawn[ends[:, 0]]] == labels[drawn[ends[:, 1]]], 1, -1)
     # Wrong answers, in random places.
     same = same * rng.permutation(_classes(n_pairs - split(n_pairs, error_rate), n_pairs))
-    codes = np.zeros(2 * n_pairs + n_unlabeled, dtype=np.int64)
-    codes[: 2 * n_pairs] = np.repeat(same * np.arange(1, n_pairs + 1), 2)
+    codes = np.append(np.repeat(same * np.arange(1, n_pairs + 1), 2), np.zeros(n_unlabeled, dtype=np.int64))
     point = np.concatenate([ends.ravel(), np.arange(n_asked, n_asked + n_unlabeled)])
     known = codes if design == "loose" and prior is not None else np.column_stack([codes, point])
     rows = (safe_indexing(X, drawn[point]), known)
@@ -146,18 +142,14 @@ def _draw(classes: Codes, labels: Codes, rng: np.random.RandomState) -> Indices:
         needed = np.flatnonzero(classes == value)
         available = np.flatnonzero(labels == value)
         if len(needed) > len(available):
-            raise InputError(
-                f"This draw needs {len(needed)} {name}points, but `y` has {len(available)}. Lower "
-                f"`n_pairs`, `n_unlabeled` or `n_test`{', or take another `prior`' if name else ''}."
-            )
+            count = f"This draw needs {len(needed)} {name}points, but `y` has {len(available)}"
+            raise InputError(f"{count}. Lower `n_pairs`, `n_unlabeled` or `n_test`, or change `prior`.")
         rows[needed] = rng.permutation(available)[: len(needed)]
     return rows
 
 
 def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) -> tuple[Array, Codes]:
     """Generate noisy mixtures of two of three triangular waves, in 21 features.
-
-    Mixtures of the two outer waves, which have two peaks, are one class; all others are the other.
 
     Parameters
     ----------
@@ -171,13 +163,12 @@ def make_waveform(n_samples: int = 5000, *, random_state: RandomState = None) ->
     X : array of shape (n_samples, 21)
         The samples.
     y : array of shape (n_samples,)
-        +1 for mixtures of the waves with peaks at t = 7 and t = 15 (about a third of the rows), as
-        in the benchmark set; -1 for the others.
+        +1 for mixtures of the waves with peaks at t = 7 and t = 15 (about a third of the rows), as in the benchmark
+        set; -1 for the others.
 
     References
     ----------
-    L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone. Classification and Regression Trees.
-    Wadsworth 1984, section 2.6.2.
+    L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone. Classification and Regression Trees. 1984, section 2.6.2.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Errors and warnings of sdulearn.
 
-Every error of ours is a :class:`SdulearnError`, and bad input also a ValueError. A message says
-what is wrong and what to do. It names parameters in backticks, with or without a value, so that
-the command line can put its own options in their place.
+Every error of ours is a :class:`SdulearnError`, and bad input also a ValueError. A message says what is wrong and what
+to do. It names parameters in backticks, so that the command line can put its own options in their place.
 """
 
 from __future__ import annotations
@@ -137,9 +136,9 @@ def reason(error: Exception) -> str:
 
 def listed(texts: Iterable[str], most: int = 20) -> str:
     """Join the first of many texts, such as names of columns."""
-    found = list(texts)
-    joined = ", ".join(found[:most])
-    return joined if len(found) <= most else f"{joined}, ... ({len(found):,} in all)"
+    names = list(texts)
+    joined = ", ".join(names[:most])
+    return joined if len(names) <= most else f"{joined}, ... ({len(names):,} in all)"
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -164,10 +163,9 @@ class OptionalModule:
 def is_there(module: str) -> bool:
     """Return whether an optional module can be imported."""
     try:
-        importlib.import_module(module)
+        return bool(importlib.import_module(module))
     except (ImportError, OSError):
         return False
-    return True
 
 
 # Most functions for files and frames need pyarrow.

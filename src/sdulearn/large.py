@@ -33,10 +33,8 @@ __all__ = ["dask_rows", "fit_rows", "map_rows", "parquet_rows"]
 def survey(
     source: RowSource, n_unlabeled: int | None = 20_000, seed: int = 0, *, moments: bool = True
 ) -> tuple[Batch, PairStatistics, bool]:
-    """Return known rows and a sample of the others, which has their weight; sums; whether no row was left out.
-
-    With ``n_unlabeled=None`` no features are kept, and without ``moments`` no sums.
-    """
+    """Return known rows and a sample of the others, which has their weight; sums; whether no row was left out."""
+    # With ``n_unlabeled=None`` no features are kept.
     if moments:
         check_system_size(len(source.columns))
     n_drawn, n_rows = n_unlabeled or 0, source.table.n_rows or 0

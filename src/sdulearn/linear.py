@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U, check_weights, read_columns
@@ -57,10 +57,8 @@ class Settings(NamedTuple):
         params = [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in grid]
         results = grid_results(params, scores)
         i, j = divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))
-        alpha = self.alphas[i]
-        gamma = self.gammas[j]
-        chosen: dict[str, object] = {"alpha_": alpha, "gamma_": gamma, "cv_results_": results}
-        return alpha, self.mixtures[j], chosen
+        chosen: dict[str, object] = {"alpha_": self.alphas[i], "gamma_": self.gammas[j], "cv_results_": results}
+        return self.alphas[i], self.mixtures[j], chosen
 
 
 @dataclass
@@ -77,17 +75,15 @@ class Grid:
     def __post_init__(self) -> None:
         self.loss = get_training_loss(self.model.loss)
         self.solver = choose_solver(self.model.solver, self.loss, self.design.A.shape[1])
-        tol = self.model.tol
         # The interior point method gains one digit per iteration; Newton's last digits come for free.
-        self.tol = max(tol, _FOLD_TOL) if self.solver == "interior_point" else tol
+        self.tol = max(self.model.tol, _FOLD_TOL if self.solver == "interior_point" else 0.0)
 
     def fold(self, train: Indices, test: Indices) -> Array:
         """Score every setting, fitted on ``train``, on ``test``."""
         W = self._closed_form_fold(train) if self.solver == "closed_form" else self._iterative_fold(train)
         decisions = self.design.A[test] @ W.reshape(-1, W.shape[-1]).T
-        source = self.source[test]
-        risk = mixture(validation_risk(source))
-        risks = marginal_risk(decisions, source, risk, self.prior, ZeroOne(), self.weight[test])
+        risk = mixture(validation_risk(self.source[test]))
+        risks = marginal_risk(decisions, self.source[test], risk, self.prior, ZeroOne(), self.weight[test])
         return 1 - risks.reshape(W.shape[:2]).T.ravel()
 
     def _closed_form_fold(self, train: Indices) -> Array:
@@ -119,11 +115,10 @@ class Grid:
 
 
 def _loss_has_probability(estimator: Estimator) -> bool:
-    loss = get_training_loss(estimator.loss)
-    if not hasattr(loss, "probability"):
+    if not hasattr(get_training_loss(estimator.loss), "probability"):
         raise AttributeError(
-            f"predict_proba needs a loss whose decision values are log odds; those of `loss={estimator.loss!r}` "
-            "are not. Fit with `loss='logistic'`, or use PairLogisticRegressionCV."
+            f"The decision values of `loss={estimator.loss!r}` are not log odds, which predict_proba needs. Fit with "
+            "`loss='logistic'`, or use PairLogisticRegressionCV."
         )
     return True
 
@@ -132,10 +127,8 @@ def _loss_is_additive(estimator: Estimator) -> bool:
     loss = get_training_loss(estimator.loss)
     if not hasattr(loss, "curvature") or choose_solver(estimator.solver, loss, 1) != "closed_form":
         raise AttributeError(
-            "partial_fit needs squared loss in closed form: its solution depends on the rows through "
-            "their means and second moments alone, which can be added up; any other loss or solver "
-            "needs every row again at every step. Use `loss='squared'` with `solver='auto'`, or "
-            "sdulearn.large.fit_rows, which keeps a sample of the unlabeled rows."
+            "partial_fit needs sums of the rows alone, as squared loss in closed form does. Use `loss='squared'` with "
+            "`solver='auto'`, or sdulearn.large.fit_rows, which keeps a sample of the unlabeled rows."
         )
     return True
 
@@ -187,7 +180,7 @@ class _SDUBase(LinearClassifier):
                 problem = replace(problem, c=_exact_linear_term(design, weights[1], graph.source, moments))
             solution = solve(problem, solver, self.tol, self.max_iter)
             solution = design.certified(*weights, loss, alpha, solution)
-            self._accept(Fit.of(solution, *design.coefficients(solution.w), prior, chosen))
+            self._accept_solution(solution, design.coefficients(solution.w), prior, chosen)
         if graph.labels.any():
             self._name_by_labels(X, graph.labels[graph.row_point])
         return self
@@ -197,7 +190,15 @@ class _SDUBase(LinearClassifier):
         alpha, g, chosen = choice
         problem = statistics.problem(g, prior.value, get_training_loss(self.loss), alpha, self.fit_intercept)
         solution = problem.certified(problem.ridge_path([alpha])[0])
-        self._accept(Fit.of(solution, *problem.coefficients(solution.w), prior, chosen))
+        self._accept_solution(solution, problem.coefficients(solution.w), prior, chosen)
+
+    def _accept_solution(
+        self, solution: Solution, plane: tuple[Array, float], prior: PriorEstimate, chosen: dict[str, object]
+    ) -> None:
+        coef, intercept = np.atleast_2d(plane[0]), np.array([plane[1]])
+        self._accept(
+            Fit(coef, intercept, solution.objective, solution.optimality, solution.n_iter, prior, fitted=chosen)
+        )
 
     def _name_by_labels(self, X: Rows, labels: Codes) -> None:
         """Let labels name the classes: the risks do not learn from them."""
@@ -206,8 +207,8 @@ class _SDUBase(LinearClassifier):
         self.orient(X[labelled], labels[labelled])
         if self.prior is not None and self.prior_ != prior:
             warn(
-                f"Most labels call the class of `prior={self.prior:g}` -1, so that P(y = +1) is {1 - self.prior:g} "
-                "now. Check the labels, or give the prior of the other class.",
+                f"Most labels call the class of `prior={self.prior:g}` -1, so P(y = +1) is {1 - self.prior:g} now. "
+                "Check the labels, or give the prior of the other class.",
                 OrientationWarning,
             )
 
@@ -224,7 +225,6 @@ class _SDUBase(LinearClassifier):
 
     @available_if(_loss_has_probability)
     def predict_proba(self, X: MatrixLike) -> Array:
-        check_is_fitted(self)
         positive = get_training_loss(self.loss).probability(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
@@ -232,8 +232,7 @@ class _SDUBase(LinearClassifier):
 class SDUClassifier(_SDUBase):
     """Linear classifier from similar and dissimilar pairs and unlabeled rows, by an unbiased risk.
 
-    Minimises ``risk(w, b) + alpha / 2 |w|^2``. Rows are points; ``y`` holds pair codes (see
-    :func:`~sdulearn.stack_pairs`). Standardise the features first, for example in a ``Pipeline``.
+    Minimises ``risk(w, b) + alpha / 2 |w|^2``. Standardise the features first, for example in a ``Pipeline``.
 
     Parameters
     ----------
@@ -258,24 +257,18 @@ class SDUClassifier(_SDUBase):
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features)
-        Weights.
-    intercept_ : array of shape (1,)
-        Intercept.
+    coef_, intercept_ : arrays of shape (1, n_features) and (1,)
+        Weights and intercept.
     classes_ : array([-1, 1])
         The classes; +1 is the one whose prior is ``prior_.value``.
     prior_ : PriorEstimate
         The class prior with its interval.
-    objective_ : float
-        Minimum reached (up to a constant of the data).
-    optimality_ : float
-        Relative KKT residual, computed apart from the solver.
-    n_iter_ : int
-        Iterations of the solver.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
+    objective_, optimality_ : float
+        Minimum reached (up to a constant of the data), and relative KKT residual, computed apart from the solver.
+    n_iter_, n_features_in_ : int
+        Iterations of the solver, and number of features seen in ``fit``.
     feature_names_in_ : array of str
-        Their names, where ``X`` was a frame with string column names.
+        Names of the features, if ``X`` was a frame with string column names.
 
     See Also
     --------
@@ -284,9 +277,8 @@ class SDUClassifier(_SDUBase):
 
     References
     ----------
-    .. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise
-       Similarities/Dissimilarities and Unlabeled Data via Empirical Risk Minimization", Neural
-       Computation 33 (2021).
+    .. [1] T. Shimada, H. Bao, I. Sato and M. Sugiyama, "Classification from Pairwise Similarities/Dissimilarities and
+       Unlabeled Data via Empirical Risk Minimization", Neural Computation 33 (2021).
 
     Examples
     --------
@@ -294,8 +286,7 @@ class SDUClassifier(_SDUBase):
     >>> from sdulearn.datasets import make_waveform, sample_sdu
     >>> X, y = make_waveform(5000, random_state=0)
     >>> rows, codes, X_test, y_test = sample_sdu(
-    ...     X, y, n_pairs=400, n_unlabeled=500, prior=0.7, n_test=500, random_state=0
-    ... )
+    ...     X, y, n_pairs=400, n_unlabeled=500, prior=0.7, n_test=500, random_state=0)
     >>> model = SDUClassifier().fit(rows, codes)
     >>> bool((model.predict(X_test) == y_test).mean() > 0.8)
     True
@@ -338,31 +329,21 @@ class SDUClassifier(_SDUBase):
     @available_if(_loss_is_additive)
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Add a batch of rows; exact, and the same in any order (squared loss only).
 
-        After the last batch the model equals that of ``fit`` on all rows; before, it is that of
-        the rows so far, once they determine one. The first call after ``fit`` or after loading a
-        model starts afresh. A call that fails adds no rows. Memory is O(n_features^2), whatever the
-        number of rows.
+        The model is always that of ``fit`` on the rows so far, once they determine one. The first call after ``fit`` or
+        after loading a model starts afresh. A call that fails adds no rows. Memory is O(n_features^2).
 
-        The two ends of a pair may be in different batches, so make sure that every pair code appears
-        exactly twice, with one sign and one weight; then ``statistics_.checksum`` is 0.
+        The two ends of a pair may be in different batches, so make sure that every pair code appears exactly twice,
+        with one sign and one weight; then ``statistics_.checksum`` is 0.
 
         Parameters
         ----------
-        X, y
-            As in :meth:`fit`, some of the rows. If answers share points, in one batch or in several,
-            give ``prior``: counts do not imply it then.
-        classes : ignored
-            Always -1 and +1; here because scikit-learn passes it.
-        sample_weight : array-like of shape (n_rows,), optional
-            Their weights.
+        X, y, classes, sample_weight
+            As in :meth:`fit`, some of the rows; ``classes``, which scikit-learn passes, is ignored. If answers share
+            points, in one batch or in several, give ``prior``: counts do not imply it then.
 
         Returns
         -------
@@ -378,11 +359,10 @@ class SDUClassifier(_SDUBase):
             raise InputError("partial_fit takes no labels. Leave them out of `y`, and call orient(X, y_true) after it.")
         if self.prior is None and "point" in known:
             ends = known["point"][codes != 0]
-            n_points = len(np.unique(ends))
-            if n_points < len(ends):
+            if len(np.unique(ends)) < len(ends):
                 raise InputError(
-                    f"The {len(ends) // 2:,} answers share {n_points:,} points, so their counts do not imply the "
-                    "prior. Give `prior`: sdulearn.estimate_prior(y=...) finds it from the rows in answers alone."
+                    "Answers share points, so their counts do not imply the prior. Give `prior`: "
+                    "sdulearn.estimate_prior(y=...) finds it from the rows in answers alone."
                 )
         weight = None if sample_weight is None else check_weights(sample_weight, X.shape[0], "sample_weight")
         statistics = PairStatistics().update(X, codes, weight)
@@ -406,8 +386,8 @@ class SDUClassifier(_SDUBase):
 class SDUClassifierCV(_SDUBase):
     """SDUClassifier with ``alpha`` and ``gamma`` chosen by cross-validation on pairs alone.
 
-    The defaults are the paper's: three penalties, six mixture weights, five folds, zero-one SD
-    risk. Of settings with equal risk the first wins: alphas in the order given, then gammas.
+    The defaults are the paper's: three penalties, six mixture weights, five folds, zero-one SD risk. Of settings with
+    equal risk the first wins: alphas in the order given, then gammas.
 
     Parameters
     ----------
@@ -420,11 +400,9 @@ class SDUClassifierCV(_SDUBase):
     prior
         As in :class:`~sdulearn.SDUClassifier`.
     cv : int or splitter, default=5
-        Number of pair-safe folds (dealt with a fixed seed), or an object such as
-        :class:`~sdulearn.PairKFold`.
+        Number of pair-safe folds (with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
     fit_intercept, solver, tol, max_iter
-        As in :class:`~sdulearn.SDUClassifier`. Double hinge fits within folds stop at a residual of
-        ``max(tol, 1e-3)``.
+        As in :class:`~sdulearn.SDUClassifier`. Double hinge fits within folds stop at a residual of ``max(tol, 1e-3)``.
     n_jobs : int or None, default=None
         Processes over folds.
 
@@ -433,8 +411,7 @@ class SDUClassifierCV(_SDUBase):
     alpha_, gamma_ : float
         The choice; ``gamma_`` is None for a risk without one.
     cv_results_ : dict
-        As GridSearchCV's, without times, because all settings are fitted together: ``params``,
-        ``mean_test_score``, ``split0_test_score``, ... (score = 1 - risk).
+        As GridSearchCV's, with score = 1 - risk, and without times, because all settings are fitted together.
     coef_, intercept_, classes_, prior_, objective_, optimality_, n_iter_, n_features_in_
         As in :class:`~sdulearn.SDUClassifier`, from the refit on all rows.
 
@@ -502,6 +479,5 @@ class SDUClassifierCV(_SDUBase):
 
     def _choose(self, settings: Settings, X: Rows, design: Design, graph: AnswerGraph, prior: float) -> Choice:
         grid = Grid(self, settings, design, graph.source, graph.row_weight, prior)
-        splits = row_splits(self.cv, X, graph)
-        jobs = (delayed(grid.fold)(train, test) for train, test in splits)
+        jobs = (delayed(grid.fold)(*parts) for parts in row_splits(self.cv, X, graph))
         return settings.choose(np.array(Parallel(n_jobs=self.n_jobs)(jobs)))

@@ -1,11 +1,11 @@
 """The losses, as functions of the margin ``z`` alone.
 
-A loss is *linear-odd* when ``value(z, +1) - value(z, -1) == -z``; then
-``value(z, t) == even(z) - t * z / 2`` and every risk of the paper is convex (Theorem "conv").
+A loss is *linear-odd* when ``value(z, +1) - value(z, -1) == -z``; then ``value(z, t) == even(z) - t * z / 2`` and every
+risk of the paper is convex (Theorem "conv").
 
 A training loss of your own is any object with ``value(z, t)``, ``even(z)`` and ``even_grad(z)``
-(:class:`LinearOddLoss`); with ``even_hess(z)`` it is solved by Newton's method, without it by
-L-BFGS. Further attributes select a solver:
+(:class:`LinearOddLoss`); with ``even_hess(z)`` it is solved by Newton's method, without it by L-BFGS. Further
+attributes select a solver:
 
 - ``curvature``: ``even`` is ``curvature * z**2 / 2 + const``: the closed form;
 - ``flat``: ``even`` is ``max(flat, abs(z)) / 2``: the interior point method;
@@ -69,9 +69,8 @@ class TrainingLoss(LinearOddLoss, Protocol):
 class Squared:
     """Squared loss, ``(t z - 1)^2 / 4`` (Eq. loss_sq).
 
-    Its minimiser is the solution of one linear system, and depends on the rows through their means
-    and second moments alone. Of all functions z = 2 P(y = +1) - 1 minimises the expected loss, but
-    a linear model leaves the range of probabilities, so its decision values are not probabilities.
+    Its minimiser is the solution of one linear system, and depends on the rows through their means and second moments
+    alone. A linear model leaves the range of probabilities, so its decision values are not probabilities.
 
     Examples
     --------
@@ -107,8 +106,8 @@ class DoubleHinge:
 
     References
     ----------
-    .. [1] M. C. du Plessis, G. Niu and M. Sugiyama, "Convex formulation for learning from positive
-       and unlabeled data", ICML 2015.
+    .. [1] M. C. du Plessis, G. Niu, M. Sugiyama, "Convex formulation for learning from positive and unlabeled data",
+       ICML 2015.
 
     Examples
     --------
@@ -192,10 +191,8 @@ def log_cosh(u: Array) -> Array:
     return size / 2 + np.log1p(np.exp(-size))
 
 
-TRAINING_LOSSES = cast(
-    dict[str, TrainingLoss],
-    {"squared": Squared(), "double_hinge": DoubleHinge(), "logistic": Logistic()},
-)
+_OURS = {"squared": Squared(), "double_hinge": DoubleHinge(), "logistic": Logistic()}
+TRAINING_LOSSES = cast(dict[str, TrainingLoss], _OURS)
 ALL_LOSSES: dict[str, Loss] = {**TRAINING_LOSSES, "zero_one": ZeroOne()}
 
 
@@ -214,23 +211,22 @@ def get_training_loss(loss: str | LinearOddLoss) -> TrainingLoss:
     """Return a loss to train with, by name or as an object, or raise with the reason why not."""
     if isinstance(loss, str) and loss in TRAINING_LOSSES:
         return TRAINING_LOSSES[loss]
-    found = cast(TrainingLoss, get_loss(loss))
+    training = cast(TrainingLoss, get_loss(loss))
     name = loss if isinstance(loss, str) else type(loss).__name__
     z = np.linspace(-3, 3, 61)
-    odd = found.value(z, 1) - found.value(z, -1)
-    if not np.allclose(odd, -z, rtol=0, atol=1e-9):
+    positive, negative = training.value(z, 1), training.value(z, -1)
+    if not np.allclose(positive - negative, -z, rtol=0, atol=1e-9):
         raise InputError(
-            f"The loss {name} is not linear-odd: value(z, +1) - value(z, -1) must be -z for every z. "
-            "With any other loss the negative row weights of the risk make the objective non-convex. "
-            f"Train with {', '.join(sorted(TRAINING_LOSSES))}, or use this one for validation with "
+            f"The loss {name} is not linear-odd: value(z, +1) - value(z, -1) must be -z, or the objective is "
+            f"non-convex. Train with {', '.join(sorted(TRAINING_LOSSES))}, or use this one for validation with "
             "sdulearn.metrics.pair_risk."
         )
     for method in ("even", "even_grad"):
-        if not callable(getattr(found, method, None)):
+        if not callable(getattr(training, method, None)):
             raise InputError(f"The loss {name} needs a method {method}(z) to be trained with; see sdulearn.losses.")
-    even = (found.value(z, 1) + found.value(z, -1)) / 2
-    if not np.allclose(found.even(z), even, rtol=0, atol=1e-9):
+    even = (positive + negative) / 2
+    if not np.allclose(training.even(z), even, rtol=0, atol=1e-9):
         raise InputError(f"The loss {name} contradicts itself: even(z) is not (value(z, +1) + value(z, -1)) / 2.")
     if (np.diff(even, 2) < -1e-9).any():
         raise InputError(f"The loss {name} is not convex in z, so the objective would not be convex.")
-    return found
+    return training

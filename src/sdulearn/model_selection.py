@@ -24,12 +24,11 @@ NO_FOLD = -1
 class PairKFold:
     """K folds over points: no point is in both a training part and its test part.
 
-    The answers of a connected component stay in one fold where it is small enough, and loose pairs
-    of either kind, and points in no answer, are each spread evenly over all folds. A component too
-    large for a fold is cut, where it can be with few answers lost; :meth:`n_cut` tells how many. A
-    fold that would be left without an answer gets one from another, where there are enough. A hub,
-    a point that many answers hang on (:meth:`AnswerGraph.hubs
-    <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it is in every part.
+    The answers of a connected component stay in one fold if it is small enough, and loose pairs of either kind, and
+    points in no answer, are each spread evenly over all folds. A component too large for a fold is cut where few
+    answers are lost; :meth:`n_cut` counts them. A fold without an answer gets one from another, if there are enough. A
+    hub, a point in many answers (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it
+    is in every part.
 
     Parameters
     ----------
@@ -81,25 +80,19 @@ class PairKFold:
     ) -> Iterator[tuple[Indices, Indices]]:
         """Yield the row numbers of training and test part, in ascending order.
 
-        An answer between points of two folds is in the training part of the other folds and in no
-        test part.
+        An answer between points of two folds is in the training part of the other folds and in no test part.
 
         Parameters
         ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Rows; folds do not depend on them.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
-            What is known about each row.
-        groups : ignored
-            Here because scikit-learn passes it.
+        X, y, groups
+            Folds depend on ``y`` alone: an array-like of shape (n_rows,) or (n_rows, 2 to 5).
 
         Yields
         ------
         train, test : int arrays
             Row numbers.
         """
-        graph = AnswerGraph.from_y(y)
-        fold, other = _folds_of_rows(self, graph)
+        fold, other = _folds_of_rows(self, AnswerGraph.from_y(y))
         for k in range(self.n_splits):
             touched = (fold == k) | (other == k)
             whole = np.isin(fold, (k, NO_FOLD)) & np.isin(other, (k, NO_FOLD))
@@ -140,10 +133,8 @@ class PairKFold:
         for name, kind in (("similar", 1), ("dissimilar", -1)):
             count = int(np.sum(graph.same == kind))
             if 0 < count < self.n_splits:
-                raise InputError(
-                    f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there "
-                    f"are {count}. Lower `cv`, the number of folds, or add pairs."
-                )
+                need = f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are {count}"
+                raise InputError(f"{need}. Lower `cv`, the number of folds, or add pairs.")
         unit = fold_units(graph, self.n_splits)
         fold = np.full(graph.n_points, NO_FOLD)
         fold[unit >= 0] = self._fold_of_units(graph, unit, rng)[unit[unit >= 0]]
@@ -159,8 +150,7 @@ class PairKFold:
         of_answer = np.where(cut, -1, of_ends.max(axis=1, initial=-1))
         counted = np.flatnonzero(of_answer >= 0)
         n_units = int(unit.max(initial=-1)) + 1
-        # Similar and dissimilar answers of each unit, those with hubs included; units in the order
-        # of their answers.
+        # Similar and dissimilar answers of each unit, those with hubs included.
         cell = 2 * of_answer[counted] + (graph.same[counted] < 0)
         kinds = np.bincount(cell, minlength=2 * n_units).reshape(-1, 2)
         having, first = np.unique(of_answer[counted], return_index=True)
@@ -168,22 +158,19 @@ class PairKFold:
         fold = np.empty(n_units, dtype=np.intp)
         single = kinds.sum(axis=1) == 1
         for kind in range(2):
-            some = by_answer[single[by_answer] & (kinds[by_answer, kind] == 1)]
-            fold[some] = self._deal(len(some), rng)
+            loose = by_answer[single[by_answer] & (kinds[by_answer, kind] == 1)]
+            fold[loose] = self._deal(len(loose), rng)
         larger = np.flatnonzero(~single)
         if not len(larger):
             return fold
-        load = np.array(
-            [np.bincount(fold[single], kinds[single, kind], self.n_splits) for kind in range(2)], dtype=float
-        )
+        load = np.array([np.bincount(fold[single], kinds[single, k], self.n_splits) for k in (0, 1)], dtype=float)
         order = rng.permutation(larger) if self.shuffle else larger
-        order = order[np.argsort(-kinds[order].sum(axis=1), kind="stable")]
         total = np.maximum(kinds.sum(axis=0), 1)
-        for one in order:
+        for large in order[np.argsort(-kinds[order].sum(axis=1), kind="stable")]:
             # A unit whose answers were all cut counts by itself.
-            its_kinds = kinds[one] + 1e-3
-            fold[one] = np.argmin((its_kinds / total**2) @ load)
-            load[:, fold[one]] += its_kinds
+            its_kinds = kinds[large] + 1e-3
+            fold[large] = np.argmin((its_kinds / total**2) @ load)
+            load[:, fold[large]] += its_kinds
         return fold
 
     def _deal(self, count: int, rng: np.random.RandomState) -> Indices:
@@ -193,16 +180,15 @@ class PairKFold:
 
 def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
     """Return the unit of each point, which stays in one fold; -1 for hubs and unasked points."""
-    # A unit is a component of the answers between points that are not hubs; a large one is cut in
-    # breadth-first order.
+    # A unit is a component of the answers between points that are not hubs; a large one is cut.
     free = graph.degree > 0
     free[graph.hubs()] = False
     between = graph.ends[free[graph.ends].all(axis=1)]
     points = np.flatnonzero(free)
     numbers, unit = np.unique(connect(between, graph.n_points)[points], return_inverse=True)
     most = max(len(points) / n_splits, 2)
-    found = np.full(graph.n_points, -1)
-    found[points] = unit
+    unit_of_point = np.full(graph.n_points, -1)
+    unit_of_point[points] = unit
     n_units = len(numbers)
     for big in np.flatnonzero(np.bincount(unit, minlength=n_units) > most):
         # Breadth first, so that neighbours are close to each other.
@@ -211,9 +197,9 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
         order = breadth_first_order(adjacency, start, directed=False, return_predecessors=False)
         piece = np.arange(len(order)) // int(np.ceil(len(order) / np.ceil(len(order) / most)))
         # The first piece keeps the number of the component.
-        found[order] = np.where(piece == 0, big, n_units + piece - 1)
+        unit_of_point[order] = np.where(piece == 0, big, n_units + piece - 1)
         n_units += int(piece.max())
-    return found
+    return unit_of_point
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
@@ -260,15 +246,6 @@ def fold_parts(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> list[tuple[In
     return [(np.flatnonzero((fold != k) & (other != k)), np.flatnonzero(fold == k)) for k in folds]
 
 
-def shown_points(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> Mask:
-    """Return which points (n_points, n_folds) the model of each fold may know; hubs are shown to all."""
-    splitter = splitter_of(cv)
-    if isinstance(splitter, PairKFold):
-        return splitter.fold_of_points(graph)[:, None] != np.arange(splitter.n_splits)
-    shown = [np.bincount(graph.row_point[train], minlength=graph.n_points) for train, _ in row_splits(cv, X, graph)]
-    return np.column_stack(shown) > 0
-
-
 def splitter_of(cv: Splitter) -> Splitter:
     """Return the splitter for ``cv``; a number of folds has a fixed seed."""
     return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
@@ -282,13 +259,11 @@ def number_of_folds(most: int, similar: Mask) -> int:
 
 def check_places(cv: Splitter | None) -> None:
     """Refuse a splitter that may go by row numbers where rows are left out."""
-    if cv is None or isinstance(cv, Integral | PairKFold):
-        return
-    raise InputError(
-        "Rows of weight 0 are left out before folds are made, and `cv` is a splitter that may go by the places of "
-        "the rows. Leave these rows out of `X`, `y` and `sample_weight` yourself, or give a number of folds or a "
-        "sdulearn.PairKFold."
-    )
+    if not (cv is None or isinstance(cv, Integral | PairKFold)):
+        raise InputError(
+            "Rows of weight 0 are left out before folds are made, and `cv` may go by row numbers. Leave these rows out "
+            "yourself, or give a number of folds or a sdulearn.PairKFold."
+        )
 
 
 def positive_grid(name: str, values: Sequence[float]) -> list[float]:
@@ -301,19 +276,17 @@ def positive_grid(name: str, values: Sequence[float]) -> list[float]:
 
 def grid_results(params: list[dict[str, float]], scores: Array) -> dict[str, Any]:
     """Return ``cv_results_`` without times: all settings are fitted together."""
-    results: dict[str, Any] = {}
-    for name in params[0]:
-        values = [setting[name] for setting in params]
-        results[f"param_{name}"] = np.ma.MaskedArray(values, mask=np.zeros(len(params), dtype=bool))
-    results["params"] = params
-    for k, split in enumerate(scores):
-        results[f"split{k}_test_score"] = split
+    values = {f"param_{name}": [setting[name] for setting in params] for name in params[0]}
     silent = np.isnan(scores).all(axis=1)
     counted = scores if silent.all() else scores[~silent]
     mean = counted.mean(axis=0)
-    results["mean_test_score"] = mean
-    results["std_test_score"] = counted.std(axis=0)
     # Rounded, so that settings that differ in the last bit only tie.
     ranked = np.where(np.isnan(mean), -np.inf, mean.round(10))
-    results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
-    return results
+    return {
+        **{name: np.ma.MaskedArray(column, mask=np.zeros(len(params), dtype=bool)) for name, column in values.items()},
+        "params": params,
+        **{f"split{k}_test_score": split for k, split in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": counted.std(axis=0),
+        "rank_test_score": rankdata(-ranked, method="min").astype(np.int32),
+    }

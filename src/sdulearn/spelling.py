@@ -85,18 +85,14 @@ def spelled(texts: ArrowColumn, form: Form) -> Array:
     """Return the numbers, or days, that texts of a form spell; NaN for all others."""
     if form in DATES or form == "h:m":
         return _days(texts, form)
-    found = pc.if_else(pa.array(matching(texts, _PATTERNS[form])), texts, pa.scalar(None, pa.string()))
-    found = pc.replace_substring_regex(found, f"[{_BETWEEN}{',' if form == '.' else '.'}]", "")
-    return np.asarray(pc.replace_substring(found, ",", ".").cast(pa.float64()))
+    cells = pc.if_else(pa.array(matching(texts, _PATTERNS[form])), texts, pa.scalar(None, pa.string()))
+    cells = pc.replace_substring_regex(cells, f"[{_BETWEEN}{',' if form == '.' else '.'}]", "")
+    return np.asarray(pc.replace_substring(cells, ",", ".").cast(pa.float64()))
 
 
 def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
-    """Return the numbers, or days, of a column, NaN in gaps; and which cells are neither.
-
-    A spelling that did not occur in training is read where it is unambiguous.
-    """
-    texts = values
-    plain = plain_numbers(texts, spelling.form)
+    """Return the numbers, or days, of a column, NaN in gaps; and which cells are neither, or are ambiguous."""
+    texts, plain = values, plain_numbers(values, spelling.form)
     if plain is None:
         texts = trimmed(values)
         if spelling.marks:
@@ -105,15 +101,15 @@ def read_texts(values: ArrowColumn, spelling: Spelling) -> tuple[Array, Mask]:
         plain = plain_numbers(texts, spelling.form)
     if plain is not None:
         return np.asarray(plain), np.zeros(len(texts), dtype=bool)
-    found = spelled(texts, spelling.form)
+    floats = spelled(texts, spelling.form)
     unclear = np.zeros(len(texts), dtype=bool)
     if spelling.form in DATES:
         for form in DATES[:2]:
-            found = np.where(np.isnan(found), spelled(texts, form), found)
+            floats = np.where(np.isnan(floats), spelled(texts, form), floats)
     elif spelling.form in DECIMALS:
         other = spelled(texts, "," if spelling.form == "." else ".")
-        found, unclear = _either(found, other, spelling.thousands)
-    return found, unclear | (np.isnan(found) & np.asarray(texts.is_valid()) & ~are_marks(texts))
+        floats, unclear = _either(floats, other, spelling.thousands)
+    return floats, unclear | (np.isnan(floats) & np.asarray(texts.is_valid()) & ~are_marks(texts))
 
 
 def _either(usual: Array, other: Array, thousands: bool) -> tuple[Array, Mask]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +15,23 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from sdulearn.columns import Column, Columns, as_arrow, check_layout
-from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning, warn
+from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning, reason, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.images import ImageFeatures
 from sdulearn.io.typed import finite, plain, read
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.report.facts import OPENING, facts, lines
+from sdulearn.report.page import sections, whole_page
+from sdulearn.report.records import FitReport
 from sdulearn.text_columns import TextFeatures
 from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Rows
-
-if TYPE_CHECKING:
-    from sdulearn.report.records import FitReport
 
 # Estimators that a file may hold; imported when needed: a linear model does not need trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
           "PairBoostingClassifier", "PairModelCV", "PairNetworkClassifier")  # fmt: skip
-# Errors of a forged header; untrusted text is shortened in messages.
+# Errors of a forged header.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
-_LONGEST = 300
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,8 +49,7 @@ class TableModel:
     report : FitReport or None
         The report of the fit.
     asked : tuple or None
-        Ids, posterior class probabilities and numbers of answers of the rows in answers. See
-        ``answered``.
+        Ids, posterior class probabilities and numbers of answers of the rows in answers. See ``answered``.
 
     See Also
     --------
@@ -69,14 +67,14 @@ class TableModel:
     def answered(self) -> dict[str, NDArray[Any]] | None:
         """Classes of the rows in answers, by their features and the answers about them.
 
-        Arrays "id", "class" (names), "probabilities" (n_rows, n_classes) and "n_answers", in the order
-        of the table. None for the risks of the paper, which do not estimate how often answers are wrong.
+        Arrays "id", "class" (names), "probabilities" (n_rows, n_classes) and "n_answers", in the order of the table.
+        None for the risks of the paper, which do not estimate how often answers are wrong.
         """
         if self.asked is None:
             return None
-        ids, p, n_answers = self.asked
-        found = {"id": np.array(ids, dtype=object), "class": self._named(p.argmax(axis=1))}
-        return {**found, "probabilities": p, "n_answers": n_answers}
+        ids, p, n = self.asked
+        classes = self._named(p.argmax(axis=1))
+        return {"id": np.array(ids, dtype=object), "class": classes, "probabilities": p, "n_answers": n}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -151,10 +149,10 @@ class TableModel:
         array of shape (n_rows, n_classes)
             Columns in the order of ``classes``.
         """
-        found = self.decide(self.features(table))[1]
-        if found is None:
+        probability = self.decide(self.features(table))[1]
+        if probability is None:
             raise InputError("The loss of this model gives no probabilities. Fit with `loss='logistic'`.")
-        return found
+        return probability
 
     def decide(self, X: Rows) -> tuple[Indices, Array | None]:
         """Predict places of classes and probabilities from unscaled features.
@@ -192,11 +190,9 @@ class TableModel:
         Returns
         -------
         str
-            What was learned, how accurate it is, and what to do next; then, indented, warnings,
-            notes and numbers. Names of parameters are in backticks.
+            What was learned, how accurate it is, and what to do next; then, indented, warnings, notes and numbers.
+            Names of parameters are in backticks.
         """
-        from sdulearn.report.facts import facts, lines
-
         return "\n".join(lines(facts(self), indent="  "))
 
     def write_report(self, path: Location, *, model_path: Location | None = None) -> None:
@@ -209,26 +205,18 @@ class TableModel:
         model_path : str or path-like, optional
             Where the model was saved; the title of the page, which shows how to predict with it.
         """
-        from sdulearn.report.facts import facts
-        from sdulearn.report.page import sections, whole_page
-
-        head, *others = sections(facts(self)).values()
-        command = "" if model_path is None else f"sdulearn predict {model_path} TABLE -o out.csv"
-        use = [f"<p><code>{escape(command)}</code></p>"] if command else []
+        parts = list(sections(facts(self)).values())
+        if model_path is not None:
+            parts.insert(1, f"<p><code>{escape(f'sdulearn predict {model_path} TABLE -o out.csv')}</code></p>")
         with written_whole(path) as draft:
-            draft.write_text(whole_page(Path(model_path or path).name, [head, *use, *others]), encoding="utf-8")
+            draft.write_text(whole_page(Path(model_path or path).name, parts), encoding="utf-8")
 
     def __repr__(self) -> str:
-        from sdulearn.report.facts import OPENING, facts, lines
-
         if self.report is None:
             return f"TableModel({type(self.estimator).__name__}, {self.columns.width:,} features, {self.classes})"
         return "TableModel: " + "\n".join(lines(fact for fact in facts(self) if fact.code in OPENING))
 
     def _repr_html_(self) -> str:
-        from sdulearn.report.facts import facts
-        from sdulearn.report.page import sections
-
         return next(iter(sections(facts(self)).values()))
 
     def save(self, path: Location) -> None:
@@ -262,7 +250,6 @@ def load_model(path: Location) -> Estimator | TableModel:
     """Read a fitted model from a file that ``save`` wrote.
 
     The file holds numbers and JSON; nothing is unpickled or run: an untrusted file is safe to open.
-    It names its format version; files of other versions are refused.
 
     Parameters
     ----------
@@ -277,7 +264,7 @@ def load_model(path: Location) -> Estimator | TableModel:
     Raises
     ------
     ModelFileError
-        A ValueError: the file is foreign, truncated, altered, or of a newer or too old format.
+        A ValueError: the file is foreign, truncated, altered, or of another format version.
 
     See Also
     --------
@@ -287,13 +274,13 @@ def load_model(path: Location) -> Estimator | TableModel:
     try:
         if header["model"] != "TableModel":
             return _estimator(header, arrays)
-        named = [(name.partition(":"), array) for name, array in arrays.items()]
-        own = {name: array for (kind, _, name), array in named if kind == "estimator"}
+        kind = "estimator:"
+        own = {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
         return _table_model(header, arrays, _estimator(header["estimator"], own))
     except _FORGED as error:
+        what = f"{path} does not describe an sdulearn model: {reason(error)}"
         raise ModelFileError(
-            f"{path} does not describe an sdulearn model: {str(error)[:_LONGEST]}. If a development version wrote it, "
-            f"fit the model again. {container.READABLE}"
+            f"{what}. If a development version wrote it, fit the model again. {container.READABLE}"
         ) from None
 
 
@@ -306,9 +293,7 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
 
 def _table_model(header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
     """Restore a model of a table, with the type and size of every part checked."""
-    from sdulearn.report.records import FitReport
-
-    columns = _columns(header["layout"], finite(arrays["mean"]), finite(arrays["scale"]), arrays)
+    columns = _columns(header["layout"], arrays)
     check_layout(columns)
     if columns.width != estimator.n_features_in_:
         raise ValueError("columns and coefficients do not fit together")
@@ -322,24 +307,23 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
 def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -> tuple[list[str], Array, Codes]:
     """Read ids, class probabilities and numbers of answers of the rows in answers."""
     ids = read(list[str], header["asked"])
-    probabilities = finite(arrays["asked:probabilities"])
-    n_answers = arrays["asked:n_answers"]
-    shapes = (probabilities.shape, n_answers.shape)
-    if shapes != ((len(ids), n_classes), (len(ids),)) or n_answers.dtype.kind != "i":
+    p, n_answers = finite(arrays["asked:probabilities"]), arrays["asked:n_answers"]
+    if p.shape != (len(ids), n_classes) or n_answers.shape != (len(ids),) or n_answers.dtype.kind != "i":
         raise ValueError("the rows that were asked about do not fit together")
-    if (probabilities < 0).any() or not np.allclose(probabilities.sum(axis=1), 1) or (n_answers < 1).any():
+    if (p < 0).any() or not np.allclose(p.sum(axis=1), 1) or (n_answers < 1).any():
         raise ValueError("the rows asked about have no class probabilities, or no answers")
-    return ids, probabilities, n_answers
+    return ids, p, n_answers
 
 
-def _columns(found: container.Header, mean: Array, scale: Array, arrays: container.Arrays) -> Columns:
-    columns = read(tuple[Column, ...], found["columns"])
+def _columns(layout: container.Header, arrays: container.Arrays) -> Columns:
+    columns = read(tuple[Column, ...], layout["columns"])
     transformers: dict[str, TextFeatures | ImageFeatures] = {}
-    for one in columns:
-        if kind := {"text": TextFeatures, "image": ImageFeatures}.get(one.kind):
-            terms = read(dict[str, tuple[str, ...]], found["makers"][one.name])
+    for column in columns:
+        if kind := {"text": TextFeatures, "image": ImageFeatures}.get(column.kind):
+            terms = read(dict[str, tuple[str, ...]], layout["makers"][column.name])
             names = [field.name for field in fields(kind) if field.name not in terms]
-            transformers[one.name] = kind(**terms, **{name: finite(arrays[f"{name}:{one.name}"]) for name in names})
-    keep_gaps = read(bool, found["keep_gaps"])
-    id_column = read(str | None, found["id_column"])
+            numbers = {name: finite(arrays[f"{name}:{column.name}"]) for name in names}
+            transformers[column.name] = kind(**terms, **numbers)
+    id_column, keep_gaps = read(str | None, layout["id_column"]), read(bool, layout["keep_gaps"])
+    mean, scale = finite(arrays["mean"]), finite(arrays["scale"])
     return Columns(columns, id_column, mean, scale, transformers=transformers, keep_gaps=keep_gaps)

@@ -55,7 +55,7 @@ class TextFeatures:
     @classmethod
     def fit(cls, where: str, texts: Sequence[str | None]) -> tuple[TextFeatures, Array]:
         """Fit to some texts, and return their features too; ``where`` names them in an error."""
-        cut = [_cut(text) for text in texts]
+        cut = _cut(texts)
         words, of_words = _terms(_WORDS, cut)
         pieces, of_pieces = _terms(_PIECES, cut)
         if not words + pieces:
@@ -63,8 +63,8 @@ class TextFeatures:
         weights = np.concatenate([of_words, of_pieces])
         rows = cls(words, pieces, weights, np.empty((len(weights), 0))).terms_of(cut)
         axes = randomized_svd(rows, max(1, min(WIDTH, min(rows.shape) - 1)), random_state=0)[2]
-        components = np.ascontiguousarray(axes.T)
-        return cls(words, pieces, weights, components), rows @ components
+        fitted = cls(words, pieces, weights, np.ascontiguousarray(axes.T))
+        return fitted, rows @ fitted.components
 
     @property
     def width(self) -> int:
@@ -82,7 +82,7 @@ class TextFeatures:
         pieces = [np.empty((0, self.width))]
         n_unknown = 0
         for begin in range(0, len(texts), _AT_ONCE):
-            cut = [_cut(text) for text in texts[begin : begin + _AT_ONCE]]
+            cut = _cut(texts[begin : begin + _AT_ONCE])
             rows = self.terms_of(cut)
             n_unknown += int(np.sum(np.diff(rows.indptr)[[k for k, text in enumerate(cut) if text.strip()]] == 0))
             pieces.append(rows @ self.components)
@@ -90,18 +90,17 @@ class TextFeatures:
 
     def terms_of(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Return weighted terms, each kind normalised to length 1."""
-        return sparse.hstack([one.transform(texts) for one in self._vectorizers], format="csr")
+        return sparse.hstack([vectorizer.transform(texts) for vectorizer in self._vectorizers], format="csr")
 
     @cached_property
     def _vectorizers(self) -> list[TfidfVectorizer]:
-        found = []
+        vectorizers = []
         of_words, of_pieces = np.split(self.weights, [len(self.words)])
-        kinds = ((_WORDS, self.words, of_words), (_PIECES, self.pieces, of_pieces))
-        for settings, terms, weights in kinds:
+        for settings, terms, weights in ((_WORDS, self.words, of_words), (_PIECES, self.pieces, of_pieces)):
             if terms:
-                found.append(TfidfVectorizer(**settings, vocabulary=terms))
-                found[-1].idf_ = weights
-        return found
+                vectorizers.append(TfidfVectorizer(**settings, vocabulary=terms))
+                vectorizers[-1].idf_ = weights
+        return vectorizers
 
 
 def _terms(settings: Mapping[str, Any], texts: Sequence[str]) -> tuple[tuple[str, ...], Array]:
@@ -114,5 +113,5 @@ def _terms(settings: Mapping[str, Any], texts: Sequence[str]) -> tuple[tuple[str
     return tuple(vectorizer.get_feature_names_out().tolist()), vectorizer.idf_
 
 
-def _cut(text: str | None) -> str:
-    return (text or "")[:_LONGEST]
+def _cut(texts: Sequence[str | None]) -> list[str]:
+    return [(text or "")[:_LONGEST] for text in texts]

@@ -1,8 +1,7 @@
 """Display classes like those of scikit-learn.
 
-Each class has a ``from_...`` method, which computes the numbers and draws them. The numbers are
-attributes, and ``plot(ax=...)`` draws them again. The displays need matplotlib: ``pip install
-'sdulearn[demo]'``.
+Each class has a ``from_...`` method, which computes the numbers and draws them. The numbers are attributes, and
+``plot(ax=...)`` draws them again. The displays need matplotlib: ``pip install 'sdulearn[demo]'``.
 """
 
 from sdulearn.plotting.boundary import PairBoundaryDisplay

@@ -27,14 +27,12 @@ _DIFFERENT: dict[str, Any] = {"label": "different", "color": "#d55e00", "linesty
 class PairBoundaryDisplay(Display):
     """Decision boundary of a model over two features, with the pairs drawn as lines.
 
-    A solid line joins the ends of a similar pair, a dashed line those of a dissimilar pair. In a
-    good model few solid lines cross the boundary, and most dashed lines do.
+    In a good model few lines of similar pairs (solid) cross the boundary, and most of dissimilar pairs (dashed) do.
 
     Attributes
     ----------
     xx0, xx1, response : array of shape (resolution, resolution)
-        The grid, and on it the probability of +1 or the decision value. With K > 2 classes
-        ``response`` has the probability of each class along a third axis.
+        The grid, and on it the probability of +1 or the decision value; of K > 2 classes each, along a third axis.
     level : float
         The response on the boundary; with K > 2 classes the lead of a class over all others.
     ends, similar, unlabeled : arrays of shape (n_pairs, 2, 2), (n_pairs,) and (n_unlabeled, 2)
@@ -43,8 +41,7 @@ class PairBoundaryDisplay(Display):
         Names of the features.
     %(axes)s
     surface_, boundaries_, lines_ : matplotlib objects
-        The coloured response or classes, the boundaries, and two lines: all similar and all
-        dissimilar pairs.
+        The coloured response or classes, the boundaries, and two lines: all similar and all dissimilar pairs.
 
     Examples
     --------
@@ -157,8 +154,7 @@ def _like(X: MatrixLike, grid: Array) -> MatrixLike:
     """Return the grid as the same kind of table as ``X``, with its column names."""
     if not hasattr(X, "columns"):
         return sparse.csr_matrix(grid) if sparse.issparse(X) else grid
-    keyword = "columns" if hasattr(X, "iloc") else "schema"
-    return type(X)(grid, **{keyword: list(X.columns)})
+    return type(X)(grid, **{"columns" if hasattr(X, "iloc") else "schema": list(X.columns)})
 
 
 def _respond(estimator: Estimator, X: MatrixLike) -> tuple[Array, float]:

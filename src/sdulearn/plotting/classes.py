@@ -26,9 +26,9 @@ _CONFIDENCE = 0.95
 class AnswerMatrixDisplay(Display):
     """Counts of answers "same" and "different" for every two predicted classes.
 
-    Each cell shows both counts, "same" first, and is darker the larger the share of "same". Good
-    predictions have a dark diagonal. A dark cell off the diagonal means that the two classes are
-    one or are confused; a light cell on it means that a class should be split.
+    Each cell shows both counts, "same" first, and is darker the larger the share of "same". Good predictions have a
+    dark diagonal. A dark cell elsewhere means that two classes are one or are confused, a light cell on the diagonal
+    that a class should be split.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class AnswerMatrixDisplay(Display):
             raise InputError("`model` has no table: its errors do not depend on the classes. Draw its rates instead.")
         same = np.round(100 * model.table)
         classes = tuple(range(1, len(same) + 1))
-        counts = AnswerCounts(classes, *(tuple(map(tuple, one.tolist())) for one in (same, 100 - same)))
+        counts = AnswerCounts(classes, *(tuple(map(tuple, table.tolist())) for table in (same, 100 - same)))
         return cls(counts=counts, names=tuple(map(str, classes if names is None else names))).plot(ax)
 
     @classmethod
@@ -159,8 +159,7 @@ class AnnotatorDisplay(Display):
         model : AnswerModel
             Such as ``answer_model_`` of a fitted estimator.
         names : sequence of str, optional
-            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; their numbers
-            by default.
+            Names of annotators 1, 2, ..., such as ``annotator_names`` of the answers; their numbers by default.
         most : int, default=40
             Draw at most this many annotators, those with the highest rates.
         %(ax_and_display)s
@@ -174,7 +173,7 @@ class AnnotatorDisplay(Display):
         return cls(names=tuple(shown), rates=rates, mean=model.error_rate.value).plot(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        value, low, high = np.array([(one.value, one.low, one.high) for one in self.rates]).reshape(-1, 3).T
+        value, low, high = np.array([(rate.value, rate.low, rate.high) for rate in self.rates]).reshape(-1, 3).T
         options = {"linestyle": "none", **ERROR_BARS, **style}
         self.points_ = ax.errorbar(value, np.arange(len(value)), xerr=[value - low, high - value], **options)
         ax.axvline(self.mean, color="0.6", linestyle="--", zorder=0)
@@ -186,10 +185,9 @@ class AnnotatorDisplay(Display):
 class ReliabilityDisplay(Display):
     """Reliability diagram of the predicted probability of "same", with intervals.
 
-    Points on the diagonal are calibrated. A flatter curve means that the model is overconfident, a
-    steeper one that it is underconfident. Each bin has a Clopper-Pearson interval, for which no
-    more answers count than their points could make loose pairs. Wrong answers pull the observed
-    shares towards 1/2. With labels use :class:`sklearn.calibration.CalibrationDisplay`.
+    Points on the diagonal are calibrated. A flatter curve means that the model is overconfident, a steeper one that it
+    is underconfident. Each bin has a Clopper-Pearson interval, for which no more answers count than their points could
+    make loose pairs. Wrong answers pull the observed shares towards 1/2.
 
     Attributes
     ----------
@@ -234,10 +232,8 @@ class ReliabilityDisplay(Display):
         %(ax_and_display)s
         """
         if not hasattr(estimator, "predict_proba"):
-            raise InputError(
-                f"`estimator` ({type(estimator).__name__}) has no predict_proba. Give one with "
-                "probabilities, such as PairLogisticRegression."
-            )
+            name = type(estimator).__name__
+            raise InputError(f"`estimator` ({name}) has no predict_proba. Give one such as PairLogisticRegression.")
         if cv is None:
             return cls.from_predictions(estimator.predict_proba(X), y, n_bins=n_bins, ax=ax)
         chance, similar = held_out_same(estimator, X, y, cv)

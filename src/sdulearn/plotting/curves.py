@@ -79,8 +79,7 @@ class PairLearningCurveDisplay(Display):
     ) -> Self:
         """Fit on random subsets of the pairs, with all unlabeled rows.
 
-        Every subset has the same share of similar pairs as all pairs, and within a repeat the
-        larger subsets contain the smaller ones.
+        Every subset has the share of similar pairs of all, and within a repeat larger subsets contain smaller ones.
 
         Parameters
         ----------
@@ -88,14 +87,14 @@ class PairLearningCurveDisplay(Display):
             It is cloned for every fit.
         %(X_and_y)s
         n_pairs : sequence of int, optional
-            Numbers of training pairs; by default up to five. The smallest has five pairs of the
-            rarer kind, which estimators that choose settings need.
+            Numbers of training pairs; by default up to five. The smallest has five pairs of the rarer kind, which
+            estimators that choose settings need.
         test : tuple of (X_test, y_test), optional
-            Labelled test points; for more than two classes ``y`` must have labels, too. Without
-            ``test``, points are held out by :class:`~sdulearn.PairKFold`.
+            Labelled test points; for more than two classes ``y`` must have labels, too. Without ``test``, points are
+            held out by :class:`~sdulearn.PairKFold`.
         scoring : callable, optional
-            A function (estimator, X, y) -> float; by default accuracy on the test points, or the
-            estimator's own ``score`` on the held-out pairs.
+            A function (estimator, X, y) -> float; by default accuracy on the test points, or the estimator's own
+            ``score`` on the held-out pairs.
         n_repeats : int, default=5
             Number of random draws, or of folds without ``test``.
         random_state : int, RandomState or None, default=None
@@ -135,8 +134,7 @@ class PairLearningCurveDisplay(Display):
         error = self.scores.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else None
         options = {**ERROR_BARS, "label": self.name, **style}
         self.line_ = ax.errorbar(self.n_pairs, self.scores.mean(axis=1), error, **options)
-        ax.set(ylabel=self.score_name)
-        ax.set(xlabel="number of pairs", xscale="log")
+        ax.set(xlabel="number of pairs", ylabel=self.score_name, xscale="log")
         ax.set_xticks(self.n_pairs, self.n_pairs.astype(str))
         ax.minorticks_off()
         if self.name:
@@ -145,14 +143,12 @@ class PairLearningCurveDisplay(Display):
 
 def _refuse_unnamed(model: Estimator, codes: Codes) -> None:
     """Raise an InputError if more than two classes have no names."""
-    if len(model.classes_) == 2 or (codes.ndim == 2 and codes.shape[1] > 3 and codes[:, 3].any()):
-        return
-    raise InputError(
-        f"The model numbers its {len(model.classes_)} classes by size, so they cannot be compared "
-        "with the labels in `test`. Give labels of some points in `y` (stack_pairs(..., "
-        "labels=...)), a `scoring` that matches the classes, or no `test`: then the score is the "
-        "agreement with held-out answers."
-    )
+    if len(model.classes_) > 2 and not AnswerGraph.from_y(codes).labels.any():
+        raise InputError(
+            f"The model numbers its {len(model.classes_)} classes by size, so they cannot be compared with the labels "
+            "in `test`. Give labels of some points in `y` (stack_pairs(..., labels=...)), a `scoring` that matches the "
+            "classes, or no `test`."
+        )
 
 
 def _sizes(n_pairs: Sequence[int] | None, kinds: Sequence[Mask]) -> Indices:

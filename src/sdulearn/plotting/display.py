@@ -19,16 +19,13 @@ ERROR_BARS: dict[str, Any] = {"marker": "o", "ms": 4, "capsize": 3}
 # Text for docstrings, which name it on a line of its own.
 _PLACE = re.compile(r"^( *)%\((\w+)\)s$", re.MULTILINE)
 _SHARED = {
-    "X": """\
-X : array, sparse matrix or frame of shape (n_rows, n_features)
-    Rows.""",
     "y": """\
 y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-    What is known of each row.""",
+    What is known about each row.""",
     "cv": """\
 cv : int, splitter or None, default=5
-    Folds over points: copies of the estimator predict points that they were not fitted on. Give
-    None if the estimator has not seen these answers.""",
+    Folds over points: copies of the estimator predict points that they were not fitted on. Give None if the estimator
+    has not seen these answers.""",
     "n_bins": """\
 n_bins : int, default=10
     Bins of equal width from 0 to 1.""",
@@ -44,7 +41,7 @@ Display
 ax_, figure_ : matplotlib Axes and Figure
     Where it was drawn.""",
 }
-_SHARED["X_and_y"] = _SHARED["X"] + "\n" + _SHARED["y"]
+_SHARED["X_and_y"] = f"X : array, sparse matrix or frame of shape (n_rows, n_features)\n    Rows.\n{_SHARED['y']}"
 _SHARED["ax_and_display"] = _SHARED["ax"] + "\n\n" + _SHARED["display"]
 
 
@@ -59,7 +56,7 @@ class Display:
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         documented = [cls, *(method.__func__ for method in vars(cls).values() if isinstance(method, classmethod))]
         for each in documented:
-            each.__doc__ = _PLACE.sub(lambda found: indent(_SHARED[found[2]], found[1]), each.__doc__ or "")
+            each.__doc__ = _PLACE.sub(lambda place: indent(_SHARED[place[2]], place[1]), each.__doc__ or "")
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Self:
         """Draw, or draw again on other axes.

@@ -24,7 +24,6 @@ from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.metrics.cross_validation import FoldModel, folds_over_points
 from sdulearn.metrics.scores import pair_importance
-from sdulearn.model_selection import shown_points
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report import records
 from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, ModelChoice
@@ -124,7 +123,8 @@ def _with_trees(options: FitOptions, data: TrainingData, n_classes: int | str) -
 def why_linear(n_classes: int | str, rows: Rows, graph: AnswerGraph) -> list[Finding]:
     """Return a finding that says why models are not compared, if they are not."""
     # The fewest answers of one kind in the training part of a fold.
-    shown = shown_points(folds_over_points(ACCURACY_FOLDS, graph), None, graph)
+    folds = folds_over_points(ACCURACY_FOLDS, graph)
+    shown = folds.fold_of_points(graph)[:, None] != np.arange(folds.n_splits)
     whole = np.all(shown[graph.ends], axis=1)
     fewest = min(whole[graph.same == kind].sum(axis=0).min() for kind in np.unique(graph.same))
     reasons = {
