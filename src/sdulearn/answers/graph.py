@@ -14,7 +14,6 @@ A *question* is an unordered pair of points. Asked again, it is another answer a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -138,9 +137,7 @@ class AnswerGraph:
             check_pair_weights(weight, ends)
         rows = np.flatnonzero(weight)
         if not len(rows):
-            raise InputError(
-                "All weights in `sample_weight` are zero, so no row is left. Give some rows a weight above 0."
-            )
+            raise InputError("All weights in `sample_weight` are zero, so no row is left.")
         place = np.cumsum(weight > 0) - 1
         ends = ends[weight[ends[:, 0]] > 0]
         first = ends[:, 0]
@@ -238,8 +235,7 @@ class AnswerGraph:
         y[:, 1] = self.points[self.row_point]
         y[self.end_rows, 2] = self.annotators[:, None]
         y[:, 3] = self.labels[self.row_point]
-        together = np.bincount(self.question)[self.question] > 1
-        y[self.end_rows, 4] = np.where(together, self.question + 1, 0)[:, None]
+        y[self.end_rows, 4] = np.where(self.in_larger_question, self.question + 1, 0)[:, None]
         says = np.append([True, not np.array_equal(y[:, 1], self.rows)], y[:, 2:].any(axis=0))
         last = int(np.flatnonzero(says)[-1])
         return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
@@ -301,7 +297,7 @@ class AnswerGraph:
         inside = np.all(place[self.ends] >= 0, axis=1)
         part = self.restrict(inside, np.ones(self.n_points, dtype=bool))
         shown = place[self.row_point] >= 0
-        return replace(
+        graph = replace(
             part,
             rows=self.rows[shown],
             row_point=place[self.row_point[shown]],
@@ -311,6 +307,11 @@ class AnswerGraph:
             labels=self.labels[points],
             point_weights=self.point_weights[points],
         )
+        if np.array_equal(inside, np.any(place[self.ends] >= 0, axis=1)):
+            # Whole components need not be found again, only numbered in the order of their first points.
+            _, first, number = np.unique(self.component[points], return_index=True, return_inverse=True)
+            vars(graph)["component"] = np.argsort(np.argsort(first))[number]
+        return graph
 
     def leave_out(self, points: Mask) -> AnswerGraph:
         """Return the same points without the answers and labels that touch some of them."""
@@ -446,8 +447,9 @@ class AnswerGraph:
         """
         asked, _ = number_questions(self.ends, self.n_points)
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
-        found = np.flatnonzero(are_hubs(degree))
-        return found[np.argsort(-degree[found], kind="stable")]
+        least = max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
+        order = np.argsort(-degree, kind="stable")
+        return order[degree[order] >= least]
 
 
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
@@ -508,11 +510,6 @@ def with_implied_labels(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
     return replace(graph, labels=labels).restrict((labels[graph.ends] == 0).any(axis=1), labels != 0)
 
 
-def are_hubs(degree: Indices) -> Mask:
-    """Return which points are hubs, by the number of answers that each point is in."""
-    return degree >= max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
-
-
 def connect(ends: Indices, n_points: int) -> Indices:
     """Return the connected component of each point, numbered by their first points."""
     numbers = ends.T.astype(np.int32 if n_points < 2**31 else np.int64)
@@ -554,13 +551,6 @@ def sum_matrix(index: Indices, size: int) -> csr_matrix:
     return csc_matrix((np.ones(n), index, np.arange(n + 1)), shape=(size, n)).tocsr()
 
 
-def find_pivots(ends: Indices, n_groups: int) -> Indices:
-    """Return the group with the most edges on cycles, of each part that has cycles."""
-    degree = np.bincount(ends[find_core(ends, n_groups)].ravel(), minlength=n_groups)
-    first = first_by(connect(ends, n_groups), -degree)
-    return first[degree[first] > 0]
-
-
 def first_by(component: Indices, *keys: Array | Indices) -> Indices:
     """Return the first point of each component, sorted by the keys as in ``np.lexsort``."""
     order = np.lexsort((*keys, component))
@@ -577,21 +567,15 @@ def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
 def different_groups(edges: Indices) -> list[int]:
     """Return groups that all differ from each other, as many as a greedy search finds."""
     neighbours: dict[int, set[int]] = {}
-    for one, other in edges.tolist():
-        if one != other:
-            neighbours.setdefault(one, set()).add(other)
-            neighbours.setdefault(other, set()).add(one)
+    for first, second in edges[edges[:, 0] != edges[:, 1]].tolist():
+        neighbours.setdefault(first, set()).add(second)
+        neighbours.setdefault(second, set()).add(first)
     by_degree = sorted(neighbours, key=lambda node: (-len(neighbours[node]), node))
-    found = [_clique(first, by_degree, neighbours) for first in by_degree[:_N_FIRST]]
-    return max(found, key=len, default=[])
-
-
-def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]]) -> list[int]:
-    """Return groups that differ from each other and from the first one."""
-    common = neighbours[first]
-    clique = [first]
-    for node in by_degree:
-        if node in common:
-            clique.append(node)
-            common = common & neighbours[node]
-    return clique
+    largest: list[int] = []
+    for first in by_degree[:_N_FIRST]:
+        clique = [first]
+        for node in by_degree:
+            if neighbours[node].issuperset(clique):
+                clique.append(node)
+        largest = max(largest, clique, key=len)
+    return largest

@@ -25,8 +25,7 @@ DISSIMILAR = -1
 UNSURE = 0
 # The columns of y, in this order; a frame may have some of them, by name.
 COLUMNS = ("answer", "point", "annotator", "label", "question")
-# Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
-# unlabeled rows.
+# Sources of rows, in the paper's letters: ends of similar pairs, of dissimilar pairs, unlabeled rows.
 S, D, U = range(3)
 # Between these, squares of weights neither overflow nor vanish.
 _SMALLEST_WEIGHT = 1e-50
@@ -43,10 +42,17 @@ def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
                 f"{points.min()}. Where -1 stands for an id that was not found, remove these rows."
             )
         _refuse_loops(points[ends], "y", "point")
-    if "annotator" in known:
-        _check_both_ends(annotator_numbers(known["annotator"], len(known["annotator"])), ends, "annotator")
-    if "question" in known:
-        _check_both_ends(question_numbers(known["question"], len(known["question"])), ends, "question")
+    for name, check in (("annotator", annotator_numbers), ("question", question_numbers)):
+        if name not in known:
+            continue
+        numbers = check(known[name], len(known[name]))
+        first, second = numbers[ends].T
+        if (unequal := np.flatnonzero(first != second)).size:
+            k = unequal[0]
+            raise InputError(
+                f"Rows {ends[k, 0]} and {ends[k, 1]} are one answer, but `y` names {name}s {first[k]} "
+                f"and {second[k]}. Give both rows of an answer the same {name}."
+            )
     if "label" in known:
         _check_one_label(known["label"], points)
 
@@ -57,9 +63,8 @@ def check_pair_weights(weight: Array, ends: Indices) -> None:
     if (unequal := np.flatnonzero(first != second)).size:
         a, b = ends[unequal[0]]
         raise InputError(
-            "The two ends of a pair must carry one weight in `sample_weight`, but rows "
-            f"{a} and {b} are one pair and weigh {weight[a]:g} and {weight[b]:g}. "
-            "Give both rows the weight of the pair; weight 0 on both leaves it out."
+            f"The two ends of a pair must carry one weight in `sample_weight`, but rows {a} and {b} weigh "
+            f"{weight[a]:g} and {weight[b]:g}. Give both the weight of the pair; weight 0 on both leaves it out."
         )
 
 
@@ -73,8 +78,8 @@ def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
     positive = values[values > 0]
     if positive.size and not (positive.min() >= _SMALLEST_WEIGHT and positive.max() <= _LARGEST_WEIGHT):
         raise InputError(
-            f"`{name}` holds weights from {positive.min():g} to {positive.max():g}; they must lie between "
-            f"{_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}. Only their ratios matter: divide all by the largest."
+            f"`{name}` must lie between {_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}. Only the ratios of weights "
+            "matter: divide all by the largest."
         )
     return values
 
@@ -95,8 +100,7 @@ def read_columns(y: ArrayLike) -> tuple[Codes, dict[str, Codes]]:
             return _check_codes(table), {}
         if not 1 <= table.shape[1] <= len(COLUMNS):
             raise InputError(
-                f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
-                f"{', '.join(COLUMNS)}, in this order."
+                f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: {', '.join(COLUMNS)}."
             )
         columns = dict(zip(COLUMNS, table.T, strict=False))
     else:
@@ -111,26 +115,15 @@ def check_columns(columns: dict[str, NDArray[Any]]) -> tuple[Codes, dict[str, Co
     """Return the pair codes, and the other columns, as integers, or raise."""
     if unknown := [name for name in columns if name not in COLUMNS]:
         raise InputError(f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out.")
-    others = {name: values for name, values in columns.items() if name != "answer"}
-    return _check_codes(columns["answer"]), {name: whole_numbers(one, f"{name} of y") for name, one in others.items()}
+    codes = _check_codes(columns["answer"])
+    return codes, {name: whole_numbers(columns[name], f"{name} of y") for name in columns if name != "answer"}
 
 
 def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
     if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
         raise InputError(
-            f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself, which says nothing "
-            f"about the classes ({own.size} such answers). Remove them."
-        )
-
-
-def _check_both_ends(numbers: Codes, ends: Indices, name: str) -> None:
-    """Raise unless both rows of each answer have the same annotator or question."""
-    first, second = numbers[ends].T
-    if (unequal := np.flatnonzero(first != second)).size:
-        k = unequal[0]
-        raise InputError(
-            f"Rows {ends[k, 0]} and {ends[k, 1]} are one answer, but `y` names {name}s {first[k]} "
-            f"and {second[k]}. Give both rows of an answer the same {name}."
+            f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself, which says nothing about the "
+            f"classes ({own.size} such answers). Remove them."
         )
 
 
@@ -139,12 +132,11 @@ def _check_one_label(labels: Codes, points: Codes | None) -> None:
     known = check_labels(labels, len(labels), "row of `y`") != 0
     if points is None:
         return
-    found = np.unique(np.column_stack([points[known], labels[known]]), axis=0)
-    if (twice := np.flatnonzero(found[1:, 0] == found[:-1, 0])).size:
-        (point, one), (_, other) = found[twice[0] : twice[0] + 2]
+    pairs = np.unique(np.column_stack([points[known], labels[known]]), axis=0)
+    if (twice := np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])).size:
+        (point, first), (_, second) = pairs[twice[0] : twice[0] + 2]
         raise InputError(
-            f"Point {point} has two labels in `y`, {one} and {other}. Keep the right one and set the "
-            "other to 0, or give the rows different point numbers where they are not one point."
+            f"Point {point} has two labels in `y`, {first} and {second}. Keep the right one and set the other to 0."
         )
 
 
@@ -168,8 +160,8 @@ def whole_numbers(values: ArrayLike, name: str) -> Codes:
         return numbers.astype(np.int64)
     if numbers.dtype.kind != "f" or not (np.isfinite(numbers) & (numbers == np.rint(numbers))).all():
         raise InputError(
-            f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first, for "
-            "example with pandas.Index(ids).get_indexer(...)."
+            f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first, for example with "
+            "pandas.Index(ids).get_indexer(...)."
         )
     return numbers.astype(np.int64)
 
@@ -184,22 +176,20 @@ def pair_up(codes: Codes) -> Indices:
     counts = np.diff(np.r_[starts, by_code.size])
     if (half := starts[counts == 1]).size:
         raise InputError(
-            f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a "
-            "pair. Each code must stand on exactly two rows; keep both ends together, for example "
-            "with `cv=sdulearn.PairKFold()` instead of a plain K-fold."
+            f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a pair. Keep both "
+            "ends together, for example with `cv=sdulearn.PairKFold()` instead of a plain K-fold."
         )
     if (crowd := np.flatnonzero(counts > 2)).size:
         raise InputError(
-            f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a "
-            "pair has two ends. `y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), "
-            "not class labels; sdulearn.stack_pairs makes them from a list of pairs and answers. If it "
-            "did, something renumbered them: sklearn's cross_val_predict does so unless "
+            f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a pair has two ends. "
+            "`y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), not class labels: see "
+            "sdulearn.stack_pairs. If it did, something renumbered them: sklearn's cross_val_predict does so unless "
             "`method='predict'`; use sdulearn.metrics.held_out instead."
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
         raise InputError(
-            f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other "
-            "as - (dissimilar). Give both ends of a pair the same sign."
+            f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other as - (dissimilar). "
+            "Give both ends of a pair the same sign."
         )
     return order.reshape(-1, 2)
 
@@ -241,10 +231,7 @@ def _check_codes(codes: NDArray[Any]) -> Codes:
         raise InputError("Input `y` contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
     if codes.dtype.kind not in "iuf" or (codes != np.rint(codes)).any():
         holds = "holds fractions" if codes.dtype.kind == "f" else f"has dtype {codes.dtype}"
-        raise InputError(
-            f"Unknown label type: `y` {holds}, but pair codes are integers (+k similar, -k dissimilar, "
-            "0 unlabeled). sdulearn.stack_pairs makes them from pairs and answers."
-        )
+        raise InputError(f"Unknown label type: `y` {holds}, but pair codes are integers: see sdulearn.stack_pairs.")
     if (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
         raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
     return codes.astype(np.int64, copy=False)
