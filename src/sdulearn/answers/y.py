@@ -78,8 +78,8 @@ def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
     positive = values[values > 0]
     if positive.size and not (positive.min() >= _SMALLEST_WEIGHT and positive.max() <= _LARGEST_WEIGHT):
         raise InputError(
-            f"`{name}` must lie between {_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}. Only the ratios of weights "
-            "matter: divide all by the largest."
+            f"`{name}` holds weights from {positive.min():g} to {positive.max():g}, too small or too large. Only their "
+            "ratios matter: divide all by the largest."
         )
     return values
 
@@ -182,9 +182,9 @@ def pair_up(codes: Codes) -> Indices:
     if (crowd := np.flatnonzero(counts > 2)).size:
         raise InputError(
             f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a pair has two ends. "
-            "`y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), not class labels: see "
-            "sdulearn.stack_pairs. If it did, something renumbered them: sklearn's cross_val_predict does so unless "
-            "`method='predict'`; use sdulearn.metrics.held_out instead."
+            "`y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), not class labels; "
+            "sdulearn.stack_pairs makes them. If it did, something renumbered them: sklearn's cross_val_predict does so "
+            "unless `method='predict'`; use sdulearn.metrics.held_out instead."
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
         raise InputError(
