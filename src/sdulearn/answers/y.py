@@ -1,11 +1,9 @@
 """``y``: what is known about each row, as integers.
 
-Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of
-dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` is on exactly two rows, with the same
-sign. Further columns hold the point that the row shows, the annotator, the label and the question,
-0 where it is not known; answers given together share the number of their question. A 1-D ``y`` is the
-first column alone, and every row is its own point.
-:func:`stack_pairs` makes ``y`` from a table, a list of pairs and answers.
+Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of dissimilar pair ``k``,
+``0`` a row in no pair. Each ``k >= 1`` is on exactly two rows, with the same sign. Further columns hold the point that
+the row shows, the annotator, the label and the question, 0 where it is not known; answers given together share the
+number of their question. A 1-D ``y`` is the first column alone, and every row is its own point.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
     if points is not None:
         if (points < 0).any():
             raise InputError(
-                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has "
-                f"{points.min()}. Where -1 stands for an id that was not found, remove these rows."
+                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has {points.min()}."
             )
         _refuse_loops(points[ends], "y", "point")
     for name, check in (("annotator", annotator_numbers), ("question", question_numbers)):
@@ -121,10 +118,8 @@ def check_columns(columns: dict[str, NDArray[Any]]) -> tuple[Codes, dict[str, Co
 
 def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
     if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        raise InputError(
-            f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself, which says nothing about the "
-            f"classes ({own.size} such answers). Remove them."
-        )
+        which = f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself"
+        raise InputError(f"{which} ({own.size} such answers). Remove them.")
 
 
 def _check_one_label(labels: Codes, points: Codes | None) -> None:
@@ -182,9 +177,9 @@ def pair_up(codes: Codes) -> Indices:
     if (crowd := np.flatnonzero(counts > 2)).size:
         raise InputError(
             f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a pair has two ends. "
-            "`y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), not class labels; "
-            "sdulearn.stack_pairs makes them. If it did, something renumbered them: sklearn's cross_val_predict does so "
-            "unless `method='predict'`; use sdulearn.metrics.held_out instead."
+            "`y` must hold pair codes, not class labels; sdulearn.stack_pairs makes them. If it did, something "
+            "renumbered them: sklearn's cross_val_predict does so unless `method='predict'`; use "
+            "sdulearn.metrics.held_out instead."
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
         raise InputError(
@@ -268,26 +263,24 @@ def stack_pairs(
     same : array-like of shape (n_pairs,)
         The answers: booleans, +1 for "same class" and -1 for "different", or these words, "same" and "different".
     unlabeled : {"rest", "all", None} or array-like of row numbers or booleans, default="rest"
-        Which rows of ``X`` to add as unlabeled: those in no pair, all of them, none, or the ones
-        listed. Points with a label come in any case.
+        Which rows of ``X`` to add as unlabeled: those in no pair, all, none, or the ones listed. Points with a label
+        are always added.
     annotators : array-like of shape (n_pairs,), optional
-        Who answered: numbers from 1 on, 0 where that is not known; or names, which are numbered from 1 in
-        alphabetical order (``np.unique``), with "" or None where it is not known.
+        Who answered: numbers from 1 on, 0 if not known; or names, which are numbered from 1 in alphabetical order,
+        with "" or None if not known.
     labels : array-like of shape (n_points,), optional
-        Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN where the label is
-        not known. Where 0 seems to be a class, it is refused: write a 0/1 target as -1 and +1 (``2 * y - 1``), and
-        classes 0 to K - 1 as 1 to K (``y + 1``).
+        Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN if not known. If 0
+        seems to be a class, it is refused: write a 0/1 target as ``2 * y - 1``, and classes 0 to K - 1 as ``y + 1``.
     questions : array-like of shape (n_pairs,), optional
-        Answers that were given together, such as a row sorted into one of several groups, share the number of their
-        question, from 1 on; 0 is a question of its own.
+        Answers that were given together share the number of their question, from 1 on; 0 is a question of its own.
 
     Returns
     -------
     X_rows : same type as ``X``
         The ends of all pairs (two rows each), then the unlabeled rows.
     y : int array of shape (n_rows, 2 to 5)
-        What is known of each row: the pair code (+k and -k for the k-th pair, 0 for unlabeled), the
-        point that it shows (its row number in ``X``) and, where given, annotator, label and question.
+        The pair code of each row (+k or -k for the k-th pair, 0 for unlabeled), the point that it shows (its row
+        number in ``X``) and, if given, annotator, label and question.
 
     Examples
     --------
@@ -304,21 +297,19 @@ def stack_pairs(
     n_points = X.shape[0] if hasattr(X, "shape") else len(X)
     ends = check_ends(pairs, n_points, "pairs", "row")
     signs = answer_signs(same, len(ends))
-    known = None if labels is None else _known_labels(labels, n_points)
-    rest = _unlabeled_rows(unlabeled, n_points, ends)
-    if known is not None:
-        # Points with a label come in any case.
-        rest = np.concatenate([rest, np.setdiff1d(np.flatnonzero(known), np.concatenate([ends.ravel(), rest]))])
-    rows = np.concatenate([ends.ravel(), rest])
+    rows = np.concatenate([ends.ravel(), _unlabeled_rows(unlabeled, n_points, ends)])
+    columns = {}
+    if labels is not None:
+        known = _known_labels(labels, n_points)
+        rows = np.concatenate([rows, np.setdiff1d(np.flatnonzero(known), rows)])
+        columns["label"] = known[rows]
+    columns["point"] = rows
 
     def of_rows(of_answers: Codes) -> Codes:
-        return np.concatenate([np.repeat(of_answers, 2), np.zeros(len(rest), dtype=np.int64)])
+        return np.pad(np.repeat(of_answers, 2), (0, len(rows) - ends.size))
 
-    columns = {"point": rows}
     if annotators is not None:
         columns["annotator"] = of_rows(annotator_numbers(annotators, len(ends)))
-    if known is not None:
-        columns["label"] = known[rows]
     if questions is not None:
         columns["question"] = of_rows(question_numbers(questions, len(ends)))
     return safe_indexing(X, rows), join_columns(of_rows(signs * np.arange(1, len(ends) + 1)), columns)
@@ -363,14 +354,13 @@ def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
     given = np.asarray(labels)
     absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     known = check_labels(np.where(absent, 0, given), n_points, "row of `X`")
-    given_labels = known[~absent]
-    most = given_labels.max(initial=0)
-    zeros = np.sum(given_labels == 0)
-    if given_labels.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros < len(given_labels) / 2)):
+    stated = known[~absent]
+    most = stated.max(initial=0)
+    zeros = np.sum(stated == 0)
+    if stated.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros < len(stated) / 2)):
         remedy = "the two classes as -1 and +1: `labels=2 * y - 1`" if most == 1 else "`labels=y + 1`, classes 1 to K"
         raise InputError(
-            f"`labels` holds 0 to {most}, and 0 means 'not known': the class 0 would be lost. Write {remedy}. If 0 "
-            "stands for points whose class you do not know, mark them with NaN."
+            f"`labels` holds 0 to {most}, and 0 means 'not known'. Write {remedy}; mark rows of unknown class with NaN."
         )
     return known
 
@@ -406,8 +396,7 @@ def answer_signs(same: ArrayLike, n_pairs: int) -> Codes:
     if answers.dtype.kind in "OU" and np.isin(answers.astype(str), ("same", "different")).all():
         return np.where(answers.astype(str) == "same", SIMILAR, DISSIMILAR)
     raise InputError(
-        '`same` must be boolean, +1 (same class) and -1 (different), or "same" and "different". If yours is 0/1, '
-        "say which is which: `same=(answers == 1)`."
+        '`same` must be boolean, +1 and -1, or "same" and "different". If 0/1, say which is which: `same=(same == 1)`.'
     )
 
 
@@ -420,10 +409,7 @@ def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: Indi
         raise InputError(f"`unlabeled` must be 'rest', 'all', None or row numbers, got {unlabeled!r}.")
     chosen = np.asarray(unlabeled)
     if chosen.ndim != 1:
-        raise InputError(
-            f"`unlabeled` must be a 1d array of row numbers of `X`, got shape {chosen.shape}. To add "
-            "rows of another table, concatenate them to `X` first."
-        )
+        raise InputError("`unlabeled` must be a 1d array of row numbers; concatenate them to `X` first, if of another.")
     if chosen.dtype.kind == "b" and chosen.shape == (n_points,):
         return np.flatnonzero(chosen)
     return _numbers_below(chosen, n_points, "unlabeled", "row")
