@@ -28,7 +28,7 @@ from sdulearn.answers.y import (
     D,
     S,
     U,
-    annotator_numbers,
+    answer_numbers,
     answer_signs,
     check_ends,
     check_labels,
@@ -38,7 +38,6 @@ from sdulearn.answers.y import (
     mean_weight,
     number_together,
     pair_up,
-    question_numbers,
     read_columns,
     whole_numbers,
 )
@@ -141,13 +140,11 @@ class AnswerGraph:
         place = np.cumsum(weight > 0) - 1
         ends = ends[weight[ends[:, 0]] > 0]
         first = ends[:, 0]
-        points, row_point = rows, np.arange(len(rows))
-        if "point" in known:
-            points, row_point = np.unique(known["point"][rows], return_inverse=True)
-        labels = np.zeros(len(points), dtype=np.int64)
-        if "label" in known:
-            labelled = np.flatnonzero(known["label"][rows])
-            labels[row_point[labelled]] = known["label"][rows[labelled]]
+        points, row_point = np.unique(known.get("point", np.arange(len(codes)))[rows], return_inverse=True)
+        unknown = np.zeros_like(codes)
+        row_label = known.get("label", unknown)[rows]
+        labels = np.zeros_like(points)
+        labels[row_point[row_label != 0]] = row_label[row_label != 0]
         row_weight = weight[rows] / mean_weight(weight[rows])
         weights = row_weight[place[first]]
         unit = mean_weight(weights) if len(weights) else 1.0
@@ -158,9 +155,9 @@ class AnswerGraph:
             row_weight=row_weight,
             end_rows=place[ends],
             same=np.sign(codes[first]),
-            annotators=known["annotator"][first] if "annotator" in known else np.zeros(len(ends), dtype=np.int64),
+            annotators=known.get("annotator", unknown)[first],
             codes=np.abs(codes[first]),
-            question=number_together(known["question"][first] if "question" in known else None, len(ends)),
+            question=number_together(known.get("question", unknown)[first]),
             weights=weights / unit,
             points=points,
             labels=labels,
@@ -209,7 +206,6 @@ class AnswerGraph:
         known = np.zeros(n_points, dtype=np.int64) if labels is None else check_labels(labels, n_points, "point")
         given = np.ones(n) if weights is None else check_weights(weights, n, "weights")
         used = np.flatnonzero(given)
-        together = number_together(None if questions is None else question_numbers(questions, n), n)
         alone = np.setdiff1d(np.arange(n_points), numbers[used])
         row_weight = np.concatenate([np.repeat(given[used], 2), np.ones(len(alone))])
         return cls(
@@ -219,9 +215,9 @@ class AnswerGraph:
             row_weight=row_weight / mean_weight(row_weight) if len(row_weight) else row_weight,
             end_rows=np.arange(2 * len(used)).reshape(-1, 2),
             same=answer_signs(same, n)[used],
-            annotators=annotator_numbers(annotators, n)[used],
+            annotators=answer_numbers(annotators, n, "annotators")[used],
             codes=used + 1,
-            question=together[used],
+            question=number_together(answer_numbers(questions, n, "questions"))[used],
             weights=given[used],
             points=np.arange(n_points),
             labels=known,
@@ -349,15 +345,11 @@ class AnswerGraph:
 
     @cached_property
     def n_outcomes(self) -> Array:
-        """Number of outcomes of each question: the ways to put its points into groups; 2 for a pair.
-
-        In a match question the examples are of different classes, so that the new point is like one of them or none.
-        """
-        answer, end = np.nonzero(np.ones(self.ends.shape))
-        pairs = np.unique(np.column_stack([self.question[answer], self.ends[answer, end]]), axis=0)
+        """Number of outcomes of each question: the ways to put its points into groups; 2 for a pair."""
+        pairs = np.unique(np.column_stack([np.repeat(self.question, 2), self.ends.ravel()]), axis=0)
         n_points = np.bincount(pairs[:, 0], minlength=1)
         n_answers = np.bincount(self.question, minlength=len(n_points))
-        # A sorted group implies all pairs of its points, a match question only those of the new point.
+        # A match question has only the pairs of the new point, which is like one example or none: they all differ.
         is_match = n_answers == n_points - 1
         return np.where(is_match, n_points, _BELL[np.minimum(n_points, len(_BELL) - 1)]).astype(np.float64)
 

@@ -5,11 +5,10 @@ that depends only on whether their classes agree (:func:`log_factors`):
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
-(1) is first reduced, exactly. "Same" answers that are never wrong contract points to a *group*;
-with two classes "different" ones do so too, with the classes of one side swapped. Repeated
-questions become one edge between groups, an answer within a group a constant, and an answer about a
-labelled group a potential of the other. What remains are groups with potentials t(c), and edges
-whose factor is a where the classes of the two ends agree and b where they differ:
+(1) is first reduced, exactly. "Same" answers that are never wrong contract points to a *group*; with two classes
+"different" ones do so too, with the classes of one side swapped. Repeated questions become one edge between groups, an
+answer within a group a constant, and an answer about a labelled group a potential of the other. What remains are groups
+with potentials t(c), and edges whose factor is a where the classes of the two ends agree and b where they differ:
 
     cavity   h(c) = t(c) * product of all messages into the group but one                   (2)
     message  m(c') = a h(c') + b sum_{c != c'} h(c)                                         (3)
@@ -35,9 +34,8 @@ carelessly, and each of its O outcomes is equally likely then:
 
     P(question | classes) = (1 - g) [all its answers are right] + g / O                     (8)
 
-For a single pair (O = 2) that is its error rate e. For larger questions each answer has the factor (8)
-with P(right) in place of the other answers of its question, from a propagation of all answers with
-independent errors.
+For a single pair (O = 2) that is its error rate e. For larger questions each answer has the factor (8) with P(right) in
+place of the other answers of its question, from a propagation of all answers with independent errors.
 
 References
 ----------

@@ -1,8 +1,7 @@
 """Belief propagation with two classes for many sets of logits at once.
 
-The fixed points are those of :mod:`~sdulearn.answers.propagate`. With two classes a message is one
-number, its log odds, and each column is a problem. With a and d the log factors of an edge where
-its ends agree and where they differ:
+The fixed points are those of :mod:`~sdulearn.answers.propagate`. With two classes a message is one number, its log
+odds, and each column is a problem. With a and d the log factors of an edge where its ends agree and where they differ:
 
     cavity   h = log odds of the group + all messages into it but one                          (1)
     message  m = 2 artanh(tanh((a - d) / 2) tanh(h / 2))                                       (2)

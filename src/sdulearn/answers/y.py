@@ -39,11 +39,8 @@ def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
                 f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has {points.min()}."
             )
         _refuse_loops(points[ends], "y", "point")
-    for name, check in (("annotator", annotator_numbers), ("question", question_numbers)):
-        if name not in known:
-            continue
-        numbers = check(known[name], len(known[name]))
-        first, second = numbers[ends].T
+    for name in {"annotator", "question"} & set(known):
+        first, second = answer_numbers(known[name], len(known[name]), f"{name}s")[ends].T
         if (unequal := np.flatnonzero(first != second)).size:
             k = unequal[0]
             raise InputError(
@@ -309,44 +306,31 @@ def stack_pairs(
         return np.pad(np.repeat(of_answers, 2), (0, len(rows) - ends.size))
 
     if annotators is not None:
-        columns["annotator"] = of_rows(annotator_numbers(annotators, len(ends)))
+        columns["annotator"] = of_rows(answer_numbers(annotators, len(ends), "annotators"))
     if questions is not None:
-        columns["question"] = of_rows(question_numbers(questions, len(ends)))
+        columns["question"] = of_rows(answer_numbers(questions, len(ends), "questions"))
     return safe_indexing(X, rows), join_columns(of_rows(signs * np.arange(1, len(ends) + 1)), columns)
 
 
-def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
-    """Return the annotator of each answer as an integer, 0 where not known, or raise."""
-    if annotators is None:
-        return np.zeros(n_answers, dtype=np.int64)
-    who = np.asarray(annotators)
-    if who.dtype.kind in "OU" and who.size:
-        names = np.array(["" if name is None or name != name else str(name) for name in who.ravel()])
+def answer_numbers(values: ArrayLike | None, n_answers: int, name: str) -> Codes:
+    """Return annotators or questions of answers as integers, 0 where not known, or raise."""
+    given = np.zeros(n_answers, dtype=np.int64) if values is None else np.asarray(values)
+    if name == "annotators" and given.dtype.kind in "OU" and given.size:
+        names = np.array(["" if who is None or who != who else str(who) for who in given.ravel()])
         # "" sorts first, and is added so that it is number 0.
-        who = np.unique(np.append(names, ""), return_inverse=True)[1][:-1].reshape(who.shape)
-    return _answer_numbers(who, n_answers, "annotators", "the annotator is not known")
-
-
-def question_numbers(questions: ArrayLike, n_answers: int) -> Codes:
-    """Return the question of each answer as an integer, 0 for one of its own, or raise."""
-    return _answer_numbers(questions, n_answers, "questions", "an answer is a question of its own")
-
-
-def _answer_numbers(values: ArrayLike, n_answers: int, name: str, zero: str) -> Codes:
-    numbers = whole_numbers(values, name)
+        given = np.unique(np.append(names, ""), return_inverse=True)[1][:-1].reshape(given.shape)
+    numbers = whole_numbers(given, name)
     if numbers.shape != (n_answers,):
         raise InputError(f"`{name}` must have one number per answer: {n_answers} answers, but shape {numbers.shape}.")
     if (numbers < 0).any():
-        raise InputError(f"{name.capitalize()} are numbered from 1, with 0 where {zero}; got {numbers.min()}.")
+        raise InputError(f"{name.capitalize()} are numbered from 1, with 0 for none; got {numbers.min()}.")
     return numbers
 
 
-def number_together(questions: Codes | None, n_answers: int) -> Indices:
+def number_together(questions: Codes) -> Indices:
     """Number questions from 0, those of a single answer (0) each by itself."""
-    number = np.arange(n_answers)
-    if questions is None:
-        return number
-    return np.unique(np.where(questions > 0, questions, -1 - number), return_inverse=True)[1]
+    alone = questions.max(initial=0) + 1 + np.arange(len(questions))
+    return np.unique(np.where(questions > 0, questions, alone), return_inverse=True)[1]
 
 
 def _known_labels(labels: ArrayLike, n_points: int) -> Codes:

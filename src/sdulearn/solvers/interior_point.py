@@ -9,9 +9,8 @@ lam and a slack s = u + flat -+ z with multiplier lam. The iterates keep all fou
 
     lam s = (h - lam) u = target * h
 
-is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible on the way.
-Eliminating every per-row quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever
-built.
+is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible on the way. Eliminating every per-row
+quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever built.
 """
 
 from __future__ import annotations

@@ -61,14 +61,11 @@ class Objective:
         vars(other).update(ridge=np.where(self.ridge > 0, float(alpha), 0.0))
         return other
 
-    @cached_property
-    def column_scale(self) -> Array:
-        """Root mean square of each column under the weights ``a``, times their sum."""
-        return np.sqrt(self.squares * self.total)
-
     def relative(self, w: Array, residual: Array) -> float:
         """Return the largest entry of a residual, each relative to its column's scale."""
-        scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
+        # Root mean square of each column under the weights ``a``, times their sum.
+        size = np.sqrt(self.squares * self.total)
+        scale = size + np.abs(self.c) + self.ridge * np.abs(w)
         return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
     def optimality(self, w: Array, J: float, residual: Array, gap: float) -> float:

@@ -5,8 +5,7 @@ rounding:
 
     J(t) <= J(0) + 1e-4 t slope + rounding.
 
-Near the solution the decrease is smaller than the last digit of J: without the last term no step
-would be taken.
+Near the solution the decrease is smaller than the last digit of J: without the last term no step would be taken.
 """
 
 from __future__ import annotations
