@@ -133,19 +133,16 @@ class FactorGraph:
         """Combine answers with log probabilities (n_points, n_classes) or shares (n_classes,)."""
         n_classes = self.potentials.shape[1]
         # By default all classes are equally likely.
-        given = np.full(n_classes, -np.log(n_classes)) if log_p is None else log_p
+        log_p = np.full(n_classes, -np.log(n_classes)) if log_p is None else log_p
         swapped = self.swapped[:, None]
-        log_p = np.broadcast_to(given, (self.graph.n_points, n_classes))
-        log_p = np.where(swapped, log_p[:, ::-1], log_p)
+        log_p = np.where(swapped, log_p[..., ::-1], log_p)
         # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
-        # Where all classes are equally likely, only labels tell them apart.
-        informed = bool(np.ptp(given) > 0 or (np.ptp(self.potentials, axis=1) > 0).any())
         by_part = np.empty(len(self.component_of_part))
         beliefs = np.empty(log_t.shape)
         agree = np.empty(len(self.ends))
         for network in self.networks:
-            mixed = network.mixture(log_t[network.groups], informed, max_iter, tol)
+            mixed = network.mixture(log_t[network.groups], max_iter, tol)
             by_part[network.parts], beliefs[network.groups], agree[network.edges] = mixed
         values = sum_by(self.component_of_part, by_part, self.graph.n_components)
         _refuse_contradictions(self.graph, np.isneginf(values)[self.graph.component])
@@ -159,7 +156,7 @@ class FactorGraph:
 
     @cached_property
     def part(self) -> Indices:
-        """Part of each group: groups that edges connect, a component unless labels cut it."""
+        """Part of each group: groups that edges connect, or the whole component where no label cuts it."""
         return connect(self.ends, len(self.potentials)) if (self.label >= 0).any() else self.component
 
     @cached_property
@@ -330,11 +327,9 @@ class ConditionedNetwork:
         agree, differ = log_f[:, ~self.cut]
         self.network = Network(ends[~self.cut], agree, differ, len(groups))
 
-    def mixture(self, log_t: Array, informed: bool, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
+    def mixture(self, log_t: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
         """Return log likelihoods of the parts, and beliefs of groups and edges."""
-        n_classes = log_t.shape[1]
-        # One copy is enough without a pivot, or where classes are interchangeable.
-        n_copies = n_classes if len(self.pivots) and informed else 1
+        n_copies = log_t.shape[1] if len(self.pivots) else 1
         found = self.network.beliefs(log_t[:, None] + self.potentials[:, :n_copies], max_iter, tol)
         kept = ~self.cut
         log_p = sum_by(self.part, found.log_z, len(self.parts))
@@ -345,10 +340,7 @@ class ConditionedNetwork:
         agree = np.empty((len(self.edges), n_copies))
         agree[kept] = found.agree
         # The two ends of a cut edge agree where the other end has the class of the pivot.
-        agree[self.cut] = np.diagonal(found.groups[self.other], axis1=1, axis2=2)[:, :n_copies]
-        if len(self.pivots) and not informed:
-            values += np.log(n_classes)
-            beliefs[:] = 1 / n_classes
+        agree[self.cut] = np.diagonal(found.groups[self.other], axis1=1, axis2=2)
         return values, beliefs, np.sum(share[self.part_of_edge] * agree, axis=1)
 
 
@@ -451,8 +443,8 @@ def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int
     from_first = label[first] >= 0
     known = np.where(from_first, first, second)[~inner]
     other = np.where(from_first, second, first)[~inner]
-    says = np.repeat(differ[~inner][:, None], shape[1], axis=1)
-    says[np.arange(len(known)), label[known]] = agree[~inner]
+    is_label = np.eye(shape[1], dtype=bool)[label[known]]
+    says = np.where(is_label, agree[~inner, None], differ[~inner, None])
     return constant[:, None] + sum_by(other, says, shape[0])
 
 
@@ -486,9 +478,8 @@ def _label_potentials(
     classes = _class_numbers(graph.labels[known], n_classes)
     classes = np.where(swapped[known], 1 - classes, classes)
     label[group[known]] = classes
-    excluded = np.full((len(known), n_classes), -np.inf)
-    excluded[np.arange(len(known)), classes] = 0.0
-    return sum_by(group[known], excluded, n_groups), label
+    allowed = np.where(np.eye(n_classes, dtype=bool)[classes], 0.0, -np.inf)
+    return sum_by(group[known], allowed, n_groups), label
 
 
 def _class_numbers(labels: Codes, n_classes: int) -> Indices:
@@ -499,8 +490,7 @@ def _class_numbers(labels: Codes, n_classes: int) -> Indices:
     if n_classes == 2 or labels.min(initial=0) < 0 or largest > n_classes:
         allowed = "-1 and +1" if n_classes == 2 else f"1 to {n_classes}"
         raise InputError(
-            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}. "
-            "Set `n_classes` to the number of classes."
+            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}: set `n_classes`."
         )
     return labels - 1
 
