@@ -36,10 +36,11 @@ def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
     if points is not None:
         if (points < 0).any():
             raise InputError(
-                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has {points.min()}."
+                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has {points.min()}. Remove "
+                "rows whose id was not found."
             )
         _refuse_loops(points[ends], "y", "point")
-    for name in {"annotator", "question"} & set(known):
+    for name in [name for name in ("annotator", "question") if name in known]:
         first, second = answer_numbers(known[name], len(known[name]), f"{name}s")[ends].T
         if (unequal := np.flatnonzero(first != second)).size:
             k = unequal[0]
@@ -393,7 +394,9 @@ def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: Indi
         raise InputError(f"`unlabeled` must be 'rest', 'all', None or row numbers, got {unlabeled!r}.")
     chosen = np.asarray(unlabeled)
     if chosen.ndim != 1:
-        raise InputError("`unlabeled` must be a 1d array of row numbers; concatenate them to `X` first, if of another.")
+        raise InputError(
+            "`unlabeled` must be a 1d array of row numbers of `X`. To add other rows, concatenate them to `X` first."
+        )
     if chosen.dtype.kind == "b" and chosen.shape == (n_points,):
         return np.flatnonzero(chosen)
     return _numbers_below(chosen, n_points, "unlabeled", "row")
