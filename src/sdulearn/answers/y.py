@@ -36,8 +36,8 @@ def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
     if points is not None:
         if (points < 0).any():
             raise InputError(
-                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has {points.min()}. Remove "
-                "rows whose id was not found."
+                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has {points.min()}. "
+                "Remove rows whose id was not found."
             )
         _refuse_loops(points[ends], "y", "point")
     for name in [name for name in ("annotator", "question") if name in known]:
@@ -116,8 +116,8 @@ def check_columns(columns: dict[str, NDArray[Any]]) -> tuple[Codes, dict[str, Co
 
 def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
     if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        which = f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself"
-        raise InputError(f"{which} ({own.size} such answers). Remove them.")
+        loop = f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself"
+        raise InputError(f"{loop} ({own.size} such answers). Remove them.")
 
 
 def _check_one_label(labels: Codes, points: Codes | None) -> None:
@@ -164,9 +164,7 @@ def pair_up(codes: Codes) -> Indices:
     named = np.flatnonzero(codes)
     order = named[np.argsort(np.abs(codes[named]), kind="stable")]
     by_code = codes[order]
-    same_code = np.abs(by_code[1:]) == np.abs(by_code[:-1])
-    starts = np.flatnonzero(np.r_[by_code.size > 0, ~same_code])
-    counts = np.diff(np.r_[starts, by_code.size])
+    _, starts, counts = np.unique(np.abs(by_code), return_index=True, return_counts=True)
     if (half := starts[counts == 1]).size:
         raise InputError(
             f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a pair. Keep both "
