@@ -26,7 +26,9 @@ from sdulearn.types import Array
 
 # Log odds of a group whose class is fixed.
 _CERTAIN = 40.0
-# |a - d| is clipped to this, and log odds to twice as much: exponentials stay finite.
+# |a - d| is clipped to this, and log odds to twice as much: exponentials stay finite in float32.
+# From this tolerance on, float32 is exact enough around cycles, and makes a fit a third faster.
+_ROUGH = 1e-5
 _STRONGEST = 28.0
 # Rounds between tests of convergence, which take as long as a round.
 _LOOK = 3
@@ -138,14 +140,15 @@ class TwoClassNetwork:
         """Iterate equation (2), as log((r + e^h) / (1 + r e^h)) with r = e^(d - a)."""
         n_edges = len(self.ends)
         source = self.ends[:, ::-1].T.ravel()
-        sent = messages.copy()
         # Broadcasting along short rows takes ten times as long.
         step = np.repeat(self._step, len(odds.T), axis=1)
         r = np.tile(np.exp(-np.clip(pull, -_STRONGEST, _STRONGEST)), (2, len(odds.T) // pull.shape[1]))
+        dtype = np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64
+        into, sent, odds, r, step = (array.astype(dtype) for array in (self._into, messages, odds, r, step))
         live = np.arange(len(odds.T))
         for n_left in reversed(range(max_iter)):
             # What goes to one end comes from the other.
-            cavity = np.take(odds + self._into @ sent, source, axis=0)
+            cavity = np.take(odds + into @ sent, source, axis=0)
             cavity[:n_edges] -= sent[n_edges:]
             cavity[n_edges:] -= sent[:n_edges]
             e = np.exp(np.clip(cavity, -2 * _STRONGEST, 2 * _STRONGEST, out=cavity), out=cavity)

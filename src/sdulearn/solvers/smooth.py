@@ -74,10 +74,7 @@ def gradient_norm(gradient: Array, scale: Array) -> Array:
 def lbfgs_many(
     value_and_gradient: Batch, W: Array, scale: Array, tol: float, max_iter: int, memory: int = 10
 ) -> tuple[Array, Array]:
-    """Minimise many problems by L-BFGS (Liu and Nocedal, 1989); return solutions and values.
-
-    Columns of W are the starts; ``scale`` is the diagonal of the first inverse Hessian.
-    """
+    """Return minimisers and minima by L-BFGS (Liu and Nocedal, 1989); columns of ``scale``: first inverse Hessians."""
     W = W.copy()
     live: Indices = np.arange(W.shape[1])
     f, g = value_and_gradient(W, live)
