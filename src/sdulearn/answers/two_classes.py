@@ -143,8 +143,9 @@ class TwoClassNetwork:
         # Broadcasting along short rows takes ten times as long.
         step = np.repeat(self._step, len(odds.T), axis=1)
         r = np.tile(np.exp(-np.clip(pull, -_STRONGEST, _STRONGEST)), (2, len(odds.T) // pull.shape[1]))
-        dtype = np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64
-        into, sent, odds, r, step = (array.astype(dtype) for array in (self._into, messages, odds, r, step))
+        dtype = np.dtype(np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64)
+        into = self._into.astype(dtype)
+        sent, odds, r, step = (array.astype(dtype) for array in (messages, odds, r, step))
         live = np.arange(len(odds.T))
         for n_left in reversed(range(max_iter)):
             # What goes to one end comes from the other.
