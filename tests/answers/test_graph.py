@@ -57,6 +57,16 @@ def test_components_and_their_sides(graph):
             assert not graph.sides[points].any()
 
 
+@given(graphs(), st.permutations(range(7)), st.sets(st.integers(0, 6)))
+@settings(deadline=None, max_examples=60)
+def test_components_of_a_part_are_those_of_its_answers(graph, order, chosen):
+    """Also where they are taken over from the whole graph: in any order of the points."""
+    for inside in (np.isin(graph.component[order], list(chosen)), np.isin(order, list(chosen))):
+        part = graph.subgraph(np.array(order)[inside])
+        fresh = AnswerGraph.from_answers(part.ends, part.same, n_points=part.n_points)
+        np.testing.assert_array_equal(part.component, fresh.component)
+
+
 def test_what_contradicts_two_classes_and_what_contradicts_any_number():
     different = AnswerGraph.from_answers([(0, 1), (1, 2), (2, 0)], [-1, -1, -1])
     assert (different.contradictory.tolist(), different.refuted.any()) == ([True], False)

@@ -111,7 +111,7 @@ def test_dense_sparse_and_frames_stack_alike():
         ({"unlabeled": [[2]]}, "concatenate them to `X` first"),
         ({"unlabeled": [7]}, "`unlabeled` names row 7"),
         ({"annotators": [1, 2]}, "one number per answer: 1 answers"),
-        ({"annotators": [-1]}, "numbered from 1, with 0 where the annotator is not known; got -1"),
+        ({"annotators": [-1]}, "numbered from 1, with 0 for none; got -1"),
         ({"annotators": [0.5]}, "`annotators` must hold integers"),
         ({"labels": [1]}, "one label per row of `X`, 4 in all"),
         ({"labels": [1, -1, 2, 0]}, "Labels must be -1 and .1"),

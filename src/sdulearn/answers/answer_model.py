@@ -19,7 +19,7 @@ from scipy.special import softmax
 from sdulearn.answers.crowd import CrowdSampler, Draws, sample_classes
 from sdulearn.answers.graph import AnswerGraph, number_questions, weights_by_component
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.answers.propagate import FactorGraph, update
+from sdulearn.answers.propagate import FactorGraph
 from sdulearn.answers.rates import (
     DROP,
     HIGHEST,
@@ -378,8 +378,6 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
         people = [model.by_annotator.get(a, model.error_rate) for a in np.unique(graph.annotators).tolist()]
         careless, same = np.array([(one.careless, one.same_when_careless) for one in people]).reshape(-1, 2).T
         return sample_classes(graph, model.table, careless, same, log_p)
-    if crowd is None:
-        return update(graph, log_p, model.errors(graph.annotators))[0]
     return model.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors
 
 

@@ -22,7 +22,7 @@ from sdulearn.answers.answer_model import (
     posteriors,
 )
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
-from sdulearn.answers.propagate import update
+from sdulearn.answers.propagate import FactorGraph
 from sdulearn.answers.records import Answers
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
@@ -204,7 +204,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
             # An annotator without a wrong answer so far is not infallible.
             least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
             errors[graph.annotators == a] = least
-    _, right = update(graph, log_p, np.maximum(errors, 1e-3))
+    right = FactorGraph.from_answers(graph, log_p.shape[1], np.maximum(errors, 1e-3)).propagate(log_p).right
     order = np.argsort(right, kind="stable")
     return DoubtfulAnswers(
         wrong=1 - right[order],

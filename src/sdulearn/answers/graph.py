@@ -14,7 +14,6 @@ A *question* is an unordered pair of points. Asked again, it is another answer a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -29,7 +28,7 @@ from sdulearn.answers.y import (
     D,
     S,
     U,
-    annotator_numbers,
+    answer_numbers,
     answer_signs,
     check_ends,
     check_labels,
@@ -39,7 +38,6 @@ from sdulearn.answers.y import (
     mean_weight,
     number_together,
     pair_up,
-    question_numbers,
     read_columns,
     whole_numbers,
 )
@@ -138,19 +136,15 @@ class AnswerGraph:
             check_pair_weights(weight, ends)
         rows = np.flatnonzero(weight)
         if not len(rows):
-            raise InputError(
-                "All weights in `sample_weight` are zero, so no row is left. Give some rows a weight above 0."
-            )
+            raise InputError("All weights in `sample_weight` are zero, so no row is left.")
         place = np.cumsum(weight > 0) - 1
         ends = ends[weight[ends[:, 0]] > 0]
         first = ends[:, 0]
-        points, row_point = rows, np.arange(len(rows))
-        if "point" in known:
-            points, row_point = np.unique(known["point"][rows], return_inverse=True)
-        labels = np.zeros(len(points), dtype=np.int64)
-        if "label" in known:
-            labelled = np.flatnonzero(known["label"][rows])
-            labels[row_point[labelled]] = known["label"][rows[labelled]]
+        points, row_point = np.unique(known.get("point", np.arange(len(codes)))[rows], return_inverse=True)
+        unknown = np.zeros_like(codes)
+        row_label = known.get("label", unknown)[rows]
+        labels = np.zeros_like(points)
+        labels[row_point[row_label != 0]] = row_label[row_label != 0]
         row_weight = weight[rows] / mean_weight(weight[rows])
         weights = row_weight[place[first]]
         unit = mean_weight(weights) if len(weights) else 1.0
@@ -161,9 +155,9 @@ class AnswerGraph:
             row_weight=row_weight,
             end_rows=place[ends],
             same=np.sign(codes[first]),
-            annotators=known["annotator"][first] if "annotator" in known else np.zeros(len(ends), dtype=np.int64),
+            annotators=known.get("annotator", unknown)[first],
             codes=np.abs(codes[first]),
-            question=number_together(known["question"][first] if "question" in known else None, len(ends)),
+            question=number_together(known.get("question", unknown)[first]),
             weights=weights / unit,
             points=points,
             labels=labels,
@@ -212,7 +206,6 @@ class AnswerGraph:
         known = np.zeros(n_points, dtype=np.int64) if labels is None else check_labels(labels, n_points, "point")
         given = np.ones(n) if weights is None else check_weights(weights, n, "weights")
         used = np.flatnonzero(given)
-        together = number_together(None if questions is None else question_numbers(questions, n), n)
         alone = np.setdiff1d(np.arange(n_points), numbers[used])
         row_weight = np.concatenate([np.repeat(given[used], 2), np.ones(len(alone))])
         return cls(
@@ -222,9 +215,9 @@ class AnswerGraph:
             row_weight=row_weight / mean_weight(row_weight) if len(row_weight) else row_weight,
             end_rows=np.arange(2 * len(used)).reshape(-1, 2),
             same=answer_signs(same, n)[used],
-            annotators=annotator_numbers(annotators, n)[used],
+            annotators=answer_numbers(annotators, n, "annotators")[used],
             codes=used + 1,
-            question=together[used],
+            question=number_together(answer_numbers(questions, n, "questions"))[used],
             weights=given[used],
             points=np.arange(n_points),
             labels=known,
@@ -238,8 +231,7 @@ class AnswerGraph:
         y[:, 1] = self.points[self.row_point]
         y[self.end_rows, 2] = self.annotators[:, None]
         y[:, 3] = self.labels[self.row_point]
-        together = np.bincount(self.question)[self.question] > 1
-        y[self.end_rows, 4] = np.where(together, self.question + 1, 0)[:, None]
+        y[self.end_rows, 4] = np.where(self.in_larger_question, self.question + 1, 0)[:, None]
         says = np.append([True, not np.array_equal(y[:, 1], self.rows)], y[:, 2:].any(axis=0))
         last = int(np.flatnonzero(says)[-1])
         return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
@@ -301,7 +293,7 @@ class AnswerGraph:
         inside = np.all(place[self.ends] >= 0, axis=1)
         part = self.restrict(inside, np.ones(self.n_points, dtype=bool))
         shown = place[self.row_point] >= 0
-        return replace(
+        graph = replace(
             part,
             rows=self.rows[shown],
             row_point=place[self.row_point[shown]],
@@ -311,6 +303,11 @@ class AnswerGraph:
             labels=self.labels[points],
             point_weights=self.point_weights[points],
         )
+        if np.array_equal(inside, np.any(place[self.ends] >= 0, axis=1)):
+            # Whole components need not be found again, only numbered in the order of their first points.
+            _, first, number = np.unique(self.component[points], return_index=True, return_inverse=True)
+            vars(graph)["component"] = np.argsort(np.argsort(first))[number]
+        return graph
 
     def leave_out(self, points: Mask) -> AnswerGraph:
         """Return the same points without the answers and labels that touch some of them."""
@@ -348,15 +345,11 @@ class AnswerGraph:
 
     @cached_property
     def n_outcomes(self) -> Array:
-        """Number of outcomes of each question: the ways to put its points into groups; 2 for a pair.
-
-        In a match question the examples are of different classes, so that the new point is like one of them or none.
-        """
-        answer, end = np.nonzero(np.ones(self.ends.shape))
-        pairs = np.unique(np.column_stack([self.question[answer], self.ends[answer, end]]), axis=0)
+        """Number of outcomes of each question: the ways to put its points into groups; 2 for a pair."""
+        pairs = np.unique(np.column_stack([np.repeat(self.question, 2), self.ends.ravel()]), axis=0)
         n_points = np.bincount(pairs[:, 0], minlength=1)
         n_answers = np.bincount(self.question, minlength=len(n_points))
-        # A sorted group implies all pairs of its points, a match question only those of the new point.
+        # A match question has only the pairs of the new point, which is like one example or none: they all differ.
         is_match = n_answers == n_points - 1
         return np.where(is_match, n_points, _BELL[np.minimum(n_points, len(_BELL) - 1)]).astype(np.float64)
 
@@ -446,8 +439,9 @@ class AnswerGraph:
         """
         asked, _ = number_questions(self.ends, self.n_points)
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
-        found = np.flatnonzero(are_hubs(degree))
-        return found[np.argsort(-degree[found], kind="stable")]
+        least = max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
+        order = np.argsort(-degree, kind="stable")
+        return order[degree[order] >= least]
 
 
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
@@ -508,11 +502,6 @@ def with_implied_labels(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
     return replace(graph, labels=labels).restrict((labels[graph.ends] == 0).any(axis=1), labels != 0)
 
 
-def are_hubs(degree: Indices) -> Mask:
-    """Return which points are hubs, by the number of answers that each point is in."""
-    return degree >= max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
-
-
 def connect(ends: Indices, n_points: int) -> Indices:
     """Return the connected component of each point, numbered by their first points."""
     numbers = ends.T.astype(np.int32 if n_points < 2**31 else np.int64)
@@ -554,13 +543,6 @@ def sum_matrix(index: Indices, size: int) -> csr_matrix:
     return csc_matrix((np.ones(n), index, np.arange(n + 1)), shape=(size, n)).tocsr()
 
 
-def find_pivots(ends: Indices, n_groups: int) -> Indices:
-    """Return the group with the most edges on cycles, of each part that has cycles."""
-    degree = np.bincount(ends[find_core(ends, n_groups)].ravel(), minlength=n_groups)
-    first = first_by(connect(ends, n_groups), -degree)
-    return first[degree[first] > 0]
-
-
 def first_by(component: Indices, *keys: Array | Indices) -> Indices:
     """Return the first point of each component, sorted by the keys as in ``np.lexsort``."""
     order = np.lexsort((*keys, component))
@@ -577,21 +559,15 @@ def number_questions(ends: Indices, n_points: int) -> tuple[Indices, Indices]:
 def different_groups(edges: Indices) -> list[int]:
     """Return groups that all differ from each other, as many as a greedy search finds."""
     neighbours: dict[int, set[int]] = {}
-    for one, other in edges.tolist():
-        if one != other:
-            neighbours.setdefault(one, set()).add(other)
-            neighbours.setdefault(other, set()).add(one)
+    for first, second in edges[edges[:, 0] != edges[:, 1]].tolist():
+        neighbours.setdefault(first, set()).add(second)
+        neighbours.setdefault(second, set()).add(first)
     by_degree = sorted(neighbours, key=lambda node: (-len(neighbours[node]), node))
-    found = [_clique(first, by_degree, neighbours) for first in by_degree[:_N_FIRST]]
-    return max(found, key=len, default=[])
-
-
-def _clique(first: int, by_degree: Sequence[int], neighbours: dict[int, set[int]]) -> list[int]:
-    """Return groups that differ from each other and from the first one."""
-    common = neighbours[first]
-    clique = [first]
-    for node in by_degree:
-        if node in common:
-            clique.append(node)
-            common = common & neighbours[node]
-    return clique
+    largest: list[int] = []
+    for first in by_degree[:_N_FIRST]:
+        clique = [first]
+        for node in by_degree:
+            if neighbours[node].issuperset(clique):
+                clique.append(node)
+        largest = max(largest, clique, key=len)
+    return largest

@@ -5,11 +5,10 @@ that depends only on whether their classes agree (:func:`log_factors`):
 
     P(answers, labels) = sum_c  prod_i p_i(c_i)  prod_answers f(c_i, c_j)                   (1)
 
-(1) is first reduced, exactly. "Same" answers that are never wrong contract points to a *group*;
-with two classes "different" ones do so too, with the classes of one side swapped. Repeated
-questions become one edge between groups, an answer within a group a constant, and an answer about a
-labelled group a potential of the other. What remains are groups with potentials t(c), and edges
-whose factor is a where the classes of the two ends agree and b where they differ:
+(1) is first reduced, exactly. "Same" answers that are never wrong contract points to a *group*; with two classes
+"different" ones do so too, with the classes of one side swapped. Repeated questions become one edge between groups, an
+answer within a group a constant, and an answer about a labelled group a potential of the other. What remains are groups
+with potentials t(c), and edges whose factor is a where the classes of the two ends agree and b where they differ:
 
     cavity   h(c) = t(c) * product of all messages into the group but one                   (2)
     message  m(c') = a h(c') + b sum_{c != c'} h(c)                                         (3)
@@ -35,9 +34,8 @@ carelessly, and each of its O outcomes is equally likely then:
 
     P(question | classes) = (1 - g) [all its answers are right] + g / O                     (8)
 
-For a single pair (O = 2) that is its error rate e. For larger questions each answer has the factor (8)
-with P(right) in place of the other answers of its question, from a propagation of all answers with
-independent errors.
+For a single pair (O = 2) that is its error rate e. For larger questions each answer has the factor (8) with P(right) in
+place of the other answers of its question, from a propagation of all answers with independent errors.
 
 References
 ----------
@@ -57,14 +55,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_pivots, find_sides, number_questions, sum_by
+from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, first_by, number_questions, sum_by
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Share of the old log message in a new one, around cycles.
 DAMPING = 0.3
-# Iterations and tolerance that suffice for the probabilities of right answers in equation (8).
-_ROUGH_ITER = 60
+# Tolerance that suffices for the probabilities of right answers in equation (8).
 _ROUGH_TOL = 1e-4
 
 
@@ -100,7 +97,7 @@ class FactorGraph:
         alone = cls._reduced(graph, n_classes, log_factors(graph.same, errors, graph.weights))
         if not np.any(graph.in_larger_question & (errors > 0)):
             return alone
-        right = alone.propagate(max_iter=_ROUGH_ITER, tol=_ROUGH_TOL).right
+        right = alone.propagate(tol=_ROUGH_TOL).right
         return cls._reduced(graph, n_classes, question_factors(graph, errors, right))
 
     @classmethod
@@ -136,20 +133,17 @@ class FactorGraph:
         """Combine answers with log probabilities (n_points, n_classes) or shares (n_classes,)."""
         n_classes = self.potentials.shape[1]
         # By default all classes are equally likely.
-        given = np.full(n_classes, -np.log(n_classes)) if log_p is None else log_p
+        log_p = np.full(n_classes, -np.log(n_classes)) if log_p is None else log_p
         swapped = self.swapped[:, None]
-        log_p = np.broadcast_to(given, (self.graph.n_points, n_classes))
-        log_p = np.where(swapped, log_p[:, ::-1], log_p)
+        log_p = np.where(swapped, log_p[..., ::-1], log_p)
         # Potentials of the groups: p^k q^(m - k) where k of m points are on one side.
         log_t = self.potentials + sum_by(self.group, log_p, len(self.potentials))
-        # Where all classes are equally likely, only labels tell them apart.
-        informed = bool(np.ptp(given) > 0 or (np.ptp(self.potentials, axis=1) > 0).any())
         by_part = np.empty(len(self.component_of_part))
         beliefs = np.empty(log_t.shape)
         agree = np.empty(len(self.ends))
-        for one in self.networks:
-            found = one.mixture(log_t[one.groups], informed, max_iter, tol)
-            by_part[one.parts], beliefs[one.groups], agree[one.edges] = found
+        for network in self.networks:
+            mixed = network.mixture(log_t[network.groups], max_iter, tol)
+            by_part[network.parts], beliefs[network.groups], agree[network.edges] = mixed
         values = sum_by(self.component_of_part, by_part, self.graph.n_components)
         _refuse_contradictions(self.graph, np.isneginf(values)[self.graph.component])
         posteriors = beliefs[self.group]
@@ -162,15 +156,13 @@ class FactorGraph:
 
     @cached_property
     def part(self) -> Indices:
-        """Part of each group: groups that edges connect."""
-        return connect(self.ends, len(self.potentials))
+        """Part of each group: groups that edges connect, or the whole component where no label cuts it."""
+        return connect(self.ends, len(self.potentials)) if (self.label >= 0).any() else self.component
 
     @cached_property
     def component_of_part(self) -> Indices:
         """Component of the answers that each part belongs to."""
-        found = np.zeros(int(self.part.max(initial=-1)) + 1, dtype=np.intp)
-        found[self.part] = self.component
-        return found
+        return self.component[np.unique(self.part, return_index=True)[1]]
 
     @cached_property
     def on_tree(self) -> Mask:
@@ -179,14 +171,18 @@ class FactorGraph:
 
     @cached_property
     def pivots(self) -> Indices:
-        """Group of each part with cycles that is taken in each class in turn."""
-        return find_pivots(self.ends[~self.on_tree], len(self.potentials))
+        """The group with the most edges on cycles, of each part that has cycles."""
+        n_groups = len(self.potentials)
+        ends = self.ends[~self.on_tree]
+        degree = np.bincount(ends[find_core(ends, n_groups)].ravel(), minlength=n_groups)
+        first = first_by(self.part, -degree)
+        return first[degree[first] > 0]
 
     @cached_property
     def networks(self) -> list[ConditionedNetwork]:
         """The parts with cycles, and those without."""
         cyclic = np.isin(self.part, self.part[self.pivots])
-        return [ConditionedNetwork(self, np.flatnonzero(some)) for some in (cyclic, ~cyclic) if some.any()]
+        return [ConditionedNetwork(self, np.flatnonzero(kind)) for kind in (cyclic, ~cyclic) if kind.any()]
 
     def _right(self, beliefs: Array, agree: Array) -> Array:
         """Return the probability that each answer is right, from the beliefs of edges and groups."""
@@ -236,17 +232,17 @@ class Network:
         self.upper = upper[order]
         self.parent = self.ends[self.tree_edges, self.upper]
         self.child = self.ends[self.tree_edges, 1 - self.upper]
-        # For each level: edges, parents, where the children of each parent begin, parent of each child.
+        # For each level: edges, parents, where the children of each parent begin.
         self.levels = []
         ends_of_levels = np.cumsum(np.unique(depth.min(axis=1), return_counts=True)[1]).tolist()
         for first, last in pairwise([0, *ends_of_levels]):
             parent = self.parent[first:last]
-            begins = np.diff(parent, prepend=-1) != 0
-            self.levels.append((slice(first, last), parent[begins], np.flatnonzero(begins), np.cumsum(begins) - 1))
+            begins = np.flatnonzero(np.diff(parent, prepend=-1))
+            self.levels.append((slice(first, last), parent[begins], begins))
 
     def beliefs(self, log_t: Array, max_iter: int = 0, tol: float = 1e-9) -> Beliefs:
-        """Send messages, by log potentials (n_groups, ..., n_classes), in their dtype."""
-        cavities = np.empty((2, len(self.ends), *log_t.shape[1:]), log_t.dtype)
+        """Send messages, by log potentials (n_groups, ..., n_classes)."""
+        cavities = np.empty((2, len(self.ends), *log_t.shape[1:]))
         log_q = self._sweep(log_t, cavities)
         if len(self.loopy):
             arrived = self._flood(log_t, max_iter, tol)
@@ -265,18 +261,12 @@ class Network:
         """Send messages on trees to the roots and back; fill the cavities, return log beliefs."""
         agree = self.agree[self.tree_edges]
         differ = self.differ[self.tree_edges]
-        up = np.empty((len(self.tree_edges), *log_t.shape[1:]), log_t.dtype)
-        siblings = np.empty_like(up)
+        up = np.empty((len(self.tree_edges), *log_t.shape[1:]))
         log_q = log_t.copy()
-        for level, parents, starts, family in reversed(self.levels):
+        for level, parents, starts in reversed(self.levels):
             up[level] = message(log_q[self.child[level]], agree[level], differ[level])
-            total = np.add.reduceat(up[level], starts)
-            log_q[parents] += total
-            siblings[level] = total[family]
-        with np.errstate(invalid="ignore"):
-            siblings -= up
-        if not np.isfinite(siblings).all():
-            siblings = leave_one_out(self.parent, up, len(log_t))
+            log_q[parents] += np.add.reduceat(up[level], starts)
+        siblings = leave_one_out(self.parent, up, len(log_t))
         # All messages from below have arrived: these are the cavities of the children.
         cavities[1 - self.upper, self.tree_edges] = log_q[self.child]
         above = log_t.copy()
@@ -337,11 +327,9 @@ class ConditionedNetwork:
         agree, differ = log_f[:, ~self.cut]
         self.network = Network(ends[~self.cut], agree, differ, len(groups))
 
-    def mixture(self, log_t: Array, informed: bool, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
+    def mixture(self, log_t: Array, max_iter: int, tol: float) -> tuple[Array, Array, Array]:
         """Return log likelihoods of the parts, and beliefs of groups and edges."""
-        n_classes = log_t.shape[1]
-        # One copy is enough without a pivot, or where classes are interchangeable.
-        n_copies = n_classes if len(self.pivots) and informed else 1
+        n_copies = log_t.shape[1] if len(self.pivots) else 1
         found = self.network.beliefs(log_t[:, None] + self.potentials[:, :n_copies], max_iter, tol)
         kept = ~self.cut
         log_p = sum_by(self.part, found.log_z, len(self.parts))
@@ -352,10 +340,7 @@ class ConditionedNetwork:
         agree = np.empty((len(self.edges), n_copies))
         agree[kept] = found.agree
         # The two ends of a cut edge agree where the other end has the class of the pivot.
-        agree[self.cut] = np.diagonal(found.groups[self.other], axis1=1, axis2=2)[:, :n_copies]
-        if len(self.pivots) and not informed:
-            values += np.log(n_classes)
-            beliefs[:] = 1 / n_classes
+        agree[self.cut] = np.diagonal(found.groups[self.other], axis1=1, axis2=2)
         return values, beliefs, np.sum(share[self.part_of_edge] * agree, axis=1)
 
 
@@ -381,38 +366,20 @@ def question_factors(graph: AnswerGraph, errors: Array, right: Array) -> Array:
     return np.where(graph.in_larger_question & (errors > 0), together, log_factors(graph.same, errors, graph.weights))
 
 
-def update(graph: AnswerGraph, log_p: Array, errors: Array) -> tuple[Array, Array]:
-    """Return the posteriors of points by answers with these error rates, and P(right) of answers."""
-    if graph.degree.max(initial=0) > 1 or graph.labels.any():
-        found = FactorGraph.from_answers(graph, log_p.shape[1], errors).propagate(log_p)
-        return found.posteriors, found.right
-    # Loose pairs: Bayes' rule, with sums over other classes that do not cancel.
-    agree, differ = np.exp(log_factors(graph.same, errors, graph.weights))[..., None]
-    posteriors = np.exp(log_p)
-    first, second = posteriors[graph.ends].swapaxes(0, 1)
-    others = 1 - np.eye(log_p.shape[1])
-    posteriors[graph.ends[:, 0]] *= agree * second + differ * (second @ others)
-    posteriors[graph.ends[:, 1]] *= agree * first + differ * (first @ others)
-    same = np.sum(agree * first * second, axis=1)
-    different = np.sum(differ * first * (second @ others), axis=1)
-    right = np.where(graph.same > 0, same, different) / (same + different)
-    return posteriors / posteriors.sum(axis=1, keepdims=True), right
-
-
 def message(cavity: Array, agree: Array, differ: Array) -> Array:
     """Return equation (3) in logs, normalised over the classes, without cancellation."""
     n_classes = cavity.shape[-1]
     h = np.exp(cavity - _peak(cavity)[..., None])
-    others = h.reshape(-1, n_classes) @ (1 - np.eye(n_classes, dtype=h.dtype))
+    others = h.reshape(-1, n_classes) @ (1 - np.eye(n_classes))
     top = np.maximum(agree, differ)
-    a, b = (_beside(np.exp(factor - top), h).astype(h.dtype) for factor in (agree, differ))
+    a, b = (_beside(np.exp(factor - top), h) for factor in (agree, differ))
     sent = a * h + b * others.reshape(h.shape)
-    if sent.min(initial=1.0) < 1e3 * np.finfo(h.dtype).tiny:
+    if sent.min(initial=1.0) < 1e3 * np.finfo(np.float64).tiny:
         # Underflow: work in logarithms.
         agree, differ = (_beside(factor, cavity) for factor in (agree, differ))
         sent = np.logaddexp(agree + cavity, differ + log_sum_of_others(cavity))
         return sent - _zero_for_none(log_sum(sent))[..., None]
-    sent /= (a + (n_classes - 1) * b) * (h @ np.ones(n_classes, h.dtype))[..., None]
+    sent /= (a + (n_classes - 1) * b) * (h @ np.ones(n_classes))[..., None]
     return np.log(sent, out=sent)
 
 
@@ -439,26 +406,12 @@ def log_sum(log_h: Array) -> Array:
     """Return the log of the sum over classes."""
     peak = _peak(log_h)
     with np.errstate(divide="ignore"):
-        return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1], log_h.dtype)) + peak
+        return np.log(np.exp(log_h - peak[..., None]) @ np.ones(log_h.shape[-1])) + peak
 
 
 def log_sum_of_others(log_h: Array) -> Array:
     """Return for each class the log of the sum over all others, to full relative precision."""
-    shape = log_h.shape
-    log_h = log_h.reshape(-1, shape[-1])
-    rows = np.arange(len(log_h))
-    top = log_h.argmax(axis=1)
-    peak = _zero_for_none(log_h[rows, top])[:, None]
-    h = np.exp(log_h - peak)
-    others = (h @ np.ones(shape[-1], h.dtype))[:, None] - h
-    # The difference would cancel at the largest: sum its others directly.
-    others[rows, top] = 1.0
-    with np.errstate(divide="ignore"):
-        log_others = np.log(others) + peak
-    without = log_h.copy()
-    without[rows, top] = -np.inf
-    log_others[rows, top] = log_sum(without)
-    return log_others.reshape(shape)
+    return np.stack([log_sum(np.delete(log_h, c, axis=-1)) for c in range(log_h.shape[-1])], axis=-1)
 
 
 def leave_one_out(group: Indices, messages: Array, n_groups: int) -> Array:
@@ -490,8 +443,8 @@ def _absorb(ends: Indices, factors: Array, label: Indices, shape: tuple[int, int
     from_first = label[first] >= 0
     known = np.where(from_first, first, second)[~inner]
     other = np.where(from_first, second, first)[~inner]
-    says = np.repeat(differ[~inner][:, None], shape[1], axis=1)
-    says[np.arange(len(known)), label[known]] = agree[~inner]
+    is_label = np.eye(shape[1], dtype=bool)[label[known]]
+    says = np.where(is_label, agree[~inner, None], differ[~inner, None])
     return constant[:, None] + sum_by(other, says, shape[0])
 
 
@@ -499,10 +452,9 @@ def _refuse_contradictions(graph: AnswerGraph, empty: Mask) -> None:
     """Raise where no class is possible for some points."""
     if empty.any():
         raise InputError(
-            "The answers contradict each other or the labels in "
-            f"{len(np.unique(graph.component[empty]))} of {graph.n_components} components (for example "
-            f"about point {graph.points[np.argmax(empty)]}): no classes agree with all of them. Give "
-            "`error_rate='auto'`, or `error_rate` above 0, for example 0.05, or remove the wrong answers."
+            "The answers contradict each other or the labels, for example about point "
+            f"{graph.points[np.argmax(empty)]}: no classes agree with all of them. Give `error_rate='auto'`, "
+            "or a rate above 0, for example 0.05, or remove the wrong answers."
         )
 
 
@@ -511,8 +463,8 @@ def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indice
     if not certain.any():
         return np.arange(graph.n_points), np.zeros(graph.n_points, dtype=bool)
     if n_classes > 2:
-        group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
-        return group, np.zeros(graph.n_points, dtype=bool)
+        certain = certain & (graph.same > 0)
+        return connect(graph.ends[certain], graph.n_points), np.zeros(graph.n_points, dtype=bool)
     ends = graph.ends[certain]
     return connect(ends, graph.n_points), find_sides(ends, graph.same[certain], graph.n_points) < 0
 
@@ -526,9 +478,8 @@ def _label_potentials(
     classes = _class_numbers(graph.labels[known], n_classes)
     classes = np.where(swapped[known], 1 - classes, classes)
     label[group[known]] = classes
-    excluded = np.full((len(known), n_classes), -np.inf)
-    excluded[np.arange(len(known)), classes] = 0.0
-    return sum_by(group[known], excluded, n_groups), label
+    allowed = np.where(np.eye(n_classes, dtype=bool)[classes], 0.0, -np.inf)
+    return sum_by(group[known], allowed, n_groups), label
 
 
 def _class_numbers(labels: Codes, n_classes: int) -> Indices:
@@ -539,8 +490,7 @@ def _class_numbers(labels: Codes, n_classes: int) -> Indices:
     if n_classes == 2 or labels.min(initial=0) < 0 or largest > n_classes:
         allowed = "-1 and +1" if n_classes == 2 else f"1 to {n_classes}"
         raise InputError(
-            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}. "
-            "Set `n_classes` to the number of classes."
+            f"Labels with {n_classes} classes are {allowed}, got {np.unique(labels)[:10].tolist()}: set `n_classes`."
         )
     return labels - 1
 

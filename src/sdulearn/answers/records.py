@@ -102,25 +102,23 @@ class Answer(NamedTuple, Generic[Point]):
         """Return the answer as pairs: "same" with the choice, or "different" from each of them."""
         if self.picked is not None:
             return [(self.left, self.picked, SIMILAR)]
-        return [(self.left, one, DISSIMILAR) for one in self.choices if self.said == "none"]
+        return [(self.left, choice, DISSIMILAR) for choice in self.choices if self.said == "none"]
 
 
 def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Point, int]]:
     """Return the pairs that answers imply: number of the answer, both points and the code."""
-    pairs = [(k, *pair) for k, one in enumerate(answers) for pair in one.pairs()]
-    picks = [(k, one) for k, one in enumerate(answers) if one.picked is not None and len(one.choices) > 1]
-    if not picks:
-        return pairs
+    pairs = [(k, *pair) for k, answer in enumerate(answers) for pair in answer.pairs()]
     # A pick adds "different" only for choices not known to differ from it: a wrong pick is one wrong pair.
-    place = {point: k for k, point in enumerate(dict.fromkeys(p for one in answers for p in (one.left, *one.choices)))}
+    points = dict.fromkeys(point for answer in answers for point in (answer.left, *answer.choices))
+    place = {point: k for k, point in enumerate(points)}
     same = [(place[a], place[b]) for _, a, b, code in pairs if code == SIMILAR]
-    part = connect(np.array(same, dtype=np.intp).reshape(-1, 2), len(place)).tolist()
-    of = {point: part[k] for point, k in place.items()}
-    apart = {frozenset((of[a], of[b])) for _, a, b, code in pairs if code == DISSIMILAR}
-    for k, one in picks:
-        picked = of[one.choices[int(one.said)]]
-        rest = [other for other in one.choices if of[other] != picked and frozenset((picked, of[other])) not in apart]
-        pairs += [(k, one.left, other, DISSIMILAR) for other in rest]
+    group = dict(zip(points, connect(np.array(same, dtype=np.intp).reshape(-1, 2), len(place)).tolist(), strict=True))
+    apart = {frozenset((group[a], group[b])) for _, a, b, code in pairs if code == DISSIMILAR}
+    for k, answer in enumerate(answers):
+        if answer.picked is not None:
+            rest = [other for other in answer.choices if group[other] != group[answer.picked]]
+            rest = [other for other in rest if frozenset((group[answer.picked], group[other])) not in apart]
+            pairs += [(k, answer.left, other, DISSIMILAR) for other in rest]
     return sorted(pairs, key=lambda pair: pair[0])
 
 
@@ -163,10 +161,7 @@ def flip_rate(epsilon: float) -> float:
     """
     if not is_epsilon(epsilon):
         low, high = EPSILONS
-        raise InputError(
-            f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}. "
-            "The smaller, the more private."
-        )
+        raise InputError(f"`epsilon` must be a number above 0, from {low:g} to {high:g}; got {str(epsilon)[:40]}.")
     return float(1 / (1 + np.exp(epsilon)))
 
 
@@ -191,11 +186,8 @@ def stored_id_column(reading: TableReading | None, given: str | None) -> str | N
     """Return the id column that a log names, or else the given one; refuse two that differ."""
     stored = None if reading is None else reading.id_column
     if stored is not None and given not in (None, stored):
-        names = [f"column {quoted(name)}" if name else "row numbers from 0" for name in (stored, str(given))]
-        raise InputError(
-            f"The questions were asked with ids from {names[0]}, and `id_column` says {names[1]}. Leave `id_column` "
-            "out."
-        )
+        asked = f"column {quoted(stored)}" if stored else "row numbers from 0"
+        raise InputError(f"The questions were asked with ids from {asked}. Leave `id_column` out.")
     return given if stored is None else stored
 
 
@@ -209,14 +201,12 @@ class Answers:
         Name of the file or source.
     ids : object array of shape (n_answers, 2)
         The two ids of each answer, as text.
-    answers : int array of shape (n_answers,)
-        +1 similar, -1 dissimilar, 0 unsure.
+    answers, lines : int array of shape (n_answers,)
+        +1 similar, -1 dissimilar, 0 unsure; line in the file, or number of the row or item from 1.
     weights : array of shape (n_answers,)
         Weights; 1 where none are given.
     annotators, times : object array of shape (n_answers,) or None
         Who answered and when, as written in the file.
-    lines : int array of shape (n_answers,)
-        Line in the file; number of the row or item, from 1, where there are no lines.
     columns : dict
         Which column was read as ``id_a``, ``id_b``, ``label`` and so on.
     words : dict
@@ -230,8 +220,8 @@ class Answers:
     kinds : object array of shape (n_answers,) or None
         In a log: why each question was asked, "random" or as the design says, or empty.
     drawn : bool array of shape (n_answers,) or None
-        With ``kinds``: whether each question is about a point of a random sample: drawn at random,
-        or chosen but before the last random one in the random order.
+        With ``kinds``: whether each question is about a point of a random sample: drawn at random, or chosen but
+        before the last random one in the random order.
     n_unranked : int
         Number of chosen questions whose points have no known place in that order.
     epsilon : float or None

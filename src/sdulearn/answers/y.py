@@ -1,11 +1,9 @@
 """``y``: what is known about each row, as integers.
 
-Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of
-dissimilar pair ``k``, ``0`` a row in no pair. Each ``k >= 1`` is on exactly two rows, with the same
-sign. Further columns hold the point that the row shows, the annotator, the label and the question,
-0 where it is not known; answers given together share the number of their question. A 1-D ``y`` is the
-first column alone, and every row is its own point.
-:func:`stack_pairs` makes ``y`` from a table, a list of pairs and answers.
+Its first column holds pair codes: ``+k`` marks an end of similar pair ``k``, ``-k`` an end of dissimilar pair ``k``,
+``0`` a row in no pair. Each ``k >= 1`` is on exactly two rows, with the same sign. Further columns hold the point that
+the row shows, the annotator, the label and the question, 0 where it is not known; answers given together share the
+number of their question. A 1-D ``y`` is the first column alone, and every row is its own point.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ DISSIMILAR = -1
 UNSURE = 0
 # The columns of y, in this order; a frame may have some of them, by name.
 COLUMNS = ("answer", "point", "annotator", "label", "question")
-# Sources of rows, in the paper's letters: ends of similar pairs, ends of dissimilar pairs,
-# unlabeled rows.
+# Sources of rows, in the paper's letters: ends of similar pairs, of dissimilar pairs, unlabeled rows.
 S, D, U = range(3)
 # Between these, squares of weights neither overflow nor vanish.
 _SMALLEST_WEIGHT = 1e-50
@@ -39,14 +36,18 @@ def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
     if points is not None:
         if (points < 0).any():
             raise InputError(
-                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has "
-                f"{points.min()}. Where -1 stands for an id that was not found, remove these rows."
+                f"Point numbers in `y` must not be negative, but row {np.argmax(points < 0)} has {points.min()}. "
+                "Remove rows whose id was not found."
             )
         _refuse_loops(points[ends], "y", "point")
-    if "annotator" in known:
-        _check_both_ends(annotator_numbers(known["annotator"], len(known["annotator"])), ends, "annotator")
-    if "question" in known:
-        _check_both_ends(question_numbers(known["question"], len(known["question"])), ends, "question")
+    for name in [name for name in ("annotator", "question") if name in known]:
+        first, second = answer_numbers(known[name], len(known[name]), f"{name}s")[ends].T
+        if (unequal := np.flatnonzero(first != second)).size:
+            k = unequal[0]
+            raise InputError(
+                f"Rows {ends[k, 0]} and {ends[k, 1]} are one answer, but `y` names {name}s {first[k]} "
+                f"and {second[k]}. Give both rows of an answer the same {name}."
+            )
     if "label" in known:
         _check_one_label(known["label"], points)
 
@@ -57,9 +58,8 @@ def check_pair_weights(weight: Array, ends: Indices) -> None:
     if (unequal := np.flatnonzero(first != second)).size:
         a, b = ends[unequal[0]]
         raise InputError(
-            "The two ends of a pair must carry one weight in `sample_weight`, but rows "
-            f"{a} and {b} are one pair and weigh {weight[a]:g} and {weight[b]:g}. "
-            "Give both rows the weight of the pair; weight 0 on both leaves it out."
+            f"The two ends of a pair must carry one weight in `sample_weight`, but rows {a} and {b} weigh "
+            f"{weight[a]:g} and {weight[b]:g}. Give both the weight of the pair; weight 0 on both leaves it out."
         )
 
 
@@ -73,8 +73,8 @@ def check_weights(weights: ArrayLike, size: int, name: str) -> Array:
     positive = values[values > 0]
     if positive.size and not (positive.min() >= _SMALLEST_WEIGHT and positive.max() <= _LARGEST_WEIGHT):
         raise InputError(
-            f"`{name}` holds weights from {positive.min():g} to {positive.max():g}; they must lie between "
-            f"{_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}. Only their ratios matter: divide all by the largest."
+            f"`{name}` holds weights from {positive.min():g} to {positive.max():g}, too small or too large. Only their "
+            "ratios matter: divide all by the largest."
         )
     return values
 
@@ -95,8 +95,7 @@ def read_columns(y: ArrayLike) -> tuple[Codes, dict[str, Codes]]:
             return _check_codes(table), {}
         if not 1 <= table.shape[1] <= len(COLUMNS):
             raise InputError(
-                f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: "
-                f"{', '.join(COLUMNS)}, in this order."
+                f"`y` has {table.shape[1]} columns, but there are at most {len(COLUMNS)}: {', '.join(COLUMNS)}."
             )
         columns = dict(zip(COLUMNS, table.T, strict=False))
     else:
@@ -111,27 +110,14 @@ def check_columns(columns: dict[str, NDArray[Any]]) -> tuple[Codes, dict[str, Co
     """Return the pair codes, and the other columns, as integers, or raise."""
     if unknown := [name for name in columns if name not in COLUMNS]:
         raise InputError(f"`y` has a column {unknown[0]!r}, but its columns are {', '.join(COLUMNS)}. Leave it out.")
-    others = {name: values for name, values in columns.items() if name != "answer"}
-    return _check_codes(columns["answer"]), {name: whole_numbers(one, f"{name} of y") for name, one in others.items()}
+    codes = _check_codes(columns["answer"])
+    return codes, {name: whole_numbers(columns[name], f"{name} of y") for name in columns if name != "answer"}
 
 
 def _refuse_loops(ends: Indices, name: str, noun: str) -> None:
     if (own := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        raise InputError(
-            f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself, which says nothing "
-            f"about the classes ({own.size} such answers). Remove them."
-        )
-
-
-def _check_both_ends(numbers: Codes, ends: Indices, name: str) -> None:
-    """Raise unless both rows of each answer have the same annotator or question."""
-    first, second = numbers[ends].T
-    if (unequal := np.flatnonzero(first != second)).size:
-        k = unequal[0]
-        raise InputError(
-            f"Rows {ends[k, 0]} and {ends[k, 1]} are one answer, but `y` names {name}s {first[k]} "
-            f"and {second[k]}. Give both rows of an answer the same {name}."
-        )
+        loop = f"Answer {own[0]} of `{name}` joins {noun} {ends[own[0], 0]} with itself"
+        raise InputError(f"{loop} ({own.size} such answers). Remove them.")
 
 
 def _check_one_label(labels: Codes, points: Codes | None) -> None:
@@ -139,12 +125,11 @@ def _check_one_label(labels: Codes, points: Codes | None) -> None:
     known = check_labels(labels, len(labels), "row of `y`") != 0
     if points is None:
         return
-    found = np.unique(np.column_stack([points[known], labels[known]]), axis=0)
-    if (twice := np.flatnonzero(found[1:, 0] == found[:-1, 0])).size:
-        (point, one), (_, other) = found[twice[0] : twice[0] + 2]
+    pairs = np.unique(np.column_stack([points[known], labels[known]]), axis=0)
+    if (twice := np.flatnonzero(pairs[1:, 0] == pairs[:-1, 0])).size:
+        (point, first), (_, second) = pairs[twice[0] : twice[0] + 2]
         raise InputError(
-            f"Point {point} has two labels in `y`, {one} and {other}. Keep the right one and set the "
-            "other to 0, or give the rows different point numbers where they are not one point."
+            f"Point {point} has two labels in `y`, {first} and {second}. Keep the right one and set the other to 0."
         )
 
 
@@ -168,8 +153,8 @@ def whole_numbers(values: ArrayLike, name: str) -> Codes:
         return numbers.astype(np.int64)
     if numbers.dtype.kind != "f" or not (np.isfinite(numbers) & (numbers == np.rint(numbers))).all():
         raise InputError(
-            f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first, for "
-            "example with pandas.Index(ids).get_indexer(...)."
+            f"`{name}` must hold integers, got dtype {numbers.dtype}. Number what it names first, for example with "
+            "pandas.Index(ids).get_indexer(...)."
         )
     return numbers.astype(np.int64)
 
@@ -179,27 +164,23 @@ def pair_up(codes: Codes) -> Indices:
     named = np.flatnonzero(codes)
     order = named[np.argsort(np.abs(codes[named]), kind="stable")]
     by_code = codes[order]
-    same_code = np.abs(by_code[1:]) == np.abs(by_code[:-1])
-    starts = np.flatnonzero(np.r_[by_code.size > 0, ~same_code])
-    counts = np.diff(np.r_[starts, by_code.size])
+    _, starts, counts = np.unique(np.abs(by_code), return_index=True, return_counts=True)
     if (half := starts[counts == 1]).size:
         raise InputError(
-            f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a "
-            "pair. Each code must stand on exactly two rows; keep both ends together, for example "
-            "with `cv=sdulearn.PairKFold()` instead of a plain K-fold."
+            f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a pair. Keep both "
+            "ends together, for example with `cv=sdulearn.PairKFold()` instead of a plain K-fold."
         )
     if (crowd := np.flatnonzero(counts > 2)).size:
         raise InputError(
-            f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a "
-            "pair has two ends. `y` must hold pair codes (+k similar, -k dissimilar, 0 unlabeled), "
-            "not class labels; sdulearn.stack_pairs makes them from a list of pairs and answers. If it "
-            "did, something renumbered them: sklearn's cross_val_predict does so unless "
-            "`method='predict'`; use sdulearn.metrics.held_out instead."
+            f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a pair has two ends. "
+            "`y` must hold pair codes, not class labels; sdulearn.stack_pairs makes them. If it did, something "
+            "renumbered them: sklearn's cross_val_predict does so unless `method='predict'`; use "
+            "sdulearn.metrics.held_out instead."
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
         raise InputError(
-            f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other "
-            "as - (dissimilar). Give both ends of a pair the same sign."
+            f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other as - (dissimilar). "
+            "Give both ends of a pair the same sign."
         )
     return order.reshape(-1, 2)
 
@@ -241,10 +222,7 @@ def _check_codes(codes: NDArray[Any]) -> Codes:
         raise InputError("Input `y` contains NaN or infinity. Mark unlabeled rows with the pair code 0.")
     if codes.dtype.kind not in "iuf" or (codes != np.rint(codes)).any():
         holds = "holds fractions" if codes.dtype.kind == "f" else f"has dtype {codes.dtype}"
-        raise InputError(
-            f"Unknown label type: `y` {holds}, but pair codes are integers (+k similar, -k dissimilar, "
-            "0 unlabeled). sdulearn.stack_pairs makes them from pairs and answers."
-        )
+        raise InputError(f"Unknown label type: `y` {holds}, but pair codes are integers: see sdulearn.stack_pairs.")
     if (np.abs(codes.astype(np.float64)) >= 2.0**62).any():
         raise InputError("Pair codes must be smaller than 2**62 in size; number the pairs 1, 2, 3, ...")
     return codes.astype(np.int64, copy=False)
@@ -281,26 +259,24 @@ def stack_pairs(
     same : array-like of shape (n_pairs,)
         The answers: booleans, +1 for "same class" and -1 for "different", or these words, "same" and "different".
     unlabeled : {"rest", "all", None} or array-like of row numbers or booleans, default="rest"
-        Which rows of ``X`` to add as unlabeled: those in no pair, all of them, none, or the ones
-        listed. Points with a label come in any case.
+        Which rows of ``X`` to add as unlabeled: those in no pair, all, none, or the ones listed. Points with a label
+        are always added.
     annotators : array-like of shape (n_pairs,), optional
-        Who answered: numbers from 1 on, 0 where that is not known; or names, which are numbered from 1 in
-        alphabetical order (``np.unique``), with "" or None where it is not known.
+        Who answered: numbers from 1 on, 0 if not known; or names, which are numbered from 1 in alphabetical order,
+        with "" or None if not known.
     labels : array-like of shape (n_points,), optional
-        Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN where the label is
-        not known. Where 0 seems to be a class, it is refused: write a 0/1 target as -1 and +1 (``2 * y - 1``), and
-        classes 0 to K - 1 as 1 to K (``y + 1``).
+        Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN if not known. If 0
+        seems to be a class, it is refused: write a 0/1 target as ``2 * y - 1``, and classes 0 to K - 1 as ``y + 1``.
     questions : array-like of shape (n_pairs,), optional
-        Answers that were given together, such as a row sorted into one of several groups, share the number of their
-        question, from 1 on; 0 is a question of its own.
+        Answers that were given together share the number of their question, from 1 on; 0 is a question of its own.
 
     Returns
     -------
     X_rows : same type as ``X``
         The ends of all pairs (two rows each), then the unlabeled rows.
     y : int array of shape (n_rows, 2 to 5)
-        What is known of each row: the pair code (+k and -k for the k-th pair, 0 for unlabeled), the
-        point that it shows (its row number in ``X``) and, where given, annotator, label and question.
+        The pair code of each row (+k or -k for the k-th pair, 0 for unlabeled), the point that it shows (its row
+        number in ``X``) and, if given, annotator, label and question.
 
     Examples
     --------
@@ -317,58 +293,43 @@ def stack_pairs(
     n_points = X.shape[0] if hasattr(X, "shape") else len(X)
     ends = check_ends(pairs, n_points, "pairs", "row")
     signs = answer_signs(same, len(ends))
-    known = None if labels is None else _known_labels(labels, n_points)
-    rest = _unlabeled_rows(unlabeled, n_points, ends)
-    if known is not None:
-        # Points with a label come in any case.
-        rest = np.concatenate([rest, np.setdiff1d(np.flatnonzero(known), np.concatenate([ends.ravel(), rest]))])
-    rows = np.concatenate([ends.ravel(), rest])
+    rows = np.concatenate([ends.ravel(), _unlabeled_rows(unlabeled, n_points, ends)])
+    columns = {}
+    if labels is not None:
+        known = _known_labels(labels, n_points)
+        rows = np.concatenate([rows, np.setdiff1d(np.flatnonzero(known), rows)])
+        columns["label"] = known[rows]
+    columns["point"] = rows
 
     def of_rows(of_answers: Codes) -> Codes:
-        return np.concatenate([np.repeat(of_answers, 2), np.zeros(len(rest), dtype=np.int64)])
+        return np.pad(np.repeat(of_answers, 2), (0, len(rows) - ends.size))
 
-    columns = {"point": rows}
     if annotators is not None:
-        columns["annotator"] = of_rows(annotator_numbers(annotators, len(ends)))
-    if known is not None:
-        columns["label"] = known[rows]
+        columns["annotator"] = of_rows(answer_numbers(annotators, len(ends), "annotators"))
     if questions is not None:
-        columns["question"] = of_rows(question_numbers(questions, len(ends)))
+        columns["question"] = of_rows(answer_numbers(questions, len(ends), "questions"))
     return safe_indexing(X, rows), join_columns(of_rows(signs * np.arange(1, len(ends) + 1)), columns)
 
 
-def annotator_numbers(annotators: ArrayLike | None, n_answers: int) -> Codes:
-    """Return the annotator of each answer as an integer, 0 where not known, or raise."""
-    if annotators is None:
-        return np.zeros(n_answers, dtype=np.int64)
-    who = np.asarray(annotators)
-    if who.dtype.kind in "OU" and who.size:
-        names = np.array(["" if name is None or name != name else str(name) for name in who.ravel()])
+def answer_numbers(values: ArrayLike | None, n_answers: int, name: str) -> Codes:
+    """Return annotators or questions of answers as integers, 0 where not known, or raise."""
+    given = np.zeros(n_answers, dtype=np.int64) if values is None else np.asarray(values)
+    if name == "annotators" and given.dtype.kind in "OU" and given.size:
+        names = np.array(["" if who is None or who != who else str(who) for who in given.ravel()])
         # "" sorts first, and is added so that it is number 0.
-        who = np.unique(np.append(names, ""), return_inverse=True)[1][:-1].reshape(who.shape)
-    return _answer_numbers(who, n_answers, "annotators", "the annotator is not known")
-
-
-def question_numbers(questions: ArrayLike, n_answers: int) -> Codes:
-    """Return the question of each answer as an integer, 0 for one of its own, or raise."""
-    return _answer_numbers(questions, n_answers, "questions", "an answer is a question of its own")
-
-
-def _answer_numbers(values: ArrayLike, n_answers: int, name: str, zero: str) -> Codes:
-    numbers = whole_numbers(values, name)
+        given = np.unique(np.append(names, ""), return_inverse=True)[1][:-1].reshape(given.shape)
+    numbers = whole_numbers(given, name)
     if numbers.shape != (n_answers,):
         raise InputError(f"`{name}` must have one number per answer: {n_answers} answers, but shape {numbers.shape}.")
     if (numbers < 0).any():
-        raise InputError(f"{name.capitalize()} are numbered from 1, with 0 where {zero}; got {numbers.min()}.")
+        raise InputError(f"{name.capitalize()} are numbered from 1, with 0 for none; got {numbers.min()}.")
     return numbers
 
 
-def number_together(questions: Codes | None, n_answers: int) -> Indices:
+def number_together(questions: Codes) -> Indices:
     """Number questions from 0, those of a single answer (0) each by itself."""
-    number = np.arange(n_answers)
-    if questions is None:
-        return number
-    return np.unique(np.where(questions > 0, questions, -1 - number), return_inverse=True)[1]
+    alone = questions.max(initial=0) + 1 + np.arange(len(questions))
+    return np.unique(np.where(questions > 0, questions, alone), return_inverse=True)[1]
 
 
 def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
@@ -376,14 +337,13 @@ def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
     given = np.asarray(labels)
     absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     known = check_labels(np.where(absent, 0, given), n_points, "row of `X`")
-    given_labels = known[~absent]
-    most = given_labels.max(initial=0)
-    zeros = np.sum(given_labels == 0)
-    if given_labels.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros < len(given_labels) / 2)):
+    stated = known[~absent]
+    most = stated.max(initial=0)
+    zeros = np.sum(stated == 0)
+    if stated.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros < len(stated) / 2)):
         remedy = "the two classes as -1 and +1: `labels=2 * y - 1`" if most == 1 else "`labels=y + 1`, classes 1 to K"
         raise InputError(
-            f"`labels` holds 0 to {most}, and 0 means 'not known': the class 0 would be lost. Write {remedy}. If 0 "
-            "stands for points whose class you do not know, mark them with NaN."
+            f"`labels` holds 0 to {most}, and 0 means 'not known'. Write {remedy}; mark rows of unknown class with NaN."
         )
     return known
 
@@ -419,8 +379,7 @@ def answer_signs(same: ArrayLike, n_pairs: int) -> Codes:
     if answers.dtype.kind in "OU" and np.isin(answers.astype(str), ("same", "different")).all():
         return np.where(answers.astype(str) == "same", SIMILAR, DISSIMILAR)
     raise InputError(
-        '`same` must be boolean, +1 (same class) and -1 (different), or "same" and "different". If yours is 0/1, '
-        "say which is which: `same=(answers == 1)`."
+        '`same` must be boolean, +1 and -1, or "same" and "different". If 0/1, say which is which: `same=(same == 1)`.'
     )
 
 
@@ -434,8 +393,7 @@ def _unlabeled_rows(unlabeled: str | ArrayLike | None, n_points: int, ends: Indi
     chosen = np.asarray(unlabeled)
     if chosen.ndim != 1:
         raise InputError(
-            f"`unlabeled` must be a 1d array of row numbers of `X`, got shape {chosen.shape}. To add "
-            "rows of another table, concatenate them to `X` first."
+            "`unlabeled` must be a 1d array of row numbers of `X`. To add other rows, concatenate them to `X` first."
         )
     if chosen.dtype.kind == "b" and chosen.shape == (n_points,):
         return np.flatnonzero(chosen)

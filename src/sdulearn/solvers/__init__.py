@@ -32,26 +32,22 @@ def choose_solver(solver: str, loss: TrainingLoss, n_columns: int) -> str:
     needs, _ = SOLVERS[solver]
     if not hasattr(loss, needs) or (solver == "lbfgs" and hasattr(loss, "flat")):
         lacks = "smoothness" if solver == "lbfgs" else needs
-        able = [name for name, (need, _) in SOLVERS.items() if hasattr(loss, need) and name != solver]
         raise InputError(
-            f"`solver={solver!r}` needs a loss with {lacks!r}, which {type(loss).__name__} lacks; "
-            f"use `solver='auto'` or one of {able}."
+            f"`solver={solver!r}` needs a loss with {lacks!r}, which {type(loss).__name__} lacks; use `solver='auto'`."
         )
     return solver
 
 
 def solve(problem: Problem, solver: str, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Run a solver, cold or from neighbours' solutions (best first), and certify the solution."""
-    _, run = SOLVERS[solver]
-    return problem.certified(run(problem, tol, max_iter, starts))
+    return problem.certified(SOLVERS[solver][1](problem, tol, max_iter, starts))
 
 
 def warn_unless(residual: float, tol: float, n_iter: int) -> None:
     """Warn, with the residual, where a solution is not certified to ``tol``."""
     if not residual <= tol:
         warn(
-            f"The solver stopped after {n_iter} iterations at a relative KKT residual of "
-            f"{residual:.2g}, above `tol={tol:g}`. Raise `max_iter` or `tol`, standardise the "
-            "features, or raise `alpha`.",
+            f"The solver stopped after {n_iter} iterations at a relative KKT residual of {residual:.2g}, above "
+            f"`tol={tol:g}`. Raise `max_iter` or `tol`, standardise the features, or raise `alpha`.",
             ConvergenceWarning,
         )

@@ -9,9 +9,8 @@ lam and a slack s = u + flat -+ z with multiplier lam. The iterates keep all fou
 
     lam s = (h - lam) u = target * h
 
-is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible on the way.
-Eliminating every per-row quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever
-built.
+is the central path; only ``ridge w - c + A'(lam_z - lam_-z) = 0`` is infeasible on the way. Eliminating every per-row
+quantity leaves ``(A' D A + ridge) dw = r``: no slack matrix is ever built.
 """
 
 from __future__ import annotations
@@ -27,10 +26,8 @@ from sdulearn.types import Array
 
 # Mehrotra's share of the way to the boundary.
 _TO_BOUNDARY = 0.995
-# Where on the central path to begin, in units of a typical |z|: a cold start is far from the
-# solution, a neighbour's solution is not.
-_COLD = 0.5
-_WARM = 0.1
+# Where on the central path to begin, in units of a typical |z|.
+_START = 0.5
 # Below this error, this many iterations without progress mean that only rounding is left.
 _ROUNDING = 1e-5
 _PATIENCE = 12
@@ -45,29 +42,26 @@ Direction = Callable[..., tuple[Array, Array]]
 
 def solve_interior_point(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Minimise by Mehrotra's predictor and corrector, far beyond ``tol``: the last digits cost a step or two."""
-    candidates = starts or [_ridge_start(problem)]
-    scaled = [replace(start, w=start.w * _best_multiple(problem, start.w), n_iter=0) for start in candidates]
+    if not starts:
+        # The ridge regression whose curvature is the slope of a row outside the flat part.
+        ridge = Cholesky(weighted_gram(problem.A, problem.a / 2), problem.ridge)
+        starts = [Solution(ridge.solve(problem.c), 0)]
+    scaled = [replace(start, w=start.w * _best_multiple(problem, start.w), n_iter=0) for start in starts]
     for start in scaled:
-        # Where penalties are so small that the solution only grows as they fall, the slopes at one
-        # certify the next.
+        # With tiny penalties the solution only grows as they fall: the slopes at one certify the next.
         if start.dual is not None and problem.certified(start).optimality <= tol:
             return start
     w = min((start.w for start in scaled), key=lambda w: problem.objective_at(w, problem.A @ w))
-    return _follow_path(problem, w, _WARM if starts else _COLD, tol, max_iter)
+    return _follow_path(problem, w, tol, max_iter)
 
 
-def _ridge_start(problem: Problem) -> Solution:
-    """Return the ridge regression whose curvature is the slope of a row outside the flat part."""
-    return Solution(Cholesky(weighted_gram(problem.A, problem.a / 2), problem.ridge).solve(problem.c), 0)
-
-
-def _follow_path(problem: Problem, w: Array, start: float, tol: float, max_iter: int) -> Solution:
+def _follow_path(problem: Problem, w: Array, tol: float, max_iter: int) -> Solution:
     """Take predictor and corrector steps along the central path."""
     A = problem.A
     h = problem.a / 2
     z = A @ w
     spread = max(problem.loss.flat, float(h @ np.abs(z)) / h.sum())
-    x = _centre(z, h, problem.loss.flat, spread * start)
+    x = _centre(z, h, problem.loss.flat, spread * _START)
     nearest = np.inf
     since = 0
     for iteration in range(max_iter + 1):

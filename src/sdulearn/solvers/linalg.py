@@ -12,8 +12,7 @@ from sklearn.utils import gen_even_slices
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Rows
 
-# Added to the diagonal, relatively, against rounding. It changes a step, never a solution, because
-# every solver measures its residual without it.
+# Added to the diagonal, relatively, against rounding. It changes a step, never a solution: residuals are without it.
 _JITTER = 1e-14
 
 
@@ -77,8 +76,7 @@ def row_pieces(X: Rows, origin: Array) -> Iterator[tuple[slice, Rows]]:
 LARGEST_SYSTEM = 4000
 # Up to here the square of a mean of squares does not overflow, with room for the number of rows.
 LARGEST_NUMBER = 1e50
-# Numbers in a piece of rows (2 MB), which stay in a core's own cache. But a piece has several times
-# more rows than columns, so that d x d sums are few.
+# Numbers in a piece of rows (2 MB), which stay in a core's cache; but more rows than columns, so that sums are few.
 _PIECE_NUMBERS = 1 << 18
 _ROWS_PER_COLUMN = 8
 
@@ -87,9 +85,8 @@ def check_system_size(n_columns: int) -> None:
     """Refuse more columns than fit into a dense square matrix."""
     if n_columns > LARGEST_SYSTEM:
         raise InputError(
-            f"`X` has {n_columns:,} features. Rows that come in batches are summed up in square "
-            f"matrices of that size, and {LARGEST_SYSTEM:,} is the limit. Fit in memory, or reduce "
-            "the features first, for example with sklearn.random_projection."
+            f"`X` has {n_columns:,} features, and for rows in batches {LARGEST_SYSTEM:,} is the limit. Fit in memory, "
+            "or reduce the features first, for example with sklearn.random_projection."
         )
 
 
@@ -98,6 +95,6 @@ def check_magnitude(X: Rows) -> None:
     values = X.data if sparse.issparse(X) else X
     if values.size and max(float(values.max()), -float(values.min())) > LARGEST_NUMBER:
         raise InputError(
-            f"`X` holds a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give the column a "
-            "larger unit, or standardise the features first."
+            f"`X` holds a number beyond {LARGEST_NUMBER:g}, whose powers overflow. Give the column a larger unit, or "
+            "standardise the features first."
         )

@@ -61,14 +61,11 @@ class Objective:
         vars(other).update(ridge=np.where(self.ridge > 0, float(alpha), 0.0))
         return other
 
-    @cached_property
-    def column_scale(self) -> Array:
-        """Root mean square of each column under the weights ``a``, times their sum."""
-        return np.sqrt(self.squares * self.total)
-
     def relative(self, w: Array, residual: Array) -> float:
         """Return the largest entry of a residual, each relative to its column's scale."""
-        scale = self.column_scale + np.abs(self.c) + self.ridge * np.abs(w)
+        # Root mean square of each column under the weights ``a``, times their sum.
+        size = np.sqrt(self.squares * self.total)
+        scale = size + np.abs(self.c) + self.ridge * np.abs(w)
         return float(np.max(np.abs(residual) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
     def optimality(self, w: Array, J: float, residual: Array, gap: float) -> float:
@@ -89,29 +86,23 @@ class Problem(Objective):
     def at(self, w: Array) -> Place:
         """Evaluate J and its gradient at w."""
         z = self.A @ w
-        return Place(w, z, self.objective_at(w, z), self.gradient(w, self._slopes(z)))
+        slopes = self.A.T @ (self.a * self.loss.even_grad(z))
+        return Place(w, z, self.objective_at(w, z), self.gradient(w, slopes))
 
     def objective_at(self, w: Array, z: Array) -> float:
         """J(w) where ``z = A w`` is known."""
         return self.objective(w, float(self.a @ self.loss.even(z)))
 
-    def _slopes(self, z: Array) -> Array:
-        return self.A.T @ (self.a * self.loss.even_grad(z))
-
     def certified(self, solution: Solution) -> Solution:
         """Return the solution with its objective and its relative KKT residual."""
-        w = solution.w
-        z = self.A @ w
-        J = self.objective_at(w, z)
-        return replace(solution, objective=J, optimality=self.optimality(w, J, *self.kkt_at(solution, z)))
-
-    def kkt_at(self, solution: Solution, z: Array) -> tuple[Array, float]:
-        """Return the residual of stationarity and the Fenchel-Young gap of all rows (smooth: 0)."""
-        if solution.dual is None:
-            return self.gradient(solution.w, self._slopes(z)), 0.0
-        theta = np.clip(solution.dual, -self.a / 2, self.a / 2)
-        gap = self.a * (self.loss.even(z) + self.loss.even_conjugate(theta / self.a)) - theta * z
-        return self.gradient(solution.w, self.A.T @ theta), float(gap.sum())
+        _, z, J, residual = self.at(solution.w)
+        gap = 0.0
+        if solution.dual is not None:
+            theta = np.clip(solution.dual, -self.a / 2, self.a / 2)
+            residual = self.gradient(solution.w, self.A.T @ theta)
+            # The Fenchel-Young gap of all rows.
+            gap = float(np.sum(self.a * (self.loss.even(z) + self.loss.even_conjugate(theta / self.a)) - theta * z))
+        return replace(solution, objective=J, optimality=self.optimality(solution.w, J, residual, gap))
 
     @cached_property
     def total(self) -> float:  # type: ignore[override]
@@ -135,12 +126,11 @@ def ridge_of(alpha: float, n_columns: int, fit_intercept: bool) -> Array:
 
 
 # Coordinates in the span of the rows come from their inner products, whose rounding is that of the
-# largest. They are accurate where no direction is smaller than the first share of the largest one,
-# and no column loses more than the second share of itself.
-_SMALLEST_VALUE = 1e-7
-_LARGEST_LOSS = 1e-7
-# Sparse rows are made dense for better coordinates up to this many numbers (256 MB).
-_DENSE_NUMBERS = 1 << 25
+# largest. They are accurate where no direction is smaller than this share of the largest one, and
+# no column loses more than this share of itself.
+_ACCURATE = 1e-7
+# Rows are made dense for better coordinates up to this many numbers (256 MB).
+DENSE_NUMBERS = 1 << 25
 
 
 class Span(NamedTuple):
@@ -214,8 +204,7 @@ class Design:
         coef = w if self.span is None else self._in_columns(w)
         intercept = 0.0
         if self.fit_intercept:
-            intercept = float(coef[-1])
-            coef = coef[:-1]
+            coef, intercept = coef[:-1], float(coef[-1])
         return coef, intercept - float(self.shift @ coef)
 
 
@@ -228,7 +217,7 @@ def _span(rows: Rows) -> tuple[Array, Span]:
     if not _is_faithful(rows, values, vectors, keep):
         lengths = row_norms(rows.T)
         columns = np.flatnonzero(lengths)
-        if not sparse.issparse(rows) or len(columns) * len(values) <= _DENSE_NUMBERS:
+        if not sparse.issparse(rows) or len(columns) * len(values) <= DENSE_NUMBERS:
             return _careful_span(rows, columns[np.argsort(-lengths[columns], kind="stable")])
     root = np.sqrt(values[keep])
     return vectors[:, keep] * root, Span(rows, rows, vectors[:, keep] / root)
@@ -236,13 +225,13 @@ def _span(rows: Rows) -> tuple[Array, Span]:
 
 def _is_faithful(rows: Rows, values: Array, vectors: Array, keep: Mask) -> bool:
     """Whether the kept directions are accurate, and columns are mere rounding in the others."""
-    if keep.any() and values[keep][0] < _SMALLEST_VALUE * values[-1]:
+    if keep.any() and values[keep][0] < _ACCURATE * values[-1]:
         return False
     lost = np.zeros(rows.shape[1])
     # One at a time: there are few, and together they may be a very wide matrix.
     for vector in vectors[:, ~keep].T:
         lost += (rows.T @ vector) ** 2
-    return bool((lost <= (_LARGEST_LOSS * row_norms(rows.T)) ** 2).all())
+    return bool((lost <= (_ACCURATE * row_norms(rows.T)) ** 2).all())
 
 
 def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
@@ -253,11 +242,6 @@ def _careful_span(rows: Rows, columns: Indices) -> tuple[Array, Span]:
     Q, R, pivot = qr(dense.T, mode="economic", pivoting=True)
     coordinates = np.empty((rows.shape[0], len(R)))
     coordinates[pivot] = R.T
-    shape = (len(R), rows.shape[1])
-    if sparse.issparse(rows):
-        place = (np.repeat(np.arange(len(R)), len(columns)), np.tile(columns, len(R)))
-        basis = sparse.csr_matrix((Q.T.ravel(), place), shape)
-    else:
-        basis = np.zeros(shape)
-        basis[:, columns] = Q.T
-    return coordinates, Span(rows, basis, np.eye(len(R)))
+    row_starts = np.arange(0, Q.size + 1, len(columns))
+    basis = sparse.csr_matrix((Q.T.ravel(), np.tile(columns, len(R)), row_starts), shape=(len(R), rows.shape[1]))
+    return coordinates, Span(rows, basis if sparse.issparse(rows) else basis.toarray(), np.eye(len(R)))

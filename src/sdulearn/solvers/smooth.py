@@ -5,8 +5,7 @@ rounding:
 
     J(t) <= J(0) + 1e-4 t slope + rounding.
 
-Near the solution the decrease is smaller than the last digit of J: without the last term no step
-would be taken.
+Near the solution the decrease is smaller than the last digit of J: without the last term no step would be taken.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ Numbers = Array | float
 
 # The usual constant of Armijo's rule: nearly every decrease is enough.
 _SUFFICIENT = 1e-4
-# Each shorter step costs an evaluation of value and gradient.
-_BATCH_SHRINK = 0.4
-_BATCH_TRIES = 20
+# Lengths of a step that are tried: down to 1e-6.
+_LENGTHS: Array = 0.5 ** np.arange(21.0)
 
 # From columns of W and the numbers of their problems: values and gradients, one column each.
 Batch = Callable[[Array, Indices], tuple[Array, Array]]
@@ -44,22 +42,20 @@ def backtrack_many(
 ) -> tuple[Array, Array, Array]:
     """Return step lengths along ``-D`` (0: none descends), values and gradients of problems."""
     slope = -np.einsum("ij,ij->j", g, D)
-    # These values are means over rows, of order one.
-    rounding = 1e-14
-    step = np.ones(len(live))
+    step = np.zeros(len(live))
     todo = np.arange(len(live))
     f_new = f.copy()
     g_new = g.copy()
-    for _ in range(_BATCH_TRIES):
-        f_try, g_try = value_and_gradient(W[:, todo] - step[todo] * D[:, todo], live[todo])
-        good = is_enough(f_try, step[todo], f[todo], slope[todo], rounding)
+    for length in _LENGTHS:
+        f_try, g_try = value_and_gradient(W[:, todo] - length * D[:, todo], live[todo])
+        # These values are means over rows, of order one.
+        good = is_enough(f_try, length, f[todo], slope[todo], rounding=1e-14)
+        step[todo[good]] = length
         f_new[todo[good]] = f_try[good]
         g_new[:, todo[good]] = g_try[:, good]
         todo = todo[~good]
         if not len(todo):
-            return step, f_new, g_new
-        step[todo] *= _BATCH_SHRINK
-    step[todo] = 0.0
+            break
     return step, f_new, g_new
 
 
@@ -76,17 +72,9 @@ def gradient_norm(gradient: Array, scale: Array) -> Array:
 
 
 def lbfgs_many(
-    value_and_gradient: Batch,
-    W: Array,
-    scale: Array,
-    tol: float,
-    max_iter: int,
-    memory: int = 10,
+    value_and_gradient: Batch, W: Array, scale: Array, tol: float, max_iter: int, memory: int = 10
 ) -> tuple[Array, Array]:
-    """Minimise many problems by L-BFGS (Liu and Nocedal, 1989); return solutions and values.
-
-    Columns of W are the starts; ``scale`` is the diagonal of the first inverse Hessian.
-    """
+    """Return minimisers and minima by L-BFGS (Liu and Nocedal, 1989); columns of ``scale``: first inverse Hessians."""
     W = W.copy()
     live: Indices = np.arange(W.shape[1])
     f, g = value_and_gradient(W, live)
@@ -95,9 +83,7 @@ def lbfgs_many(
     for _ in range(max_iter):
         keep = gradient_norm(g, scale[:, live]) > tol
         if not keep.all():
-            live = live[keep]
-            f = f[keep]
-            g = g[:, keep]
+            live, f, g = live[keep], f[keep], g[:, keep]
             past = [(S[:, keep], Y[:, keep], r[keep]) for S, Y, r in past]
         if not len(live):
             break
@@ -145,20 +131,13 @@ class Counted:
         return self.objective(W, columns, **options)
 
 
-# Each step of the continuation divides the penalty by this, and is solved to this tolerance: it
-# only has to start the next.
-_PENALTY_RATIO = 10.0
-_CONTINUATION_TOL = 1e-2
-# Lengths of a step, tried all at once where the whole one ascends: down to 1e-6.
-_LENGTHS: Array = 0.5 ** np.arange(1.0, 21.0)
 # Give up after this many steps that do not halve the residual.
 _PATIENCE = 25
 
 
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Run Newton's method with a line search, from the solutions of larger penalties."""
-    # From afar a step is worthless: the solution may be huge, and the curvature zero at every row.
-    w, n_iter = _follow_penalties(problem, starts[0].w if starts else np.zeros(len(problem.c)), tol, max_iter)
+    """Run Newton's method with a line search."""
+    w, n_iter = _descend(problem, starts[0].w if starts else np.zeros(len(problem.c)), tol, max_iter)
     best = problem.certified(Solution(w, n_iter))
     if best.optimality <= tol / 10 or n_iter >= max_iter:
         return best
@@ -167,30 +146,7 @@ def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[S
     n_iter += hinge.n_iter
     w, n_steps = _descend(problem, hinge.w, tol, max_iter - n_iter)
     other = problem.certified(Solution(w, n_iter + n_steps))
-    return replace(min(best, other, key=lambda one: one.optimality), n_iter=n_iter + n_steps)
-
-
-def _follow_penalties(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
-    """Solve ever smaller penalties, the last one to ``tol``; return w and the iterations."""
-    ridge = float(problem.ridge.max())
-    n_iter = 0
-    for k in range(_n_penalties(problem, w), -1, -1):
-        problem = problem.with_penalty(ridge * _PENALTY_RATIO**k)
-        # Where the penalty rules, a tenth of it makes the solution ten times as large.
-        w = min((w, _PENALTY_RATIO * w), key=lambda one: problem.at(one).objective)
-        w, n_steps = _descend(problem, w, _CONTINUATION_TOL if k else tol, max_iter - n_iter)
-        n_iter += n_steps
-    return w, n_iter
-
-
-def _n_penalties(problem: Problem, w: Array) -> int:
-    """Return how many larger penalties to solve first, up to that for which w is best."""
-    penalised = problem.ridge > 0
-    top = float(np.mean(problem.column_scale[penalised] ** 2)) / float(problem.ridge.max())
-    if np.any(w[penalised]):
-        pull = problem.ridge * w - problem.at(w).gradient
-        top = min(top, float(pull[penalised] @ w[penalised]) / float(problem.ridge @ w**2))
-    return int(np.log(max(top, 1.0)) / np.log(_PENALTY_RATIO))
+    return replace(min(best, other, key=lambda solution: solution.optimality), n_iter=n_iter + n_steps)
 
 
 def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
@@ -212,15 +168,13 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
     return here.w, max(max_iter, 0)
 
 
-# The least curvature, as a share of the secant's: where every row is far out, the system would be
-# nothing but rounding.
+# The least curvature, as a share of the secant's: where every row is far out, the system would be only rounding.
 _FLOOR = 1e-8
 
 
 def _curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
     """Return second derivatives of ``even`` at z or, if careful, those of a parabola above it."""
-    # Where every row is far out, the former vanish and a Newton step may ascend; the latter
-    # descends.
+    # Where every row is far out, the former vanish and a Newton step may ascend; the latter descends.
     curvature = loss.even_hess(z)
     far = np.abs(z) > 1e-3
     secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)

@@ -12,7 +12,7 @@ from scipy.linalg import qr, solve_triangular
 
 from sdulearn.losses import TrainingLoss
 from sdulearn.solvers.linalg import Cholesky, weighted_gram
-from sdulearn.solvers.problem import Objective, Problem, Solution
+from sdulearn.solvers.problem import DENSE_NUMBERS, Objective, Problem, Solution
 from sdulearn.types import Array
 
 # Roundings of the second moments that are tried out.
@@ -81,17 +81,14 @@ class MomentProblem(Objective):
 
 # Below this pivot, in units of the diagonal, the normal equations have lost half of their digits.
 _WEAK = 1e-9
-# The largest dense matrix of rows that is decomposed (256 MB).
-_DENSE_NUMBERS = 1 << 25
 
 
 def solve_closed_form(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
     """Solve ``(curvature A' diag(a) A + ridge) w = c``, refined until only rounding is left."""
     curved = problem.loss.curvature * problem.a
     cholesky = Cholesky(weighted_gram(problem.A, curved), problem.ridge)
-    solve: Callable[[Array], Array] = cholesky.solve
-    if cholesky.weakest < _WEAK and problem.A.shape[0] * problem.A.shape[1] <= _DENSE_NUMBERS:
-        solve = _careful_factor(problem, curved)
+    is_weak = cholesky.weakest < _WEAK and problem.A.shape[0] * problem.A.shape[1] <= DENSE_NUMBERS
+    solve = _careful_factor(problem, curved) if is_weak else cholesky.solve
     w = solve(problem.c)
     for _ in range(2):
         residual = problem.c - problem.ridge * w - problem.A.T @ (curved * (problem.A @ w))
