@@ -301,18 +301,8 @@ class AnswerModel:
         relative, weight = weights_by_component(graph)
         crowd = self.crowd_of(graph) if n_classes > 2 and graph.n_answers else None
         evidence = None if crowd is None else crowd.evidence(graph)
-        tied = n_classes > 2 and crowd is None and self.ties(relative, n_classes)
+        tied = n_classes > 2 and crowd is None and ties(self, relative, n_classes)
         return Likelihood(relative, n_classes, self.errors(graph.annotators), evidence, weight, tied=tied)
-
-    def ties(self, graph: AnswerGraph, n_classes: int) -> bool:
-        """Return whether answers are rarely wrong, and contradict neither each other nor the labels."""
-        if any(rate.low > 0 or rate.value > _RARE for rate in self.by_annotator.values()):
-            return False
-        try:
-            FactorGraph.from_answers(graph, n_classes, np.zeros(graph.n_answers))
-        except InputError:
-            return False
-        return True
 
     def factor_graph(self, graph: AnswerGraph, n_classes: int) -> FactorGraph:
         """Return the factor graph of the answers; answers of a crowd become evidence per point."""
@@ -347,6 +337,17 @@ class Crowd:
         asked = np.flatnonzero(graph.degree)
         found[asked] = self.log_posteriors[np.searchsorted(self.points, graph.points[asked])] - self.log_shares
         return found
+
+
+def ties(model: AnswerModel, graph: AnswerGraph, n_classes: int) -> bool:
+    """Return whether answers are rarely wrong, and contradict neither each other nor the labels."""
+    if any(rate.low > 0 or rate.value > _RARE for rate in model.by_annotator.values()):
+        return False
+    try:
+        FactorGraph.from_answers(graph, n_classes, np.zeros(graph.n_answers))
+    except InputError:
+        return False
+    return True
 
 
 def _informative(rate: float) -> float:

@@ -23,7 +23,7 @@ from scipy.stats import rankdata
 from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd
+from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd, ties
 from sdulearn.answers.graph import AnswerGraph, with_implied_labels
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, PairClassifier, class_numbers, in_order
@@ -224,7 +224,7 @@ class ScoreClassifier(OrderedClassifier):
     def _with_implied_labels(self, graph: AnswerGraph, n_folds: int) -> AnswerGraph:
         """Return the graph with implied labels if no answer is wrong; folds get an answer of a kind each, or none."""
         K = self.n_classes
-        if K == 2 or is_crowd(graph, K) or not answer_model_of(self.error_rate, graph, K).ties(graph, K):
+        if K == 2 or is_crowd(graph, K) or not ties(answer_model_of(self.error_rate, graph, K), graph, K):
             return graph
         named = with_implied_labels(graph, K)
         rare = [kind for kind in (1, -1) if np.sum(named.same == kind) < n_folds]

@@ -274,7 +274,7 @@ class PairLogisticRegression(PairLogisticBase):
     given, ``prior_strength KL(p || mean prediction on unlabeled rows)``.
     It needs no prior and works at 1/2, where the risks of :class:`~sdulearn.SDUClassifier` are
     undefined. The problem is not convex: it is started from the top eigenvector of the whitened
-    pair moment, down a path of penalties.
+    pair moment (with more classes from clusters), along a path of penalties.
 
     Where the rows of one point differ, the point is their mean, by weight. Standardise the
     features first. Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x
@@ -476,12 +476,12 @@ class PairLogisticRegressionCV(PairLogisticBase):
     cv_results_ : dict
         As GridSearchCV's, over the alphas: mean log-likelihoods of held-out answers and labels.
     temperature_ : float
-        With more than two classes what coefficients were divided by to suit held-out answers best.
+        What coefficients were divided by to suit held-out answers best, after ``alpha_`` was chosen.
     alphas_ : array of shape (n_alphas,)
         The penalties tried.
     fold_models_ : list of (rows, model)
-        With two classes the rows of each fold's points, and the model, with the penalty that was
-        chosen, that saw no answer about them. Not kept in files.
+        The rows of each fold's points, and the model, with the penalty that was chosen, that saw no answer about
+        them. Its classes are named as those of the whole model. Not kept in files.
     n_classes_interval_ : tuple of two int, or None
         With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within
         two standard errors of the best held-out likelihood. With fewer than five "same" answers
