@@ -3,9 +3,11 @@
     SDULEARN_DATA=folder python benchmarks/random_draws.py measure RESULTS.jsonl
     python benchmarks/random_draws.py compare BEFORE.jsonl AFTER.jsonl
 
-``measure`` uses the sdulearn that is imported (set PYTHONPATH to the `src` of another tree to measure that one).
-Draws are random: numbers of similar pairs and of positive rows vary, as they do for users. At prior 1/2, and where the
-data have nearly that, no answer tells the names of the classes: accuracy is counted up to the flip of names there.
+``--designs`` measures answers that share rows instead: stars, 100 rows, the same with 10% wrong, on four sets of two
+classes, and on three with more. ``measure`` uses the sdulearn that is imported (set PYTHONPATH to the `src` of another
+tree to measure that one). Draws are random: numbers of similar pairs and of positive rows vary, as they do for users.
+At prior 1/2, and where the data have nearly that, no answer tells the names of the classes: accuracy is counted up to
+the flip of names there.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from paper import BENCHMARKS, load_benchmark
+from paper import BENCHMARKS, load_benchmark, load_multiclass
 from runs import quietly, run_all
-from sklearn.datasets import load_breast_cancer
+from scipy.optimize import linear_sum_assignment
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairLogisticRegressionCV, stack_pairs
@@ -29,6 +32,8 @@ from sdulearn.errors import InputError
 SIZES = (50, 200)
 PRIORS = (0.5, 0.7, None)
 N_TEST = 1000
+FEW = ("spambase", "magic", "phishing", "waveform")
+MANY = ("segment", "satimage", "digits")
 
 
 def sample(name, n_pairs, prior, seed):
@@ -42,11 +47,42 @@ def sample(name, n_pairs, prior, seed):
     return scaler.transform(rows), codes, scaler.transform(X_test), y_test
 
 
+def run_design(name, n_answers, design, seed):
+    """The same for answers about rows of a table of 600, which may share rows and be wrong; up to names."""
+    X, y = (
+        load_digits(return_X_y=True)
+        if name == "digits"
+        else (load_multiclass if name in MANY else load_benchmark)(name)
+    )
+    rng = np.random.default_rng([seed, n_answers])
+    order = rng.permutation(len(X))[:3000]
+    X = StandardScaler().fit_transform(np.asarray(X[order]))
+    names, y = np.unique(np.asarray(y)[order], return_inverse=True)
+    rows = rng.permutation(600)
+    ends = rows[: 2 * n_answers].reshape(-1, 2)
+    if design == "star":
+        ends = np.column_stack([np.full(n_answers, rows[0]), rows[1 : n_answers + 1]])
+    elif design != "loose":
+        # Each of 100 rows, or of 300 with more classes, is in about four answers, or three.
+        few = rows[: 300 if name in MANY else 100]
+        ends = np.array([rng.choice(few, 2, replace=False) for _ in range(n_answers)])
+    same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(n_answers) < (0.1 if design == "wrong" else 0))
+    began = time.process_time()
+    model = PairLogisticRegressionCV(n_classes=len(names)).fit(*stack_pairs(X[:600], ends, same))
+    seconds = time.process_time() - began
+    counts = np.zeros((len(names), len(names)))
+    np.add.at(counts, (np.searchsorted(model.classes_, model.predict(X[600:])), y[600:]), 1)
+    accuracy = float(counts[linear_sum_assignment(-counts)].sum() / counts.sum())
+    return [accuracy, accuracy, seconds]
+
+
 @quietly
 def run_cell(cell):
     """Accuracy, accuracy up to the flip of names, and CPU seconds of the fit."""
     if cell[0] == "first 150 rows":
         return first_rows(cell[3])
+    if isinstance(cell[2], str):
+        return run_design(*cell)
     rows, codes, X_test, y_test = sample(*cell)
     began = time.process_time()
     try:
@@ -76,6 +112,9 @@ def measure(arguments):
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws)
     cells = [(name, n, prior, seed) for name in BENCHMARKS for n in SIZES for prior in PRIORS for seed in seeds]
     cells += [("first 150 rows", 200, None, seed) for seed in seeds]
+    if arguments.designs:
+        cells = [(name, 200, design, s) for s in seeds for name in FEW for design in ("star", "shared", "wrong")]
+        cells += [(name, 300, design, s) for s in seeds for name in MANY for design in ("loose", "shared", "wrong")]
     run_all(run_cell, cells, arguments.jobs, arguments.results)
 
 
@@ -99,6 +138,9 @@ def table(before, after):
     for (n, prior, name), cells in groups.items():
         if name not in BENCHMARKS:
             lines.append(row(name, n, prior, cells, before, after))
+    for n in {n for n, prior, name in groups if name in MANY}:
+        cells = [cell for (m, _, name), cells in groups.items() if name in MANY for cell in cells]
+        lines.append(row("**all**", n, "K > 2", cells, before, after))
     return lines
 
 
@@ -122,6 +164,7 @@ def main():
     part.add_argument("--draws", type=int, default=12)
     part.add_argument("--first-seed", type=int, default=5000)
     part.add_argument("--jobs", type=int, default=os.cpu_count())
+    part.add_argument("--designs", action="store_true")
     part.set_defaults(run=measure)
     part = commands.add_parser("compare")
     part.add_argument("before", type=Path)
