@@ -69,7 +69,8 @@ def test_smooth_losses_reach_a_zero_gradient(waveform, loss, risk, alpha):
     rows, codes = waveform
     model = SDUClassifier(risk, loss, alpha=alpha, prior=0.7).fit(rows, codes)
     assert model.optimality_ < 1e-8
-    assert model.n_iter_ <= 80
+    # Each penalty of the continuation starts the next; only the last is solved to the end.
+    assert model.n_iter_ <= 50
     assert kkt_residual(rows, codes, loss, alpha, model.coef_[0], model.intercept_[0], risk) < 1e-7
 
 

@@ -131,13 +131,17 @@ class Counted:
         return self.objective(W, columns, **options)
 
 
+# Each step of the continuation divides the penalty by this, and is solved to this tolerance: it only starts the next.
+_PENALTY_RATIO = 10.0
+_CONTINUATION_TOL = 1e-2
 # Give up after this many steps that do not halve the residual.
 _PATIENCE = 25
 
 
 def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[Solution] = ()) -> Solution:
-    """Run Newton's method with a line search."""
-    w, n_iter = _descend(problem, starts[0].w if starts else np.zeros(len(problem.c)), tol, max_iter)
+    """Run Newton's method with a line search, from the solutions of larger penalties."""
+    # From afar a step is worthless: the solution may be huge, and the curvature zero at every row.
+    w, n_iter = _follow_penalties(problem, starts[0].w if starts else np.zeros(len(problem.c)), tol, max_iter)
     best = problem.certified(Solution(w, n_iter))
     if best.optimality <= tol / 10 or n_iter >= max_iter:
         return best
@@ -147,6 +151,29 @@ def solve_newton(problem: Problem, tol: float, max_iter: int, starts: Sequence[S
     w, n_steps = _descend(problem, hinge.w, tol, max_iter - n_iter)
     other = problem.certified(Solution(w, n_iter + n_steps))
     return replace(min(best, other, key=lambda solution: solution.optimality), n_iter=n_iter + n_steps)
+
+
+def _follow_penalties(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+    """Solve ever smaller penalties, the last one to ``tol``; return w and the iterations."""
+    ridge = float(problem.ridge.max())
+    n_iter = 0
+    for k in range(_n_penalties(problem, w), -1, -1):
+        problem = problem.with_penalty(ridge * _PENALTY_RATIO**k)
+        # Where the penalty rules, a tenth of it makes the solution ten times as large.
+        w = min((w, _PENALTY_RATIO * w), key=lambda start: problem.at(start).objective)
+        w, n_steps = _descend(problem, w, _CONTINUATION_TOL if k else tol, max_iter - n_iter)
+        n_iter += n_steps
+    return w, n_iter
+
+
+def _n_penalties(problem: Problem, w: Array) -> int:
+    """Return how many larger penalties to solve first, up to that for which w is best."""
+    penalised = problem.ridge > 0
+    top = float(np.mean(problem.squares[penalised])) * problem.total / float(problem.ridge.max())
+    if np.any(w[penalised]):
+        pull = problem.ridge * w - problem.at(w).gradient
+        top = min(top, float(pull[penalised] @ w[penalised]) / float(problem.ridge @ w**2))
+    return int(np.log(max(top, 1.0)) / np.log(_PENALTY_RATIO))
 
 
 def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Array, int]:
