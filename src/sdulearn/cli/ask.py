@@ -312,11 +312,8 @@ def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, s
     ends = (".sdu", ".html", ".labels.csv", ".answered.csv")
     model_path, report, labels_path, answered = (log_path.with_suffix(end) for end in ends)
     n_classes = len(session.numbers(wait=True)["classes"])
-    options = {
-        **table_options(arguments),
-        "classes": n_classes if n_classes > 2 else None,
-        "skip_bad": bool(session.log.contents.bad_rows),
-    }
+    options = {**table_options(arguments), "classes": n_classes if n_classes > 2 else None}
+    options["skip_bad"] = bool(session.log.contents.bad_rows)
     answers = log_answers(str(log_path), session.log.contents)
     model = fit_table(arguments.table, answers, labels=dict(labels) or None, **options)
     model.save(model_path)

@@ -102,9 +102,9 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         chains.append([min(side, key=errors.__getitem__) for side in sides])
     telling = sorted(chains, key=lambda one: -np.log1p(-errors[one]).sum())
     shown = ["; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.show]]
+    items = {"items": shown, "count": len(telling)}
     contradictions = [
-        replace(one, details={**one.details, "items": shown, "count": len(telling)})
-        for one in diagnostics.check_contradictions(checks)
+        replace(one, details={**one.details, **items}) for one in diagnostics.check_contradictions(checks)
     ]
     if entities:
         return [*about, *contradictions], checks

@@ -75,7 +75,7 @@ def output_files(folder: Path) -> dict[str, Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{folder} cannot be made: {error.strerror}. Choose another folder with --out.") from error
+        raise FileError(f"The folder {folder} cannot be made: {error.strerror}. Choose another with --out.") from error
     return {"picture": folder / "demo.png", "numbers": folder / "demo.csv"}
 
 

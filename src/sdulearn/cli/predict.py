@@ -78,13 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
         found = write_predictions(**options, path=arguments.table, folder=output)
     else:
         found = _write(arguments, options, escaped)
-    summary = {
-        "n_rows": int(found["by_class"].sum()),
-        "n_asked": found["n_asked"],
-        "classes": dict(zip(model.names, found["by_class"].tolist(), strict=True)),
-        "unseen_texts": found["unseen"],
-        "formulas": escaped,
-    }
+    counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
+    summary = {"n_rows": int(found["by_class"].sum()), "n_asked": found["n_asked"], "classes": counts}
+    summary |= {"unseen_texts": found["unseen"], "formulas": escaped}
     if arguments.json:
         cli.print_json({"file": output, **summary})
     else:
