@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 
 from reproduction.baselines.base import CentreClusterer
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers import AnswerGraph
 from sdulearn.errors import warn
 from sdulearn.types import Array, RandomState
 

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import kneighbors_graph
 
 from reproduction.baselines.base import PairClusterer
-from sdulearn.answers.graph import AnswerGraph
+from sdulearn.answers import AnswerGraph
 from sdulearn.types import Array, RandomState
 
 

@@ -186,8 +186,8 @@ def stored_id_column(reading: TableReading | None, given: str | None) -> str | N
     """Return the id column that a log names, or else the given one; refuse two that differ."""
     stored = None if reading is None else reading.id_column
     if stored is not None and given not in (None, stored):
-        asked = f"column {quoted(stored)}" if stored else "row numbers from 0"
-        raise InputError(f"The questions were asked with ids from {asked}. Leave `id_column` out.")
+        asked, now = (f"column {quoted(name)}" if name else "row numbers from 0" for name in (stored, str(given)))
+        raise InputError(f"The questions were asked with ids from {asked}, not from {now}. Leave `id_column` out.")
     return given if stored is None else stored
 
 
