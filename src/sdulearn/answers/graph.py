@@ -136,7 +136,7 @@ class AnswerGraph:
             check_pair_weights(weight, ends)
         rows = np.flatnonzero(weight)
         if not len(rows):
-            raise InputError("All weights in `sample_weight` are zero, so no row is left.")
+            raise InputError("All weights in `sample_weight` are zero, so no row is left. Give some a weight above 0.")
         place = np.cumsum(weight > 0) - 1
         ends = ends[weight[ends[:, 0]] > 0]
         first = ends[:, 0]
