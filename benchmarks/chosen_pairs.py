@@ -162,14 +162,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chosen", type=int, default=40)
     parser.add_argument("--clean", type=int, default=1000)
+    parser.add_argument("--designs", nargs="+", help="some of the clean designs, by name")
     arguments = parser.parse_args()
     print("| design | measure | result |\n|---|---|---|")
     for kind in ("nearest", "group") if arguments.chosen else ():
         chosen(kind, arguments.chosen)
-    for kind in ("random, loose", "random, shared") if arguments.clean else ():
-        random(kind, arguments.clean)
-    for design in ("linked", "match") if arguments.clean else ():
-        asked(design, arguments.clean)
+    clean = {"random, loose": random, "random, shared": random, "linked": asked, "match": asked}
+    for design, count in clean.items() if arguments.clean else ():
+        if arguments.designs is None or design in arguments.designs:
+            count(design, arguments.clean)
 
 
 if __name__ == "__main__":

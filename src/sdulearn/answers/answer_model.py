@@ -198,7 +198,7 @@ class AnswerModel:
             rates, low, high = question_rates(graph, annotator, len(numbers), n_classes)
         low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
         mean = float(rates @ counts / max(counts.sum(), 1))
-        if n_classes == 2 and crowd and mean > _DOUBTFUL_RATE:
+        if n_classes == 2 and crowd and logits is None and mean > _DOUBTFUL_RATE:
             _refuse_more_classes(graph, mean)
         best = rates.min(initial=HIGHEST)
         careless = (rates - best) / max(HIGHEST - best, LOWEST)
