@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-core dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -48,6 +48,9 @@ bench-draws: $(VENV)/.bench
 bench-slips: $(VENV)/.dev
 	$(BIN)/python benchmarks/slips.py measure /tmp/slips.jsonl
 	$(BIN)/python benchmarks/slips.py show /tmp/slips.jsonl
+
+bench-core: $(VENV)/.bench
+	$(BIN)/python benchmarks/core.py
 
 # Pairs chosen by features, 40 of each kind, and 1,000 of each clean design.
 bench-chosen: $(VENV)/.dev
