@@ -100,3 +100,10 @@ def test_no_module_is_shadowed_by_a_function():
         nodes = [node for node in TREES[package].body if isinstance(node, ast.ImportFrom)]
         names = {alias.asname or alias.name for node in nodes for alias in node.names}
         assert not names & children, f"{package} hides {names & children}"
+
+
+def test_nobody_asks_which_likelihood_it_holds():
+    """Learners, metrics and the prior see ``terms`` alone."""
+    calls = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    asked = [ast.unparse(call) for call in calls if isinstance(call.func, ast.Name) and call.func.id == "isinstance"]
+    assert [text for text in asked if "likelihood" in text.lower()] == []
