@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdulearn.answers import AnswerGraph
+from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.graph import distinct_groups, least_classes, number_questions
 from sdulearn.errors import InputError
 
@@ -208,3 +208,14 @@ def test_groups_that_all_differ_need_a_class_each():
     assert least_classes(cycle, np.zeros(5, dtype=bool)) == 2
     labelled = AnswerGraph.from_answers([(0, 1)], [True], labels=[4, 0])
     assert least_classes(labelled, np.ones(1, dtype=bool)) == 4
+
+
+def test_answers_given_together_are_left_out_together():
+    """A match question about 0 and a sorted group of 3, 4 and 5 lose all their answers with one of their points."""
+    ends = [(0, 1), (0, 2), (3, 4), (3, 5), (4, 5), (5, 6)]
+    graph = AnswerGraph.from_answers(ends, [1, -1, 1, -1, -1, 1], questions=[1, 1, 2, 2, 2, 0])
+    for point, left in ((1, [2, 3, 4, 5]), (4, [0, 1, 5]), (6, [0, 1, 2, 3, 4])):
+        left_out = np.arange(7) == point
+        np.testing.assert_array_equal(graph.leave_out(left_out).codes - 1, left)
+        likelihood = AnswerModel.given(0.1, graph).likelihood(graph, 3)
+        assert len(likelihood.restricted(~left_out).errors) == len(left)

@@ -311,7 +311,12 @@ class AnswerGraph:
 
     def leave_out(self, points: Mask) -> AnswerGraph:
         """Return the same points without the answers and labels that touch some of them."""
-        return self.restrict(~np.any(points[self.ends], axis=1), ~points)
+        return self.restrict(~self.touched(points), ~points)
+
+    def touched(self, points: Mask) -> Mask:
+        """Return which answers are about some of these points, or were given together with such an answer."""
+        about = np.any(points[self.ends], axis=1)
+        return about | np.isin(self.question, self.question[about & self.in_larger_question])
 
     @property
     def n_rows(self) -> int:

@@ -164,7 +164,7 @@ class Likelihood:
     def restricted(self, shown: Mask) -> Likelihood:
         """Return the likelihood of the answers and labels of the points ``shown`` only; weights stay."""
         part = self.graph.leave_out(~shown)
-        kept = shown[self.graph.ends].all(axis=1)
+        kept = ~self.graph.touched(~shown)
         weight = np.ones(part.n_components)
         weight[part.component] = self.weight[self.graph.component]
         return Likelihood(part, self.n_classes, self.errors[kept], self.evidence, weight, self.total, tied=self.tied)
