@@ -87,8 +87,6 @@ MAX_PROFILED = 10
 # A rate that all people have in common and only a model checks is at most this: a bad model would explain all answers
 # by errors.
 _MAX_BY_MODEL = 0.1
-# A model checks answers only if it raises their log likelihood by this much above that of class shares alone.
-_USEFUL = 3.0
 # Log odds of a labelled point.
 _CERTAIN = 30.0
 # Scales t that are tried in equation (3), and where the share b begins.
@@ -252,10 +250,7 @@ def two_class_rates(
     if logits is not None and not graph.contradictory.any():
         # Only the model checks the answers: its errors are taken to be as its logits say. The interval allows for
         # points about which it is blind.
-        by_model = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False)
-        alike = TwoClassAnswers(graph, annotator, n_rates, used, np.full_like(logits, logits.mean()), blind=False)
-        gain = by_model.expect(by_model.starts())[0].max() - alike.expect(alike.starts())[0].max()
-        rates = by_model.maximise().rates[0] if gain > _USEFUL else np.full(n_rates, PRIOR_RATE)
+        rates = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False).maximise().rates[0]
         # A model tells people apart, but hardly a rate that all have in common.
         rates = rates - max(rates.min() - _MAX_BY_MODEL, 0.0)
     return rates, *likelihood.intervals(best)
