@@ -7,7 +7,6 @@ predictions at random agree with 82% of the answers to random questions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -18,7 +17,15 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, known_answer_model
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.errors import InputError
-from sdulearn.prior import classes_by_answers, clopper_pearson, effective_number, no_answers, random_answers, share_of
+from sdulearn.prior import (
+    ErrorRates,
+    classes_by_answers,
+    clopper_pearson,
+    effective_number,
+    no_answers,
+    random_answers,
+    share_of,
+)
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
@@ -112,7 +119,7 @@ def class_agreement(
     y_pred: ArrayLike,
     y: ArrayLike | AnswerGraph,
     *,
-    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
     random_points: ArrayLike | None = None,
     confidence: float = 0.95,
@@ -217,12 +224,7 @@ def design_effect(deviations: Array, ends: Indices) -> float:
 
 
 def _accuracy(
-    graph: AnswerGraph,
-    predicted: Codes,
-    counted: Mask | None,
-    error_rate: float | Mapping[int, float] | AnswerModel | None,
-    confidence: float,
-    spread: float,
+    graph: AnswerGraph, predicted: Codes, counted: Mask | None, error_rate: ErrorRates, confidence: float, spread: float
 ) -> tuple[Share | None, Basis | None]:
     """The accuracy and its basis, by a crowd or where labels or large groups name the classes."""
     if counted is None and isinstance(error_rate, AnswerModel):
