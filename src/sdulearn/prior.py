@@ -224,17 +224,13 @@ def estimate_prior(
         raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
-    if y is not None:
-        if n_similar is not None or n_dissimilar is not None:
-            raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`.")
+    if y is not None and n_similar is None and n_dissimilar is None:
         graph = AnswerGraph.from_y(y, sample_weight)
-        estimates = [
-            _prior_of_answers(graph, random_points, rates, decision, majority, confidence)
-            for rates in plausible_rates(error_rate)
-        ]
+        rates = plausible_rates(error_rate)
+        estimates = [_prior_of_answers(graph, random_points, e, decision, majority, confidence) for e in rates]
         return replace(around(estimates), identified=all(estimate.identified for estimate in estimates))
-    if n_similar is None or n_dissimilar is None:
-        raise InputError("Give both counts, `n_similar` and `n_dissimilar`, or `y`.")
+    if y is not None or n_similar is None or n_dissimilar is None:
+        raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`, both of them.")
     rows = {"sample_weight": sample_weight, "random_points": random_points, "decision": decision}
     if with_y := [name for name, value in rows.items() if value is not None]:
         raise InputError(f"`{with_y[0]}` is about the rows of `y`; leave it out beside counts.")
@@ -260,16 +256,7 @@ def _prior_of_counts(
     unit = n_effective / total
     ends = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
     value, low, high = (prior_from_share(share, error_rate) for share in (n_similar / total, *ends))
-    return PriorEstimate(
-        value=value,
-        low=low,
-        high=high,
-        identified=low > 0.5,
-        n_similar=n_similar,
-        n_dissimilar=n_dissimilar,
-        confidence=confidence,
-        n_effective=n_effective,
-    )
+    return PriorEstimate(value, low, high, low > 0.5, n_similar, n_dissimilar, confidence, n_effective)
 
 
 def plausible_rates(error_rate: ErrorRates) -> Sequence[ErrorRates]:
@@ -279,12 +266,10 @@ def plausible_rates(error_rate: ErrorRates) -> Sequence[ErrorRates]:
 
 def around(estimates: Sequence[Estimate]) -> Estimate:
     """Return the first estimate, its interval widened for what the others change, as independent errors add."""
-    first, *others = estimates
-    below = max([first.value - other.value for other in others], default=0.0)
-    above = max([other.value - first.value for other in others], default=0.0)
-    low = first.value - math.hypot(first.value - first.low, max(below, 0.0))
-    high = first.value + math.hypot(first.high - first.value, max(above, 0.0))
-    lows, highs = zip(*((estimate.low, estimate.high) for estimate in estimates), strict=True)
+    first = estimates[0]
+    values, lows, highs = np.array([(estimate.value, estimate.low, estimate.high) for estimate in estimates]).T.tolist()
+    low = first.value - math.hypot(first.value - first.low, first.value - min(values))
+    high = first.value + math.hypot(first.high - first.value, max(values) - first.value)
     return replace(first, low=max(low, min(lows)), high=min(high, max(highs)))
 
 
@@ -308,8 +293,7 @@ def _prior_of_answers(
     counted, asked = random_answers(graph, random_points)
     if counted is not None and not asked.any():
         raise UndeterminedError(
-            "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
-            "Ask about random points, or give `prior` yourself."
+            "`random_points` marks no row of an answer. Ask about random points, or give `prior` yourself."
         )
     by_answer = graph.weights * asked
     counts = (float(by_answer @ (graph.same > 0)), float(by_answer @ (graph.same < 0)), float(by_answer @ by_answer))
@@ -326,8 +310,7 @@ def _prior_of_answers(
         if crowd and not given and counted is None:
             # Errors may depend on the two classes, which no single rate shows.
             ends = larger_share(graph, confidence)
-            low = min(low, ends[0])
-            high = max(high, ends[1])
+            low, high = min(low, ends[0]), max(high, ends[1])
         # Independent answers: one fewer than the random points of each component.
         size = np.bincount(graph.component if counted is None else graph.component[counted])
         estimate = _with_share(estimate, (value, low, high), float(np.maximum(size - 1, 0).sum()))
@@ -362,39 +345,24 @@ def needed_prior(
 
     Without a graph, ``counts`` are the weights of similar and of dissimilar loose pairs, and the sum of their squares.
     """
-    linked = graph is not None and graph.shares_points
-    if graph is not None and linked:
-        _refuse_hubs(graph)
+    if graph is not None and len(hubs := graph.hubs()):
+        raise InputError(
+            f"Point {graph.points[hubs[0]]} is in {graph.degree[hubs[0]]} of the {graph.n_answers} answers. The risks "
+            "of SDUClassifier are averages over randomly drawn pairs, and these are linked. Use "
+            "sdulearn.PairLogisticRegressionCV, or ask about pairs of points drawn at random."
+        )
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
     estimate = prior_of_weights(*counts) if graph is None else estimate_prior(y=graph)
-    if not (estimate.n_similar and estimate.n_dissimilar):
-        # Answers of one kind alone were hardly drawn at random.
+    # Answers of one kind alone were hardly drawn at random.
+    if not (estimate.n_similar and estimate.n_dissimilar and estimate.has_value):
         raise UndeterminedError(
-            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, but there are "
-            f"{estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar ones. Give `prior`, P(y = +1)."
-        )
-    if not estimate.has_value:
-        why = f"there are no more similar than dissimilar pairs ({estimate.n_similar:g} and {estimate.n_dissimilar:g})"
-        if linked:
-            why = "the points they join seem to be of two equally large classes, where the risks are undefined"
-        raise UndeterminedError(
-            f"`prior=None` takes the class prior from the answers, but {why}. Give `prior`, P(y = +1), ask about more "
-            "randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
+            "`prior=None` takes the class prior from the answers, but there are no more similar than dissimilar pairs "
+            f"({estimate.n_similar:g} and {estimate.n_dissimilar:g}), one kind is missing, or the points seem to be of "
+            "two equally large classes. Give `prior`, P(y = +1), ask about more randomly drawn pairs, or use "
+            "sdulearn.PairLogisticRegression, which needs no prior."
         )
     return estimate
-
-
-def _refuse_hubs(graph: AnswerGraph) -> None:
-    """Refuse many answers about one point: the risks are unbiased for random pairs only."""
-    hubs = graph.hubs()
-    if len(hubs):
-        raise InputError(
-            f"Point {graph.points[hubs[0]]} is in {graph.degree[hubs[0]]} of the {graph.n_answers} answers. The risks "
-            "of SDUClassifier are averages over randomly drawn pairs, and these are linked: many compare a point "
-            "with the same one. Use sdulearn.PairLogisticRegressionCV, for which such an answer is worth a label, or "
-            "ask about pairs of points drawn at random."
-        )
 
 
 def mean_error(model: AnswerModel | None, graph: AnswerGraph, by_answer: Array) -> float:
@@ -430,16 +398,12 @@ def share_in_class(
     counted: Mask | None = None,
 ) -> tuple[float, float, float]:
     """Return the share of points in these classes, -1 or +1: an accuracy, or of +1 the prior; and its interval."""
-    if counted is None or not one_way(graph, counted):
-        return profile(agreeing(graph, classes), confidence, model, spread, counted)
-    chances = classes_by_answers(graph, model)[counted]
-    return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
-
-
-def agreeing(graph: AnswerGraph, classes: Codes) -> AnswerGraph:
-    """Return the graph in which class +1 are the points that are in these classes."""
-    first, second = classes[graph.ends].T
-    return graph.with_values(same=graph.same * first * second, labels=graph.labels * classes)
+    if counted is not None and one_way(graph, counted):
+        chances = classes_by_answers(graph, model)[counted]
+        return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
+    # In this graph class +1 are the points that are in these classes.
+    in_class = graph.with_values(same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
+    return profile(in_class, confidence, model, spread, counted)
 
 
 def profile(
@@ -452,19 +416,18 @@ def profile(
     """Return the likeliest probability of class +1, or of the larger class, and its interval."""
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
-    around = (start, 1.0)
+    span = (start, 1.0)
     for _ in range(2):
-        grid = np.linspace(*around, _N_GRID)
+        grid = np.linspace(*span, _N_GRID)
         values = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), model, counted)
         # Twice the logarithm below its largest value.
         drop = 2 * (values.max() - values) / spread
         near = np.flatnonzero(drop <= limit)
         if len(near) >= _MIN_INSIDE:
             break
-        around = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)]
+        span = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)]
     value = float(grid[np.argmin(drop)])
-    low = start
-    high = 1.0
+    low, high = start, 1.0
     members = (graph.degree > 0) | (graph.labels != 0)
     most = int(np.count_nonzero(members if counted is None else members & counted))
     if (first := near[0]) > 0:
@@ -537,10 +500,9 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     known = graph.labels != 0
     members = counted & ((graph.degree > 0) | known)
     component = graph.component[members]
-    sides = graph.sides[members]
     n = graph.n_components
     size = np.bincount(component, minlength=n)
-    up = np.bincount(component, sides > 0, n)
+    up = np.bincount(component, graph.sides[members] > 0, n)
     # Labels times sides: +1 where the first side is class +1, by the majority where they disagree.
     vote = np.bincount(graph.component[known], (graph.sides * graph.labels)[known], n)
     k = np.where(vote < 0, size - up, up)
@@ -569,8 +531,13 @@ def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 
 def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel) -> Array:
-    """Return the likelihood at known error rates, by a spline over logits."""
-    graph, points = _sampled_answers(graph)
+    """Return the likelihood at known error rates, by a spline over logits; of many answers from a random sample."""
+    known = graph.labels != 0
+    if (n := graph.n_answers) > _MAX_WITH_ERRORS:
+        chosen = np.random.default_rng(0).choice(n, _MAX_WITH_ERRORS, replace=False)
+        graph = graph.restrict(np.isin(np.arange(n), chosen), known)
+    points = np.union1d(graph.ends, np.flatnonzero(known))
+    graph = graph.subgraph(points)
     likelihood = model.likelihood(graph, 2)
     mirrored = grid[0] < 0.5 or graph.labels.any()
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
@@ -579,17 +546,6 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
     # Without labels the slope at 1/2 is 0.
     ends = "not-a-knot" if mirrored else ((1, 0.0), (2, 0.0))
     return np.asarray(CubicSpline(logits, values, bc_type=ends)(logit(grid)))
-
-
-def _sampled_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
-    """Return at most 3,000 answers, drawn at random, and their points."""
-    known = graph.labels != 0
-    n = graph.n_answers
-    if n > _MAX_WITH_ERRORS:
-        chosen = np.random.default_rng(0).choice(n, _MAX_WITH_ERRORS, replace=False)
-        graph = graph.restrict(np.isin(np.arange(n), chosen), known)
-    points = np.union1d(graph.ends, np.flatnonzero(known))
-    return graph.subgraph(points), points
 
 
 def share_of(
@@ -612,15 +568,14 @@ def share_of(
     share = min(float(hits.mean()) + gain * (1 - e - by_chance), 1.0)
     ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
     low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
-    value = share
-    if e > 0:
-        value = min(_likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1]) + gain, 1.0)
+    value = min(_likeliest_share(chances, wanted) + gain, 1.0) if e > 0 else share
     return value, min(low, value), max(high, value)
 
 
-def _likeliest_share(q: Array, n_classes: int) -> float:
+def _likeliest_share(chances: Array, wanted: Indices) -> float:
     """Return the maximum of equation (5)."""
-    other = (1 - q) / (n_classes - 1)
+    q = chances[np.arange(len(chances)), wanted]
+    other = (1 - q) / (chances.shape[1] - 1)
 
     def loss(a: float) -> float:
         return -float(np.sum(np.log(np.maximum(a * q + (1 - a) * other, 1e-300))))
@@ -636,7 +591,7 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
     marked = np.asarray(random_points)
     if marked.dtype != bool or marked.shape != (graph.n_given,):
         raise InputError(
-            f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`; got "
+            f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`, got "
             f"{marked.dtype} of shape {marked.shape}."
         )
     counted = np.bincount(graph.row_point, marked[graph.rows], graph.n_points) > 0
