@@ -47,6 +47,8 @@ from sdulearn.risks import check_prior
 from sdulearn.types import Array, Codes, Indices, Mask, Probability
 
 ErrorRates: TypeAlias = float | Mapping[int, float] | AnswerModel | None
+# What known_answer_model returns; None if answers are right, or contradictory ones wrong at an unknown rate.
+KnownRates: TypeAlias = AnswerModel | None
 # A dataclass with an interval: a prior or an accuracy.
 Estimate = TypeVar("Estimate", bound=Any)
 
@@ -90,12 +92,6 @@ class PriorEstimate:
         number of equal weights that is as precise. None if the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
-
-    Examples
-    --------
-    >>> from sdulearn import estimate_prior
-    >>> estimate_prior(20, 30).has_value
-    False
     """
 
     value: Probability
@@ -167,9 +163,7 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Estimate the class prior from pair counts (Eq. cpe) or from answers that share points.
 
-    The pairs must have been drawn at random. If they were chosen by the answer, for example until as
-    many were similar as dissimilar, their numbers do not show the prior: give it yourself.
-
+    The pairs must have been drawn at random: if equal numbers were collected on purpose, give the prior yourself.
     Answers never show which class is the larger one; ``majority`` does, or labels of points in answers. Loose pairs
     have the paper's estimate with an exact interval. If answers share points, k of the m points of a component are on
     one side with probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of Clopper and Pearson [1]_ for the number
@@ -182,10 +176,8 @@ def estimate_prior(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5), optional
         What is known about each row, with the points in its second column. Labelled points were chosen: they do
         not count, and say which side of their answers is class +1.
-    sample_weight, random_points : optional
-        With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
-    error_rate : float or mapping, optional
-        As in :func:`~sdulearn.metrics.pair_accuracy`; with counts one number.
+    sample_weight, random_points, error_rate
+        As in :func:`~sdulearn.metrics.pair_accuracy`; the first two with ``y``. With counts one error rate.
     decision : array-like of shape (n_rows,), optional
         With ``random_points``: decision values of a model, which tell the side of class +1 in large components.
     majority : {"positive", "negative"}, default="positive"
@@ -211,7 +203,7 @@ def estimate_prior(
     >>> estimate = estimate_prior(580, 420)
     >>> round(estimate.value, 3), estimate.identified
     (0.7, True)
-    >>> estimate_prior(20, 30).identified
+    >>> estimate_prior(20, 30).has_value
     False
 
     A star: five points against one, and five of the six are on one side.
@@ -318,7 +310,7 @@ def _prior_of_answers(
     return estimate if larger > 0 else estimate.mirrored()
 
 
-def _larger_by_labels(graph: AnswerGraph, model: AnswerModel | None, counted: Mask | None) -> int:
+def _larger_by_labels(graph: AnswerGraph, model: KnownRates, counted: Mask | None) -> int:
     """Return the larger class by answers and labels, +1 or -1; 0 if the labels do not say."""
     if not graph.labels.any():
         return 0
@@ -329,9 +321,7 @@ def _larger_by_labels(graph: AnswerGraph, model: AnswerModel | None, counted: Ma
     return int(np.sign(gap)) if abs(gap) > _LABELS_SAY else 0
 
 
-def resolve_prior(
-    prior: float | None, graph: AnswerGraph, *, model: AnswerModel | None = None, majority: str = "positive"
-) -> PriorEstimate:
+def resolve_prior(prior: float | None, graph: AnswerGraph, *, model: AnswerModel, majority: str) -> PriorEstimate:
     """Return the prior, given or estimated."""
     if prior is not None:
         return PriorEstimate.given(prior)
@@ -365,7 +355,7 @@ def needed_prior(
     return estimate
 
 
-def mean_error(model: AnswerModel | None, graph: AnswerGraph, by_answer: Array) -> float:
+def mean_error(model: KnownRates, graph: AnswerGraph, by_answer: Array) -> float:
     """Return the mean error rate of weighted answers, on which the share of "same" ones depends."""
     if model is None or not by_answer.any():
         return 0.0
@@ -393,7 +383,7 @@ def share_in_class(
     graph: AnswerGraph,
     classes: Codes,
     confidence: float,
-    model: AnswerModel | None = None,
+    model: KnownRates = None,
     spread: float = 1.0,
     counted: Mask | None = None,
 ) -> tuple[float, float, float]:
@@ -407,11 +397,7 @@ def share_in_class(
 
 
 def profile(
-    graph: AnswerGraph,
-    confidence: float,
-    model: AnswerModel | None = None,
-    spread: float = 1.0,
-    counted: Mask | None = None,
+    graph: AnswerGraph, confidence: float, model: KnownRates = None, spread: float = 1.0, counted: Mask | None = None
 ) -> tuple[float, float, float]:
     """Return the likeliest probability of class +1, or of the larger class, and its interval."""
     start = 0.0 if graph.labels.any() else 0.5
@@ -469,7 +455,7 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     return replace(graph, labels=labels)
 
 
-def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
+def classes_by_answers(graph: AnswerGraph, model: KnownRates, n_classes: int = 2) -> Array:
     """Return class probabilities by labels and answers alone, contradictory ones wrong at 5%."""
     model = AnswerModel.given(0.0, graph) if model is None else model
     try:
@@ -483,9 +469,7 @@ def one_way(graph: AnswerGraph, points: Mask) -> bool:
     return bool(graph.labelled[graph.component[points]].all())
 
 
-def log_likelihood(
-    graph: AnswerGraph, grid: Array, model: AnswerModel | None = None, counted: Mask | None = None
-) -> Array:
+def log_likelihood(graph: AnswerGraph, grid: Array, model: KnownRates = None, counted: Mask | None = None) -> Array:
     """Return the log likelihood of all answers and labels at each probability in the grid."""
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     if model is not None and not model.certain:
@@ -590,10 +574,7 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
         return None
     marked = np.asarray(random_points)
     if marked.dtype != bool or marked.shape != (graph.n_given,):
-        raise InputError(
-            f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`, got "
-            f"{marked.dtype} of shape {marked.shape}."
-        )
+        raise InputError(f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`.")
     counted = np.bincount(graph.row_point, marked[graph.rows], graph.n_points) > 0
     return None if counted[graph.degree > 0].all() else counted
 
@@ -609,8 +590,7 @@ def check_two_classes(graph: AnswerGraph) -> None:
     """Refuse labels of more than two classes."""
     if (largest := int(graph.labels.max(initial=0))) > 1:
         raise InputError(
-            f"An accuracy or prior of two classes needs labels -1 and +1, but `y` has the label {largest}. Change "
-            "them, or call sdulearn.metrics.class_agreement for classes 1 to K."
+            f"Two classes need labels -1 and +1, and `y` has {largest}: see sdulearn.metrics.class_agreement."
         )
 
 

@@ -13,18 +13,19 @@ likelihood of components instead (:mod:`sdulearn.prior`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
 
-from sdulearn.answers.answer_model import AnswerModel, known_answer_model
+from sdulearn.answers.answer_model import known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
+    KnownRates,
     around,
     check_two_classes,
     clopper_pearson,
@@ -40,8 +41,6 @@ from sdulearn.prior import (
 from sdulearn.risks import dissimilar_share, mixture, row_weights, similar_share
 from sdulearn.types import Array, Codes, Count, Mask, Probability
 
-# Error rates of answers; None if all are right, or contradictory ones wrong at an unknown rate.
-Rates: TypeAlias = AnswerModel | None
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = 10
 # A ratio of answers with a smaller p-value at the given prior is not that of random pairs.
@@ -139,13 +138,6 @@ def pair_accuracy(
     >>> estimate = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
     >>> estimate.value, estimate.n_answers
     (1.0, 3)
-
-    Five answers about one point and five others, one of which is predicted wrongly:
-
-    >>> star = [[1, 0], [1, 1], [2, 0], [2, 2], [3, 0], [3, 3], [4, 0], [4, 4], [-5, 0], [-5, 5]]
-    >>> estimate = pair_accuracy([1.0] * 10, star)
-    >>> round(estimate.value, 2), round(estimate.agreement, 2)
-    (0.83, 0.8)
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     z = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
@@ -173,7 +165,7 @@ def pair_accuracy(
 
 
 def _accuracy_of_pairs(
-    empty: AccuracyEstimate, graph: AnswerGraph, agrees: Mask, prior: float | None, spread: float, model: Rates
+    empty: AccuracyEstimate, graph: AnswerGraph, agrees: Mask, prior: float | None, spread: float, model: KnownRates
 ) -> AccuracyEstimate:
     """Equation (1), with the interval of Clopper and Pearson."""
     weight = graph.weights
@@ -195,7 +187,7 @@ def _accuracy_of_pairs(
 
 
 def _accuracy_of_points(
-    empty: AccuracyEstimate, sign: Codes, graph: AnswerGraph, model: Rates, spread: float, counted: Mask | None
+    empty: AccuracyEstimate, sign: Codes, graph: AnswerGraph, model: KnownRates, spread: float, counted: Mask | None
 ) -> AccuracyEstimate:
     """By components, with k of m points right up to a flip; or by the class of each random point."""
     if counted is not None:

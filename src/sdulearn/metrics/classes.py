@@ -84,8 +84,7 @@ class ClassAgreement:
     Attributes
     ----------
     agreement, same, different : Share
-        Share of all answers, of the "same" and of the "different" ones, that the predicted classes
-        of the two points agree with.
+        Share of all answers, of the "same" and of the "different" ones, that the predicted classes agree with.
     accuracy : Share or None
         Share of right predictions, where labels or answers identify it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
@@ -130,8 +129,7 @@ def class_agreement(
     Parameters
     ----------
     y_pred : array-like of shape (n_rows,)
-        Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
-        likeliest class, 1 to K.
+        Predicted classes: -1 and +1, or 1 to K; or probabilities of shape (n_rows, K), for the likeliest class.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
         What is known about each row, and not known to the model; an UndeterminedError without answers and labels.
     error_rate, sample_weight, random_points, confidence, spread
@@ -202,8 +200,7 @@ def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
     for kind in (asked & (graph.same > 0), asked & (graph.same < 0)):
         counts = np.zeros((len(names), len(names)))
         np.add.at(counts, tuple(ends[kind].T), graph.weights[kind])
-        whole = counts + np.triu(counts, 1).T
-        tables.append(tuple(tuple(row) for row in whole.tolist()))
+        tables.append(tuple(map(tuple, (counts + np.triu(counts, 1).T).tolist())))
     return AnswerCounts(tuple(names.tolist()), *tables)
 
 
@@ -216,8 +213,7 @@ def design_effect(deviations: Array, ends: Indices) -> float:
     if not squares > 0:
         # Count one term for each two points.
         return max(1.0, float(drawn.sum()) / max(len(degree), 1))
-    # Terms that share a point are correlated. The sum of their products is that of the squared sums
-    # by point, less the squares of the terms themselves.
+    # Terms that share a point are correlated: the squared sums by point, minus the squares of the terms themselves.
     by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
     alone = float(deviations**2 @ drawn.sum(axis=1))
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
@@ -267,8 +263,7 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     matched, columns = linear_sum_assignment(-counts)
     name = np.zeros(len(groups), dtype=np.int64)
     name[matched] = classes[columns]
-    beyond = np.flatnonzero(name == 0)
-    name[beyond] = classes.max() + 1 + np.arange(len(beyond))
+    name[name == 0] = classes.max() + 1 + np.arange(len(groups) - len(matched))
     names = np.zeros(graph.n_points, dtype=np.int64)
     names[inside] = name[row]
     return names

@@ -286,19 +286,24 @@ def fold_models(
     if by_name:
         # With fewer answers "auto" would choose another number of classes.
         estimator = _with_auto(estimator, "n_classes", max(2, int(reference.max())))
-    for train, test in steps(_all_parts(cv, X, graph), "folds"):
+    if graph.n_rows < graph.n_given:
+        check_places(cv)
+    splitter = _splitter(cv, graph)
+    parts = fold_parts(splitter, X, graph)
+    held_out = np.unique(np.concatenate([rows for _, rows in parts]))
+    if not isinstance(splitter, PairKFold) and len(held_out) < graph.n_rows:
+        raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
+    for train, test in steps(parts, "folds"):
         rows = safe_indexing(X, kept[train])
         if not by_name and len(np.unique(graph.source[train])) < len(np.unique(graph.source)):
             # One kind of answer is missing from the training rows.
             yield FoldModel(kept[test], None, larger)
             continue
         model = fitted(estimator, rows, known[train], graph.row_weight[train])
-        sign = 1.0
         if by_name:
             _orient(model, rows, reference[train])
-        elif model.decision_function(rows) @ reference[train] < 0:
-            sign = -1.0
-        yield FoldModel(kept[test], model, sign)
+        swapped = not by_name and model.decision_function(rows) @ reference[train] < 0
+        yield FoldModel(kept[test], model, -1.0 if swapped else 1.0)
 
 
 def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
@@ -377,18 +382,6 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | AnswerGrap
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
         similar.append(part.same > 0)
     return np.concatenate(chances), np.concatenate(similar)
-
-
-def _all_parts(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> list[tuple[Indices, Indices]]:
-    """Return the training rows of each fold and all rows of its points, as numbers of the kept rows."""
-    if graph.n_rows < graph.n_given:
-        check_places(cv)
-    splitter = _splitter(cv, graph)
-    parts = fold_parts(splitter, X, graph)
-    held_out = np.unique(np.concatenate([rows for _, rows in parts]))
-    if not isinstance(splitter, PairKFold) and len(held_out) < graph.n_rows:
-        raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
-    return parts
 
 
 def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
