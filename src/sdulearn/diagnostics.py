@@ -157,12 +157,9 @@ def _check_loose_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]
 
 def _ratio_finding(counts: Details, p_value: float, prior: float | None) -> list[Finding]:
     """Report a ratio of answers that random pairs rarely have."""
-    if p_value >= LEVEL:
-        return []
-    if prior is None:
-        return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
-    expected = {"prior": prior, "expected_share": similar_share(prior)}
-    return [Finding("ratio_against_prior", "warning", {**counts, "level": LEVEL, **expected})]
+    code = "too_few_similar" if prior is None else "ratio_against_prior"
+    expected = {} if prior is None else {"prior": prior, "expected_share": similar_share(prior)}
+    return [Finding(code, "warning", {**counts, "level": LEVEL, **expected})] if p_value < LEVEL else []
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:

@@ -284,9 +284,7 @@ def _prior_of_answers(
         AnswerModel.estimate(graph)  # refuses answers that need more than two classes
     counted, asked = random_answers(graph, random_points)
     if counted is not None and not asked.any():
-        raise UndeterminedError(
-            "`random_points` marks no row of an answer. Ask about random points, or give `prior` yourself."
-        )
+        raise UndeterminedError("`random_points` marks no row of an answer. Ask about random points, or give `prior`.")
     by_answer = graph.weights * asked
     counts = (float(by_answer @ (graph.same > 0)), float(by_answer @ (graph.same < 0)), float(by_answer @ by_answer))
     estimate = prior_of_weights(*counts, confidence, mean_error(model, graph, by_answer))

@@ -302,7 +302,7 @@ def fold_models(
         model = fitted(estimator, rows, known[train], graph.row_weight[train])
         if by_name:
             _orient(model, rows, reference[train])
-        swapped = not by_name and model.decision_function(rows) @ reference[train] < 0
+        swapped = not (by_name or model.decision_function(rows) @ reference[train] >= 0)
         yield FoldModel(kept[test], model, -1.0 if swapped else 1.0)
 
 
