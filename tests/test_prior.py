@@ -194,7 +194,7 @@ def test_coverage_is_exact_at_least(p):
         ({"n_similar": 1, "n_dissimilar": 1, "confidence": 1.0}, "`confidence` must lie between"),
         ({"n_similar": 1, "n_dissimilar": 1, "n_effective": np.nan}, "`n_effective` must be a number"),
         ({"n_similar": 1, "n_dissimilar": 1, "majority": "+"}, "'positive' or 'negative'"),
-        ({"n_similar": 3}, "Give both counts"),
+        ({"n_similar": 3}, "counts .* both of them"),
         ({"n_similar": 3, "n_dissimilar": 1, "decision": [1.0]}, "`decision` is about the rows of `y`"),
         ({"n_similar": 3, "n_dissimilar": 1, "error_rate": {0: 0.1}}, "`error_rate` is one number"),
         ({"n_similar": 3, "y": [1, 1]}, "Give either `y` or the counts"),

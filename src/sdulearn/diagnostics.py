@@ -36,15 +36,12 @@ LEVEL = 0.01
 _ENOUGH_OFF_MODE = 10
 # Simulations of the classes of connected points.
 _DRAWS = 1999
-# From so many answers on, exactly as many "same" as "different" ones are mentioned: by chance they are
-# rare unless both classes are equally large.
+# From so many answers on, exactly as many "same" as "different" ones are mentioned: by chance they are rare.
 _MIN_BALANCED = 20
 # Folds over points of a cross-validated accuracy.
 ACCURACY_FOLDS = 10
-# Most features by which pairs were chosen that are named.
-_PAIRING_NAMED = 5
-# Most hubs that are named.
-_HUBS_NAMED = 5
+# Most hubs, or features by which pairs were chosen, that are named.
+_NAMED = 5
 # Random pairs that imply more classes than this are hardly about classes that a model could learn.
 _MANY_CLASSES = 50
 # Entities: "similar" answers make more groups than this, and in random order would put so many pairs of points two
@@ -95,10 +92,9 @@ def check_assumptions(
     Returns
     -------
     list of Finding
-        Empty if nothing is wrong. Each test raises a false alarm in one of a hundred clean data
-        sets; the one of pairs that were chosen by their features, in one of a thousand. Reported with
-        severity "info": answers that share points; hubs, points in many answers; and exactly as many
-        similar as dissimilar pairs, which show no prior if they were collected in equal numbers.
+        Empty if nothing is wrong. Each test raises a false alarm in one of a hundred clean data sets, that of pairs
+        chosen by their features in one of a thousand. Of severity "info": answers that share points, hubs, and exactly
+        as many similar as dissimilar pairs, which show no prior if they were collected in equal numbers.
 
     Examples
     --------
@@ -131,10 +127,8 @@ def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = 
     Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 if none is given.
     """
     if counted is None and not graph.shares_points:
-        return _check_loose_ratio(int(np.sum(graph.same > 0)), int(np.sum(graph.same < 0)), prior)
-    members = (graph.sides != 0) & (graph.degree > 0)
-    if counted is not None:
-        members &= counted
+        return _check_loose_ratio(graph, prior)
+    members = (graph.sides != 0) & (graph.degree > 0) & (True if counted is None else counted)
     size = np.bincount(graph.component[members], minlength=graph.n_components)
     up = np.bincount(graph.component[graph.sides * members > 0], minlength=graph.n_components)
     # A point says nothing unless it is compared with another random one.
@@ -149,13 +143,13 @@ def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = 
     return _ratio_finding(counts, low if prior is None else 2 * min(low, high), prior)
 
 
-def _check_loose_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -> list[Finding]:
+def _check_loose_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
     """Test the numbers of loose pairs; equal numbers may have been collected on purpose."""
-    n = n_similar + n_dissimilar
-    if n == 0:
+    if not (n := graph.n_answers):
         return []
-    counts = {"n_similar": n_similar, "n_dissimilar": n_dissimilar}
-    if prior is None and n_similar == n_dissimilar and n >= _MIN_BALANCED:
+    n_similar = int(np.sum(graph.same > 0))
+    counts = {"n_similar": n_similar, "n_dissimilar": n - n_similar}
+    if prior is None and 2 * n_similar == n >= _MIN_BALANCED:
         return [Finding("balanced_answers", "info", counts)]
     share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
     return _ratio_finding(counts, binomtest(n_similar, n, share, alternative=side).pvalue, prior)
@@ -163,12 +157,9 @@ def _check_loose_ratio(n_similar: int, n_dissimilar: int, prior: float | None) -
 
 def _ratio_finding(counts: Details, p_value: float, prior: float | None) -> list[Finding]:
     """Report a ratio of answers that random pairs rarely have."""
-    if p_value >= LEVEL:
-        return []
-    if prior is None:
-        return [Finding("too_few_similar", "warning", {**counts, "level": LEVEL})]
-    details = {**counts, "level": LEVEL, "prior": prior, "expected_share": similar_share(prior)}
-    return [Finding("ratio_against_prior", "warning", details)]
+    code = "too_few_similar" if prior is None else "ratio_against_prior"
+    expected = {} if prior is None else {"prior": prior, "expected_share": similar_share(prior)}
+    return [Finding(code, "warning", {**counts, "level": LEVEL, **expected})] if p_value < LEVEL else []
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:
@@ -222,39 +213,28 @@ def check_population(
     population = Population.of(X) if population is None else population
     if len(points) < _ENOUGH_OFF_MODE or len(points) == population.n_rows:
         return []
-    here = np.asarray(X[points].mean(axis=0)).ravel()
     mean = population.mean
     k = len(points)
     finite = (population.n_rows - k) / (population.n_rows - 1)
     error = np.sqrt(np.maximum(population.variance, 0) / k * finite)
     # A rare feature needs enough rows that do not have its usual value.
     judged = (k * np.minimum(population.off_mode, 1) >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
+    here = np.asarray(X[points].mean(axis=0)).ravel()
     z = np.divide(here - mean, error, out=np.zeros_like(mean), where=judged)
     limit = norm.isf(LEVEL / 2 / max(len(z), 1))
     worst = np.argsort(-np.abs(z))[: int(np.sum(np.abs(z) > limit))]
-    if not len(worst):
-        return []
-    details = {
-        "features": [names[j] for j in worst],
-        "standard_scores": [float(z[j]) for j in worst],
-        "n_features": len(z),
-        "level": LEVEL,
-    }
-    return [Finding("other_population", "warning", details)]
+    features = {"features": [names[j] for j in worst], "standard_scores": z[worst].tolist()}
+    details = {**features, "n_features": len(z), "level": LEVEL}
+    return [Finding("other_population", "warning", details)] if len(worst) else []
 
 
 def check_pairing(X: Rows, ends: Indices, names: Sequence[str]) -> list[Finding]:
     """Test whether who is compared with whom depends on the features: near neighbours, rows of one group."""
     pairing = judge_pairing(X, ends)
-    if not pairing.is_chosen:
-        return []
-    details = {
-        "features": [names[j] for j in pairing.columns[:_PAIRING_NAMED]],
-        "correlations": pairing.correlations[:_PAIRING_NAMED].tolist(),
-        "n_answers": len(ends),
-        "level": PAIRING_LEVEL,
-    }
-    return [Finding("pairs_by_features", "warning", details)]
+    features = [names[j] for j in pairing.columns[:_NAMED]]
+    details = {"features": features, "correlations": pairing.correlations[:_NAMED].tolist()}
+    details |= {"n_answers": len(ends), "level": PAIRING_LEVEL}
+    return [Finding("pairs_by_features", "warning", details)] if pairing.is_chosen else []
 
 
 def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) -> list[Finding]:
@@ -273,14 +253,9 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
     }
     findings = [Finding("shared_points", "info", details)]
     if len(hubs := graph.hubs()):
-        named = hubs[:_HUBS_NAMED]
-        often: Details = {
-            "points": [k if names is None else names[k] for k in graph.points[named].tolist()],
-            "n_answers_of_each": graph.degree[named].tolist(),
-            "n_hubs": len(hubs),
-            "n_answers": graph.n_answers,
-        }
-        findings.append(Finding("hubs", "info", often))
+        points = [k if names is None else names[k] for k in graph.points[hubs[:_NAMED]].tolist()]
+        counts = {"n_answers_of_each": graph.degree[hubs[:_NAMED]].tolist(), "n_hubs": len(hubs)}
+        findings.append(Finding("hubs", "info", {"points": points, **counts, "n_answers": graph.n_answers}))
     return findings
 
 
@@ -308,9 +283,8 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 def check_source(answers: Answers) -> list[Finding]:
     """Report what a file of answers is about, and how its questions were chosen."""
     findings = check_entities(answers)
-    if answers.n_chosen:
-        counts = {"n_chosen": answers.n_chosen, "n_answers": answers.n_questions}
-        findings.append(Finding("chosen_questions", "info", counts))
+    if n_chosen := answers.n_chosen:
+        findings.append(Finding("chosen_questions", "info", {"n_chosen": n_chosen, "n_answers": answers.n_questions}))
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
         findings.append(Finding("audit", "info", {"name": name, "n": n, "n_wrong": n_wrong, **vars(rate)}))
@@ -369,9 +343,6 @@ def _two_steps_apart(ends: Indices, n_points: int) -> int:
 def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Finding]:
     """Report error rates, doubtful people, confused classes and disputed questions."""
     graph, used = known_answers(answers)
-    asked, question = number_questions(graph.ends, graph.n_points)
-    n = np.bincount(question)
-    same = np.bincount(question, graph.same > 0).astype(int)
     people = _people(graph, None if answers.seconds is None else answers.seconds[used], model, answers.annotator_names)
     rate = model.error_rate
     details = {"n_classes": n_classes, "n_people": len(people), **vars(rate), "identified": rate.identified}
@@ -384,13 +355,14 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
         findings.append(Finding("people", "warning" if doubtful else "info", details))
     if model.table is not None:
         findings.append(Finding("answer_table", "info", _confused(100 * model.table)))
-    errors = np.bincount(question, model.errors(graph.annotators)) / n
-    if len(hard := _disputed(same, n, errors)):
-        names = list(dict.fromkeys(answers.ids.ravel().tolist()))
-        items = [
-            f"{shortened(names[a])} and {shortened(names[b])}: {same[k]} same, {n[k] - same[k]} different"
-            for k, (a, b) in zip(hard, asked[hard], strict=True)
-        ]
+    asked, question = number_questions(graph.ends, graph.n_points)
+    n = np.bincount(question)
+    same = np.bincount(question, graph.same > 0).astype(int)
+    hard = _disputed(same, n, np.bincount(question, model.errors(graph.annotators)) / n)
+    if len(hard):
+        ids = list(dict.fromkeys(answers.ids.ravel().tolist()))
+        pairs = [" and ".join(shortened(ids[point]) for point in ends) for ends in asked[hard]]
+        items = [f"{pairs[i]}: {same[k]} same, {n[k] - same[k]} different" for i, k in enumerate(hard)]
         findings.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
     return findings
 
@@ -445,13 +417,12 @@ def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
     """Report a model that does not beat the larger class, and a prior that is not identified."""
     findings = []
+    low = accuracy.low
     # Another finding reports an accuracy without any answers.
-    judged = accuracy.n_answers > 0
-    if judged and accuracy.low <= 0.5:
-        findings.append(Finding("no_better_than_guessing", "warning", {"low": accuracy.low}))
-    elif judged and not accuracy.beats_majority:
-        details = {"low": accuracy.low, "majority": accuracy.majority}
-        findings.append(Finding("no_better_than_majority", "warning", details))
+    if accuracy.n_answers and low <= 0.5:
+        findings.append(Finding("no_better_than_guessing", "warning", {"low": low}))
+    elif accuracy.n_answers and not accuracy.beats_majority:
+        findings.append(Finding("no_better_than_majority", "warning", {"low": low, "majority": accuracy.majority}))
     if not prior.identified and not oriented:
         findings.append(Finding("prior_not_identified", "warning", {"low": prior.low, "high": prior.high}))
     return findings

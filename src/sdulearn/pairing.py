@@ -35,21 +35,11 @@ _MIN_ANSWERS = 8
 
 @dataclass(frozen=True)
 class Pairing:
-    """How the two points of an answer resemble each other.
+    """How the two points of an answer resemble each other."""
 
-    Attributes
-    ----------
-    p_value : float
-        Of random pairs: the chance of so strong a resemblance, or more.
-    columns : array of shape (n_judged,)
-        Numbers of the columns that were judged, the most alike first.
-    correlations : array of shape (n_judged,)
-        Rank correlation of the two points of an answer in each of these columns.
-    """
-
-    p_value: float
-    columns: Indices
-    correlations: Array
+    p_value: float  # of random pairs: the chance of so strong a resemblance, or more
+    columns: Indices  # numbers of the columns that were judged, the most alike first
+    correlations: Array  # rank correlation of the two points of an answer in each of these columns
 
     @property
     def is_chosen(self) -> bool:

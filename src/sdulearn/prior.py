@@ -47,6 +47,8 @@ from sdulearn.risks import check_prior
 from sdulearn.types import Array, Codes, Indices, Mask, Probability
 
 ErrorRates: TypeAlias = float | Mapping[int, float] | AnswerModel | None
+# What known_answer_model returns; None if answers are right, or contradictory ones wrong at an unknown rate.
+KnownRates: TypeAlias = AnswerModel | None
 # A dataclass with an interval: a prior or an accuracy.
 Estimate = TypeVar("Estimate", bound=Any)
 
@@ -90,12 +92,6 @@ class PriorEstimate:
         number of equal weights that is as precise. None if the prior was given.
     confidence : float or None
         Level of the interval; None where the prior was given.
-
-    Examples
-    --------
-    >>> from sdulearn import estimate_prior
-    >>> estimate_prior(20, 30).has_value
-    False
     """
 
     value: Probability
@@ -167,9 +163,7 @@ def estimate_prior(
 ) -> PriorEstimate:
     """Estimate the class prior from pair counts (Eq. cpe) or from answers that share points.
 
-    The pairs must have been drawn at random. If they were chosen by the answer, for example until as
-    many were similar as dissimilar, their numbers do not show the prior: give it yourself.
-
+    The pairs must have been drawn at random: if equal numbers were collected on purpose, give the prior yourself.
     Answers never show which class is the larger one; ``majority`` does, or labels of points in answers. Loose pairs
     have the paper's estimate with an exact interval. If answers share points, k of the m points of a component are on
     one side with probability p^k q^(m-k) + p^(m-k) q^k; the interval is that of Clopper and Pearson [1]_ for the number
@@ -182,10 +176,8 @@ def estimate_prior(
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5), optional
         What is known about each row, with the points in its second column. Labelled points were chosen: they do
         not count, and say which side of their answers is class +1.
-    sample_weight, random_points : optional
-        With ``y``: as in :func:`~sdulearn.metrics.pair_accuracy`.
-    error_rate : float or mapping, optional
-        As in :func:`~sdulearn.metrics.pair_accuracy`; with counts one number.
+    sample_weight, random_points, error_rate
+        As in :func:`~sdulearn.metrics.pair_accuracy`; the first two with ``y``. With counts one error rate.
     decision : array-like of shape (n_rows,), optional
         With ``random_points``: decision values of a model, which tell the side of class +1 in large components.
     majority : {"positive", "negative"}, default="positive"
@@ -211,7 +203,7 @@ def estimate_prior(
     >>> estimate = estimate_prior(580, 420)
     >>> round(estimate.value, 3), estimate.identified
     (0.7, True)
-    >>> estimate_prior(20, 30).identified
+    >>> estimate_prior(20, 30).has_value
     False
 
     A star: five points against one, and five of the six are on one side.
@@ -224,17 +216,13 @@ def estimate_prior(
         raise InputError(f"`majority` must be 'positive' or 'negative', got {majority!r}.")
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
-    if y is not None:
-        if n_similar is not None or n_dissimilar is not None:
-            raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`.")
+    if y is not None and n_similar is None and n_dissimilar is None:
         graph = AnswerGraph.from_y(y, sample_weight)
-        estimates = [
-            _prior_of_answers(graph, random_points, rates, decision, majority, confidence)
-            for rates in plausible_rates(error_rate)
-        ]
+        rates = plausible_rates(error_rate)
+        estimates = [_prior_of_answers(graph, random_points, e, decision, majority, confidence) for e in rates]
         return replace(around(estimates), identified=all(estimate.identified for estimate in estimates))
-    if n_similar is None or n_dissimilar is None:
-        raise InputError("Give both counts, `n_similar` and `n_dissimilar`, or `y`.")
+    if y is not None or n_similar is None or n_dissimilar is None:
+        raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`, both of them.")
     rows = {"sample_weight": sample_weight, "random_points": random_points, "decision": decision}
     if with_y := [name for name, value in rows.items() if value is not None]:
         raise InputError(f"`{with_y[0]}` is about the rows of `y`; leave it out beside counts.")
@@ -260,16 +248,7 @@ def _prior_of_counts(
     unit = n_effective / total
     ends = clopper_pearson(n_similar * unit, n_dissimilar * unit, confidence)
     value, low, high = (prior_from_share(share, error_rate) for share in (n_similar / total, *ends))
-    return PriorEstimate(
-        value=value,
-        low=low,
-        high=high,
-        identified=low > 0.5,
-        n_similar=n_similar,
-        n_dissimilar=n_dissimilar,
-        confidence=confidence,
-        n_effective=n_effective,
-    )
+    return PriorEstimate(value, low, high, low > 0.5, n_similar, n_dissimilar, confidence, n_effective)
 
 
 def plausible_rates(error_rate: ErrorRates) -> Sequence[ErrorRates]:
@@ -279,12 +258,10 @@ def plausible_rates(error_rate: ErrorRates) -> Sequence[ErrorRates]:
 
 def around(estimates: Sequence[Estimate]) -> Estimate:
     """Return the first estimate, its interval widened for what the others change, as independent errors add."""
-    first, *others = estimates
-    below = max([first.value - other.value for other in others], default=0.0)
-    above = max([other.value - first.value for other in others], default=0.0)
-    low = first.value - math.hypot(first.value - first.low, max(below, 0.0))
-    high = first.value + math.hypot(first.high - first.value, max(above, 0.0))
-    lows, highs = zip(*((estimate.low, estimate.high) for estimate in estimates), strict=True)
+    first = estimates[0]
+    values, lows, highs = np.array([(estimate.value, estimate.low, estimate.high) for estimate in estimates]).T.tolist()
+    low = first.value - math.hypot(first.value - first.low, first.value - min(values))
+    high = first.value + math.hypot(first.high - first.value, max(values) - first.value)
     return replace(first, low=max(low, min(lows)), high=min(high, max(highs)))
 
 
@@ -307,10 +284,7 @@ def _prior_of_answers(
         AnswerModel.estimate(graph)  # refuses answers that need more than two classes
     counted, asked = random_answers(graph, random_points)
     if counted is not None and not asked.any():
-        raise UndeterminedError(
-            "`random_points` marks no row of an answer: points that were chosen do not tell the share of a class. "
-            "Ask about random points, or give `prior` yourself."
-        )
+        raise UndeterminedError("`random_points` marks no row of an answer. Ask about random points, or give `prior`.")
     by_answer = graph.weights * asked
     counts = (float(by_answer @ (graph.same > 0)), float(by_answer @ (graph.same < 0)), float(by_answer @ by_answer))
     estimate = prior_of_weights(*counts, confidence, mean_error(model, graph, by_answer))
@@ -326,8 +300,7 @@ def _prior_of_answers(
         if crowd and not given and counted is None:
             # Errors may depend on the two classes, which no single rate shows.
             ends = larger_share(graph, confidence)
-            low = min(low, ends[0])
-            high = max(high, ends[1])
+            low, high = min(low, ends[0]), max(high, ends[1])
         # Independent answers: one fewer than the random points of each component.
         size = np.bincount(graph.component if counted is None else graph.component[counted])
         estimate = _with_share(estimate, (value, low, high), float(np.maximum(size - 1, 0).sum()))
@@ -335,7 +308,7 @@ def _prior_of_answers(
     return estimate if larger > 0 else estimate.mirrored()
 
 
-def _larger_by_labels(graph: AnswerGraph, model: AnswerModel | None, counted: Mask | None) -> int:
+def _larger_by_labels(graph: AnswerGraph, model: KnownRates, counted: Mask | None) -> int:
     """Return the larger class by answers and labels, +1 or -1; 0 if the labels do not say."""
     if not graph.labels.any():
         return 0
@@ -346,9 +319,7 @@ def _larger_by_labels(graph: AnswerGraph, model: AnswerModel | None, counted: Ma
     return int(np.sign(gap)) if abs(gap) > _LABELS_SAY else 0
 
 
-def resolve_prior(
-    prior: float | None, graph: AnswerGraph, *, model: AnswerModel | None = None, majority: str = "positive"
-) -> PriorEstimate:
+def resolve_prior(prior: float | None, graph: AnswerGraph, *, model: AnswerModel, majority: str) -> PriorEstimate:
     """Return the prior, given or estimated."""
     if prior is not None:
         return PriorEstimate.given(prior)
@@ -362,42 +333,27 @@ def needed_prior(
 
     Without a graph, ``counts`` are the weights of similar and of dissimilar loose pairs, and the sum of their squares.
     """
-    linked = graph is not None and graph.shares_points
-    if graph is not None and linked:
-        _refuse_hubs(graph)
+    if graph is not None and len(hubs := graph.hubs()):
+        raise InputError(
+            f"Point {graph.points[hubs[0]]} is in {graph.degree[hubs[0]]} of the {graph.n_answers} answers. The risks "
+            "of SDUClassifier are averages over randomly drawn pairs, and these are linked. Use "
+            "sdulearn.PairLogisticRegressionCV, or ask about pairs of points drawn at random."
+        )
     if prior is not None:
         return PriorEstimate.given(check_prior(prior))
     estimate = prior_of_weights(*counts) if graph is None else estimate_prior(y=graph)
-    if not (estimate.n_similar and estimate.n_dissimilar):
-        # Answers of one kind alone were hardly drawn at random.
+    # Answers of one kind alone were hardly drawn at random.
+    if not (estimate.n_similar and estimate.n_dissimilar and estimate.has_value):
         raise UndeterminedError(
-            "`prior=None` takes the class prior from the numbers of similar and dissimilar pairs, but there are "
-            f"{estimate.n_similar:g} similar and {estimate.n_dissimilar:g} dissimilar ones. Give `prior`, P(y = +1)."
-        )
-    if not estimate.has_value:
-        why = f"there are no more similar than dissimilar pairs ({estimate.n_similar:g} and {estimate.n_dissimilar:g})"
-        if linked:
-            why = "the points they join seem to be of two equally large classes, where the risks are undefined"
-        raise UndeterminedError(
-            f"`prior=None` takes the class prior from the answers, but {why}. Give `prior`, P(y = +1), ask about more "
-            "randomly drawn pairs, or use sdulearn.PairLogisticRegression, which needs no prior."
+            "`prior=None` takes the class prior from the answers, but there are no more similar than dissimilar pairs "
+            f"({estimate.n_similar:g} and {estimate.n_dissimilar:g}), one kind is missing, or the points seem to be of "
+            "two equally large classes. Give `prior`, P(y = +1), ask about more randomly drawn pairs, or use "
+            "sdulearn.PairLogisticRegression, which needs no prior."
         )
     return estimate
 
 
-def _refuse_hubs(graph: AnswerGraph) -> None:
-    """Refuse many answers about one point: the risks are unbiased for random pairs only."""
-    hubs = graph.hubs()
-    if len(hubs):
-        raise InputError(
-            f"Point {graph.points[hubs[0]]} is in {graph.degree[hubs[0]]} of the {graph.n_answers} answers. The risks "
-            "of SDUClassifier are averages over randomly drawn pairs, and these are linked: many compare a point "
-            "with the same one. Use sdulearn.PairLogisticRegressionCV, for which such an answer is worth a label, or "
-            "ask about pairs of points drawn at random."
-        )
-
-
-def mean_error(model: AnswerModel | None, graph: AnswerGraph, by_answer: Array) -> float:
+def mean_error(model: KnownRates, graph: AnswerGraph, by_answer: Array) -> float:
     """Return the mean error rate of weighted answers, on which the share of "same" ones depends."""
     if model is None or not by_answer.any():
         return 0.0
@@ -425,46 +381,37 @@ def share_in_class(
     graph: AnswerGraph,
     classes: Codes,
     confidence: float,
-    model: AnswerModel | None = None,
+    model: KnownRates = None,
     spread: float = 1.0,
     counted: Mask | None = None,
 ) -> tuple[float, float, float]:
     """Return the share of points in these classes, -1 or +1: an accuracy, or of +1 the prior; and its interval."""
-    if counted is None or not one_way(graph, counted):
-        return profile(agreeing(graph, classes), confidence, model, spread, counted)
-    chances = classes_by_answers(graph, model)[counted]
-    return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
-
-
-def agreeing(graph: AnswerGraph, classes: Codes) -> AnswerGraph:
-    """Return the graph in which class +1 are the points that are in these classes."""
-    first, second = classes[graph.ends].T
-    return graph.with_values(same=graph.same * first * second, labels=graph.labels * classes)
+    if counted is not None and one_way(graph, counted):
+        chances = classes_by_answers(graph, model)[counted]
+        return share_of(chances, (classes[counted] > 0).astype(np.intp), confidence, spread)
+    # In this graph class +1 are the points that are in these classes.
+    in_class = graph.with_values(same=graph.same * classes[graph.ends].prod(axis=1), labels=graph.labels * classes)
+    return profile(in_class, confidence, model, spread, counted)
 
 
 def profile(
-    graph: AnswerGraph,
-    confidence: float,
-    model: AnswerModel | None = None,
-    spread: float = 1.0,
-    counted: Mask | None = None,
+    graph: AnswerGraph, confidence: float, model: KnownRates = None, spread: float = 1.0, counted: Mask | None = None
 ) -> tuple[float, float, float]:
     """Return the likeliest probability of class +1, or of the larger class, and its interval."""
     start = 0.0 if graph.labels.any() else 0.5
     limit = float(chi2.ppf(confidence, 1))
-    around = (start, 1.0)
+    span = (start, 1.0)
     for _ in range(2):
-        grid = np.linspace(*around, _N_GRID)
+        grid = np.linspace(*span, _N_GRID)
         values = log_likelihood(graph, np.clip(grid, _EDGE, 1 - _EDGE), model, counted)
         # Twice the logarithm below its largest value.
         drop = 2 * (values.max() - values) / spread
         near = np.flatnonzero(drop <= limit)
         if len(near) >= _MIN_INSIDE:
             break
-        around = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)]
+        span = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, _N_GRID - 1)]
     value = float(grid[np.argmin(drop)])
-    low = start
-    high = 1.0
+    low, high = start, 1.0
     members = (graph.degree > 0) | (graph.labels != 0)
     most = int(np.count_nonzero(members if counted is None else members & counted))
     if (first := near[0]) > 0:
@@ -506,7 +453,7 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     return replace(graph, labels=labels)
 
 
-def classes_by_answers(graph: AnswerGraph, model: AnswerModel | None, n_classes: int = 2) -> Array:
+def classes_by_answers(graph: AnswerGraph, model: KnownRates, n_classes: int = 2) -> Array:
     """Return class probabilities by labels and answers alone, contradictory ones wrong at 5%."""
     model = AnswerModel.given(0.0, graph) if model is None else model
     try:
@@ -520,9 +467,7 @@ def one_way(graph: AnswerGraph, points: Mask) -> bool:
     return bool(graph.labelled[graph.component[points]].all())
 
 
-def log_likelihood(
-    graph: AnswerGraph, grid: Array, model: AnswerModel | None = None, counted: Mask | None = None
-) -> Array:
+def log_likelihood(graph: AnswerGraph, grid: Array, model: KnownRates = None, counted: Mask | None = None) -> Array:
     """Return the log likelihood of all answers and labels at each probability in the grid."""
     counted = np.ones(graph.n_points, dtype=bool) if counted is None else counted
     if model is not None and not model.certain:
@@ -537,10 +482,9 @@ def _without_errors(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
     known = graph.labels != 0
     members = counted & ((graph.degree > 0) | known)
     component = graph.component[members]
-    sides = graph.sides[members]
     n = graph.n_components
     size = np.bincount(component, minlength=n)
-    up = np.bincount(component, sides > 0, n)
+    up = np.bincount(component, graph.sides[members] > 0, n)
     # Labels times sides: +1 where the first side is class +1, by the majority where they disagree.
     vote = np.bincount(graph.component[known], (graph.sides * graph.labels)[known], n)
     k = np.where(vote < 0, size - up, up)
@@ -569,8 +513,13 @@ def _at_any_rate(graph: AnswerGraph, grid: Array, counted: Mask) -> Array:
 
 
 def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel) -> Array:
-    """Return the likelihood at known error rates, by a spline over logits."""
-    graph, points = _sampled_answers(graph)
+    """Return the likelihood at known error rates, by a spline over logits; of many answers from a random sample."""
+    known = graph.labels != 0
+    if (n := graph.n_answers) > _MAX_WITH_ERRORS:
+        chosen = np.random.default_rng(0).choice(n, _MAX_WITH_ERRORS, replace=False)
+        graph = graph.restrict(np.isin(np.arange(n), chosen), known)
+    points = np.union1d(graph.ends, np.flatnonzero(known))
+    graph = graph.subgraph(points)
     likelihood = model.likelihood(graph, 2)
     mirrored = grid[0] < 0.5 or graph.labels.any()
     logits = np.concatenate([-_LOGITS[:0:-1], _LOGITS]) if mirrored else _LOGITS
@@ -579,17 +528,6 @@ def _at_rates(graph: AnswerGraph, grid: Array, counted: Mask, model: AnswerModel
     # Without labels the slope at 1/2 is 0.
     ends = "not-a-knot" if mirrored else ((1, 0.0), (2, 0.0))
     return np.asarray(CubicSpline(logits, values, bc_type=ends)(logit(grid)))
-
-
-def _sampled_answers(graph: AnswerGraph) -> tuple[AnswerGraph, Indices]:
-    """Return at most 3,000 answers, drawn at random, and their points."""
-    known = graph.labels != 0
-    n = graph.n_answers
-    if n > _MAX_WITH_ERRORS:
-        chosen = np.random.default_rng(0).choice(n, _MAX_WITH_ERRORS, replace=False)
-        graph = graph.restrict(np.isin(np.arange(n), chosen), known)
-    points = np.union1d(graph.ends, np.flatnonzero(known))
-    return graph.subgraph(points), points
 
 
 def share_of(
@@ -612,15 +550,14 @@ def share_of(
     share = min(float(hits.mean()) + gain * (1 - e - by_chance), 1.0)
     ends = np.array(clopper_pearson(share * n, (1 - share) * n, confidence))
     low, high = np.clip((ends - by_chance) / (1 - e - by_chance), 0, 1).tolist()
-    value = share
-    if e > 0:
-        value = min(_likeliest_share(chances[np.arange(len(chances)), wanted], chances.shape[1]) + gain, 1.0)
+    value = min(_likeliest_share(chances, wanted) + gain, 1.0) if e > 0 else share
     return value, min(low, value), max(high, value)
 
 
-def _likeliest_share(q: Array, n_classes: int) -> float:
+def _likeliest_share(chances: Array, wanted: Indices) -> float:
     """Return the maximum of equation (5)."""
-    other = (1 - q) / (n_classes - 1)
+    q = chances[np.arange(len(chances)), wanted]
+    other = (1 - q) / (chances.shape[1] - 1)
 
     def loss(a: float) -> float:
         return -float(np.sum(np.log(np.maximum(a * q + (1 - a) * other, 1e-300))))
@@ -635,10 +572,7 @@ def random_of(graph: AnswerGraph, random_points: ArrayLike | None) -> Mask | Non
         return None
     marked = np.asarray(random_points)
     if marked.dtype != bool or marked.shape != (graph.n_given,):
-        raise InputError(
-            f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`; got "
-            f"{marked.dtype} of shape {marked.shape}."
-        )
+        raise InputError(f"`random_points` must hold True or False for each of the {graph.n_given} rows of `y`.")
     counted = np.bincount(graph.row_point, marked[graph.rows], graph.n_points) > 0
     return None if counted[graph.degree > 0].all() else counted
 
@@ -654,8 +588,7 @@ def check_two_classes(graph: AnswerGraph) -> None:
     """Refuse labels of more than two classes."""
     if (largest := int(graph.labels.max(initial=0))) > 1:
         raise InputError(
-            f"An accuracy or prior of two classes needs labels -1 and +1, but `y` has the label {largest}. Change "
-            "them, or call sdulearn.metrics.class_agreement for classes 1 to K."
+            f"Two classes need labels -1 and +1, and `y` has {largest}: see sdulearn.metrics.class_agreement."
         )
 
 

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest, norm
 
-from sdulearn.answers.answer_model import AnswerModel, known_answer_model
+from sdulearn.answers.answer_model import known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U
 from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
+    KnownRates,
     around,
     check_two_classes,
     clopper_pearson,
@@ -137,62 +138,34 @@ def pair_accuracy(
     >>> estimate = pair_accuracy([2, 1, 1, -1, -1, -2], [1, 1, -2, -2, 3, 3])
     >>> estimate.value, estimate.n_answers
     (1.0, 3)
-
-    Five answers about one point and five others, one of which is predicted wrongly:
-
-    >>> star = [[1, 0], [1, 1], [2, 0], [2, 2], [3, 0], [3, 3], [4, 0], [4, 4], [-5, 0], [-5, 5]]
-    >>> estimate = pair_accuracy([1.0] * 10, star)
-    >>> round(estimate.value, 2), round(estimate.agreement, 2)
-    (0.83, 0.8)
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     z = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
-    options = (random_points, prior, confidence, spread)
-    return around([_accuracy(z, graph, rates, *options) for rates in plausible_rates(error_rate)])
-
-
-def _accuracy(
-    z: Array,
-    graph: AnswerGraph,
-    error_rate: ErrorRates,
-    random_points: ArrayLike | None,
-    prior: float | None,
-    confidence: float,
-    spread: float,
-) -> AccuracyEstimate:
-    """The estimate at one set of error rates, from the decisions of the kept rows."""
     labelled = bool(graph.labels.any())
     if not graph.n_answers and not labelled:
         raise no_answers("An accuracy")
     check_two_classes(graph)
     # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None])[:, 0] > 0, 1, -1)
-    model = known_answer_model(error_rate, graph)
+    models = [known_answer_model(rates, graph) for rates in plausible_rates(error_rate)]
     counted, asked = random_answers(graph, random_points)
     agrees = sign[graph.ends].prod(axis=1) == graph.same
     agreement = float(np.average(agrees[asked], weights=graph.weights[asked])) if asked.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(asked.sum()), confidence)
-    if counted is not None:
-        return _accuracy_of_points(empty, sign, graph, model, spread, counted)
-    if not labelled and len(np.unique(graph.same)) < 2:
+    if counted is None and not labelled and len(np.unique(graph.same)) < 2:
         return _accuracy_of_one_kind(empty, z, graph, prior, spread)
-    by_components = graph.shares_points or labelled
-    if by_components and prior is not None and graph.n_answers:
+    by_points = counted is not None or graph.shares_points or labelled
+    if by_points and counted is None and prior is not None and graph.n_answers:
         # Answers of another ratio are reweighted by the prior, as pairs.
         n_similar = int(np.sum(graph.same > 0))
-        by_components = binomtest(n_similar, graph.n_answers, similar_share(prior)).pvalue >= _OTHER_RATIO
-    if by_components:
-        return _accuracy_of_points(empty, sign, graph, model, spread, None)
-    return _accuracy_of_pairs(empty, graph, agrees, prior, spread, model)
+        by_points = binomtest(n_similar, graph.n_answers, similar_share(prior)).pvalue >= _OTHER_RATIO
+    if by_points:
+        return around([_accuracy_of_points(empty, sign, graph, model, spread, counted) for model in models])
+    return around([_accuracy_of_pairs(empty, graph, agrees, prior, spread, model) for model in models])
 
 
 def _accuracy_of_pairs(
-    empty: AccuracyEstimate,
-    graph: AnswerGraph,
-    agrees: Mask,
-    prior: float | None,
-    spread: float,
-    model: AnswerModel | None,
+    empty: AccuracyEstimate, graph: AnswerGraph, agrees: Mask, prior: float | None, spread: float, model: KnownRates
 ) -> AccuracyEstimate:
     """Equation (1), with the interval of Clopper and Pearson."""
     weight = graph.weights
@@ -214,12 +187,7 @@ def _accuracy_of_pairs(
 
 
 def _accuracy_of_points(
-    empty: AccuracyEstimate,
-    sign: Codes,
-    graph: AnswerGraph,
-    model: AnswerModel | None,
-    spread: float,
-    counted: Mask | None,
+    empty: AccuracyEstimate, sign: Codes, graph: AnswerGraph, model: KnownRates, spread: float, counted: Mask | None
 ) -> AccuracyEstimate:
     """By components, with k of m points right up to a flip; or by the class of each random point."""
     if counted is not None:

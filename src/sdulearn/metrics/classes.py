@@ -7,7 +7,6 @@ predictions at random agree with 82% of the answers to random questions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -18,7 +17,15 @@ from scipy.optimize import linear_sum_assignment
 from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, known_answer_model
 from sdulearn.answers.graph import AnswerGraph, distinct_groups
 from sdulearn.errors import InputError
-from sdulearn.prior import classes_by_answers, clopper_pearson, effective_number, no_answers, random_answers, share_of
+from sdulearn.prior import (
+    ErrorRates,
+    classes_by_answers,
+    clopper_pearson,
+    effective_number,
+    no_answers,
+    random_answers,
+    share_of,
+)
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
 # A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
@@ -77,8 +84,7 @@ class ClassAgreement:
     Attributes
     ----------
     agreement, same, different : Share
-        Share of all answers, of the "same" and of the "different" ones, that the predicted classes
-        of the two points agree with.
+        Share of all answers, of the "same" and of the "different" ones, that the predicted classes agree with.
     accuracy : Share or None
         Share of right predictions, where labels or answers identify it (see ``basis``).
     basis : {"labels", "groups", "random questions", "crowd", None}
@@ -112,7 +118,7 @@ def class_agreement(
     y_pred: ArrayLike,
     y: ArrayLike | AnswerGraph,
     *,
-    error_rate: float | Mapping[int, float] | AnswerModel | None = None,
+    error_rate: ErrorRates = None,
     sample_weight: ArrayLike | None = None,
     random_points: ArrayLike | None = None,
     confidence: float = 0.95,
@@ -123,8 +129,7 @@ def class_agreement(
     Parameters
     ----------
     y_pred : array-like of shape (n_rows,)
-        Predicted classes: -1 and +1, or 1 to K. Probabilities of shape (n_rows, K) are taken as the
-        likeliest class, 1 to K.
+        Predicted classes: -1 and +1, or 1 to K; or probabilities of shape (n_rows, K), for the likeliest class.
     y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
         What is known about each row, and not known to the model; an UndeterminedError without answers and labels.
     error_rate, sample_weight, random_points, confidence, spread
@@ -195,8 +200,7 @@ def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
     for kind in (asked & (graph.same > 0), asked & (graph.same < 0)):
         counts = np.zeros((len(names), len(names)))
         np.add.at(counts, tuple(ends[kind].T), graph.weights[kind])
-        whole = counts + np.triu(counts, 1).T
-        tables.append(tuple(tuple(row) for row in whole.tolist()))
+        tables.append(tuple(map(tuple, (counts + np.triu(counts, 1).T).tolist())))
     return AnswerCounts(tuple(names.tolist()), *tables)
 
 
@@ -209,20 +213,14 @@ def design_effect(deviations: Array, ends: Indices) -> float:
     if not squares > 0:
         # Count one term for each two points.
         return max(1.0, float(drawn.sum()) / max(len(degree), 1))
-    # Terms that share a point are correlated. The sum of their products is that of the squared sums
-    # by point, less the squares of the terms themselves.
+    # Terms that share a point are correlated: the squared sums by point, minus the squares of the terms themselves.
     by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
     alone = float(deviations**2 @ drawn.sum(axis=1))
     return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
 
 
 def _accuracy(
-    graph: AnswerGraph,
-    predicted: Codes,
-    counted: Mask | None,
-    error_rate: float | Mapping[int, float] | AnswerModel | None,
-    confidence: float,
-    spread: float,
+    graph: AnswerGraph, predicted: Codes, counted: Mask | None, error_rate: ErrorRates, confidence: float, spread: float
 ) -> tuple[Share | None, Basis | None]:
     """The accuracy and its basis, by a crowd or where labels or large groups name the classes."""
     if counted is None and isinstance(error_rate, AnswerModel):
@@ -265,8 +263,7 @@ def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     matched, columns = linear_sum_assignment(-counts)
     name = np.zeros(len(groups), dtype=np.int64)
     name[matched] = classes[columns]
-    beyond = np.flatnonzero(name == 0)
-    name[beyond] = classes.max() + 1 + np.arange(len(beyond))
+    name[name == 0] = classes.max() + 1 + np.arange(len(groups) - len(matched))
     names = np.zeros(graph.n_points, dtype=np.int64)
     names[inside] = name[row]
     return names

@@ -52,8 +52,8 @@ def cross_val_accuracy(
 ) -> AccuracyEstimate:
     """Accuracy of an estimator by cross-validation on the answers it learns from.
 
-    Every point gets the decision of a model that saw no answer about it. The interval is widened,
-    as the models of the folds share most of their training data.
+    Every point gets the decision of a model that saw no answer about it. The interval is widened, as these models
+    share most of their training data.
 
     Parameters
     ----------
@@ -87,22 +87,23 @@ def cross_val_accuracy(
     True
     """
     graph = AnswerGraph.from_y(y, sample_weight)
-    parts, decision, rates = _cross_validated("decision_function", estimator, X, graph, cv)
+    parts, decision, estimated = _cross_validated("decision_function", estimator, X, graph, cv)
+    rates = estimated if error_rate is None else error_rate
+    counted = held_out_rows(parts, random_points)
     accuracy = held_out_accuracy(
         decision,
         graph,
         n_splits=len(parts),
-        error_rate=rates if error_rate is None else error_rate,
+        error_rate=rates,
         prior=prior,
-        random_points=held_out_rows(parts, random_points),
+        random_points=counted,
         confidence=confidence,
     )
     if accuracy.basis != "held-out answers" or not is_chosen(X, graph):
         return accuracy
     warn(
-        "The two rows of a pair resemble each other more, or less, than rows of random pairs do: the pairs were chosen "
-        "by their features. The accuracy is that on pairs chosen in this way, not on new rows. Ask about random pairs "
-        "too, and mark them by `random_points`.",
+        "The rows of a pair resemble each other more, or less, than those of random pairs. The accuracy is that on "
+        "pairs chosen in this way, not on new rows. Ask about random pairs too, and mark them by `random_points`.",
         ChosenPairsWarning,
     )
     return replace(accuracy, basis="chosen pairs")
@@ -114,29 +115,28 @@ def _cross_validated(
     """Fit the models of all folds: these, held-out predictions of all rows, and how answers go wrong."""
     if not graph.n_answers:
         raise no_answers("Cross-validation")
-    kept, y, weight = _for_fit(graph)
     # The names of the classes do not matter here.
-    model = fitted(estimator, safe_indexing(X, kept), y, weight, silenced=(OrientationWarning,))
+    rows = safe_indexing(X, graph.rows)
+    model = fitted(estimator, rows, np.asarray(graph), graph.row_weight, silenced=(OrientationWarning,))
     reference = np.asarray(getattr(model, method)(X))
     if reference.ndim > 1:
         raise InputError(
-            f"cross_val_accuracy is for two classes, and the model has {reference.shape[1]}, whose "
-            "accuracy answers tell only by labels or large groups. Call "
+            f"cross_val_accuracy is for two classes, and the model has {reference.shape[1]}, so call "
             "sdulearn.metrics.cross_val_agreement(estimator, X, y)."
         )
     rates: AnswerModel | None = getattr(model[-1] if isinstance(model, Pipeline) else model, "answer_model_", None)
     if rates is not None and not rates.of_crowd:
         # What all answers tell of the people is not told again by each fold. A crowd tells of the points, too.
-        options = estimator.get_params().items()
-        auto = [name for name, value in options if name.endswith("error_rate") and isinstance(value, str)]
-        estimator = clone(estimator).set_params(**dict.fromkeys(auto, rates))
+        estimator = _with_auto(estimator, "error_rate", rates)
     parts = list(fold_models(estimator, X, graph, reference, cv=cv))
     return parts, predictions_of(parts, X, reference), rates
 
 
-def _for_fit(graph: AnswerGraph) -> tuple[Indices, Codes, Array | None]:
-    """Return the kept rows with their ``y`` and weights, None if these are equal: what any estimator can fit."""
-    return graph.rows, np.asarray(graph), None if (graph.row_weight == 1).all() else graph.row_weight
+def _with_auto(estimator: Estimator, name: str, value: AnswerModel | int) -> Estimator:
+    """Return a copy of an estimator, or pipeline, with a value for its parameter of this name that was "auto"."""
+    parameters = estimator.get_params().items()
+    auto = [key for key, setting in parameters if key.endswith(name) and isinstance(setting, str)]
+    return clone(estimator).set_params(**dict.fromkeys(auto, value))
 
 
 def held_out_accuracy(
@@ -154,10 +154,8 @@ def held_out_accuracy(
 
     Parameters
     ----------
-    decision : array-like of shape (n_rows,)
-        Of :func:`held_out`.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
-        What is known about each row.
+    decision, y
+        As in :func:`pair_accuracy`; the decisions are those of :func:`held_out`.
     n_splits : int
         Number of folds that the decisions come from.
     error_rate, sample_weight, prior, random_points, confidence
@@ -199,8 +197,7 @@ def cross_val_agreement(
     Parameters
     ----------
     estimator : estimator or pipeline
-        With ``fit``, ``predict`` and ``orient``, or with such a last step; a copy is fitted for
-        each fold, with the number of classes that "auto" finds by all answers.
+        With ``fit``, ``predict`` and ``orient``; "auto" finds its number of classes by all answers, for all folds.
     X, y, error_rate, sample_weight, random_points, cv, confidence
         As in :func:`cross_val_accuracy`.
 
@@ -216,28 +213,21 @@ def cross_val_agreement(
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.datasets import load_iris
     >>> from sdulearn import PairLogisticRegression, stack_pairs
     >>> from sdulearn.metrics import cross_val_agreement
-    >>> X, kind = load_wine(return_X_y=True)
-    >>> pairs = np.random.default_rng(0).permutation(len(X))[:170].reshape(-1, 2)
+    >>> X, kind = load_iris(return_X_y=True)
+    >>> pairs = np.random.default_rng(0).permutation(150).reshape(-1, 2)
     >>> rows, y = stack_pairs(X, pairs, kind[pairs[:, 0]] == kind[pairs[:, 1]])
-    >>> model = make_pipeline(StandardScaler(), PairLogisticRegression(n_classes=3))
-    >>> estimate = cross_val_agreement(model, rows, y, cv=3)
+    >>> estimate = cross_val_agreement(PairLogisticRegression(n_classes=3), rows, y, cv=3)
     >>> bool(estimate.agreement.low < 0.95 < estimate.agreement.high)
     True
     """
     graph = AnswerGraph.from_y(y, sample_weight)
     parts, predicted, _ = _cross_validated("predict", estimator, X, graph, cv)
+    counted = held_out_rows(parts, random_points)
     return held_out_agreement(
-        predicted,
-        graph,
-        parts,
-        error_rate=error_rate,
-        random_points=held_out_rows(parts, random_points),
-        confidence=confidence,
+        predicted, graph, parts, error_rate=error_rate, random_points=counted, confidence=confidence
     )
 
 
@@ -251,13 +241,10 @@ def held_out_agreement(
     confidence: float = 0.95,
 ) -> ClassAgreement:
     """Agreement of the classes of fold models with all answers but those between hubs."""
+    shown = graph.restrict(held_out_answers(parts, graph), graph.labels != 0)
+    spread = _spread(len(parts), graph, random_points)
     return class_agreement(
-        y_pred,
-        graph.restrict(held_out_answers(parts, graph), graph.labels != 0),
-        error_rate=error_rate,
-        random_points=random_points,
-        confidence=confidence,
-        spread=_spread(len(parts), graph, random_points),
+        y_pred, shown, error_rate=error_rate, random_points=random_points, confidence=confidence, spread=spread
     )
 
 
@@ -270,8 +257,6 @@ def held_out_answers(parts: Iterable[FoldModel], graph: AnswerGraph, random_poin
 
 def _spread(n_splits: int, graph: AnswerGraph, random_points: ArrayLike | None) -> float:
     """Variance by equation (1), in which the share of the points that were drawn at random counts."""
-    if random_points is None:
-        return fold_spread(n_splits)
     counted = random_of(graph, random_points)
     return fold_spread(n_splits, 1.0 if counted is None else float(np.mean(counted[graph.degree > 0])))
 
@@ -286,42 +271,39 @@ class FoldModel:
 
     def decide(self, X: MatrixLike) -> Array:
         """Decision values with the sign of the reference."""
-        values = np.ones(X.shape[0]) if self.model is None else np.asarray(self.model.decision_function(X))
-        return self.sign * values
+        return self.sign * (np.ones(X.shape[0]) if self.model is None else np.asarray(self.model.decision_function(X)))
 
 
 def fold_models(
-    estimator: Estimator,
-    X: MatrixLike,
-    y: ArrayLike | AnswerGraph,
-    reference: Array | Codes,
-    *,
-    sample_weight: ArrayLike | None = None,
-    cv: Splitter = 10,
+    estimator: Estimator, X: MatrixLike, graph: AnswerGraph, reference: Array | Codes, *, cv: Splitter = 10
 ) -> Iterator[FoldModel]:
     """Fit the model of each fold and name its classes as the reference does; see :func:`held_out`."""
-    graph = AnswerGraph.from_y(y, sample_weight)
-    kept, known, weight = _for_fit(graph)
+    kept = graph.rows
+    known = np.asarray(graph)
     reference = reference[kept]
     larger = float(np.copysign(1.0, np.mean(np.sign(reference))))
     by_name = np.issubdtype(reference.dtype, np.integer)
     if by_name:
         # With fewer answers "auto" would choose another number of classes.
-        options = estimator.get_params().items()
-        auto = [name for name, value in options if name.endswith("n_classes") and value == "auto"]
-        estimator = clone(estimator).set_params(**dict.fromkeys(auto, max(2, int(reference.max()))))
-    for train, test in steps(_all_parts(cv, X, graph), "folds"):
+        estimator = _with_auto(estimator, "n_classes", max(2, int(reference.max())))
+    if graph.n_rows < graph.n_given:
+        check_places(cv)
+    splitter = _splitter(cv, graph)
+    parts = fold_parts(splitter, X, graph)
+    held_out = np.unique(np.concatenate([rows for _, rows in parts]))
+    if not isinstance(splitter, PairKFold) and len(held_out) < graph.n_rows:
+        raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
+    for train, test in steps(parts, "folds"):
         rows = safe_indexing(X, kept[train])
         if not by_name and len(np.unique(graph.source[train])) < len(np.unique(graph.source)):
             # One kind of answer is missing from the training rows.
             yield FoldModel(kept[test], None, larger)
             continue
-        model = fitted(estimator, rows, known[train], None if weight is None else weight[train])
+        model = fitted(estimator, rows, known[train], graph.row_weight[train])
         if by_name:
             _orient(model, rows, reference[train])
-            yield FoldModel(kept[test], model)
-        else:
-            yield FoldModel(kept[test], model, 1.0 if model.decision_function(rows) @ reference[train] >= 0 else -1.0)
+        swapped = not (by_name or model.decision_function(rows) @ reference[train] >= 0)
+        yield FoldModel(kept[test], model, -1.0 if swapped else 1.0)
 
 
 def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
@@ -332,9 +314,8 @@ def _orient(model: Estimator, X: MatrixLike, names: Array | Codes) -> None:
         X = model[:-1].transform(X) if len(model) > 1 else X
     if not hasattr(last, "orient"):
         raise InputError(
-            f"`estimator` ({type(last).__name__}) has no orient, so models of folds cannot be given its "
-            "names. Give predictions for answers that it has not seen: "
-            "sdulearn.metrics.class_agreement(y_pred, y), or `cv=None`."
+            f"`estimator` ({type(last).__name__}) has no orient to name the classes of folds. Give predictions for "
+            "answers that it has not seen: sdulearn.metrics.class_agreement(y_pred, y), or `cv=None`."
         )
     last.orient(X, names)
 
@@ -376,8 +357,9 @@ def held_out(
     array of shape (n_rows,)
         Held-out decision values, or classes where the reference holds classes.
     """
+    graph = AnswerGraph.from_y(y, sample_weight)
     known = np.asarray(reference)
-    return predictions_of(fold_models(estimator, X, y, known, sample_weight=sample_weight, cv=cv), X, known)
+    return predictions_of(fold_models(estimator, X, graph, known, cv=cv), X, known)
 
 
 def held_out_rows(parts: Iterable[FoldModel], random_points: ArrayLike | None) -> Mask | None:
@@ -395,23 +377,11 @@ def held_out_same(estimator: Estimator, X: MatrixLike, y: ArrayLike | AnswerGrap
     chances = []
     similar = []
     for train, test in row_splits(_splitter(cv, graph), X, graph):
-        model = fitted(estimator, safe_indexing(X, train), known[train], None)
+        model = fitted(estimator, safe_indexing(X, train), known[train])
         part = AnswerGraph.from_y(known[test])
         chances.append(chance_of_same(model.predict_proba(safe_indexing(X, test)), part))
         similar.append(part.same > 0)
     return np.concatenate(chances), np.concatenate(similar)
-
-
-def _all_parts(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> list[tuple[Indices, Indices]]:
-    """Return the training rows of each fold and all rows of its points, as numbers of the kept rows."""
-    if graph.n_rows < graph.n_given:
-        check_places(cv)
-    splitter = _splitter(cv, graph)
-    parts = fold_parts(splitter, X, graph)
-    held_out = np.unique(np.concatenate([rows for _, rows in parts]))
-    if not isinstance(splitter, PairKFold) and len(held_out) < graph.n_rows:
-        raise InputError("`cv` must hold out every row once. Give `cv=sdulearn.PairKFold()`.")
-    return parts
 
 
 def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
@@ -421,8 +391,8 @@ def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
     ----------
     n_splits : int
         Most folds.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
-        What is known about each row.
+    y
+        As in :func:`pair_accuracy`.
 
     Returns
     -------
@@ -450,9 +420,10 @@ def fitted(
     # The model of all rows has given the warnings of the folds already.
     silenced: tuple[type[Warning], ...] = (SdulearnWarning, ConvergenceWarning),
 ) -> Estimator:
-    """Fit a copy of an estimator without warnings of some kinds; weights go to the last step of a pipeline."""
+    """Fit a copy of an estimator without warnings of some kinds; unequal weights go to the last step of a pipeline."""
     name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
-    weights = {} if sample_weight is None else {name: sample_weight}
+    # Not every estimator takes weights.
+    weights = {} if sample_weight is None or np.all(sample_weight == 1) else {name: sample_weight}
     with warnings.catch_warnings():
         for kind in silenced:
             warnings.simplefilter("ignore", kind)

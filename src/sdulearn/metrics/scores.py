@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,8 +80,7 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     Parameters
     ----------
     estimator, X, y
-        As in :func:`pair_importance`; with ``predict_proba``. An estimator that knows how often answers are wrong
-        (``answer_model_``) reckons with it.
+        As in :func:`cross_val_accuracy`; fitted, with ``predict_proba``, and error rates by its ``answer_model_``.
 
     Returns
     -------
@@ -93,8 +93,7 @@ def pair_log_likelihood(estimator: Estimator, X: MatrixLike, y: ArrayLike) -> fl
     same = chance_of_same(estimator.predict_proba(X), graph)
     chance = np.where(graph.same > 0, same, 1 - same)
     if (model := getattr(estimator, "answer_model_", None)) is not None:
-        wrong = model.errors(graph.annotators)
-        chance = (1 - wrong) * chance + wrong * (1 - chance)
+        chance += model.errors(graph.annotators) * (1 - 2 * chance)
     return float(np.mean(np.log(np.maximum(chance, np.finfo(float).tiny))))
 
 
@@ -107,8 +106,7 @@ class Calibration:
     predicted, observed, count : arrays of shape (n_bins,)
         Mean predicted probability, share of events and number of predictions of each bin that is not empty.
     error : float
-        Expected calibration error: the mean distance of the two, weighted by the counts. Chance
-        alone makes it positive.
+        Expected calibration error: their mean distance, weighted by the counts. Chance alone makes it positive.
     """
 
     predicted: Array
@@ -144,9 +142,7 @@ def calibration(probability: ArrayLike, event: ArrayLike, *, n_bins: int = 10) -
     p = np.asarray(probability, dtype=np.float64)
     happened = np.asarray(event) > 0
     if p.ndim != 1 or not p.size or p.shape != happened.shape or not ((p >= 0) & (p <= 1)).all():
-        raise InputError(
-            "`probability` and `event` must be two columns of one length, 1 or more, the first from 0 to 1."
-        )
+        raise InputError("`probability`, from 0 to 1, and `event` must be columns of one length, 1 or more.")
     observed, predicted = calibration_curve(happened, p, n_bins=n_bins)
     # scikit-learn leaves out empty bins and does not count the others.
     count = np.bincount(np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], p))
@@ -163,8 +159,8 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
     ----------
     probability : array-like of shape (n_rows, n_classes)
         ``predict_proba`` of the rows.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
-        What is known about each row; at least one answer.
+    y
+        As in :func:`pair_accuracy`; with at least one answer.
     n_bins
         As in :func:`calibration`.
 
@@ -175,10 +171,8 @@ def pair_calibration(probability: ArrayLike, y: ArrayLike, *, n_bins: int = 10) 
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sdulearn.metrics import pair_calibration
-    >>> p = np.array([0.9, 0.9, 0.9, 0.1])
-    >>> result = pair_calibration(np.column_stack([1 - p, p]), [1, 1, -2, -2])
+    >>> result = pair_calibration([[0.1, 0.9], [0.1, 0.9], [0.1, 0.9], [0.9, 0.1]], [1, 1, -2, -2])
     >>> round(result.error, 2)
     0.18
     """
@@ -224,17 +218,12 @@ def pair_importance(
 
     Parameters
     ----------
-    estimator : fitted estimator
-        With ``decision_function``.
-    X : array, sparse matrix or pandas frame of shape (n_rows, n_features)
-        Rows.
-    y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
-        What is known about each row.
+    estimator, X, y
+        As in :func:`cross_val_accuracy`; the estimator is fitted, and has not seen the answers.
     n_repeats : int, default=5
         Shuffles of each column.
     scoring : {"accuracy", "agreement"}, optional
-        By default accuracy (:func:`pair_accuracy`) with two classes, the share of answers that
-        predictions agree with where there are more.
+        By default accuracy (:func:`pair_accuracy`) with two classes, agreement with answers where there are more.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles.
 
@@ -263,7 +252,6 @@ def pair_importance(
     graph = AnswerGraph.from_y(y)
     if not graph.n_answers:
         raise no_answers("An importance")
-    rng = check_random_state(random_state)
     decision = np.asarray(estimator.decision_function(X))
     # Answers that contradict each other are wrong at the rate that they imply, the same for all shuffles.
     contradicted = decision.ndim == 1 and graph.shares_points and graph.contradictory.any()
@@ -273,6 +261,7 @@ def pair_importance(
     # Lost agreement with each answer.
     lost = np.zeros((X.shape[1], n_repeats, graph.n_answers))
     copies = safe_indexing(X, np.tile(np.arange(graph.n_rows), n_repeats))
+    rng = check_random_state(random_state)
     for column in steps(range(len(losses)), "shuffled columns"):
         orders = [rng.permutation(graph.n_points) for _ in range(n_repeats)]
         donors = np.concatenate([graph.first_row[order][graph.row_point] for order in orders])
@@ -289,19 +278,15 @@ def _judge(decision: Array, graph: AnswerGraph, scoring: str | None, model: Answ
     """Accuracy or agreement, and which answers the predictions agree with."""
     many_classes = decision.ndim == 2
     if many_classes and scoring == "accuracy":
-        raise InputError(
-            "`scoring='accuracy'` is for two classes: answers alone do not tell the accuracy with more. Give "
-            "`scoring='agreement'`, or leave it out."
-        )
+        raise InputError("`scoring='accuracy'` is for two classes. Give `scoring='agreement'`, or leave it out.")
     predicted = decision.argmax(axis=1) if many_classes else decision > 0
     ends = predicted[graph.end_rows]
     agrees = ((ends[:, 0] == ends[:, 1]) == (graph.same > 0)).astype(np.float64)
     if many_classes or scoring == "agreement":
         return float(agrees.mean()), agrees
-    loose = not (graph.shares_points or graph.labels.any())
     if model is None and len(np.unique(graph.same)) < 2:
         return pair_accuracy(decision, graph).value, agrees
-    if model is None and loose:
+    if model is None and not (graph.shares_points or graph.labels.any()):
         return prior_from_share(float(agrees.mean())), agrees
     # Only the value of pair_accuracy: it also estimates the accuracy of the larger class.
     sign = np.where(graph.by_point(decision[:, None])[:, 0] > 0, 1, -1)
@@ -321,14 +306,10 @@ def _error(losses: Array, lost: Array, n_points: int) -> Array:
 
 def shuffled(X: MatrixLike, column: int, donors: Indices) -> MatrixLike:
     """A copy of the rows with the values of one column taken from other rows."""
-    if sparse.issparse(X):
-        columns = X.tolil()
-        columns[:, column] = columns[donors, column]
-        return columns.tocsr()
     if hasattr(X, "iloc"):
-        copy = X.copy()
-        copy[X.columns[column]] = safe_indexing(X, donors).iloc[:, column].to_numpy()
-        return copy
-    copy = np.array(X)
+        frame = X.copy()
+        frame[X.columns[column]] = safe_indexing(X, donors).iloc[:, column].to_numpy()
+        return frame
+    copy: Any = X.tolil() if sparse.issparse(X) else np.array(X)
     copy[:, column] = copy[donors, column]
-    return copy
+    return copy.tocsr() if sparse.issparse(X) else copy
