@@ -1,9 +1,5 @@
 """From answers to rows, a model and its estimates: what users wrote is what is used, through the public API."""
 
-import pickle
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy.sparse import coo_matrix, csr_matrix
@@ -33,30 +29,6 @@ def drawn():
     ends = np.array([rng.choice(100, 2, replace=False) for _ in range(300)])
     same = (classes[ends[:, 0]] == classes[ends[:, 1]]) != (rng.random(300) < 0.15)
     return X, classes, ends, same, rng.integers(1, 4, 300)
-
-
-def test_words_and_names_are_answers_and_annotators(drawn):
-    X, _, ends, same, who = drawn
-    names = np.array(["", "Ann", "Bob", "Cy"], dtype=object)[who]
-    names[0] = None
-    rows, y = stack_pairs(X, ends, np.where(same, "same", "different"), annotators=names)
-    numbers = who.copy()
-    numbers[0] = 0
-    expected, y_numbers = stack_pairs(X, ends, same, annotators=numbers)
-    np.testing.assert_array_equal(rows, expected)
-    np.testing.assert_array_equal(y, y_numbers)
-    with pytest.raises(InputError, match="different"):
-        stack_pairs(X, ends, np.where(same, "same", "other"))
-
-
-@pytest.mark.parametrize(("n_classes", "remedy"), [(2, "2 \\* y - 1"), (3, "y \\+ 1"), (7, "y \\+ 1")])
-def test_a_class_0_is_not_lost(drawn, n_classes, remedy):
-    X, _, ends, same, _ = drawn
-    labels = np.arange(200) % n_classes
-    with pytest.raises(InputError, match=remedy):
-        stack_pairs(X, ends, same, labels=labels)
-    few = np.where(np.arange(200) < 20, labels + 1, 0)
-    assert set(stack_pairs(X, ends, same, labels=few)[1][:, 3]) == {0, *range(1, n_classes + 1)}
 
 
 def test_scores_reckon_with_wrong_answers(drawn):
@@ -142,29 +114,10 @@ def test_weights_reach_the_last_step_of_a_pipeline(drawn):
     assert cross_val_accuracy(model, rows, y, sample_weight=weight) == expected
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
-def test_classes_that_are_numbered_from_0_are_refused(drawn, n_classes):
-    X, _, ends, same, _ = drawn
-    target = np.arange(len(X)) % n_classes
-    with pytest.raises(InputError):
-        stack_pairs(X, ends, same, labels=target)
-    assert set(stack_pairs(X, ends, same, labels=target + 1)[1][:, 3]) == set(range(1, n_classes + 1))
-
-
 def test_every_sparse_format_is_checked(drawn):
     X, _, ends, same, _ = drawn
     rows, y = stack_pairs(X, ends, same)
     assert check_assumptions(coo_matrix(rows), y) == check_assumptions(csr_matrix(rows), y)
-
-
-def test_a_model_knows_its_own_answers_in_another_process(drawn, tmp_path):
-    X, _, ends, same, _ = drawn
-    rows, y = stack_pairs(X, ends, same)
-    model = PairLogisticRegression(n_classes=3).fit(rows, y)
-    (tmp_path / "model.pkl").write_bytes(pickle.dumps((model, rows, y)))
-    code = "import pickle, sys; m, X, y = pickle.load(open(sys.argv[1], 'rb')); m.score(X, y)"
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path / "model.pkl")], capture_output=True, text=True)
-    assert "TrainingAnswersWarning" in ran.stderr
 
 
 def test_estimates_print_as_a_line_with_their_interval(drawn):

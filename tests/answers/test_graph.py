@@ -126,18 +126,11 @@ def test_y_with_all_columns(far):
 
 
 def test_an_answer_of_weight_0_is_no_answer():
-    y = np.array([[1, 0], [1, 1], [2, 1], [2, 2], [-3, 0], [-3, 2]])
-    graph = AnswerGraph.from_y(y, sample_weight=[2, 2, 1, 1, 0, 0])
-    assert graph.ends.tolist() == [[0, 1], [1, 2]]
-    # In units of their mean, 3/2.
-    assert graph.weights == pytest.approx([4 / 3, 2 / 3])
-    # Point 1 has a row of each answer, and rows of weight 0 are not there.
-    assert graph.point_weights == pytest.approx([4 / 3, 1, 2 / 3])
-    assert not graph.contradictory.any()
-    assert AnswerGraph.from_y(y).contradictory.all()
-    labels = np.column_stack([y, np.zeros(6, dtype=int), [0, 0, 0, 0, 0, 1]])
-    assert AnswerGraph.from_y(labels).labels.tolist() == [0, 0, 1]
-    assert AnswerGraph.from_y(labels, sample_weight=[2, 2, 1, 1, 0, 0]).labels.tolist() == [0, 0, 0]
+    """Nor is its label one; the property below has the weights of what is left."""
+    y = np.array([[1, 0, 0, 0], [1, 1, 0, 0], [2, 1, 0, 0], [2, 2, 0, 0], [-3, 0, 0, 0], [-3, 2, 0, 1]])
+    for weight, contradicts, label in ((None, True, 1), ([2, 2, 1, 1, 0, 0], False, 0)):
+        graph = AnswerGraph.from_y(y, sample_weight=weight)
+        assert (graph.contradictory.tolist(), graph.labels.tolist()) == ([contradicts], [0, 0, label])
     with pytest.raises(InputError, match="no row is left"):
         AnswerGraph.from_y(y, sample_weight=np.zeros(6))
 

@@ -122,9 +122,6 @@ def test_fisher_s_identity(n_classes):
     np.testing.assert_allclose(slopes, expected.ravel(), atol=1e-8)
 
 
-HALF = np.log([0.5, 0.5])
-
-
 def test_neighbours_take_a_class():
     """Points 5 and 6 differ from the first two classes, by labels, so that point 2 is not of the third."""
     ends = [(2, 3), (2, 4), (5, 2), (2, 6), (0, 5), (1, 5), (0, 6), (1, 6)]
@@ -147,25 +144,21 @@ def test_labels_that_contradict_the_answers():
 
 
 @pytest.mark.parametrize(
-    ("log_p", "rates", "text"),
+    ("n_classes", "rates", "labels", "text"),
     [
-        ([0.0], 0.0, "two classes or more, got 1"),
-        (HALF, 0.51, "between 0 and 0.5, the rate of guessing; got 0.51"),
-        (HALF, np.nan, "between 0 and 0.5"),
-        (HALF, {0: 0.1}, "no entry for annotator 2"),
+        (1, 0.0, None, "classes"),
+        (2, 0.51, None, "got 0.51"),
+        (2, np.nan, None, "got nan"),
+        (2, {0: 0.1}, None, "annotator 2"),
+        (3, 0.0, [-1, 0, 0], "[Ll]abels"),
+        (3, 0.0, [1, 4, 0], "[Ll]abels"),
+        (2, 0.0, [2, 0, 0], "[Ll]abels"),
     ],
 )
-def test_bad_inputs(log_p, rates, text):
-    graph = AnswerGraph.from_answers([(0, 1), (1, 2)], [True, True], annotators=[0, 2])
+def test_bad_inputs(n_classes, rates, labels, text):
+    graph = AnswerGraph.from_answers([(0, 1), (1, 2)], [True, True], annotators=[0, 2], labels=labels)
     with pytest.raises(InputError, match=text):
-        propagate(graph, log_p, rates)
-
-
-@pytest.mark.parametrize(("labels", "n_classes"), [([-1, 0], 3), ([1, 4], 3), ([2, 0], 2)])
-def test_labels_must_fit_the_classes(labels, n_classes):
-    graph = AnswerGraph.from_answers([(0, 1)], [False], labels=labels)
-    with pytest.raises(InputError, match=f"Labels with {n_classes} classes are"):
-        propagate(graph, np.full(n_classes, -np.log(n_classes)))
+        propagate(graph, np.full(n_classes, -np.log(n_classes)), rates)
 
 
 def match_questions(rng, truth, n_choices, careless):

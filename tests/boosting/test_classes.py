@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairBoostingClassifier, load_model, stack_pairs
-from sdulearn.errors import InputError, UselessModelWarning
+from sdulearn.errors import InputError
 
 pytest.importorskip("lightgbm")
 
@@ -102,13 +102,3 @@ def test_answers_that_may_be_wrong_imply_no_labels():
     rows, y = stack_pairs(X, ends, label[ends[:, 0]] == label[ends[:, 1]])
     model = PairBoostingClassifier(n_classes=3, cv=2, max_iter=1, error_rate=0.1).fit(rows, y)
     assert model.start_.coef.any()
-
-
-def test_classes_that_the_features_do_not_show_give_a_warning():
-    X, label = sectors(300, 0)
-    ends = np.random.default_rng(1).choice(300, (400, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    noise = np.random.default_rng(2).permutation(X)
-    rows, y = stack_pairs(noise, ends, label[ends[:, 0]] == label[ends[:, 1]])
-    with pytest.warns(UselessModelWarning):
-        PairBoostingClassifier(n_classes=3, max_iter=5, cv=3).fit(rows, y)

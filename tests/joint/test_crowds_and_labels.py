@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
+from sdulearn.errors import InputError
 
 
 def blobs(n_classes, n=150, apart=3.0, seed=0):
@@ -50,7 +51,10 @@ def test_labels_of_two_classes_answer_how_many_there_are():
     labels = np.where(np.arange(150) < 5, 2 * classes - 1, 0)
     model = PairLogisticRegressionCV(n_classes="auto").fit(*crowd_rows(X, classes, 200, 0.0, 1, labels=labels))
     assert model.classes_.tolist() == [-1, 1]
+    assert model.coef_.shape == (1, 2)
     assert (model.predict(X) == 2 * classes - 1).mean() > 0.9
+    with pytest.raises(InputError, match="`prior`"):
+        PairLogisticRegressionCV(n_classes="auto", prior=0.4).fit(*crowd_rows(X, classes, 200, 0.0, 1))
 
 
 @pytest.mark.filterwarnings("ignore")
