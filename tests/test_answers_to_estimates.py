@@ -123,14 +123,9 @@ def test_every_sparse_format_is_checked(drawn):
 def test_estimates_print_as_a_line_with_their_interval(drawn):
     X, _, ends, same, _ = drawn
     rows, y = stack_pairs(X, ends, same)
-    found = [
-        cross_val_accuracy(PairLogisticRegression(), rows, y),
-        estimate_prior(80, 60),
-        class_agreement(np.where(rows[:, 0] > 0, 1, -1), y),
-    ]
-    for text, (low, high) in zip(
-        map(str, found), [(one.low, one.high) for one in (*found[:2], found[2].agreement)], strict=True
-    ):
+    agreement = class_agreement(np.where(rows[:, 0] > 0, 1, -1), y)
+    accuracy, prior = cross_val_accuracy(PairLogisticRegression(), rows, y), estimate_prior(80, 60)
+    for text, interval in ((str(accuracy), accuracy), (str(prior), prior), (str(agreement), agreement.agreement)):
         assert "\n" not in text
-        assert f"{low:.1%}" in text or f"{low:.3f}" in text
-        assert f"{high:.1%}" in text or f"{high:.3f}" in text
+        for end in (interval.low, interval.high):
+            assert f"{end:.1%}" in text or f"{end:.3f}" in text

@@ -156,6 +156,7 @@ def test_probability_only_where_the_decision_is_log_odds(waveform):
         assert "loss='logistic'" in str(caught.value.__cause__)
 
 
+# What is wrong in X alone is in tests/test_estimator_checks.py, and in y alone in tests/answers/test_y.py.
 BAD = {
     "half a pair": (lambda X, y: (X[1:], y[1:]), {}, "stands on one row only.*half a pair.*PairKFold"),
     "prior 0.5": (lambda X, y: (X, y), {"prior": 0.5}, "undefined at `prior=0.5`.*PairLogisticRegression"),
@@ -164,12 +165,6 @@ BAD = {
     "missing S": (lambda X, y: (X[y <= 0], y[y <= 0]), {"prior": 0.7}, "needs similar pairs.*'du'"),
     "missing D": (lambda X, y: (X[y >= 0], y[y >= 0]), {"prior": 0.7}, "needs dissimilar pairs.*'su'"),
     "missing U": (lambda X, y: (X[y != 0], y[y != 0]), {"prior": 0.7}, "needs unlabeled rows.*'sd'"),
-    "NaN in X": (lambda X, y: (np.where(X.max() == X, np.nan, X), y), {}, "Input X contains NaN"),
-    "NaN in y": (lambda X, y: (X, np.where(y == 1, np.nan, y)), {}, "y contains NaN"),
-    "empty": (lambda X, y: (X[:0], y[:0]), {}, "Found array with 0 sample"),
-    "lengths": (lambda X, y: (X[2:], y), {}, "inconsistent numbers of samples"),
-    "labels": (lambda X, y: (X, np.where(y > 0, "a", "b")), {}, "pair codes are integers"),
-    "alpha 0": (lambda X, y: (X, y), {"alpha": 0}, "'alpha' parameter"),
 }
 
 

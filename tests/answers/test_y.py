@@ -28,6 +28,8 @@ def pair_codes(draw):
 @given(pair_codes())
 def test_reading_codes_finds_every_row_once(codes):
     graph = AnswerGraph.from_y(codes)
+    for other in (codes.tolist(), codes.astype(float), codes[:, None]):
+        assert AnswerGraph.from_y(other).fingerprint() == graph.fingerprint()
     np.testing.assert_array_equal(codes[graph.end_rows], np.repeat((graph.same * graph.codes)[:, None], 2, axis=1))
     assert (np.diff(graph.codes) > 0).all()
     assert graph.source.tolist() == [S if code > 0 else D if code else U for code in codes]

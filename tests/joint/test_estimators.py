@@ -10,7 +10,6 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
@@ -74,25 +73,6 @@ def test_the_optimum_is_scipy_s(waveform, kept, rate):
     assert J(ours) <= min(minimize(J, start, method="BFGS").fun for start in starts) + 1e-8
 
 
-@pytest.mark.parametrize("error_rate", [0.0, 0.1])
-@pytest.mark.parametrize("power", [0, 1, 2])
-def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
-    """Those of pairs and those of unlabeled rows, which count in the covariance."""
-    rows, codes = waveform
-    times = np.where((np.abs(codes) % 3 == 1) | ((codes == 0) & (np.arange(len(codes)) % 4 == 0)), 2, 1)
-    again = np.flatnonzero(times > 1)
-    repeated = np.r_[codes, np.sign(codes[again]) * (np.abs(codes[again]) + 1000)]
-    model = PairLogisticRegression(0.02, covariance_power=power, error_rate=error_rate, tol=1e-10)
-    other = clone(model).fit(np.vstack([rows, rows[again]]), repeated)
-    model.fit(rows, codes, sample_weight=times)
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
-    np.testing.assert_allclose(model.intercept_, other.intercept_, atol=1e-8)
-    if not error_rate:
-        assert model.prior_.value == pytest.approx(other.prior_.value, rel=1e-12)
-        # Two answers, each given twice, say less than four: the interval knows.
-        assert model.prior_.high > other.prior_.high
-
-
 def test_names_of_the_classes(waveform):
     rows, codes = waveform
     larger = PairLogisticRegression(0.05).fit(rows, codes)
@@ -140,20 +120,6 @@ def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
     assert np.abs(again.coef_ - model.coef_).max() > 0.01
     alone = PairLogisticRegression(0.1, prior=0.7).fit(rows[splits[0][0]], codes[splits[0][0]])
     assert np.mean(alone.predict(rows) == fold.predict(rows)) > 0.95
-
-
-def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
-    """They are not there."""
-    rows, codes = waveform
-    fold = PairKFold(5, random_state=0).fold_of_points(codes)
-    kept = (fold != 2) | (codes == 0)
-    model = PairLogisticRegressionCV(cv=PredefinedSplit(fold[kept])).fit(rows[kept], codes[kept])
-    results = model.cv_results_
-    assert np.isnan(results["split2_test_score"]).all()
-    others = [results[f"split{k}_test_score"] for k in (0, 1, 3, 4)]
-    np.testing.assert_allclose(results["mean_test_score"], np.mean(others, axis=0))
-    assert model.alpha_ == results["params"][int(np.argmax(np.mean(others, axis=0)))]["alpha"]
-    assert np.isfinite(model.coef_).all()
 
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
@@ -240,9 +206,7 @@ def test_no_convergence_is_never_silent(waveform):
     ("parameters", "message"),
     [
         ({"alphas": 0}, "'alphas' parameter"),
-        ({"alphas": [0.0]}, "all greater than zero"),
-        ({"alphas": [0.1, np.nan]}, "all greater than zero and finite"),
-        ({"alphas": [np.inf]}, "all greater than zero and finite"),
+        ({"alphas": [0.1, np.nan]}, "`alphas`"),
         ({"covariance_power": -1}, "'covariance_power' parameter"),
         ({"prior": 1.0}, "'prior' parameter"),
         ({"orientation": "left"}, "'orientation' parameter"),

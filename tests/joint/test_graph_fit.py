@@ -106,13 +106,13 @@ def test_one_who_guesses_is_found_among_people_without_a_common_question():
 @pytest.mark.parametrize(("n_classes", "error_rate"), [(2, 0.0), (2, 0.1), (3, 0.0)])
 @pytest.mark.parametrize("power", [0, 1, 2])
 def test_weights_count_components(power, n_classes, error_rate):
-    """Weight 2 on a component is the component twice, on points of their own."""
+    """Weight 2 on a component is the component twice, on points of their own; so it is of unlabeled rows."""
     X, classes = draw(40, shift=0.8)
     prior = 0.6 if n_classes == 2 else [0.5, 0.3, 0.2]
     ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [6, 7], [8, 9], [10, 11], [12, 13], [14, 15]])
     same = answers(classes, ends)
-    rows, y = stack_pairs(X, ends, same, unlabeled=None)
-    first = np.isin(y[:, 1], [0, 1, 2])
+    rows, y = stack_pairs(X, ends, same)
+    first = np.isin(y[:, 1], [0, 1, 2, *range(20, 26)])
     again = y[first].copy()
     again[:, 0] = np.sign(again[:, 0]) * (np.abs(again[:, 0]) + 100)
     again[:, 1] += 100
