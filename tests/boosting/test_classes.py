@@ -70,10 +70,9 @@ def test_orient_renames_and_files_keep_it(model, tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), before[:, [2, 0, 1]])
     again.save(tmp_path / "after.sdu")
     np.testing.assert_array_equal(load_model(tmp_path / "after.sdu").predict(X), turned[model.predict(X)])
-    with pytest.raises(InputError, match="1 to 3"):
-        again.orient(X, label + 1)
-    with pytest.raises(InputError, match="`X` has 200 rows"):
-        again.orient(X, label[:7])
+    for wrong in (label + 1, label[:7]):
+        with pytest.raises(InputError):
+            again.orient(X, wrong)
 
 
 def rings(n, seed):

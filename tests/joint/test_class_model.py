@@ -46,10 +46,9 @@ def test_labelled_points_name_the_classes(fitted):
         fitted.orient(X[some], truth[some])
         assert np.mean(fitted.predict(X) == truth) > 0.9
     assert fitted.orient(X[some], y[some]) is fitted
-    with pytest.raises(InputError, match="classes 1 to 3 in `y_true`"):
-        fitted.orient(X[:2], [0, 1])
-    with pytest.raises(InputError, match="`X` has 2 rows"):
-        fitted.orient(X[:2], [1])
+    for wrong in ([0, 1], [1]):
+        with pytest.raises(InputError):
+            fitted.orient(X[:2], wrong)
     # And so do labels in y.
     labels = np.where(np.arange(150) % 15, 0, y)
     model = PairLogisticRegression(n_classes=3).fit(*stack_pairs(X, *random_answers(y, 60), labels=labels))

@@ -5,17 +5,12 @@ import pytest
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
 from sdulearn.errors import InputError
-
-
-def blobs(n_classes, n=150, apart=3.0, seed=0):
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(0, n_classes, n)
-    return apart * np.eye(n_classes)[classes] + rng.normal(size=(n, n_classes)), classes
+from tests.reference import blobs, random_ends
 
 
 def crowd_rows(X, classes, n_answers, wrong, n_people, n_asked=80, labels=None, seed=0):
     rng = np.random.default_rng(seed)
-    ends = np.array([rng.choice(n_asked, 2, replace=False) for _ in range(n_answers)])
+    ends = random_ends(rng, n_asked, n_answers)
     same = (classes[ends[:, 0]] == classes[ends[:, 1]]) != (rng.random(n_answers) < wrong)
     return stack_pairs(X, ends, same, annotators=rng.integers(1, n_people + 1, n_answers), labels=labels)
 

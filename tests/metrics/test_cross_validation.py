@@ -24,6 +24,7 @@ from sdulearn.metrics.accuracy import fold_spread
 from sdulearn.metrics.cross_validation import held_out_same
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
+from tests.reference import blobs
 
 
 def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform):
@@ -137,10 +138,8 @@ def test_a_fold_without_both_kinds_names_the_larger_class_for_all(larger):
 @pytest.fixture(scope="module")
 def three_classes():
     """Rows of three classes, 150 answers and their classes."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 3, 320)
-    X = 3 * np.eye(3)[truth] + rng.normal(size=(320, 3))
-    pairs = rng.permutation(320)[:300].reshape(-1, 2)
+    X, truth = blobs(3, 320)
+    pairs = np.random.default_rng(1).permutation(320)[:300].reshape(-1, 2)
     return *stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]]), truth
 
 
