@@ -12,13 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from sdulearn import PairKFold, load_model, stack_pairs
+from sdulearn import load_model, stack_pairs
 from sdulearn.answers import AnswerGraph
-from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, ModelFileError, OrientationWarning
+from sdulearn.errors import CutComponentWarning, InputError, MissingExtraError, ModelFileError
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.torch import PairBatchSampler, PairNetworkClassifier, distort_images, pair_nll, unlabeled_loss
 from sdulearn.torch.loss import log_probabilities
@@ -199,29 +196,21 @@ def test_batches_hold_whole_components(seed, batch_size, unlabeled):
 def test_batches_are_seeded_and_a_larger_component_is_cut_with_a_warning():
     chain = np.column_stack([np.repeat(np.arange(1, 11), 2), np.arange(22)[1:-1] // 2])
     with pytest.warns(CutComponentWarning, match="1 component"):
-        batches = list(PairBatchSampler(chain, 6))
-    assert sorted(map(len, batches)) == [2, 6, 6, 6]
-    assert [len(batch) for batch in PairBatchSampler(chain, 20)] == [20]
+        assert sorted(map(len, PairBatchSampler(chain, 6))) == [2, 6, 6, 6]
     y = np.repeat(np.arange(1, 31), 2)
-    sampler = PairBatchSampler(y, 10, random_state=3)
-    first, second = list(sampler), list(sampler)
-    assert first != second
-    assert list(PairBatchSampler(y, 10, random_state=3)) == first
-    assert list(PairBatchSampler(y, 10, random_state=4)) != first
+    first = list(PairBatchSampler(y, 10, random_state=3))
+    assert list(PairBatchSampler(y, 10, random_state=3)) == first != list(PairBatchSampler(y, 10, random_state=4))
     for batch_size, unlabeled in ((1, 0), (10, 4)):
         with pytest.raises(InputError):
             PairBatchSampler(y, batch_size, unlabeled=unlabeled)
 
 
 def test_images_are_distorted_but_little():
-    generator = torch.Generator().manual_seed(0)
     images = torch.zeros(200, 1, 28, 28)
     images[:, :, 10:18, 10:18] = 1
-    moved = distort_images(images, generator)
-    assert torch.equal(moved, distort_images(images, torch.Generator().manual_seed(0)))
+    moved, again = (distort_images(images, torch.Generator().manual_seed(0)) for _ in range(2))
+    assert torch.equal(moved, again)
     assert not torch.allclose(moved, images, atol=0.1)
-    still = distort_images(images, generator, rotation=0, shift=0, scale=0, shear=0, erase=0, noise=0)
-    assert torch.allclose(still, images, atol=1e-5)
     # The mass stays, but for what is erased, stretched or moved out.
     assert moved.sum() == pytest.approx(images.sum().item(), rel=0.15)
 
@@ -295,29 +284,15 @@ def test_a_network_of_ones_own(two, tmp_path):
 
 
 def test_one_seed_one_network(two):
-    """Weights and dropout, whatever the global random numbers are, and these are not touched."""
+    """Whatever the global random numbers are, and these are not touched."""
     rows, y = two
-    nn = torch.nn
-    net = nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 1))
-
-    def fitted(seed):
-        return small(module=net, max_iter=5, prior=0.7, random_state=seed).fit(rows, y).decision_function(rows)
-
     state = torch.random.get_rng_state()
-    first = fitted(7)
+    first, again, other = (
+        small(max_iter=5, prior=0.7, random_state=seed).fit(rows, y).decision_function(rows) for seed in (7, 7, 8)
+    )
     assert torch.equal(state, torch.random.get_rng_state())
-    torch.rand(1)
-    assert np.array_equal(first, fitted(7))
-    assert not np.array_equal(first, fitted(8))
-
-
-def test_scikit_learn_takes_it(two):
-    rows, y = two
-    few = small(n_starts=1, max_iter=5, prior=0.7)
-    search = GridSearchCV(few, {"learning_rate": [1e-3, 1e-2]}, cv=PairKFold(2, random_state=0)).fit(rows, y)
-    assert 0.5 <= search.best_score_ <= 1
-    pipeline = make_pipeline(StandardScaler(), few).fit(rows, y)
-    assert set(pipeline.predict(rows)) <= {-1, 1}
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 def test_components_labels_and_annotators_in_one_fit(page):
@@ -332,20 +307,6 @@ def test_components_labels_and_annotators_in_one_fit(page):
     rows, y = stack_pairs(X[:600], ends, same, annotators=people, labels=labels)
     model = small(n_classes=3, error_rate={1: 0.05, 2: 0.1}, batch_size=24, max_iter=100, learning_rate=3e-3)
     assert np.mean(model.fit(rows, y).predict(X[200:260]) == labels[200:260]) > 0.6
-
-
-def test_a_prior_from_the_answers_is_a_start_and_not_a_target():
-    """Answers of which too many are "same" imply a prior of 0.79; half of the rows are in each class."""
-    rng = np.random.default_rng(0)
-    side = np.repeat([-1, 1], 200)
-    X = rng.normal(scale=0.5, size=(400, 2)) + 2 * side[:, None]
-    ends = rng.permutation(400).reshape(-1, 2)
-    same = side[ends[:, 0]] == side[ends[:, 1]]
-    kept = np.concatenate([np.flatnonzero(same)[:80], np.flatnonzero(~same)[:40]])
-    with pytest.warns(OrientationWarning, match="50% of the rows"):
-        model = small(max_iter=100, learning_rate=1e-2).fit(*stack_pairs(X, ends[kept], same[kept]))
-    assert model.prior_.value > 0.7
-    assert abs(model.class_shares_[1] - 0.5) < 0.02
 
 
 def test_rows_of_weight_0_are_left_out(two):
@@ -368,13 +329,6 @@ def test_what_the_estimator_refuses(two):
     ):
         with pytest.raises(InputError):
             small(**options).fit(rows, known)
-
-
-def test_early_stopping_keeps_the_best_check(two):
-    model = small(max_iter=100, learning_rate=1e-1, n_iter_no_change=1).fit(*two)
-    checks = model.held_out_log_likelihood_[:, model.start_]
-    assert len(checks) < 20
-    assert model.n_iter_ == 5 * (np.argmax(checks) + 1)
 
 
 def test_progress_wraps_the_steps_and_the_largest_class_comes_first(two):
