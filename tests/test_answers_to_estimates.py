@@ -6,13 +6,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdulearn import (
-    PairLogisticRegression,
-    PairLogisticRegressionCV,
-    SDUClassifier,
-    estimate_prior,
-    stack_pairs,
-)
+from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, estimate_prior, stack_pairs
 from sdulearn.diagnostics import check_assumptions
 from sdulearn.errors import InputError, OrientationWarning
 from sdulearn.metrics import class_agreement, cross_val_accuracy, pair_accuracy, pair_log_likelihood
@@ -86,13 +80,6 @@ def test_labels_name_the_classes_of_the_risks(drawn):
         assert model.prior_.value == pytest.approx(0.5 + 0.1 * sign)
     with pytest.raises(InputError, match="orient"):
         SDUClassifier(loss="squared", prior=0.6).partial_fit(rows, y)
-
-
-def test_two_classes_have_labels_minus_and_plus_one(drawn):
-    X, classes, ends, same, _ = drawn
-    rows, y = stack_pairs(X, ends, same, labels=np.where(np.arange(200) < 9, classes + 1, 0))
-    with pytest.raises(InputError, match="-1 and \\+1"):
-        pair_accuracy(rows[:, 1] - rows[:, 0], y)
 
 
 def test_agreement_of_a_model_that_predicts_one_class(drawn):

@@ -65,11 +65,8 @@ def sources(rows, folder, y=None, weight=None):
     columns = dict(zip(["code", "point"], y.T if y.ndim == 2 else [y], strict=False))
     frame = pd.DataFrame(X, columns=NAMES).assign(**columns, **({} if weight is None else {"weight": weight}))
     frame.to_parquet(folder / "rows.parquet", row_group_size=700)
-    named = {
-        "codes": "code",
-        "points": "point" if y.ndim == 2 else None,
-        "weights": None if weight is None else "weight",
-    }
+    named = {"codes": "code", "points": "point" if y.ndim == 2 else None}
+    named["weights"] = None if weight is None else "weight"
     lazy = dd.from_pandas(frame.sample(frac=1, random_state=0).sort_index(), npartitions=7)
     of_frame = [lazy["code"] if y.ndim == 1 else lazy[["code", "point"]].rename(columns={"code": "answer"})]
     return {

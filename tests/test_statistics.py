@@ -115,11 +115,7 @@ def test_other_losses_are_refused_with_the_reason(waveform, parameters):
 def test_weights_of_all_sizes(waveform, heavy):
     """A group of rows must not be what rounding leaves of all rows less the heavy ones."""
     rows, codes = waveform
-    chosen = {
-        "similar": codes > 0,
-        "unlabeled": codes == 0,
-        "one pair": codes == 1,
-    }
+    chosen = {"similar": codes > 0, "unlabeled": codes == 0, "one pair": codes == 1}
     weight = np.where(chosen[heavy], 1e14, 1.0)
     whole = SDUClassifier(prior=0.7).fit(rows, codes, weight)
     assert_same_coefficients(fed(rows, codes, shuffled(len(codes), 5), weight, prior=0.7), whole)

@@ -101,19 +101,6 @@ def test_a_careless_person_moves_no_classes():
     assert abs(share_right(after, more, classes) - share_right(before, graph, classes)) <= 0.05
 
 
-def test_answers_given_together_are_wrong_together():
-    """A person puts five known points on one heap: as one question that says less than ten questions."""
-    ends = np.array(list(combinations(range(5), 2)))
-    person = Rate(0.1, 0.1, 0.1, 10, 0.2, 0.5)
-    model = AnswerModel(person, {1: person}, np.where(np.eye(3, dtype=bool), 0.95, 0.05))
-    known = np.where(np.arange(3) == np.arange(5)[:, None] % 3, 0.98, 0.01)
-    together, apart = (
-        posteriors(model, AnswerGraph.from_answers(ends, np.ones(10), questions=np.full(10, q)), np.log(known))
-        for q in (1, 0)
-    )
-    assert together[known > 0.5].mean() > apart[known > 0.5].mean() + 0.2
-
-
 @pytest.mark.parametrize(("n_points", "tolerance"), [(30, 0.06), (400, 1e-6)])
 def test_weights_are_repeated_answers(n_points, tolerance):
     """Of 3 classes, in a crowd and where two people answer the same loose pairs."""
