@@ -24,6 +24,13 @@ def random_ends(rng, n_points, count):
     return ends[ends[:, 0] != ends[:, 1]][:count]
 
 
+def blobs(n_classes, n=150, apart=3.0, seed=0):
+    """Rows of normal classes, one around each corner of a simplex, and their classes from 0."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, n_classes, n)
+    return apart * np.eye(n_classes)[classes] + rng.normal(size=(n, n_classes)), classes
+
+
 def random_answers(y, n=120, seed=0):
     """Random questions and their true answers."""
     ends = random_ends(np.random.default_rng(seed), len(y), n)

@@ -9,13 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_matrix
 from scipy.stats import binom
 
-from sdulearn.bounds import (
-    bound_rate,
-    estimation_error_bound,
-    order_probability,
-    rademacher_linear,
-    recommended_gamma,
-)
+from sdulearn.bounds import bound_rate, estimation_error_bound, order_probability, rademacher_linear, recommended_gamma
 from sdulearn.risks import dissimilar_share, mixture, similar_share, source_weights
 
 MODEL = {"lipschitz": 1.5, "complexity": 0.7, "loss_bound": 2.0, "delta": 0.1}
@@ -99,11 +93,8 @@ def test_recommended_gamma_minimises_the_variance(risk, sizes, prior, r):
     """Variances of the means of S, D and U: 1 within a class, and r times that of the share of class +1."""
     n_S, n_D, n_U = sizes
     share = prior**2 / similar_share(prior)
-    of_means = [
-        1 / (2 * n_S) + r * share * (1 - share) / n_S,
-        1 / (2 * n_D),
-        (1 + r * prior * (1 - prior)) / n_U,
-    ]
+    of_U = (1 + r * prior * (1 - prior)) / n_U
+    of_means = [1 / (2 * n_S) + r * share * (1 - share) / n_S, 1 / (2 * n_D), of_U]
 
     def variance(gamma):
         table = source_weights(mixture(risk, gamma), prior)

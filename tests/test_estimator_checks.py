@@ -87,16 +87,12 @@ ESTIMATORS = {
 }
 
 
-def expected_failures(name):
-    return EXPECTED | (NEEDS_BOTH_KINDS if isinstance(ESTIMATORS[name], SDUClassifier | SDUClassifierCV) else {})
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_scikit_learn_checks_pass_but_for_those_expected_to_fail(name, monkeypatch):
     # Where trees begin is chosen among few penalties.
     few = partial(PairLogisticRegressionCV, alphas=2, covariance_power=1)
     monkeypatch.setattr("sdulearn.boosting.estimators.PairLogisticRegressionCV", few)
-    reasons = expected_failures(name)
+    reasons = EXPECTED | (NEEDS_BOTH_KINDS if isinstance(ESTIMATORS[name], SDUClassifier | SDUClassifierCV) else {})
     with warnings.catch_warnings():
         # The check with one label says so on purpose.
         warnings.simplefilter("ignore", OneKindWarning)

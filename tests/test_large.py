@@ -65,11 +65,8 @@ def sources(rows, folder, y=None, weight=None):
     columns = dict(zip(["code", "point"], y.T if y.ndim == 2 else [y], strict=False))
     frame = pd.DataFrame(X, columns=NAMES).assign(**columns, **({} if weight is None else {"weight": weight}))
     frame.to_parquet(folder / "rows.parquet", row_group_size=700)
-    named = {
-        "codes": "code",
-        "points": "point" if y.ndim == 2 else None,
-        "weights": None if weight is None else "weight",
-    }
+    named = {"codes": "code", "points": "point" if y.ndim == 2 else None}
+    named["weights"] = None if weight is None else "weight"
     lazy = dd.from_pandas(frame.sample(frac=1, random_state=0).sort_index(), npartitions=7)
     of_frame = [lazy["code"] if y.ndim == 1 else lazy[["code", "point"]].rename(columns={"code": "answer"})]
     return {
@@ -241,27 +238,24 @@ def test_bad_rows_say_what_to_do(rows, loss, change, message):
 def test_what_is_no_dask_collection(rows):
     X, codes, _ = rows
     lazy = da.from_array(X, chunks=(1500, -1))
-    with pytest.raises(InputError, match=r"dask array or DataFrame, got ndarray: use dask.array.from_array"):
-        dask_rows(X, codes)
-    with pytest.raises(InputError, match=r"`X` has 5,400 rows, but 'answer' has 5,398"):
-        dask_rows(lazy, codes[codes != 1])
-    with pytest.raises(InputError, match=r"`X` has 5,400 rows, but 'weight' has 10"):
-        dask_rows(lazy, codes, da.ones(10))
+    frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES), 2)
+    answers = pd.DataFrame({"id_a": [0], "id_b": [1], "label": [True]})
     named = dd.from_pandas(pd.DataFrame({"answer": codes, "point": np.arange(len(codes))}), 4)
     assert fit_rows(SDUClassifier(), dask_rows(lazy, named)).prior_ == SDUClassifier().fit(X, codes).prior_
-    with pytest.raises(InputError, match=r"`y` has a column 'code', but its columns are answer, point"):
-        fit_rows(SDUClassifier(), dask_rows(lazy, named.rename(columns={"answer": "code"})))
-    with pytest.raises(InputError, match=r"`n_unlabeled` must be 1 or more, got 0"):
-        fit_rows(SDUClassifier(loss="logistic"), dask_rows(lazy, codes), n_unlabeled=0)
-    with pytest.raises(InputError, match=r"4,000 is the limit"):
-        fit_rows(SDUClassifier(), dask_rows(da.ones((4, 4001)), [1, 1, 0, 0]))
-    with pytest.raises(InputError, match="A Dask table is a dask DataFrame"):
-        fit_table(lazy, pd.DataFrame({"id_a": [0], "id_b": [1], "label": [True]}))
-    frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES), 2)
-    with pytest.raises(InputError, match=r"compute\(\) on this Dask frame first"):
-        fit_table(frame, frame)
-    with pytest.raises(InputError, match="join the vectors to a Dask frame"):
-        fit_table(frame, pd.DataFrame({"id_a": [0], "id_b": [1], "label": [True]}), embedding="v.npy")
+    renamed = named.rename(columns={"answer": "code"})
+    for refused, message in (
+        (lambda: dask_rows(X, codes), "ndarray"),
+        (lambda: dask_rows(lazy, codes[codes != 1]), "'answer' has 5,398"),
+        (lambda: dask_rows(lazy, codes, da.ones(10)), "'weight' has 10"),
+        (lambda: fit_rows(SDUClassifier(), dask_rows(lazy, renamed)), "'code'"),
+        (lambda: fit_rows(SDUClassifier(loss="logistic"), dask_rows(lazy, codes), n_unlabeled=0), "`n_unlabeled`"),
+        (lambda: fit_rows(SDUClassifier(), dask_rows(da.ones((4, 4001)), [1, 1, 0, 0])), "4,000"),
+        (lambda: fit_table(lazy, answers), "dask DataFrame"),
+        (lambda: fit_table(frame, frame), r"compute\(\)"),
+        (lambda: fit_table(frame, answers, embedding="v.npy"), "vectors"),
+    ):
+        with pytest.raises(InputError, match=message):
+            refused()
 
 
 @pytest.fixture

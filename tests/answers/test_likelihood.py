@@ -6,7 +6,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
-from tests.reference import FOREST, LABELLED, N_POINTS, RINGS, draw_answers, draw_crowd, enumerated_parts
+from tests.reference import FOREST, LABELLED, N_POINTS, RINGS, draw_answers, draw_crowd, enumerated_parts, random_ends
 
 # None is wrong; some are; those of one annotator, so that closed forms and messages stand side by side.
 RATES = {"certain": 0.0, "wrong": 0.1, "one annotator": {1: 0.0, 2: 0.2}}
@@ -57,6 +57,19 @@ def test_probabilities_too_small_for_a_float_keep_their_digits(n_classes):
     graph = AnswerGraph.from_answers([(0, 1), (2, 3)], [False, True])
     sure = np.array([[40.0], [41], [40], [-42]])[:, None]
     assert_enumerated(likelihood_of(graph, n_classes), 0.0, sure if n_classes == 2 else sure * np.eye(3)[:, :1])
+
+
+def test_log_odds_of_two_classes_have_the_fixed_points_of_propagation_around_many_cycles():
+    rng = np.random.default_rng(0)
+    graph = AnswerGraph.from_answers(random_ends(rng, 60, 90), rng.random(90) < 0.5, annotators=rng.choice([1, 3], 90))
+    rates = {1: 0.1, 3: 0.3}
+    Z = draw_scores(2, graph.n_points)
+    log_p, slope = likelihood_of(graph, 2, rates).terms(Z, exact=True)
+    for b, z in enumerate(np.moveaxis(Z, 2, 0)):
+        given = log_softmax(z * [0, 1], axis=1)
+        expected = AnswerModel.given(rates, graph).factor_graph(graph, 2).propagate(given, max_iter=500, tol=1e-11)
+        np.testing.assert_allclose(log_p[:, b], expected.component_values, atol=1e-8)
+        np.testing.assert_allclose(slope[:, 0, b], (expected.posteriors - np.exp(given))[:, 1], atol=1e-7)
 
 
 @pytest.mark.parametrize("exact", [False, True])

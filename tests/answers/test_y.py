@@ -28,6 +28,8 @@ def pair_codes(draw):
 @given(pair_codes())
 def test_reading_codes_finds_every_row_once(codes):
     graph = AnswerGraph.from_y(codes)
+    for other in (codes.tolist(), codes.astype(float), codes[:, None]):
+        assert AnswerGraph.from_y(other).fingerprint() == graph.fingerprint()
     np.testing.assert_array_equal(codes[graph.end_rows], np.repeat((graph.same * graph.codes)[:, None], 2, axis=1))
     assert (np.diff(graph.codes) > 0).all()
     assert graph.source.tolist() == [S if code > 0 else D if code else U for code in codes]
@@ -182,8 +184,15 @@ def test_a_target_of_0_and_1_is_no_column_of_labels():
     X = np.arange(8.0).reshape(4, 2)
     stack = functools.partial(stack_pairs, X, [(0, 1)], [True])
     for target in ([0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [0, 1, 0, 0]):
-        with pytest.raises(InputError, match=r"0 means 'not known'.*-1 and \+1: `labels=2 \* y - 1`"):
+        with pytest.raises(InputError, match=r"labels=2 \* y - 1"):
             stack(labels=target)
+    # Nor is one of more classes, of which many rows are of class 0.
+    for n_classes in (3, 7):
+        target = np.arange(200) % n_classes
+        with pytest.raises(InputError, match=r"y \+ 1"):
+            stack_pairs(np.zeros((200, 1)), [(0, 1)], [True], labels=target)
+        few = np.where(np.arange(200) < 20, target + 1, 0)
+        assert set(stack_pairs(np.zeros((200, 1)), [(0, 1)], [True], labels=few)[1][:, 3]) == {0, *few}
     # Points of one class alone are no target; neither are other classes, or none.
     assert stack(labels=[np.nan, 1, np.nan, 1])[1][:, 3].tolist() == [0, 1, 0, 1]
     assert stack(labels=[0, -1, 0, -1])[1][:, 3].tolist() == [0, -1, 0, -1]

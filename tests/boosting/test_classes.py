@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sdulearn import PairBoostingClassifier, load_model, stack_pairs
-from sdulearn.errors import InputError, UselessModelWarning
+from sdulearn.errors import InputError
 
 pytest.importorskip("lightgbm")
 
@@ -70,10 +70,9 @@ def test_orient_renames_and_files_keep_it(model, tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), before[:, [2, 0, 1]])
     again.save(tmp_path / "after.sdu")
     np.testing.assert_array_equal(load_model(tmp_path / "after.sdu").predict(X), turned[model.predict(X)])
-    with pytest.raises(InputError, match="1 to 3"):
-        again.orient(X, label + 1)
-    with pytest.raises(InputError, match="`X` has 200 rows"):
-        again.orient(X, label[:7])
+    for wrong in (label + 1, label[:7]):
+        with pytest.raises(InputError):
+            again.orient(X, wrong)
 
 
 def rings(n, seed):
@@ -102,13 +101,3 @@ def test_answers_that_may_be_wrong_imply_no_labels():
     rows, y = stack_pairs(X, ends, label[ends[:, 0]] == label[ends[:, 1]])
     model = PairBoostingClassifier(n_classes=3, cv=2, max_iter=1, error_rate=0.1).fit(rows, y)
     assert model.start_.coef.any()
-
-
-def test_classes_that_the_features_do_not_show_give_a_warning():
-    X, label = sectors(300, 0)
-    ends = np.random.default_rng(1).choice(300, (400, 2))
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    noise = np.random.default_rng(2).permutation(X)
-    rows, y = stack_pairs(noise, ends, label[ends[:, 0]] == label[ends[:, 1]])
-    with pytest.warns(UselessModelWarning):
-        PairBoostingClassifier(n_classes=3, max_iter=5, cv=3).fit(rows, y)

@@ -4,17 +4,13 @@ import numpy as np
 import pytest
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
-
-
-def blobs(n_classes, n=150, apart=3.0, seed=0):
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(0, n_classes, n)
-    return apart * np.eye(n_classes)[classes] + rng.normal(size=(n, n_classes)), classes
+from sdulearn.errors import InputError
+from tests.reference import blobs, random_ends
 
 
 def crowd_rows(X, classes, n_answers, wrong, n_people, n_asked=80, labels=None, seed=0):
     rng = np.random.default_rng(seed)
-    ends = np.array([rng.choice(n_asked, 2, replace=False) for _ in range(n_answers)])
+    ends = random_ends(rng, n_asked, n_answers)
     same = (classes[ends[:, 0]] == classes[ends[:, 1]]) != (rng.random(n_answers) < wrong)
     return stack_pairs(X, ends, same, annotators=rng.integers(1, n_people + 1, n_answers), labels=labels)
 
@@ -50,7 +46,10 @@ def test_labels_of_two_classes_answer_how_many_there_are():
     labels = np.where(np.arange(150) < 5, 2 * classes - 1, 0)
     model = PairLogisticRegressionCV(n_classes="auto").fit(*crowd_rows(X, classes, 200, 0.0, 1, labels=labels))
     assert model.classes_.tolist() == [-1, 1]
+    assert model.coef_.shape == (1, 2)
     assert (model.predict(X) == 2 * classes - 1).mean() > 0.9
+    with pytest.raises(InputError, match="`prior`"):
+        PairLogisticRegressionCV(n_classes="auto", prior=0.4).fit(*crowd_rows(X, classes, 200, 0.0, 1))
 
 
 @pytest.mark.filterwarnings("ignore")

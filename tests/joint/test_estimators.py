@@ -10,12 +10,10 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import PredefinedSplit
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
-from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.errors import OneKindWarning, OrientationWarning, ScalingWarning
+from sdulearn.errors import OneKindWarning, ScalingWarning
 from sdulearn.joint.data import Axes
 from sdulearn.solvers.problem import Design
 
@@ -75,34 +73,6 @@ def test_the_optimum_is_scipy_s(waveform, kept, rate):
     assert J(ours) <= min(minimize(J, start, method="BFGS").fun for start in starts) + 1e-8
 
 
-def test_ends_rows_and_names_of_pairs_do_not_matter(waveform):
-    rows, codes = waveform
-    shuffle = np.random.default_rng(0).permutation(len(codes))
-    renamed = np.sign(codes) * (1000 - np.abs(codes)) * (codes != 0)
-    one = PairLogisticRegression(0.02).fit(rows, codes)
-    other = PairLogisticRegression(0.02).fit(rows[shuffle], renamed[shuffle])
-    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-5)
-
-
-@pytest.mark.parametrize("error_rate", [0.0, 0.1])
-@pytest.mark.parametrize("power", [0, 1, 2])
-def test_integer_weights_are_repeated_rows(waveform, power, error_rate):
-    """Those of pairs and those of unlabeled rows, which count in the covariance."""
-    rows, codes = waveform
-    times = np.where((np.abs(codes) % 3 == 1) | ((codes == 0) & (np.arange(len(codes)) % 4 == 0)), 2, 1)
-    again = np.flatnonzero(times > 1)
-    repeated = np.r_[codes, np.sign(codes[again]) * (np.abs(codes[again]) + 1000)]
-    model = PairLogisticRegression(0.02, covariance_power=power, error_rate=error_rate, tol=1e-10)
-    other = clone(model).fit(np.vstack([rows, rows[again]]), repeated)
-    model.fit(rows, codes, sample_weight=times)
-    np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-8)
-    np.testing.assert_allclose(model.intercept_, other.intercept_, atol=1e-8)
-    if not error_rate:
-        assert model.prior_.value == pytest.approx(other.prior_.value, rel=1e-12)
-        # Two answers, each given twice, say less than four: the interval knows.
-        assert model.prior_.high > other.prior_.high
-
-
 def test_names_of_the_classes(waveform):
     rows, codes = waveform
     larger = PairLogisticRegression(0.05).fit(rows, codes)
@@ -152,36 +122,14 @@ def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
     assert np.mean(alone.predict(rows) == fold.predict(rows)) > 0.95
 
 
-def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
-    """They are not there."""
-    rows, codes = waveform
-    fold = PairKFold(5, random_state=0).fold_of_points(codes)
-    kept = (fold != 2) | (codes == 0)
-    model = PairLogisticRegressionCV(cv=PredefinedSplit(fold[kept])).fit(rows[kept], codes[kept])
-    results = model.cv_results_
-    assert np.isnan(results["split2_test_score"]).all()
-    others = [results[f"split{k}_test_score"] for k in (0, 1, 3, 4)]
-    np.testing.assert_allclose(results["mean_test_score"], np.mean(others, axis=0))
-    assert model.alpha_ == results["params"][int(np.argmax(np.mean(others, axis=0)))]["alpha"]
-    assert np.isfinite(model.coef_).all()
-
-
-@pytest.mark.parametrize(
-    ("kind", "prior", "message"),
-    [
-        (1, None, r"All answers are similar.*two classes are not identified\. Ask"),
-        (1, 0.7, r"All answers are similar.*not identified by the answers but by `prior=0\.7` alone"),
-        (-1, None, r"All answers are dissimilar.*prior is not identified\. Ask .* give `prior`"),
-        (-1, 0.7, r"All answers are dissimilar.*by `prior=0\.7` alone"),
-    ],
-)
-def test_one_kind_of_answer_is_warned_of_by_class(waveform, kind, prior, message):
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+@pytest.mark.parametrize("prior", [None, 0.7])
+@pytest.mark.parametrize(("kind", "word"), [(1, "similar"), (-1, "dissimilar")])
+def test_one_kind_of_answer_is_warned_of_by_class(waveform, kind, word, prior):
     rows, codes = waveform
     keep = kind * codes >= 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OrientationWarning)
-        with pytest.warns(OneKindWarning, match=message):
-            PairLogisticRegression(prior=prior).fit(rows[keep], codes[keep])
+    with pytest.warns(OneKindWarning, match=f" {word}.*{'prior=0.7' if prior else 'not identified. Ask'}"):
+        PairLogisticRegression(prior=prior).fit(rows[keep], codes[keep])
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e12])
@@ -258,9 +206,7 @@ def test_no_convergence_is_never_silent(waveform):
     ("parameters", "message"),
     [
         ({"alphas": 0}, "'alphas' parameter"),
-        ({"alphas": [0.0]}, "all greater than zero"),
-        ({"alphas": [0.1, np.nan]}, "all greater than zero and finite"),
-        ({"alphas": [np.inf]}, "all greater than zero and finite"),
+        ({"alphas": [0.1, np.nan]}, "`alphas`"),
         ({"covariance_power": -1}, "'covariance_power' parameter"),
         ({"prior": 1.0}, "'prior' parameter"),
         ({"orientation": "left"}, "'orientation' parameter"),
@@ -270,27 +216,6 @@ def test_no_convergence_is_never_silent(waveform):
 def test_bad_parameters(waveform, parameters, message):
     with pytest.raises(ValueError, match=message):
         PairLogisticRegressionCV(**parameters).fit(*waveform)
-
-
-def test_splitters_of_others_get_the_codes(waveform):
-    class Halves:
-        def split(self, X, y, groups=None):
-            assert y.dtype == np.int64
-            return PairKFold(2, random_state=0).split(X, y)
-
-    one, other = (PairLogisticRegressionCV(cv=cv).fit(*waveform) for cv in (Halves(), PairKFold(2, random_state=0)))
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-
-
-def test_only_a_rate_of_zero_that_is_given_is_certain():
-    X, y = make_waveform(300, random_state=0)
-    rows, codes = sample_sdu(X, y, n_pairs=40, n_unlabeled=0, prior=0.7, random_state=0)
-    given, unknown = (
-        PairLogisticRegression(error_rate=rate).fit(rows, codes).answer_model_.error_rate for rate in (0.0, "auto")
-    )
-    assert (given.value, given.low, given.high) == (0.0, 0.0, 0.0)
-    assert 0 < unknown.value < 0.05
-    assert (unknown.low, unknown.high, unknown.identified) == (0.0, 0.5, False)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -15,6 +15,7 @@ from sdulearn.answers import AnswerGraph
 from sdulearn.errors import InputError, OneKindWarning, OrientationWarning, SdulearnWarning
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.prior import clopper_pearson
+from tests.reference import random_ends
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.OrientationWarning")
 
@@ -34,11 +35,6 @@ def answers(classes, ends):
 
 def star(n):
     return np.column_stack([np.zeros(n, dtype=int), np.arange(1, n + 1)])
-
-
-def random_ends(n_points, n, seed=0):
-    rng = np.random.default_rng(seed)
-    return np.array([rng.choice(n_points, 2, replace=False) for _ in range(n)])
 
 
 @pytest.mark.parametrize("design", ["labels", "star"])
@@ -79,33 +75,6 @@ def test_loose_pairs_with_points_are_loose_pairs(make, waveform):
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-7)
 
 
-@pytest.mark.parametrize("make", BOTH)
-def test_labels_name_the_classes(make):
-    """The labelled class +1 is the smaller one: no orientation asks for that."""
-    X, classes = draw(300, shift=1.5, prior=0.8)
-    ends = np.arange(200).reshape(-1, 2)
-    known = np.zeros(300, dtype=int)
-    known[200:220] = -classes[200:220]
-    rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
-    model = make().fit(rows, y)
-    assert (model.predict(X) == -classes).mean() > 0.85
-    assert model.prior_.value < 0.5
-
-
-def test_contradictions_are_refused_without_errors_and_never_with_them():
-    X, classes = draw(60, shift=1.5)
-    ends = random_ends(40, 120)
-    same = answers(classes, ends)
-    same[::10] = ~same[::10]
-    rows, y = stack_pairs(X, ends, same)
-    with pytest.raises(InputError, match="error_rate='auto'"):
-        PairLogisticRegression(error_rate=0).fit(rows, y)
-    model = PairLogisticRegression().fit(rows, y)
-    rate = model.answer_model_.error_rate
-    assert rate.value == pytest.approx(0.1, abs=0.07)
-    assert max((model.predict(X) == classes).mean(), (model.predict(X) == -classes).mean()) > 0.8
-
-
 def test_one_who_guesses_is_found_among_people_without_a_common_question():
     X, classes = draw(900, shift=2.0)
     ends = np.arange(800).reshape(-1, 2)
@@ -120,19 +89,22 @@ def test_one_who_guesses_is_found_among_people_without_a_common_question():
     assert max(rates[1], rates[2], rates[3]) < 0.12
 
 
-@pytest.mark.parametrize("error_rate", [0.0, 0.1])
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.ClassNumberWarning")
+@pytest.mark.parametrize(("n_classes", "error_rate"), [(2, 0.0), (2, 0.1), (3, 0.0)])
 @pytest.mark.parametrize("power", [0, 1, 2])
-def test_weights_count_components(power, error_rate):
-    """Weight 2 on a component is the component twice, on points of their own."""
+def test_weights_count_components(power, n_classes, error_rate):
+    """Weight 2 on a component is the component twice, on points of their own; so it is of unlabeled rows."""
     X, classes = draw(40, shift=0.8)
+    prior = 0.6 if n_classes == 2 else [0.5, 0.3, 0.2]
     ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [6, 7], [8, 9], [10, 11], [12, 13], [14, 15]])
     same = answers(classes, ends)
-    rows, y = stack_pairs(X, ends, same, unlabeled=None)
-    first = np.isin(y[:, 1], [0, 1, 2])
+    rows, y = stack_pairs(X, ends, same)
+    first = np.isin(y[:, 1], [0, 1, 2, *range(20, 26)])
     again = y[first].copy()
     again[:, 0] = np.sign(again[:, 0]) * (np.abs(again[:, 0]) + 100)
     again[:, 1] += 100
-    model = PairLogisticRegression(prior=0.6, covariance_power=power, error_rate=error_rate, tol=1e-10)
+    options = {"n_classes": n_classes, "prior": prior, "covariance_power": power, "error_rate": error_rate}
+    model = PairLogisticRegression(tol=1e-10, max_iter=1000, **options)
     doubled = clone(model).fit(np.vstack([rows, rows[first]]), np.vstack([y, again]))
     model.fit(rows, y, np.where(first, 2.0, 1.0))
     np.testing.assert_allclose(model.coef_, doubled.coef_, atol=1e-8)
@@ -144,7 +116,7 @@ def weighted_answers(n_classes=2):
     X, _ = draw(60)
     rng = np.random.default_rng(1)
     classes = np.where(X[:, 0] + X[:, 1] > 0.5, 1, -1) if n_classes == 2 else 1 + np.digitize(X[:, 0], [0.0, 1.0])
-    ends = random_ends(30, 40)
+    ends = random_ends(rng, 30, 40)
     known = np.where(rng.random(60) < 0.2, classes, 0)
     same = answers(classes, ends) ^ (rng.random(40) < 0.1)
     rows, y = stack_pairs(X, ends, same, annotators=rng.integers(1, 3, 40), labels=known)
@@ -257,13 +229,16 @@ def test_folds_hold_out_points():
 
 
 def test_a_single_label_names_the_classes_and_no_fold_is_blamed_for_its_absence():
-    X, classes = draw(200, shift=1.5)
+    """The class +1 of the label is the smaller one: no orientation asks for that."""
+    X, classes = draw(200, shift=1.5, prior=0.8)
     ends = np.arange(160).reshape(-1, 2)
     known = np.full(200, np.nan)
-    known[0] = classes[0]
+    known[0] = -classes[0]
     rows, y = stack_pairs(X, ends, answers(classes, ends), labels=known)
-    model = PairLogisticRegressionCV().fit(rows, y)
-    assert (model.predict(X) == classes).mean() > 0.85
+    for make in BOTH:
+        model = make().fit(rows, y)
+        assert (model.predict(X) == -classes).mean() > 0.85
+        assert model.prior_.value < 0.5
     # A coin has -log 2.
     assert model.cv_results_["mean_test_score"].max() > -0.55
 

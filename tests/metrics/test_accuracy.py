@@ -56,6 +56,8 @@ def test_what_cannot_be_judged():
             pair_accuracy([1.0, 2.0], [1, 1], error_rate=rate)
     with pytest.raises(InputError, match=r"`decision` has shape \(3,\), but `y` has 2 rows"):
         pair_accuracy([1.0, 2.0, 3.0], [1, 1])
+    with pytest.raises(InputError, match=r"labels -1 and \+1"):
+        pair_accuracy([1.0, 2.0], [[1, 0, 0, 2], [1, 1, 0, 0]])
     with pytest.raises(InputError, match="at least two pairs of a kind"):
         cross_val_accuracy(PairLogisticRegression(), np.arange(4.0)[:, None], [1, 1, -2, -2])
     with pytest.raises(InputError, match="`random_points` must hold True or False for each of the 4 rows"):

@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, stack_pairs
-from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
 from sdulearn.metrics import (
     class_agreement,
@@ -25,6 +24,7 @@ from sdulearn.metrics.accuracy import fold_spread
 from sdulearn.metrics.cross_validation import held_out_same
 from sdulearn.model_selection import splitter_of
 from sdulearn.prior import clopper_pearson, prior_from_share
+from tests.reference import blobs
 
 
 def test_cross_validation_judges_by_models_that_have_not_seen_the_pair(waveform):
@@ -109,35 +109,18 @@ def test_folds_that_name_the_classes_the_other_way_round_are_turned(waveform):
     np.testing.assert_allclose(turned, plain)
 
 
-class Memory(PairLogisticRegression):
-    """Remembers which points' answers it was fitted on, and is asked about none of them."""
-
-    def fit(self, X, y, sample_weight=None):
-        self.seen_ = {tuple(row) for row in np.asarray(X)[np.asarray(y)[:, 0] != 0]}
-        return super().fit(X, y, sample_weight)
-
-    def decision_function(self, X):
-        self.asked_.append(sum(tuple(row) in self.seen_ for row in np.asarray(X)))
-        return super().decision_function(X)
-
-    asked_ = []  # noqa: RUF012
-
-
-def test_the_model_of_a_fold_saw_no_answer_about_its_points():
-    X, y = make_waveform(40, random_state=0)
-    rng = np.random.default_rng(0)
-    ends = np.array([rng.choice(40, 2, replace=False) for _ in range(100)])
-    X = StandardScaler().fit_transform(X)
-    rows, known = stack_pairs(X, ends, y[ends[:, 0]] == y[ends[:, 1]], unlabeled="all")
+def test_the_model_of_a_fold_saw_no_answer_about_its_points(shared):
+    rows, known = shared
     reference = PairLogisticRegression().fit(rows, known).decision_function(rows)
-    Memory.asked_.clear()
-    decision = held_out(Memory(), rows, known, reference, cv=5)
-    # Each fold is asked about its own training rows, for the names of the classes, and then about its test rows.
-    assert min(Memory.asked_[::2]) > 0
-    assert Memory.asked_[1::2] == [0] * 5
-    # Rows of one point have one decision.
-    first = np.unique(known[:, 1], return_index=True)[1]
-    np.testing.assert_allclose(decision, decision[first][known[:, 1]])
+    folds = PairKFold(5, random_state=0)
+    decision = held_out(PairLogisticRegression(), rows, known, reference, cv=folds)
+    for train, test in folds.split(rows, known):
+        assert not set(known[train, 1]) & set(known[test, 1])
+        z = PairLogisticRegression().fit(rows[train], known[train]).decision_function(rows[test])
+        np.testing.assert_allclose(np.abs(decision[test]), np.abs(z))
+    # Rows of one point have one decision, also those of answers between two folds.
+    points, first = np.unique(known[:, 1], return_index=True)
+    np.testing.assert_allclose(decision, decision[first][np.searchsorted(points, known[:, 1])])
 
 
 @pytest.mark.parametrize("larger", [1.0, -1.0])
@@ -155,10 +138,8 @@ def test_a_fold_without_both_kinds_names_the_larger_class_for_all(larger):
 @pytest.fixture(scope="module")
 def three_classes():
     """Rows of three classes, 150 answers and their classes."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 3, 320)
-    X = 3 * np.eye(3)[truth] + rng.normal(size=(320, 3))
-    pairs = rng.permutation(320)[:300].reshape(-1, 2)
+    X, truth = blobs(3, 320)
+    pairs = np.random.default_rng(1).permutation(320)[:300].reshape(-1, 2)
     return *stack_pairs(X, pairs, truth[pairs[:, 0]] == truth[pairs[:, 1]]), truth
 
 
