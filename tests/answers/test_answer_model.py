@@ -190,8 +190,8 @@ def test_the_likelihood_of_all_answers_adds_up_to_one():
     for same in product((False, True), repeat=3):
         graph = AnswerGraph.from_answers([(0, 1)] * 3, same)
         questions = RepeatedQuestions(graph, np.arange(3), 3)
-        values, *_ = questions.expect(questions.trial(np.array([0.1, 0.2, 0.3]), 0.35, np.ones(1)))
-        chances.append(np.exp(values[0]))
+        expected = questions.expect(questions.trial(np.array([0.1, 0.2, 0.3]), 0.35, np.ones(1)))
+        chances.append(np.exp(expected.values[0]))
     assert sum(chances) == pytest.approx(1)
     # All three "same", by hand.
     assert chances[-1] == pytest.approx(0.35 * 0.9 * 0.8 * 0.7 + 0.65 * 0.1 * 0.2 * 0.3)

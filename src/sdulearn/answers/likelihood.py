@@ -1,9 +1,8 @@
 """The likelihood of answers and labels as a function of the scores of points: what every learner climbs.
 
-Point i has class c with node probability p_i(c), the logistic function of its score z_i with two
-classes, the softmax of K scores with more. The likelihood factorises over the connected components
-of the answers, and its derivative in a score is posterior minus node probability (Fisher's
-identity), whatever model the scores come from.
+Point i has class c with node probability p_i(c), the logistic function of its score z_i with two classes, the softmax
+of K scores with more. The likelihood factorises over the connected components of the answers, and its derivative in a
+score is posterior minus node probability (Fisher's identity), whatever model the scores come from.
 
 Two classes, with lc(u) = log 2 cosh(u / 2). A component whose answers are all right has two states,
 its sides t_i = +1 or -1 up to one flip, which a label fixes:
@@ -16,21 +15,18 @@ answers if the classes agree and if they differ, has
 
     log P = log(e^a c(z + z') + e^d c(z - z')) - lc(z) - lc(z'),   c(u) = 2 cosh(u / 2)            (3)
 
-which is (1) for a = 0, d = -inf. All other components go through
-:mod:`~sdulearn.answers.two_classes`.
+which is (1) for a = 0, d = -inf. All other components go through :mod:`~sdulearn.answers.two_classes`.
 
-K classes. Answers that are never wrong tie points to *groups*, and every other question is an
-*edge* between two:
+K classes. Answers that are never wrong tie points to *groups*, and every other question is an *edge* between two:
 
     t_g(c) = prod_{i in g} p_i(c), 0 where a label says otherwise;  Z_g = sum_c t_g(c);  q_g = t_g / Z_g    (4)
     P(edge | groups) = a s + b (1 - s),  s = q_g . q_h                                                      (5)
     log P = sum_groups log Z_g + sum_edges log (5)                                                          (6)
 
-where a and b are the probabilities of the edge's answers if the classes of its ends agree and if
-they differ. (6) is exact where no group has two edges. Larger trees have the exact likelihood of
-:mod:`~sdulearn.answers.propagate`. Around cycles (6) is a composite likelihood [1]_: answers
-without errors are taken jointly, and each further edge given these, one by one. Sums over the
-classes of a whole cycle (``exact``) gave the same models and took 20 times as long.
+where a and b are the probabilities of the edge's answers if the classes of its ends agree and if they differ. (6) is
+exact where no group has two edges. Larger trees have the exact likelihood of :mod:`~sdulearn.answers.propagate`. Around
+cycles (6) is a composite likelihood [1]_: answers without errors are taken jointly, and each further edge given these,
+one by one. Sums over the classes of a whole cycle (``exact``) gave the same models and took 20 times as long.
 
 References
 ----------
@@ -105,8 +101,7 @@ class Likelihood:
     errors : array of shape (n_answers,)
         Probability that each answer is wrong.
     evidence : array of shape (n_points, n_classes) or None
-        Log likelihood of the answers about each point by class, where a crowd's answers were
-        replaced by it.
+        Log likelihood of the answers about each point by class, where a crowd's answers were replaced by it.
     weight : array of shape (n_components,)
         Mean weight of the answers and labels of each component.
     total : float

@@ -37,16 +37,14 @@ Columns = Indices | Sequence[int]
 
 # The penalty at which all starts are tried, as a share of the alpha at which the model leaves zero.
 PILOT = 0.03
-# Iterations after which only the best starts are continued; tolerance, iterations and memory of the
-# problems on a path.
+# Iterations after which only the best starts are continued; tolerance, iterations and memory of the problems on a path.
 _TRIAL_ITER = 15
 _PATH_TOL = 3e-3
 _PATH_ITER = 200
 _MEMORY = 20
 # How many starts of K classes are continued; two classes have one good start.
 _N_FOLLOWED = 3
-# How often points are clustered again from a solution at the pilot penalty, and what a better
-# solution must gain.
+# How often points are clustered again from a solution at the pilot penalty, and what a better solution must gain.
 _N_AGAIN = 4
 _BETTER = 1e-4
 # Iterations of the models of folds, and how much the solution on all answers is shrunk to be a start.

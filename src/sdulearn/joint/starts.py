@@ -1,8 +1,7 @@
 """Where a fit starts, and the penalty at which a model leaves zero: both from moments of the answers.
 
-The likelihood has several maxima, and at equal class probabilities its gradient vanishes, so that a
-fit needs a start. With two classes, centred rows and mu = E[y x], over pairs of points whose
-relative side s is known
+The likelihood has several maxima, and at equal class probabilities its gradient vanishes, so that a fit needs a start.
+With two classes, centred rows and mu = E[y x], over pairs of points whose relative side s is known
 
     E[s x x'^T] = mu mu^T                                                                           (1)
 
@@ -11,11 +10,10 @@ classes of mean mu_k and share pi_k, over random pairs
 
     E[x x'^T | same] - E[x x'^T | different] = sum_k pi_k^2 mu_k mu_k^T (1 / P(same) + 1 / P(different))    (2)
 
-so that the top K - 1 eigenvectors of the estimate span the class means. K-means clusters the means
-of groups and all other points in these directions, of whitened rows, of half-whitened rows, or
-without directions: which is best differs between data sets. Its clusters give a linear
-discriminant, whose logits are shrunk: from soft classes the objective finds better solutions than
-from hard ones.
+so that the top K - 1 eigenvectors of the estimate span the class means. K-means clusters the means of groups and all
+other points in these directions, of whitened rows, of half-whitened rows, or without directions: which is best differs
+between data sets. Its clusters give a linear discriminant, whose logits are shrunk: from soft classes the objective
+finds better solutions than from hard ones.
 
 To second order in logits z, centred over the classes, -log P at equal probabilities is -z.z' / K
 for a "same" answer and z.z' / (K (K - 1)) for a "different" one; so the top eigenvalue of (1) or
