@@ -169,10 +169,10 @@ def test_a_fold_whose_answers_weigh_nothing_has_no_say(waveform):
 @pytest.mark.parametrize(
     ("kind", "prior", "message"),
     [
-        (1, None, r"All answers are similar.*two classes are not identified\. Ask"),
-        (1, 0.7, r"All answers are similar.*not identified by the answers but by `prior=0\.7` alone"),
-        (-1, None, r"All answers are dissimilar.*prior is not identified\. Ask .* give `prior`"),
-        (-1, 0.7, r"All answers are dissimilar.*by `prior=0\.7` alone"),
+        (1, None, r'All answers are "same".*the classes are not identified by the answers\. Ask'),
+        (1, 0.7, r'All answers are "same".*not identified by the answers, and all rests on `prior=0\.7`'),
+        (-1, None, r'All answers are "different".*prior is not identified by the answers\. Ask .* give `prior`'),
+        (-1, 0.7, r'All answers are "different".*all rests on `prior=0\.7`'),
     ],
 )
 def test_one_kind_of_answer_is_warned_of_by_class(waveform, kind, prior, message):

@@ -155,11 +155,7 @@ class AnswerModel:
 
     @classmethod
     def estimate(
-        cls,
-        graph: AnswerGraph,
-        n_classes: int = 2,
-        logits: Array | None = None,
-        answer_table: str | bool = "auto",
+        cls, graph: AnswerGraph, n_classes: int = 2, logits: Array | None = None, answer_table: str | bool = "auto"
     ) -> AnswerModel:
         """Estimate how often each annotator is wrong.
 

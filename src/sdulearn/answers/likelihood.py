@@ -91,25 +91,6 @@ class Likelihood:
     """The likelihood of answers that are wrong at the rates ``errors``, and of labels.
 
     Made by :meth:`sdulearn.answers.AnswerModel.likelihood`.
-
-    Attributes
-    ----------
-    graph : AnswerGraph
-        Answers and labels; weights of answers are relative to the mean of their component.
-    n_classes, n_scores : int
-        Two classes have one score, the log odds of +1; more have one for each class.
-    errors : array of shape (n_answers,)
-        Probability that each answer is wrong.
-    evidence : array of shape (n_points, n_classes) or None
-        Log likelihood of the answers about each point by class, where a crowd's answers were replaced by it.
-    weight : array of shape (n_components,)
-        Mean weight of the answers and labels of each component.
-    total : float
-        Total weight of independent answers and labels: n in every mean.
-    tied : bool
-        Whether "same" answers of more than two classes tie points together as if they were right.
-    factors : FactorGraph
-        With more than two classes, groups and edges.
     """
 
     def __init__(
@@ -123,13 +104,17 @@ class Likelihood:
         *,
         tied: bool = False,
     ) -> None:
+        # Whether "same" answers of more than two classes tie points together as if they were right.
         self.tied = tied
+        # Weights of answers are relative to the mean of their component, whose mean weight is ``weight``.
         self.graph = graph
+        self.weight = np.ones(graph.n_components) if weight is None else weight
         self.n_classes = n_classes
+        # Two classes have one score, the log odds of +1; more have one for each class.
         self.n_scores = 1 if n_classes == 2 else n_classes
         self.errors = errors
+        # (n_points, n_classes), log likelihood of the answers about each point, if they are replaced by it.
         self.evidence = evidence
-        self.weight = np.ones(graph.n_components) if weight is None else weight
         # Whether ``exact`` differs: answers of more than two classes that may be wrong, on cycles.
         self.has_cycles = False
         if n_classes == 2:
@@ -149,6 +134,7 @@ class Likelihood:
             self.has_cycles = groups.has_cycles
             self.parts = [_Part(slice(None), slice(None), groups)]
         self.independent = independent
+        # Total weight of independent answers and labels: n in every mean.
         self.total = float(self.weight @ self.independent) if total is None else total
 
     @property
@@ -327,7 +313,9 @@ class _Groups:
         self._joined_members = members[self.joined]
         self._member = members.indices[members.indptr[:-1]]
         # Single edges and cycles, and trees of two edges or more.
-        on_tree = _on_larger_trees(factors.ends, n_groups)
+        component = connect(factors.ends, n_groups)
+        n_edges = np.bincount(component[factors.ends[:, 0]], minlength=n_groups)
+        on_tree = edges_on_trees(factors.ends, component) & (n_edges[component[factors.ends[:, 0]]] > 1)
         self.edges = factors.ends[~on_tree]
         self.agree = factors.agree[~on_tree]
         self.differ = factors.differ[~on_tree]
@@ -335,18 +323,16 @@ class _Groups:
         self._edges_by_component = sum_matrix(factors.component[self.edges[:, 0]], n_components)
         # Groups on trees, which count as part of their tree and not by themselves.
         self._tree_groups, local = np.unique(factors.ends[on_tree], return_inverse=True)
-        self.trees = Network(
-            local.reshape(-1, 2), factors.agree[on_tree], factors.differ[on_tree], len(self._tree_groups)
-        )
-        alone = ~np.isin(self.joined, self._tree_groups)
-        self._joined_by_component = sum_matrix(factors.component[self.joined], n_components) @ sparse.diags(
-            alone.astype(np.float64)
-        )
+        local = local.reshape(-1, 2)
+        self.trees = Network(local, factors.agree[on_tree], factors.differ[on_tree], len(self._tree_groups))
+        alone = sparse.diags(1.0 - np.isin(self.joined, self._tree_groups))
+        self._joined_by_component = sum_matrix(factors.component[self.joined], n_components) @ alone
         self._trees_by_component = sum_matrix(factors.component[self._tree_groups], n_components)
         self._tree_edges_by_component = sum_matrix(factors.component[factors.ends[on_tree, 0]], n_components)
 
     def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
-        log_p, p = _normalised(Z)
+        log_p = Z.copy()
+        _, p = _normalise(log_p)
         if exact and self.has_cycles:
             return self._around_cycles(log_p, p)
         value, log_q, q = self._beliefs(log_p, p)
@@ -359,7 +345,7 @@ class _Groups:
     def _around_cycles(self, log_p: Array, p: Array) -> tuple[Array, Array]:
         """Return the exact terms, one column after the other."""
         max_iter, tol = _CLASS_MESSAGES
-        columns = [self.factors.propagate(one, max_iter=max_iter, tol=tol) for one in np.moveaxis(log_p, 2, 0)]
+        columns = [self.factors.propagate(column, max_iter=max_iter, tol=tol) for column in np.moveaxis(log_p, 2, 0)]
         posteriors = np.stack([column.posteriors for column in columns], axis=2)
         return np.column_stack([column.component_values for column in columns]), posteriors - p
 
@@ -374,11 +360,11 @@ class _Groups:
         log_q[self.joined] = joined
         value = self._joined_by_component @ log_z
         if len(self._tree_groups):
-            found = self.trees.beliefs(on_trees)
-            value = value + self._trees_by_component @ found.log_z + self._tree_edges_by_component @ found.edge_z
-            q[self._tree_groups] = beliefs = np.moveaxis(found.groups, 2, 1)
+            beliefs = self.trees.beliefs(on_trees)
+            value = value + self._trees_by_component @ beliefs.log_z + self._tree_edges_by_component @ beliefs.edge_z
+            q[self._tree_groups] = np.moveaxis(beliefs.groups, 2, 1)
             with np.errstate(divide="ignore"):
-                log_q[self._tree_groups] = np.log(beliefs)
+                log_q[self._tree_groups] = np.log(q[self._tree_groups])
         return value, log_q, q
 
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
@@ -401,8 +387,7 @@ class _Groups:
     def _rare_edge_terms(self, log_q: Array, edge: Indices, column: Indices) -> tuple[Array, Array]:
         """Return the same from logarithms, where differences lose digits."""
         first, second = (log_q[end, :, column] for end in self.edges[edge].T)
-        agree = self.agree[edge]
-        differ = self.differ[edge]
+        agree, differ = self.agree[edge], self.differ[edge]
         _, log_chance = edge_beliefs(first, second, agree, differ)
         log_chance = np.maximum(log_chance, -700.0)
         posteriors = []
@@ -423,13 +408,6 @@ def _sum_classes(values: Array) -> Array:
     return reduce(np.add, values.swapaxes(0, 1))
 
 
-def _normalised(Z: Array) -> tuple[Array, Array]:
-    """Return log probabilities and probabilities of scores (n_points, K, B)."""
-    log_p = Z.copy()
-    _, p = _normalise(log_p)
-    return log_p, p
-
-
 def _normalise(log_t: Array) -> tuple[Array, Array]:
     """Return the log of the sum over classes, and the shares; ``log_t`` becomes their log."""
     log_t -= (peak := reduce(np.maximum, log_t.swapaxes(0, 1)))[:, None]
@@ -439,13 +417,6 @@ def _normalise(log_t: Array) -> tuple[Array, Array]:
     log_total = np.log(total)
     log_t -= log_total[:, None]
     return peak + log_total, share
-
-
-def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
-    """Return whether each edge is in a component of two edges or more without cycles."""
-    component = connect(edges, n_groups)
-    count = np.bincount(component[edges[:, 0]], minlength=n_groups)
-    return edges_on_trees(edges, component) & (count[component[edges[:, 0]]] > 1)
 
 
 def _n_independent(factors: FactorGraph) -> Array:

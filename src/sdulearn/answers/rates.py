@@ -280,13 +280,7 @@ class TwoClassAnswers(RateLikelihood):
     """The likelihood of some answers of two classes, with equation (3) beside a model."""
 
     def __init__(
-        self,
-        graph: AnswerGraph,
-        annotator: Codes,
-        n_rates: int,
-        used: Mask,
-        logits: Array | None,
-        blind: bool = True,
+        self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None, blind: bool = True
     ) -> None:
         self.blind = blind and logits is not None
         # Labels become log odds, so that the edges do not depend on the rates.

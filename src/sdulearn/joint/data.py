@@ -159,13 +159,6 @@ def axis_penalties(variance: Array, alphas: Array | Sequence[float], powers: Arr
     return np.asarray(alphas) * (np.sum(ev ** (k + 1), axis=0) / np.sum(ev)) / ev**k
 
 
-def rough_inverse_hessian(variance: Array, pen: Array, n_scores: int = 1) -> Array:
-    """Return its diagonal ((r + 1) n_scores, B), with 0.15 for the logistic curvature."""
-    intercept = np.full((1, pen.shape[1]), 0.25 / n_scores)
-    hessian = np.vstack([0.15 * variance[:, None] / n_scores + pen, intercept])
-    return 1 / np.repeat(hessian, n_scores, axis=0)
-
-
 class PriorPull(NamedTuple):
     """``strength KL(shares || mean)`` as a function of the mean prediction on unlabeled points."""
 

@@ -162,9 +162,8 @@ class PairLogisticBase(LinearClassifier):
     def _reported_prior(self, graph: AnswerGraph, model: AnswerModel) -> PriorEstimate:
         """Return the given or the estimated prior; warn of answers of one kind."""
         known = graph.labels[graph.labels != 0]
-        if not len(known):
-            check_kinds(int(np.sum(graph.same > 0)), int(np.sum(graph.same < 0)), self.prior)
-        elif not graph.n_answers and abs(known.sum()) == len(known):
+        _check_answers(graph, 2, self.prior)
+        if not graph.n_answers and abs(known.sum()) == len(known):
             raise InputError(
                 "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so nothing "
                 "tells the classes apart. Add answers, or labels -1 and +1."
@@ -203,7 +202,7 @@ class PairLogisticBase(LinearClassifier):
         for _ in range(_ROUNDS):
             before = model.error_rate.value
             problem = Problem(points, model.likelihood(graph, 2), None)
-            model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown).Z[:, 0])
+            model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown)[0][:, 0])
             if abs(model.error_rate.value - before) < _SETTLED:
                 break
         return model
@@ -211,7 +210,7 @@ class PairLogisticBase(LinearClassifier):
     def _class_answer_model(self, points: TrainingPoints, n_classes: int, answer_table: str | bool) -> AnswerModel:
         """Return the answer model of more than two classes; that of a crowd with models of held-out answers."""
         graph = points.graph
-        _check_answers(graph, n_classes)
+        _check_answers(graph, n_classes, self.prior)
         if self.error_rate != "auto" or not is_crowd(graph, n_classes):
             return answer_model_of(self.error_rate, graph, n_classes, answer_table)
         n_folds = number_of_folds(_FOLDS, graph.same > 0)
@@ -656,23 +655,6 @@ class PairLogisticRegressionCV(PairLogisticBase):
         return np.array(sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True))
 
 
-def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
-    """Raise an InputError without pairs, and warn where all answers are of one kind."""
-    if n_similar + n_dissimilar == 0:
-        raise InputError(_NO_ANSWERS)
-    if n_similar and n_dissimilar:
-        return
-    finding = "similar, which one class for all rows explains fully, so the two classes are not identified"
-    if n_dissimilar:
-        finding = "dissimilar, which says nothing of how large the classes are, so the prior is not identified"
-    given = "" if prior is None else f" by the answers but by `prior={prior:g}` alone"
-    remedy = ", or give `prior`, P(y = +1), if you know it" if prior is None else ""
-    warn(
-        f"All answers are {finding}{given}. Ask about randomly drawn pairs until both answers have come{remedy}.",
-        OneKindWarning,
-    )
-
-
 def class_sign(given: float | None, orientation: str, prior: PriorEstimate, positive: float, spread: float) -> float:
     """Return the sign that makes the larger class +1, or as ``prior`` or ``orientation`` say."""
     # Two standard errors of the share; and where the answers cannot tell p from 1/2, an allowance
@@ -758,21 +740,26 @@ def _least_classes(graph: AnswerGraph, model: AnswerModel) -> int:
     return least_classes(graph, certain) if not graph.refuted.any() else 2
 
 
-def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
+def _check_answers(graph: AnswerGraph, n_classes: int, prior: object) -> None:
     """Refuse missing answers and wrong labels; warn of answers of one kind."""
     labels = graph.labels[graph.labels != 0]
     if not graph.n_answers and not len(labels):
         raise InputError(_NO_ANSWERS)
-    if len(labels) and (labels.min() < 1 or labels.max() > n_classes):
+    if n_classes > 2 and len(labels) and (labels.min() < 1 or labels.max() > n_classes):
         raise InputError(
             f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "
             f"`y[:, 3]` has {np.unique(labels)[:10].tolist()}."
         )
     if _of_one_kind(graph):
-        kind = "same" if graph.same[0] > 0 else "different"
+        finding = '"same", which one class for all rows explains fully, so the classes are'
+        if graph.same[0] < 0:
+            unknown = "prior is" if n_classes == 2 else "classes are"
+            finding = f'"different", which says nothing of how large the classes are, so the {unknown}'
+        given = "" if prior is None else f", and all rests on `prior={prior}`"
+        remedy = ", or give `prior` if you know it" if prior is None else ""
         warn(
-            f'All answers are "{kind}", which does not tell {n_classes} classes apart. Ask until both answers '
-            "have come, or add labels.",
+            f"All answers are {finding} not identified by the answers{given}. Ask about randomly drawn pairs until "
+            f"both answers have come, or add labels{remedy}.",
             OneKindWarning,
         )
 

@@ -194,8 +194,7 @@ class ClassStarts:
     def first(self) -> list[Array]:
         """Return starts (r + 1, K); given class shares fix the order of the clusters."""
         if self.by_answers is not None:
-            W = _discriminant(self.points.known, np.argmax(self.by_answers, axis=1), self.n_classes)
-            return [_soften(self.points.A, W, deviation) for deviation in _SOFTNESS]
+            return self._discriminants(self.points.known, np.argmax(self.by_answers, axis=1))
         starts = [W for space in self._spaces() for seed in _SEEDS for W in self._from_clusters(space, seed)]
         starts += self._from_different_groups()
         if self.pull is None or self.likelihood.graph.labels.any():
@@ -256,8 +255,7 @@ class ClassStarts:
             warnings.simplefilter("ignore", ConvergenceWarning)
             clusters = KMeans(K, init=centres, n_init=1, random_state=seed).fit(means @ space, sample_weight=size)
         labels = self.likelihood.graph.labels - 1
-        W = _discriminant(rows, match_clusters(clusters.labels_[group], labels, K), K)
-        return [_soften(rows, W, deviation) for deviation in softness]
+        return self._discriminants(rows, match_clusters(clusters.labels_[group], labels, K), softness)
 
     def _from_different_groups(self) -> list[Array]:
         """Return discriminants between K groups that all differ; none where there are fewer."""
@@ -270,17 +268,19 @@ class ClassStarts:
         cluster = place[self.group]
         known = np.flatnonzero(cluster >= 0)
         cluster = match_clusters(cluster[known], self.likelihood.graph.labels[known] - 1, K)
-        W = _discriminant(self.points.A[known], cluster, K)
-        return [_soften(self.points.A, W, deviation) for deviation in _SOFTNESS]
+        return self._discriminants(self.points.A[known], cluster)
 
-
-def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:
-    """Return Fisher's linear discriminant between clusters, the intercepts last."""
-    count = np.bincount(cluster, minlength=n_classes)
-    means, within = _class_moments(A, cluster, n_classes)
-    W = solve_system(within, means.T, assume_a="pos")
-    intercept = np.log((count + 1) / (count + 1).sum()) - np.einsum("kj,jk->k", means, W) / 2
-    return np.vstack([W, intercept])
+    def _discriminants(self, A: Array, cluster: Indices, softness: Sequence[float] = _SOFTNESS) -> list[Array]:
+        """Return Fisher's linear discriminant between clusters, scaled to logits of these standard deviations."""
+        count = np.bincount(cluster, minlength=self.n_classes)
+        means, within = _class_moments(A, cluster, self.n_classes)
+        W = solve_system(within, means.T, assume_a="pos")
+        intercept = np.log((count + 1) / (count + 1).sum()) - np.einsum("kj,jk->k", means, W) / 2
+        W = np.vstack([W, intercept])
+        # Logits sum to 0 over the classes.
+        W -= W.mean(axis=1, keepdims=True)
+        deviation = (self.points.A @ W[:-1] + W[-1]).std()
+        return [W * (target / max(float(deviation), 1e-12)) for target in softness]
 
 
 def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, Array]:
@@ -291,10 +291,3 @@ def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, A
     within = apart.T @ apart / len(A)
     within[np.diag_indices(len(within))] += _SHRINKAGE * np.trace(within) / len(within) + 1e-12 * np.mean(A**2)
     return means, within
-
-
-def _soften(A: Array, W: Array, deviation: float) -> Array:
-    """Return ``W`` scaled to logits of this standard deviation, which sum to 0 over the classes."""
-    W = W - W.mean(axis=1, keepdims=True)
-    logits = A @ W[:-1] + W[-1]
-    return W * (deviation / max(float(logits.std()), 1e-12))
