@@ -36,7 +36,7 @@ References
 from __future__ import annotations
 
 from functools import cached_property, reduce
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -74,17 +74,12 @@ class Terms(NamedTuple):
     slope: Array  # (n_points, n_scores, B), its derivative in the scores: posterior - node probability
 
 
-class _Kind(Protocol):
-    """Components whose likelihood has one form."""
-
-    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
-        """Return log likelihoods (n_components, B), and slopes of the shape of the scores."""
-
-
 class _Part(NamedTuple):
+    """Components whose likelihood has one form: ``terms`` are log likelihoods (n_components, B), and slopes."""
+
     points: Indices | slice
     components: Indices | slice
-    kind: _Kind
+    kind: _LoosePairs | _CertainSides | _WrongAnswers | _Groups
 
 
 class Likelihood:
@@ -120,20 +115,19 @@ class Likelihood:
         if n_classes == 2:
             self.parts = _split(graph, errors)
             # The points of a component, less one for the free flip.
-            independent = (graph.component_sizes - 1 + graph.labelled).astype(np.float64)
+            self.independent = (graph.component_sizes - 1 + graph.labelled).astype(np.float64)
         else:
             if evidence is None:
                 self.factors = FactorGraph.from_answers(graph, n_classes, np.zeros_like(errors) if tied else errors)
-                independent = _n_independent(self.factors)
+                self.independent = _n_independent(self.factors)
             else:
                 self.factors = FactorGraph.of_evidence(graph, np.where(graph.degree[:, None] > 0, evidence, 0.0))
                 # Each point that its answers or a label say something about.
                 says = graph.component[self.factors.potentials.any(axis=1)]
-                independent = np.bincount(says, minlength=graph.n_components).astype(np.float64)
+                self.independent = np.bincount(says, minlength=graph.n_components).astype(np.float64)
             groups = _Groups(self.factors)
             self.has_cycles = groups.has_cycles
             self.parts = [_Part(slice(None), slice(None), groups)]
-        self.independent = independent
         # Total weight of independent answers and labels: n in every mean.
         self.total = float(self.weight @ self.independent) if total is None else total
 

@@ -84,11 +84,7 @@ class _Chosen(NamedTuple):
 class PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED: Mapping[str, Any] = {
-        **LinearClassifier.FITTED,
-        **ANSWER_FITTED,
-        "class_shares_": Any,
-    }
+    FITTED: Mapping[str, Any] = {**LinearClassifier.FITTED, **ANSWER_FITTED, "class_shares_": Any}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ANSWER_CONSTRAINTS,
