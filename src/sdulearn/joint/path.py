@@ -47,8 +47,7 @@ _N_FOLLOWED = 3
 # How often points are clustered again from a solution at the pilot penalty, and what a better solution must gain.
 _N_AGAIN = 4
 _BETTER = 1e-4
-# Iterations of the models of folds, and how much the solution on all answers is shrunk to be a start.
-_FOLD_ITER = 40
+# How much the solution on all answers is shrunk to be a start of a fold.
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
 _SMALLEST_CHANCE = 1e-6
@@ -147,9 +146,7 @@ class Minima(NamedTuple):
     W: Array  # ((r + 1) n_scores, m)
 
 
-def best_of(
-    problem: Problem, pen: Array, starts: Sequence[Array], folds: Sequence[Likelihood] = (), max_iter: int = _PATH_ITER
-) -> Minima:
+def best_of(problem: Problem, pen: Array, starts: Sequence[Array], folds: Sequence[Likelihood] = ()) -> Minima:
     """Return the best solutions of m problems: all starts ((r + 1) n_scores, m) take a few steps, the best go on."""
     m = pen.shape[1]
     count = len(starts)
@@ -163,7 +160,7 @@ def best_of(
         # Ties go to the earlier start.
         order = np.argsort(values.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)[:n_followed]
         W = np.take_along_axis(W.reshape(-1, count, m), order[None], axis=1).reshape(len(W), -1)
-    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, max_iter, memory=_MEMORY)
+    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, _PATH_ITER, memory=_MEMORY)
     best = np.argmin(values.reshape(n_followed, m), axis=0)
     every = np.arange(m)
     return Minima(values.reshape(n_followed, m)[best, every], W.reshape(-1, n_followed, m)[:, best, every])
@@ -239,14 +236,14 @@ def _fit_together(problem: Problem, alphas: Array, power: float, path: Array, pa
         shrunk = np.repeat(_SHRUNK * path[:, :, None], n_folds, axis=2)
         starts = [shrunk[pilot]]
     pen = np.repeat(problem.penalties([alphas[pilot]], power), n_folds, axis=1)
-    at_pilot = best_of(problem, pen, starts, folds, _FOLD_ITER).W
+    at_pilot = best_of(problem, pen, starts, folds).W
     W = np.empty((path.shape[1], len(alphas), n_folds))
     W[:, pilot] = at_pilot
     if others:
         rest = [i for i, _ in others]
         pen = np.repeat(problem.penalties(alphas[rest], power), n_folds, axis=1)
         starts = [np.tile(at_pilot, len(rest)), *([np.hstack(list(shrunk[rest]))] if len(shrunk) else [])]
-        W[:, rest] = best_of(problem, pen, starts, folds, _FOLD_ITER).W.reshape(-1, len(rest), n_folds)
+        W[:, rest] = best_of(problem, pen, starts, folds).W.reshape(-1, len(rest), n_folds)
     return W
 
 
