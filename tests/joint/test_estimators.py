@@ -124,11 +124,13 @@ def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
 @pytest.mark.parametrize("prior", [None, 0.7])
-@pytest.mark.parametrize(("kind", "word"), [(1, "similar"), (-1, "dissimilar")])
+@pytest.mark.parametrize(("kind", "word"), [(1, "same"), (-1, "different")])
 def test_one_kind_of_answer_is_warned_of_by_class(waveform, kind, word, prior):
     rows, codes = waveform
     keep = kind * codes >= 0
-    with pytest.warns(OneKindWarning, match=f" {word}.*{'prior=0.7' if prior else 'not identified. Ask'}"):
+    with pytest.warns(
+        OneKindWarning, match=f'"{word}".*{"prior=0.7" if prior else "not identified by the answers. Ask"}'
+    ):
         PairLogisticRegression(prior=prior).fit(rows[keep], codes[keep])
 
 

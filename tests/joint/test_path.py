@@ -240,7 +240,7 @@ def test_the_path_and_the_folds_are_solved_and_the_polished_solution_is_certifie
     assert polished.value == pytest.approx(value[0])
     assert np.abs(gradient).max() < 10 * polished.tol
     # Points that a fold leaves out have its scores at the pilot, up to their sign; those that all know have none.
-    Z = paths.held_out(problem, 1.0, shown).Z
+    Z, _ = paths.held_out(problem, 1.0, shown)
     assert (Z[:2] == 0).all()
     by_fold = problem.scores(paths.fit_folds(problem, alphas[[1]], 1.0, path[[1]], shown).W[:, 0])
     for k, hidden in enumerate(~shown.T):

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import softmax
 
-from sdulearn.answers.crowd import CrowdSampler, Draws, sample_classes
+from sdulearn.answers.crowd import CrowdSampler, sample_classes
 from sdulearn.answers.graph import AnswerGraph, number_questions, weights_by_component
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.answers.propagate import FactorGraph
@@ -25,12 +25,13 @@ from sdulearn.answers.rates import (
     HIGHEST,
     LOWEST,
     MAX_PROFILED,
-    PRIOR_RATE,
     WIDE,
+    RateColumns,
     beta_ends,
     on_cycles,
     question_rates,
     two_class_rates,
+    unknown_rates,
 )
 from sdulearn.errors import ClassNumberWarning, InputError, warn
 from sdulearn.types import Array, Codes, Count, Indices, Probability
@@ -112,8 +113,8 @@ class AnswerModel:
 
     >>> from sdulearn.answers import AnswerGraph, AnswerModel
     >>> graph = AnswerGraph.from_answers([(0, 1)] * 20, [True] * 18 + [False] * 2)
-    >>> found = AnswerModel.estimate(graph)
-    >>> round(found.error_rate.value, 3), found.error_rate.identified
+    >>> model = AnswerModel.estimate(graph)
+    >>> round(model.error_rate.value, 3), model.error_rate.identified
     (0.055, True)
     >>> AnswerModel.given({0: 0.1}, graph).errors(graph.annotators)[:2]
     array([0.1, 0.1])
@@ -141,24 +142,20 @@ class AnswerModel:
         AnswerModel
             The rates by annotator.
         """
-        numbers, counts = np.unique(graph.annotators, return_counts=True)
-        every = error_rate if isinstance(error_rate, Mapping) else dict.fromkeys([0, *numbers.tolist()], error_rate)
-        if missing := [a for a in numbers.tolist() if a not in every]:
+        numbers = np.unique(graph.annotators).tolist()
+        every = error_rate if isinstance(error_rate, Mapping) else dict.fromkeys([0, *numbers], error_rate)
+        if missing := [a for a in numbers if a not in every]:
             raise InputError(
                 f"`error_rate` has no entry for annotator {missing[0]} (0: not known), who answered in `y`. Add one."
             )
-        values = np.array([every[a] for a in numbers.tolist()], dtype=np.float64)
+        values = np.array([every[a] for a in numbers], dtype=np.float64)
         if bad := [rate for rate in every.values() if not 0 <= rate <= HIGHEST]:
             raise InputError(f"`error_rate` must lie between 0 and 0.5, the rate of guessing; got {bad[0]:g}.")
-        return from_columns(numbers, counts, values, values, values)
+        return _from_columns(graph.annotators, RateColumns(values, values, values))
 
     @classmethod
     def estimate(
-        cls,
-        graph: AnswerGraph,
-        n_classes: int = 2,
-        logits: Array | None = None,
-        answer_table: str | bool = "auto",
+        cls, graph: AnswerGraph, n_classes: int = 2, logits: Array | None = None, answer_table: str | bool = "auto"
     ) -> AnswerModel:
         """Estimate how often each annotator is wrong.
 
@@ -172,9 +169,8 @@ class AnswerModel:
             Logits of each point by a model that has not seen the answers about it. With two classes
             they tell annotators apart, but not a rate that all have in common.
         answer_table : {"auto", True, False}, default="auto"
-            With more than two classes: whether errors may depend on the two classes. "auto" decides
-            by questions left out, where most points are in several questions and answers contradict
-            each other.
+            With more than two classes: whether errors may depend on the two classes. "auto" decides by questions left
+            out, where most points are in several questions and answers contradict each other.
 
         Returns
         -------
@@ -186,9 +182,9 @@ class AnswerModel:
         InputError
             If more than two classes explain the answers far better than errors do.
         """
-        numbers, annotator, counts = np.unique(graph.annotators, return_inverse=True, return_counts=True)
+        numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         if not graph.n_answers:
-            return unknown_answer_model(numbers, counts)
+            return _from_columns(graph.annotators, unknown_rates(0))
         crowd = is_crowd(graph, n_classes)
         if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
             return _crowd_model(graph, n_classes, answer_table, logits)
@@ -196,13 +192,13 @@ class AnswerModel:
             rates, low, high = two_class_rates(graph, annotator, len(numbers), logits)
         else:
             rates, low, high = question_rates(graph, annotator, len(numbers), n_classes)
-        low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
-        mean = float(rates @ counts / max(counts.sum(), 1))
-        if n_classes == 2 and crowd and logits is None and mean > _DOUBTFUL_RATE:
-            _refuse_more_classes(graph, mean)
-        best = rates.min(initial=HIGHEST)
+        best = rates.min()
         careless = (rates - best) / max(HIGHEST - best, LOWEST)
-        return from_columns(numbers, counts, rates, low, np.maximum(high, rates), careless)
+        low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
+        model = _from_columns(graph.annotators, RateColumns(rates, low, np.maximum(high, rates)), careless)
+        if n_classes == 2 and crowd and logits is None and model.error_rate.value > _DOUBTFUL_RATE:
+            _refuse_more_classes(graph, model.error_rate.value)
+        return model
 
     @classmethod
     def audited(cls, annotators: Codes, audits: Mapping[int, tuple[int, int]]) -> AnswerModel:
@@ -210,11 +206,10 @@ class AnswerModel:
 
         ``audits``: for each annotator the number of answers asked again, and of wrong ones.
         """
-        numbers, counts = np.unique(annotators, return_counts=True)
-        n, wrong = np.array([audits.get(a, (0, 0)) for a in numbers.tolist()], dtype=np.float64).T
+        n, wrong = np.array([audits.get(a, (0, 0)) for a in np.unique(annotators).tolist()], dtype=np.float64).T
         value = np.clip((wrong + 0.5) / (n + 1), LOWEST, HIGHEST)
         low, high = np.minimum(beta_ends(wrong / np.maximum(n, 1), n), HIGHEST)
-        return from_columns(numbers, counts, *(np.where(n > 0, one, LOWEST) for one in (value, low, high)))
+        return _from_columns(annotators, RateColumns(*np.where(n > 0, (value, low, high), LOWEST)))
 
     @property
     def of_crowd(self) -> bool:
@@ -272,9 +267,10 @@ class AnswerModel:
             whole = self.error_rate
             apart = sum(rate.n_answers * (getattr(rate, end) - rate.value) for rate in rates)
             share = (getattr(whole, end) - whole.value) * whole.n_answers / apart if apart else 0.0
-            return self.with_rates(lambda rate: _informative(rate.value + share * (getattr(rate, end) - rate.value)))
+            raised = self.with_rates(lambda rate: rate.value + share * (getattr(rate, end) - rate.value))
+            return raised.with_rates(lambda rate: min(max(rate.value, _LEAST_RATE), _MOST_RATE))
 
-        return [self.with_rates(lambda rate: _informative(rate.value)), moved("low"), moved("high")]
+        return [moved("value"), moved("low"), moved("high")]
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -333,10 +329,10 @@ class Crowd:
 
     def evidence(self, graph: AnswerGraph) -> Array:
         """Return the log likelihood of the answers by class, (n_points, n_classes)."""
-        found = np.zeros((graph.n_points, len(self.log_shares)))
+        evidence = np.zeros((graph.n_points, len(self.log_shares)))
         asked = np.flatnonzero(graph.degree)
-        found[asked] = self.log_posteriors[np.searchsorted(self.points, graph.points[asked])] - self.log_shares
-        return found
+        evidence[asked] = self.log_posteriors[np.searchsorted(self.points, graph.points[asked])] - self.log_shares
+        return evidence
 
 
 def ties(model: AnswerModel, graph: AnswerGraph, n_classes: int) -> bool:
@@ -348,11 +344,6 @@ def ties(model: AnswerModel, graph: AnswerGraph, n_classes: int) -> bool:
     except InputError:
         return False
     return True
-
-
-def _informative(rate: float) -> float:
-    """Return a rate at which answers are neither certain nor uninformative."""
-    return min(max(rate, _LEAST_RATE), _MOST_RATE)
 
 
 def _answers_of(graph: AnswerGraph) -> frozenset[tuple[int, int, int, int]]:
@@ -376,8 +367,8 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
     if crowd is not None and _answers_of(graph) == crowd.known:
         log_p = np.where(graph.degree[:, None] > 0, crowd.log_shares, log_p)
     elif model.table is not None:
-        people = [model.by_annotator.get(a, model.error_rate) for a in np.unique(graph.annotators).tolist()]
-        careless, same = np.array([(one.careless, one.same_when_careless) for one in people]).reshape(-1, 2).T
+        rates = [model.by_annotator.get(a, model.error_rate) for a in np.unique(graph.annotators).tolist()]
+        careless, same = np.array([(rate.careless, rate.same_when_careless) for rate in rates]).reshape(-1, 2).T
         return sample_classes(graph, model.table, careless, same, log_p)
     return model.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors
 
@@ -391,26 +382,19 @@ def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
     return replace(model, table=table, crowd=crowd)
 
 
-def from_columns(numbers: Codes, counts: Codes, value: Array, low: Array, high: Array, *careless: Array) -> AnswerModel:
-    """Make a model of columns over annotators; ``careless``: the last fields of :class:`Rate`."""
-    columns = (value, low, high, counts, *careless)
-    rates = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    total = int(counts.sum())
-    share = counts / max(total, 1)
-    mean, bottom, top, *rest = (float(share @ column) for column in (value, low, high, *careless[:1]))
+def _from_columns(annotators: Codes, rates: RateColumns, *careless: Array) -> AnswerModel:
+    """Make a model of columns over the annotators of all answers; ``careless``: the last fields of :class:`Rate`."""
+    numbers, counts = np.unique(annotators, return_counts=True)
+    columns = (*rates, counts, *careless)
+    by_annotator = [Rate(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    share = counts / max(len(annotators), 1)
+    mean, low, high, *rest = (float(share @ column) for column in (*rates, *careless[:1]))
     if len(counts) > MAX_PROFILED:
         # Rates of few people may err together; those of many are estimated nearly independently.
-        bottom, top = (
-            mean + sign * float(np.linalg.norm(share * d)) for sign, d in ((-1, value - low), (1, high - value))
-        )
-    whole = Rate(mean, bottom, top, total, *rest)
-    return AnswerModel(whole, dict(zip(numbers.tolist(), rates, strict=True)))
-
-
-def unknown_answer_model(numbers: Codes, counts: Codes) -> AnswerModel:
-    """Return small rates, interval 0 to 1/2, where nothing tells them (loose pairs of one person)."""
-    unknown = np.full(len(numbers), PRIOR_RATE)
-    return from_columns(numbers, counts, unknown, 0 * unknown, 0 * unknown + HIGHEST)
+        low = mean - float(np.linalg.norm(share * (rates.value - rates.low)))
+        high = mean + float(np.linalg.norm(share * (rates.high - rates.value)))
+    whole = Rate(mean, low, high, len(annotators), *rest)
+    return AnswerModel(whole, dict(zip(numbers.tolist(), by_annotator, strict=True)))
 
 
 def known_answer_model(
@@ -419,10 +403,10 @@ def known_answer_model(
     """Return the model of given rates, for answers that judge a classifier; None for None."""
     if error_rate is None or isinstance(error_rate, AnswerModel):
         return error_rate
-    found = AnswerModel.given(error_rate, graph)
-    if found.by_annotator and min(found.rates.values()) == HIGHEST:
+    model = AnswerModel.given(error_rate, graph)
+    if model.by_annotator and min(model.rates.values()) == HIGHEST:
         raise InputError(f"`error_rate` must lie in [0, 0.5), for one annotator at least; got {error_rate!r}.")
-    return found
+    return model
 
 
 def answer_model_of(
@@ -459,26 +443,22 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
     if log_p is not None and (_left_out_values(graph, n_classes, by_pair, log_p) - values).sum() <= DROP:
         log_p = None
     draws = CrowdSampler(graph, n_classes, by_pair=by_pair, log_p=log_p).run()
-    numbers, counts = np.unique(graph.annotators, return_counts=True)
     rates = draws.bagged.rates.mean(axis=(0, 1))
     parts = (draws.alike, draws.afresh, draws.bagged)
-    every = np.concatenate([part.rates.reshape(-1, len(numbers)) for part in parts])
-    ends = np.quantile(every, [0.025, 0.975], axis=0)
-    found = from_columns(numbers, counts, rates, np.minimum(ends[0], rates), ends[1], draws.careless, draws.same)
-    value, low, high = _share_of_draws(draws)
-    total = replace(found.error_rate, value=value, low=low, high=high)
+    every = np.concatenate([part.rates.reshape(-1, len(rates)) for part in parts])
+    low, high = np.quantile(every, [0.025, 0.975], axis=0)
+    columns = RateColumns(rates, np.minimum(low, rates), high)
+    model = _from_columns(graph.annotators, columns, draws.careless, draws.same)
+    # Of all answers: the widest of quantiles and normal intervals of all kinds of chains.
+    wrong = [part.wrong for part in parts]
+    ends = [part.mean() + _DEVIATIONS * part.std() * np.array([-1, 1]) for part in wrong]
+    lows, highs = zip(*ends, *(np.quantile(part, [0.025, 0.975]) for part in wrong), strict=True)
+    value, low, high = float(draws.bagged.wrong.mean()), max(float(min(lows)), 0.0), min(float(max(highs)), 1.0)
+    total = replace(model.error_rate, value=value, low=low, high=high)
     chances = np.maximum(draws.posteriors, _LEAST_CHANCE)
     asked = graph.points[graph.degree > 0].tolist()
     crowd = Crowd(sorted(_answers_of(graph)), asked, np.log(chances), np.log(chances.mean(axis=0)), log_p is None)
-    return replace(found, error_rate=total, table=draws.table if by_pair else None, crowd=crowd)
-
-
-def _share_of_draws(draws: Draws) -> tuple[float, float, float]:
-    """Return the share of wrong answers, with the widest of quantiles and normal intervals of all kinds of chains."""
-    parts = [draws.alike.wrong, draws.afresh.wrong, draws.bagged.wrong]
-    ends = [part.mean() + _DEVIATIONS * part.std() * np.array([-1, 1]) for part in parts]
-    low, high = zip(*ends, *(np.quantile(part, [0.025, 0.975]) for part in parts), strict=True)
-    return float(draws.bagged.wrong.mean()), max(float(min(low)), 0.0), min(float(max(high)), 1.0)
+    return replace(model, error_rate=total, table=draws.table if by_pair else None, crowd=crowd)
 
 
 def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:

@@ -333,10 +333,8 @@ class CrowdSampler:
         if not self.has_people:
             return state
         weights = self.used * self.weights
-        n, n_pairs, n_same = (
-            np.add.reduceat(switch * (weights * part), self.first_of_person, axis=1)
-            for part in (1, self.n_pairs, self.n_same)
-        )
+        parts = (switch * (weights * part) for part in (1, self.n_pairs, self.n_same))
+        n, n_pairs, n_same = (np.add.reduceat(part, self.first_of_person, axis=1) for part in parts)
         n_all = np.broadcast_to(np.add.reduceat(weights, self.first_of_person), n.shape)
         state = state._replace(careless=self._draw_shares(n, n_all))
         return state._replace(same=self._draw_shares(n_same, n_pairs)) if self.by_pair else state
@@ -359,9 +357,8 @@ class CrowdSampler:
         equal = np.eye(K, dtype=bool)
         if not self.by_pair:
             upper = np.triu(np.ones((K, K)))
-            right, wrong = (
-                (np.where(equal, *kinds) * upper).sum(axis=(1, 2)) for kinds in ((same, different), (different, same))
-            )
+            right = (np.where(equal, same, different) * upper).sum(axis=(1, 2))
+            wrong = (np.where(equal, different, same) * upper).sum(axis=(1, 2))
             rate = np.clip(self.rng.beta(_ONE_RATE[0] + wrong, _ONE_RATE[1] + right), _MARGIN, 0.5)[:, None, None]
             return np.where(equal, 1 - rate, rate)
         a, b = (prior[:, None, None] for prior in _PRIOR)

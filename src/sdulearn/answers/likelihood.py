@@ -1,9 +1,8 @@
 """The likelihood of answers and labels as a function of the scores of points: what every learner climbs.
 
-Point i has class c with node probability p_i(c), the logistic function of its score z_i with two
-classes, the softmax of K scores with more. The likelihood factorises over the connected components
-of the answers, and its derivative in a score is posterior minus node probability (Fisher's
-identity), whatever model the scores come from.
+Point i has class c with node probability p_i(c), the logistic function of its score z_i with two classes, the softmax
+of K scores with more. The likelihood factorises over the connected components of the answers, and its derivative in a
+score is posterior minus node probability (Fisher's identity), whatever model the scores come from.
 
 Two classes, with lc(u) = log 2 cosh(u / 2). A component whose answers are all right has two states,
 its sides t_i = +1 or -1 up to one flip, which a label fixes:
@@ -16,21 +15,18 @@ answers if the classes agree and if they differ, has
 
     log P = log(e^a c(z + z') + e^d c(z - z')) - lc(z) - lc(z'),   c(u) = 2 cosh(u / 2)            (3)
 
-which is (1) for a = 0, d = -inf. All other components go through
-:mod:`~sdulearn.answers.two_classes`.
+which is (1) for a = 0, d = -inf. All other components go through :mod:`~sdulearn.answers.two_classes`.
 
-K classes. Answers that are never wrong tie points to *groups*, and every other question is an
-*edge* between two:
+K classes. Answers that are never wrong tie points to *groups*, and every other question is an *edge* between two:
 
     t_g(c) = prod_{i in g} p_i(c), 0 where a label says otherwise;  Z_g = sum_c t_g(c);  q_g = t_g / Z_g    (4)
     P(edge | groups) = a s + b (1 - s),  s = q_g . q_h                                                      (5)
     log P = sum_groups log Z_g + sum_edges log (5)                                                          (6)
 
-where a and b are the probabilities of the edge's answers if the classes of its ends agree and if
-they differ. (6) is exact where no group has two edges. Larger trees have the exact likelihood of
-:mod:`~sdulearn.answers.propagate`. Around cycles (6) is a composite likelihood [1]_: answers
-without errors are taken jointly, and each further edge given these, one by one. Sums over the
-classes of a whole cycle (``exact``) gave the same models and took 20 times as long.
+where a and b are the probabilities of the edge's answers if the classes of its ends agree and if they differ. (6) is
+exact where no group has two edges. Larger trees have the exact likelihood of :mod:`~sdulearn.answers.propagate`. Around
+cycles (6) is a composite likelihood [1]_: answers without errors are taken jointly, and each further edge given these,
+one by one. Sums over the classes of a whole cycle (``exact``) gave the same models and took 20 times as long.
 
 References
 ----------
@@ -40,7 +36,7 @@ References
 from __future__ import annotations
 
 from functools import cached_property, reduce
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -78,43 +74,18 @@ class Terms(NamedTuple):
     slope: Array  # (n_points, n_scores, B), its derivative in the scores: posterior - node probability
 
 
-class _Kind(Protocol):
-    """Components whose likelihood has one form."""
-
-    def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
-        """Return log likelihoods (n_components, B), and slopes of the shape of the scores."""
-
-
 class _Part(NamedTuple):
+    """Components whose likelihood has one form: ``terms`` are log likelihoods (n_components, B), and slopes."""
+
     points: Indices | slice
     components: Indices | slice
-    kind: _Kind
+    kind: _LoosePairs | _CertainSides | _WrongAnswers | _Groups
 
 
 class Likelihood:
     """The likelihood of answers that are wrong at the rates ``errors``, and of labels.
 
     Made by :meth:`sdulearn.answers.AnswerModel.likelihood`.
-
-    Attributes
-    ----------
-    graph : AnswerGraph
-        Answers and labels; weights of answers are relative to the mean of their component.
-    n_classes, n_scores : int
-        Two classes have one score, the log odds of +1; more have one for each class.
-    errors : array of shape (n_answers,)
-        Probability that each answer is wrong.
-    evidence : array of shape (n_points, n_classes) or None
-        Log likelihood of the answers about each point by class, where a crowd's answers were
-        replaced by it.
-    weight : array of shape (n_components,)
-        Mean weight of the answers and labels of each component.
-    total : float
-        Total weight of independent answers and labels: n in every mean.
-    tied : bool
-        Whether "same" answers of more than two classes tie points together as if they were right.
-    factors : FactorGraph
-        With more than two classes, groups and edges.
     """
 
     def __init__(
@@ -128,32 +99,36 @@ class Likelihood:
         *,
         tied: bool = False,
     ) -> None:
+        # Whether "same" answers of more than two classes tie points together as if they were right.
         self.tied = tied
+        # Weights of answers are relative to the mean of their component, whose mean weight is ``weight``.
         self.graph = graph
+        self.weight = np.ones(graph.n_components) if weight is None else weight
         self.n_classes = n_classes
+        # Two classes have one score, the log odds of +1; more have one for each class.
         self.n_scores = 1 if n_classes == 2 else n_classes
         self.errors = errors
+        # (n_points, n_classes), log likelihood of the answers about each point, if they are replaced by it.
         self.evidence = evidence
-        self.weight = np.ones(graph.n_components) if weight is None else weight
         # Whether ``exact`` differs: answers of more than two classes that may be wrong, on cycles.
         self.has_cycles = False
         if n_classes == 2:
             self.parts = _split(graph, errors)
             # The points of a component, less one for the free flip.
-            independent = (graph.component_sizes - 1 + graph.labelled).astype(np.float64)
+            self.independent = (graph.component_sizes - 1 + graph.labelled).astype(np.float64)
         else:
             if evidence is None:
                 self.factors = FactorGraph.from_answers(graph, n_classes, np.zeros_like(errors) if tied else errors)
-                independent = _n_independent(self.factors)
+                self.independent = _n_independent(self.factors)
             else:
                 self.factors = FactorGraph.of_evidence(graph, np.where(graph.degree[:, None] > 0, evidence, 0.0))
                 # Each point that its answers or a label say something about.
                 says = graph.component[self.factors.potentials.any(axis=1)]
-                independent = np.bincount(says, minlength=graph.n_components).astype(np.float64)
+                self.independent = np.bincount(says, minlength=graph.n_components).astype(np.float64)
             groups = _Groups(self.factors)
             self.has_cycles = groups.has_cycles
             self.parts = [_Part(slice(None), slice(None), groups)]
-        self.independent = independent
+        # Total weight of independent answers and labels: n in every mean.
         self.total = float(self.weight @ self.independent) if total is None else total
 
     @property
@@ -332,7 +307,9 @@ class _Groups:
         self._joined_members = members[self.joined]
         self._member = members.indices[members.indptr[:-1]]
         # Single edges and cycles, and trees of two edges or more.
-        on_tree = _on_larger_trees(factors.ends, n_groups)
+        component = connect(factors.ends, n_groups)
+        n_edges = np.bincount(component[factors.ends[:, 0]], minlength=n_groups)
+        on_tree = edges_on_trees(factors.ends, component) & (n_edges[component[factors.ends[:, 0]]] > 1)
         self.edges = factors.ends[~on_tree]
         self.agree = factors.agree[~on_tree]
         self.differ = factors.differ[~on_tree]
@@ -340,18 +317,16 @@ class _Groups:
         self._edges_by_component = sum_matrix(factors.component[self.edges[:, 0]], n_components)
         # Groups on trees, which count as part of their tree and not by themselves.
         self._tree_groups, local = np.unique(factors.ends[on_tree], return_inverse=True)
-        self.trees = Network(
-            local.reshape(-1, 2), factors.agree[on_tree], factors.differ[on_tree], len(self._tree_groups)
-        )
-        alone = ~np.isin(self.joined, self._tree_groups)
-        self._joined_by_component = sum_matrix(factors.component[self.joined], n_components) @ sparse.diags(
-            alone.astype(np.float64)
-        )
+        local = local.reshape(-1, 2)
+        self.trees = Network(local, factors.agree[on_tree], factors.differ[on_tree], len(self._tree_groups))
+        alone = sparse.diags(1.0 - np.isin(self.joined, self._tree_groups))
+        self._joined_by_component = sum_matrix(factors.component[self.joined], n_components) @ alone
         self._trees_by_component = sum_matrix(factors.component[self._tree_groups], n_components)
         self._tree_edges_by_component = sum_matrix(factors.component[factors.ends[on_tree, 0]], n_components)
 
     def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
-        log_p, p = _normalised(Z)
+        log_p = Z.copy()
+        _, p = _normalise(log_p)
         if exact and self.has_cycles:
             return self._around_cycles(log_p, p)
         value, log_q, q = self._beliefs(log_p, p)
@@ -364,7 +339,7 @@ class _Groups:
     def _around_cycles(self, log_p: Array, p: Array) -> tuple[Array, Array]:
         """Return the exact terms, one column after the other."""
         max_iter, tol = _CLASS_MESSAGES
-        columns = [self.factors.propagate(one, max_iter=max_iter, tol=tol) for one in np.moveaxis(log_p, 2, 0)]
+        columns = [self.factors.propagate(column, max_iter=max_iter, tol=tol) for column in np.moveaxis(log_p, 2, 0)]
         posteriors = np.stack([column.posteriors for column in columns], axis=2)
         return np.column_stack([column.component_values for column in columns]), posteriors - p
 
@@ -379,11 +354,11 @@ class _Groups:
         log_q[self.joined] = joined
         value = self._joined_by_component @ log_z
         if len(self._tree_groups):
-            found = self.trees.beliefs(on_trees)
-            value = value + self._trees_by_component @ found.log_z + self._tree_edges_by_component @ found.edge_z
-            q[self._tree_groups] = beliefs = np.moveaxis(found.groups, 2, 1)
+            beliefs = self.trees.beliefs(on_trees)
+            value = value + self._trees_by_component @ beliefs.log_z + self._tree_edges_by_component @ beliefs.edge_z
+            q[self._tree_groups] = np.moveaxis(beliefs.groups, 2, 1)
             with np.errstate(divide="ignore"):
-                log_q[self._tree_groups] = np.log(beliefs)
+                log_q[self._tree_groups] = np.log(q[self._tree_groups])
         return value, log_q, q
 
     def _edge_terms(self, log_q: Array, q: Array) -> tuple[Array, Array]:
@@ -406,8 +381,7 @@ class _Groups:
     def _rare_edge_terms(self, log_q: Array, edge: Indices, column: Indices) -> tuple[Array, Array]:
         """Return the same from logarithms, where differences lose digits."""
         first, second = (log_q[end, :, column] for end in self.edges[edge].T)
-        agree = self.agree[edge]
-        differ = self.differ[edge]
+        agree, differ = self.agree[edge], self.differ[edge]
         _, log_chance = edge_beliefs(first, second, agree, differ)
         log_chance = np.maximum(log_chance, -700.0)
         posteriors = []
@@ -428,13 +402,6 @@ def _sum_classes(values: Array) -> Array:
     return reduce(np.add, values.swapaxes(0, 1))
 
 
-def _normalised(Z: Array) -> tuple[Array, Array]:
-    """Return log probabilities and probabilities of scores (n_points, K, B)."""
-    log_p = Z.copy()
-    _, p = _normalise(log_p)
-    return log_p, p
-
-
 def _normalise(log_t: Array) -> tuple[Array, Array]:
     """Return the log of the sum over classes, and the shares; ``log_t`` becomes their log."""
     log_t -= (peak := reduce(np.maximum, log_t.swapaxes(0, 1)))[:, None]
@@ -444,13 +411,6 @@ def _normalise(log_t: Array) -> tuple[Array, Array]:
     log_total = np.log(total)
     log_t -= log_total[:, None]
     return peak + log_total, share
-
-
-def _on_larger_trees(edges: Indices, n_groups: int) -> Mask:
-    """Return whether each edge is in a component of two edges or more without cycles."""
-    component = connect(edges, n_groups)
-    count = np.bincount(component[edges[:, 0]], minlength=n_groups)
-    return edges_on_trees(edges, component) & (count[component[edges[:, 0]]] > 1)
 
 
 def _n_independent(factors: FactorGraph) -> Array:

@@ -1,7 +1,6 @@
 """Error rates of annotators, by EM.
 
-An answer of annotator a is right with probability 1 - e_a, whatever the two classes are. With its
-weight w:
+An answer of annotator a is right with probability 1 - e_a, whatever the two classes are. With its weight w:
 
     P(answer | classes of its points) = (1 - e_a)^w  if it is right,  e_a^w  if it is wrong      (1)
 
@@ -22,8 +21,7 @@ with the likeliest share b of blind points and scale t. For a loose pair, b and 
 to all annotators have nearly the same effect: the interval of a rate that only a model checks reaches
 down to 0, and the estimate is the rate at b = 0.
 
-With more classes a question is truly "same" with some probability s, and its answers are wrong
-independently:
+With more classes a question is truly "same" with some probability s, and its answers are wrong independently:
 
     P(answers to a question) = s prod_{same} (1 - e_a) prod_{different} e_a
                              + (1 - s) prod_{same} e_a prod_{different} (1 - e_a)                (4)
@@ -134,6 +132,19 @@ def profile_ends(grid: Array, values: Array) -> tuple[float, float]:
     return float(min(inside[0], quantiles[0])), float(max(inside[-1], quantiles[1]))
 
 
+class RateColumns(NamedTuple):
+    """Error rates of all annotators with their intervals, (n_rates,) each."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+def unknown_rates(n_rates: int) -> RateColumns:
+    """Return small rates, interval 0 to 1/2, where nothing tells them (loose pairs of one person)."""
+    return RateColumns(np.full(n_rates, PRIOR_RATE), np.zeros(n_rates), np.full(n_rates, HIGHEST))
+
+
 class _Trial(NamedTuple):
     """Several sets of parameters, along the first axis, and the last E step at each of them."""
 
@@ -160,8 +171,8 @@ class RateLikelihood:
         """Return the sets of parameters where EM begins."""
         raise NotImplementedError
 
-    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
-        """Return log likelihoods, numbers of wrong answers, their variances, and new shares."""
+    def expect(self, at: _Trial) -> _Trial:
+        """Return the sets with an E step at their parameters, and new shares."""
         raise NotImplementedError
 
     def trial(self, rates: Array, share: float, scale: Array) -> _Trial:
@@ -219,9 +230,16 @@ class RateLikelihood:
 
     def _step(self, at: _Trial, chances: Array | None = None, fixed: Mask | np.bool = np.False_) -> _Trial:
         """Take a step of EM; the ``fixed`` rates stay."""
-        values, wrong, spread, share = self.expect(at)
-        rates = np.where(fixed | self.known, at.rates, shrink(wrong, self.counts, chances))
-        return _Trial(rates, share, at.scale, values, wrong, spread)
+        expected = self.expect(at)
+        rates = np.where(fixed | self.known, at.rates, shrink(expected.wrong, self.counts, chances))
+        return expected._replace(rates=rates)
+
+
+def _counted(at: _Trial, values: Array, wrong: Array, weights: Array, annotator: Codes) -> _Trial:
+    """Return an E step by the probability (n_answers, n_sets) that each answer is wrong."""
+    parts = (weights[:, None] * wrong, wrong * (1 - wrong))
+    n_wrong, spread = (sum_by(annotator, part, at.rates.shape[1]).T for part in parts)
+    return at._replace(values=values, wrong=n_wrong, spread=spread)
 
 
 def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
@@ -236,14 +254,11 @@ def _leap(at: _Trial, first: _Trial, second: _Trial) -> _Trial:
     return second._replace(rates=np.where(first.rates == at.rates, at.rates, moved), share=leap[:, -1])
 
 
-def two_class_rates(
-    graph: AnswerGraph, annotator: Codes, n_rates: int, logits: Array | None
-) -> tuple[Array, Array, Array]:
+def two_class_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, logits: Array | None) -> RateColumns:
     """Return rates and their intervals, by the answers on cycles, or by all beside a model."""
     used = on_cycles(graph) if logits is None else np.ones(graph.n_answers, dtype=bool)
     if not used.any():
-        unknown = np.full(n_rates, PRIOR_RATE)
-        return unknown, 0 * unknown, 0 * unknown + HIGHEST
+        return unknown_rates(n_rates)
     likelihood = TwoClassAnswers(graph, annotator, n_rates, used, logits)
     best = likelihood.maximise()
     rates = best.rates[0]
@@ -253,20 +268,14 @@ def two_class_rates(
         rates = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False).maximise().rates[0]
         # A model tells people apart, but hardly a rate that all have in common.
         rates = rates - max(rates.min() - _MAX_BY_MODEL, 0.0)
-    return rates, *likelihood.intervals(best)
+    return RateColumns(rates, *likelihood.intervals(best))
 
 
 class TwoClassAnswers(RateLikelihood):
     """The likelihood of some answers of two classes, with equation (3) beside a model."""
 
     def __init__(
-        self,
-        graph: AnswerGraph,
-        annotator: Codes,
-        n_rates: int,
-        used: Mask,
-        logits: Array | None,
-        blind: bool = True,
+        self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None, blind: bool = True
     ) -> None:
         self.blind = blind and logits is not None
         # Labels become log odds, so that the edges do not depend on the rates.
@@ -282,30 +291,26 @@ class TwoClassAnswers(RateLikelihood):
 
     def starts(self) -> _Trial:
         """Return one set for each scale, or one where there is no model."""
-        return self.trial(
-            np.array([PRIOR_RATE]), _BLIND if self.blind else 0.0, np.ones(1) if self.logits is None else _SCALES
-        )
+        scale = np.ones(1) if self.logits is None else _SCALES
+        return self.trial(np.array([PRIOR_RATE]), _BLIND if self.blind else 0.0, scale)
 
-    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
+    def expect(self, at: _Trial) -> _Trial:
         """See :class:`RateLikelihood`; the share is that of blind points."""
         says = self._says(at)
         same = self.answers.same[:, None]
-        weights = self.answers.weights[:, None]
         start = self.messages.get(len(at.scale))
-        network = self.network.with_factors(*log_factors(same, at.rates.T[self.annotator], weights))
-        found = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
-        self.messages[len(at.scale)] = found.messages
-        agree = found.agree[self.network.factors.edge]
-        wrong = np.where(same > 0, 1 - agree, agree)
-        blind = at.share
+        network = self.network.with_factors(
+            *log_factors(same, at.rates.T[self.annotator], self.answers.weights[:, None])
+        )
+        beliefs = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
+        self.messages[len(at.scale)] = beliefs.messages
+        agree = beliefs.agree[self.network.factors.edge]
         if self.blind:
             # Which points are blind, given what the answers say about them.
-            known = found.positive / says + (1 - found.positive) / (1 - says)
-            blind = np.clip(at.share / 2 * known[self.answers.degree > 0].mean(axis=0), 0.0, 1.0)
-        n_wrong, spread = (
-            sum_by(self.annotator, one, len(self.counts)).T for one in (weights * wrong, wrong * (1 - wrong))
-        )
-        return found.values.sum(axis=0), n_wrong, spread, blind
+            known = beliefs.positive / says + (1 - beliefs.positive) / (1 - says)
+            at = at._replace(share=np.clip(at.share / 2 * known[self.answers.degree > 0].mean(axis=0), 0.0, 1.0))
+        wrong = np.where(same > 0, 1 - agree, agree)
+        return _counted(at, beliefs.values.sum(axis=0), wrong, self.answers.weights, self.annotator)
 
     def _says(self, at: _Trial) -> Array:
         """Return equation (3), (n_points, n_sets); labels are certain."""
@@ -332,7 +337,7 @@ def on_cycles(graph: AnswerGraph) -> Mask:
     return np.isin(np.arange(graph.n_answers), find_core(np.concatenate([graph.ends, labels]), graph.n_points + 1))
 
 
-def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes: int) -> tuple[Array, Array, Array]:
+def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes: int) -> RateColumns:
     """Return rates and their intervals, with any number of classes."""
     questions = RepeatedQuestions(graph, annotator, n_rates)
     best = questions.maximise()
@@ -352,7 +357,7 @@ def question_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, n_classes
         best = cycles.maximise()
         rates = best.rates[0]
         low, high = np.where(involved & unknown, cycles.intervals(best), (low, high))
-    return rates, low, high
+    return RateColumns(rates, low, high)
 
 
 class RepeatedQuestions(RateLikelihood):
@@ -383,7 +388,7 @@ class RepeatedQuestions(RateLikelihood):
         share = float(self.times @ self.same.sum(axis=1)) / max(float(self.counts.sum()), 1.0)
         return self.trial(_FIRST_RATES[:, None], np.clip(share, 0.02, 0.98), np.ones(len(_FIRST_RATES)))
 
-    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
+    def expect(self, at: _Trial) -> _Trial:
         """See :class:`RateLikelihood`; the share is that of questions that are truly "same"."""
         wrong = np.log(at.rates)
         right = np.log1p(-at.rates)
@@ -398,7 +403,7 @@ class RepeatedQuestions(RateLikelihood):
         n_wrong = n_same @ self.different + (self.times - n_same) @ self.same
         spread = (n_same * (1 - posterior)) @ (self.same + self.different)
         share = (n_same[:, free].sum(axis=1) + 0.5) / (self.times[free].sum() + 1)
-        return value @ self.times, n_wrong, spread, share
+        return at._replace(share=share, values=value @ self.times, wrong=n_wrong, spread=spread)
 
 
 class AnswersOnCycles(RateLikelihood):
@@ -419,13 +424,11 @@ class AnswersOnCycles(RateLikelihood):
         """Return one small rate for all who are involved."""
         return self.trial(self.first, 0.5, np.ones(1))
 
-    def expect(self, at: _Trial) -> tuple[Array, Array, Array, Array]:
+    def expect(self, at: _Trial) -> _Trial:
         """See :class:`RateLikelihood`; there is no share."""
-        found = [propagated(self.graph, rates[self.annotator], self.n_classes) for rates in at.rates]
-        wrong = 1 - np.column_stack([one.right for one in found])
-        parts = (self.graph.weights[:, None] * wrong, wrong * (1 - wrong))
-        n_wrong, spread = (sum_by(self.annotator, part, len(self.counts)).T for part in parts)
-        return np.array([one.value for one in found]), n_wrong, spread, at.share
+        sets = [propagated(self.graph, rates[self.annotator], self.n_classes) for rates in at.rates]
+        wrong = 1 - np.column_stack([beliefs.right for beliefs in sets])
+        return _counted(at, np.array([beliefs.value for beliefs in sets]), wrong, self.graph.weights, self.annotator)
 
 
 def propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:

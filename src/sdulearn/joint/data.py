@@ -1,7 +1,6 @@
 """Points in their principal axes, and the moments from which starts and penalties follow.
 
-In the principal axes of all rows, answered and unlabeled, with variance ev_j along axis j, the
-penalty is
+In the principal axes of all rows, answered and unlabeled, with variance ev_j along axis j, the penalty is
 
     pen_j = alpha c_k / ev_j^k,  c_k = sum ev^(k+1) / sum ev                                  (1)
 
@@ -31,13 +30,11 @@ from sdulearn.types import Array, Indices, Mask, Rows
 _NO_VARIANCE = 1e-12
 # A column whose deviation is below this share of its mean is constant up to rounding.
 _CONSTANT = 1e-14
-# Deviations that differ by more than this factor need more than an eigendecomposition of the
-# covariance.
+# Deviations that differ by more than this factor need more than an eigendecomposition of the covariance.
 _UNEVEN = 1e4
 # A mean prediction of 0 would be infinitely far from a given prior.
 _LEAST_MEAN = 1e-9
-# Where standard deviations differ by this factor, the smaller column has no influence at any
-# covariance power.
+# Where standard deviations differ by this factor, the smaller column has no influence at any covariance power.
 _FAR_APART = 1e3
 
 
@@ -91,10 +88,11 @@ class Axes:
         """The mean variance of the columns, the unit of the penalty."""
         return float(self.variance.sum()) / len(self.V)
 
-    def coefficients(self, v: Array) -> tuple[Array, float]:
-        """Return ``(coef, intercept)`` in the user's columns of a solution in the axes."""
-        w = self.V @ v[:-1]
-        return self.design.coefficients(np.append(w, v[-1] - self.mean @ w))
+    def coefficients(self, W: Array) -> tuple[Array, Array]:
+        """Return coefficients (n_scores, d) and intercepts in the user's columns, of a solution (r + 1, n_scores)."""
+        V = self.V @ W[:-1]
+        columns = [self.design.coefficients(w) for w in np.vstack([V, W[-1] - self.mean @ V]).T]
+        return np.array([coef for coef, _ in columns]), np.array([intercept for _, intercept in columns])
 
 
 def _graded_axes(covariance: Array, deviation: Array) -> tuple[Array, Array]:
@@ -159,13 +157,6 @@ def axis_penalties(variance: Array, alphas: Array | Sequence[float], powers: Arr
     ev = (variance / variance.max())[:, None]
     k = np.asarray(powers, dtype=np.float64)
     return np.asarray(alphas) * (np.sum(ev ** (k + 1), axis=0) / np.sum(ev)) / ev**k
-
-
-def rough_inverse_hessian(variance: Array, pen: Array, n_scores: int = 1) -> Array:
-    """Return its diagonal ((r + 1) n_scores, B), with 0.15 for the logistic curvature."""
-    intercept = np.full((1, pen.shape[1]), 0.25 / n_scores)
-    hessian = np.vstack([0.15 * variance[:, None] / n_scores + pen, intercept])
-    return 1 / np.repeat(hessian, n_scores, axis=0)
 
 
 class PriorPull(NamedTuple):

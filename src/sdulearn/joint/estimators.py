@@ -40,15 +40,13 @@ from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, Rows, Splitt
 
 # The exact mean and covariance of the unlabeled rows, if a fit has a sample of them.
 Exact = tuple[Array, Array] | None
-# The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two
-# classes, and for more.
+# The default grid of alphas, as multiples of the alpha at which the model leaves zero: for two classes, and for more.
 _GRID = (10**0.5, 10**-3.5)
 _CLASS_GRID = (0.1, 1e-4)
 # The covariance powers that "auto" chooses from with two classes. On 240 random draws of 50 pairs from ten
 # sets the choice is worth 0.9 percentage points against power 1, with a standard error of 0.3.
 _POWERS = (0.0, 1.0, 2.0)
-# The penalty that "auto" stands for, as a share of the mean variance of the columns: for two classes,
-# and for more.
+# The penalty that "auto" stands for, as a share of the mean variance of the columns: for two classes, and for more.
 _ALPHA = 0.01
 _CLASS_ALPHA = 0.001
 # The names of ``orientation`` in estimate_prior.
@@ -61,8 +59,7 @@ _FOLDS = 5
 _CROWD_RATE = 0.15
 # Fewer answers tell nothing about an error rate beside a model.
 _MIN_JUDGED = 10
-# With fewer "same" answers and labels per class, classes are confused, and some are not seen at
-# all.
+# With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
 _NO_ANSWERS = (
@@ -87,11 +84,7 @@ class _Chosen(NamedTuple):
 class PairLogisticBase(LinearClassifier):
     """What the estimator with a given penalty and the one that chooses it share."""
 
-    FITTED: Mapping[str, Any] = {
-        **LinearClassifier.FITTED,
-        **ANSWER_FITTED,
-        "class_shares_": Any,
-    }
+    FITTED: Mapping[str, Any] = {**LinearClassifier.FITTED, **ANSWER_FITTED, "class_shares_": Any}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ANSWER_CONSTRAINTS,
@@ -115,6 +108,11 @@ class PairLogisticBase(LinearClassifier):
 
     def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         raise NotImplementedError
+
+    @long_work
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        return self._fit(*self._check_rows(X, y, sample_weight))
 
     @long_work
     @fit_context(prefer_skip_nested_validation=True)
@@ -160,9 +158,8 @@ class PairLogisticBase(LinearClassifier):
     def _reported_prior(self, graph: AnswerGraph, model: AnswerModel) -> PriorEstimate:
         """Return the given or the estimated prior; warn of answers of one kind."""
         known = graph.labels[graph.labels != 0]
-        if not len(known):
-            check_kinds(int(np.sum(graph.same > 0)), int(np.sum(graph.same < 0)), self.prior)
-        elif not graph.n_answers and abs(known.sum()) == len(known):
+        _check_answers(graph, 2, self.prior)
+        if not graph.n_answers and abs(known.sum()) == len(known):
             raise InputError(
                 "There is no answer in `y`, or all weigh zero, and its labels are not of two classes, so nothing "
                 "tells the classes apart. Add answers, or labels -1 and +1."
@@ -201,7 +198,7 @@ class PairLogisticBase(LinearClassifier):
         for _ in range(_ROUNDS):
             before = model.error_rate.value
             problem = Problem(points, model.likelihood(graph, 2), None)
-            model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown).Z[:, 0])
+            model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown)[0][:, 0])
             if abs(model.error_rate.value - before) < _SETTLED:
                 break
         return model
@@ -209,7 +206,7 @@ class PairLogisticBase(LinearClassifier):
     def _class_answer_model(self, points: TrainingPoints, n_classes: int, answer_table: str | bool) -> AnswerModel:
         """Return the answer model of more than two classes; that of a crowd with models of held-out answers."""
         graph = points.graph
-        _check_answers(graph, n_classes)
+        _check_answers(graph, n_classes, self.prior)
         if self.error_rate != "auto" or not is_crowd(graph, n_classes):
             return answer_model_of(self.error_rate, graph, n_classes, answer_table)
         n_folds = number_of_folds(_FOLDS, graph.same > 0)
@@ -250,44 +247,40 @@ class PairLogisticBase(LinearClassifier):
             elif self.prior is None and (positive > 0.5) != (prior.value > 0.5):
                 # Labels have named the classes, and the estimated prior follows them.
                 prior = prior.mirrored()
-            coef, intercept = axes.coefficients(sign * W[:, 0])
-            return Fit(coef[None, :], np.array([intercept]), *certificate, prior)
+            coef, intercept = axes.coefficients(sign * W)
+            return Fit(coef, intercept, *certificate, prior)
         W = W - W.mean(axis=1, keepdims=True)
         pull = problem.pull
         named = pull is not None and len(np.unique(pull.shares)) == len(pull.shares)
         if not named and problem.likelihood.evidence is None:
             W = W[:, order_by_size(_mean_prediction(problem, W), labels)]
-        coefs, intercepts = zip(*(axes.coefficients(column) for column in W.T), strict=True)
-        intercept = np.array(intercepts) - np.mean(intercepts)
+        coef, intercept = axes.coefficients(W)
         shares = _mean_prediction(problem, W)
-        return Fit(np.array(coefs), intercept, *certificate, shares=shares, tol=polished.tol)
+        return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares, tol=polished.tol)
 
 
 class PairLogisticRegression(PairLogisticBase):
     """Logistic regression from same/different answers: the joint likelihood of all that is known.
 
-    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x))
-    (1 - s(x'))``. Answers that share points (column 1 of ``y``) have the likelihood of their
-    connected component, so that n answers about one point and n others are worth n labels. Labels
-    (column 3) name the classes; with labels alone it is logistic regression. Answers may be wrong,
-    at a rate for each annotator (column 2). Beside a penalty on w there is, where the prior p is
-    given, ``prior_strength KL(p || mean prediction on unlabeled rows)``.
-    It needs no prior and works at 1/2, where the risks of :class:`~sdulearn.SDUClassifier` are
-    undefined. The problem is not convex: it is started from the top eigenvector of the whitened
-    pair moment (with more classes from clusters), along a path of penalties.
+    With ``s(x) = logistic(w.x + b)`` the chance of the answer "same" is ``s(x) s(x') + (1 - s(x)) (1 - s(x'))``.
+    Answers that share points (column 1 of ``y``) have the likelihood of their connected component, so that n answers
+    about one point and n others are worth n labels. Labels (column 3) name the classes; with labels alone it is
+    logistic regression. Answers may be wrong, at a rate for each annotator (column 2). Beside a penalty on w there is,
+    where the prior p is given, ``prior_strength KL(p || mean prediction on unlabeled rows)``. It needs no prior and
+    works at 1/2, where the risks of :class:`~sdulearn.SDUClassifier` are undefined. The problem is not convex: it is
+    started from the top eigenvector of the whitened pair moment (with more classes from clusters), along a path of
+    penalties.
 
-    Where the rows of one point differ, the point is their mean, by weight. Standardise the
-    features first. Time O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x
-    d matrix; rows are kept dense in their principal axes, O(n min(n, d)) memory. Answers that may
-    be wrong take some ten times as long.
+    Where the rows of one point differ, the point is their mean, by weight. Standardise the features first. Time
+    O((n_pairs + n_unlabeled) d) a step after one eigendecomposition of a d x d matrix; rows are kept dense in their
+    principal axes, O(n min(n, d)) memory. Answers that may be wrong take some ten times as long.
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Strength of the penalty, relative to the *mean* loss of independent answers (k points of a
-        component are k - 1 of them) and labels. "auto" is 0.01 times the mean variance of the
-        columns with two classes, and 0.001 times with more, where an answer says less about each
-        class.
+        Strength of the penalty, relative to the *mean* loss of independent answers (k points of a component are k - 1
+        of them) and labels. "auto" is 0.01 times the mean variance of the columns with two classes, and 0.001 times
+        with more, where an answer says less about each class.
     covariance_power : float or "auto", default="auto"
         Power k of the covariance of all rows in the penalty ``w' C^-k w``: 0 is the plain ridge, a
         larger one favours directions along which the rows, unlabeled ones too, vary most. "auto"
@@ -301,18 +294,15 @@ class PairLogisticRegression(PairLogisticBase):
         Weight of the divergence of the mean prediction on unlabeled rows from a given prior, in
         units of the mean loss of an answer.
     orientation : {"majority", "minority"}, default="majority"
-        With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled
-        rows, is +1.
+        With ``prior=None``: whether the larger or the smaller class, by the prediction on unlabeled rows, is +1.
     error_rate : "auto", float or mapping, default="auto"
-        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator
-        (0: not known). "auto" estimates it from repeated questions, cycles of answers and labels
-        and, with several annotators, from models of the answers of the others. No answer is taken
-        as certain: if nothing tells the rate, it is 0.02, and its interval 0 to 1/2. An
-        :class:`~sdulearn.answers.AnswerModel` is taken as it is.
+        Probability that an answer is wrong, from 0 to 1/2: one for all, or one for each annotator (0: not known).
+        "auto" estimates it from repeated questions, cycles of answers and labels and, with several annotators, from
+        models of the answers of the others. No answer is taken as certain: if nothing tells the rate, it is 0.02, and
+        its interval 0 to 1/2. An :class:`~sdulearn.answers.AnswerModel` is taken as it is.
     answer_table : {"auto", True, False}, default="auto"
-        Whether errors may depend on the classes of the two points, with more than two classes.
-        "auto": where most points are in several questions, answers contradict each other, and a
-        table explains answers left out better.
+        Whether errors may depend on the classes of the two points, with more than two classes. "auto": where most
+        points are in several questions, answers contradict each other, and a table explains answers left out better.
     tol : float, default=1e-6
         Largest gradient norm (in the norm of the Hessian) that passes without a ConvergenceWarning.
     max_iter : int, default=2000
@@ -325,8 +315,7 @@ class PairLogisticRegression(PairLogisticBase):
     intercept_ : array of shape (1,) or (K,)
         Intercept, or intercepts.
     classes_ : int array
-        -1 and +1; with K > 2 classes 1 to K, the largest first unless labels or ``prior`` name
-        them.
+        -1 and +1; with K > 2 classes 1 to K, the largest first unless labels or ``prior`` name them.
     n_classes_ : int
         Number of classes.
     class_shares_ : array of shape (K,)
@@ -394,11 +383,6 @@ class PairLogisticRegression(PairLogisticBase):
         self.tol = tol
         self.max_iter = max_iter
 
-    @long_work
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        return self._fit(*self._check_rows(X, y, sample_weight))
-
     def fit_from_zero(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit from no model at all, where labelled points say where each class is: for the asker.
 
@@ -424,29 +408,24 @@ class PairLogisticRegression(PairLogisticBase):
             model = self._class_answer_model(points, int(self.n_classes), self.answer_table)
             problem = self._problem(points, model, int(self.n_classes))
             _check_number(problem, model)
-        alpha = float(self.alpha) if self.alpha != "auto" else self._auto_alpha * points.axes.mean_variance
+        unit = _ALPHA if self.n_classes == 2 else _CLASS_ALPHA
+        alpha = unit * points.axes.mean_variance if self.alpha == "auto" else float(self.alpha)
         with threadpool_limits(None if self.n_classes == 2 else 1):
             if from_zero:
                 W = np.zeros((len(points.axes.variance) + 1) * problem.likelihood.n_scores)
             else:
                 W = descend(problem, alpha, self._power)
             fit = self._finished(problem, W, alpha, self._power, prior)
-        if self.n_classes != 2:
+        if prior is None:
             _warn_of_empty_classes(X, problem, fit)
         return self._accept(replace(fit, fitted={"answer_model_": model}))
-
-    @property
-    def _auto_alpha(self) -> float:
-        """The penalty that "auto" stands for, as a share of the mean variance of the columns."""
-        return _ALPHA if self.n_classes == 2 else _CLASS_ALPHA
 
 
 class PairLogisticRegressionCV(PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
-    Alpha is chosen by the held-out log-likelihood, in folds over points. With two classes, where
-    answers share points or come with labels, folds would cut answers, and Laplace's evidence
-    chooses.
+    Alpha is chosen by the held-out log-likelihood, in folds over points. With two classes, where answers share points
+    or come with labels, folds would cut answers, and Laplace's evidence chooses.
 
     Parameters
     ----------
@@ -456,16 +435,14 @@ class PairLogisticRegressionCV(PairLogisticBase):
         As in :class:`~sdulearn.PairLogisticRegression`, but with two classes "auto" chooses 0, 1 or
         2 by Laplace's evidence.
     n_classes : int or "auto", default=2
-        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest
-        within one standard error of the best held-out likelihood. A
-        :class:`~sdulearn.errors.ClassNumberWarning` says where the answers leave the number open,
-        or do not support the one given.
+        Number of classes. "auto" tries from the fewest that the answers force and keeps the fewest within one standard
+        error of the best held-out likelihood. A :class:`~sdulearn.errors.ClassNumberWarning` says where the answers
+        leave the number open, or do not support the one given.
     prior, prior_strength, orientation, error_rate, answer_table
         As in :class:`~sdulearn.PairLogisticRegression`. With two classes "auto" checks the answers of one person, too:
         by models that have not seen them. Their disagreement bounds the error rate, and is not taken for more than 0.1.
     cv : int or splitter, default=5
-        Number of pair-safe folds (dealt with a fixed seed), or an object such as
-        :class:`~sdulearn.PairKFold`.
+        Number of pair-safe folds (dealt with a fixed seed), or an object such as :class:`~sdulearn.PairKFold`.
     tol, max_iter
         As in :class:`~sdulearn.PairLogisticRegression`.
 
@@ -483,10 +460,9 @@ class PairLogisticRegressionCV(PairLogisticBase):
         The rows of each fold's points, and the model, with the penalty that was chosen, that saw no answer about
         them. Its classes are named as those of the whole model. Not kept in files.
     n_classes_interval_ : tuple of two int, or None
-        With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within
-        two standard errors of the best held-out likelihood. With fewer than five "same" answers
-        and labels a class, the most is at least the number of equally large classes that the share
-        of "same" answers allows, at most 20.
+        With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within two standard errors of
+        the best held-out likelihood. With fewer than five "same" answers and labels a class, the most is at least the
+        number of equally large classes that the share of "same" answers allows, at most 20.
     coef_, intercept_, classes_, n_classes_, class_shares_, prior_, answer_model_, objective_,
     optimality_, n_iter_
         As in :class:`~sdulearn.PairLogisticRegression`, from all answers.
@@ -561,11 +537,6 @@ class PairLogisticRegressionCV(PairLogisticBase):
         self.tol = tol
         self.max_iter = max_iter
 
-    @long_work
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        return self._fit(*self._check_rows(X, y, sample_weight))
-
     def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None) -> Self:
         """Fit checked rows."""
         points = self._points(X, graph, moments)
@@ -588,6 +559,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
     def _chosen(self, problem: Problem, model: AnswerModel, shown: Mask, prior: PriorEstimate | None = None) -> _Chosen:
         """Return the fit with the best penalty, and the models of its folds."""
         two = problem.likelihood.n_scores == 1
+        if not two:
+            _check_number(problem, model)
         powers = _POWERS if two and self.covariance_power == "auto" else (self._power,)
         ends = _GRID if two else _CLASS_GRID
         alphas = np.column_stack([self._grid(problem.starts.alpha_max(power), ends) for power in powers])
@@ -607,103 +580,75 @@ class PairLogisticRegressionCV(PairLogisticBase):
     def _of_fold(self, X: Rows, axes: Axes, W: Array) -> Self:
         """Return a copy with the coefficients (r + 1, n_scores) of a fold, whose classes are named as in this model."""
         model = copy(self)
-        coefs, intercepts = zip(*(axes.coefficients(column) for column in W.T), strict=True)
-        coef = np.array(coefs)
-        intercept = np.array(intercepts)
+        coef, intercept = axes.coefficients(W)
         agreement = (X @ coef.T + intercept).T @ (X @ self.coef_.T + self.intercept_)
-        if len(coef) == 1:
-            model.coef_ = np.copysign(1.0, agreement[0]) * coef
-            model.intercept_ = np.copysign(1.0, agreement[0]) * intercept
-        else:
-            order = linear_sum_assignment(-agreement.T)[1]
-            model.coef_ = coef[order]
-            model.intercept_ = intercept[order]
+        sign = np.copysign(1.0, agreement[0, 0]) if len(coef) == 1 else 1.0
+        order = linear_sum_assignment(-agreement.T)[1]
+        model.coef_ = sign * coef[order]
+        model.intercept_ = sign * intercept[order]
         return model
 
     def _fit_classes(
         self, X: Rows, points: TrainingPoints, shown: Mask
     ) -> tuple[_Chosen | None, tuple[int, int] | None]:
         """Fit more than two classes, None where "auto" finds two; and the numbers of classes that "auto" allows."""
-        n_classes = MAX_CLASSES if self.n_classes == "auto" else int(self.n_classes)
-        auto = self.n_classes == "auto"
-        if auto and self.prior is not None:
+        graph = points.graph
+        if self.n_classes != "auto":
+            n_classes = int(self.n_classes)
+        elif self.prior is not None:
             raise InputError("`prior` needs a number of classes: with `n_classes='auto'` it must be None.")
-        if auto and points.graph.labels.min(initial=0) < 0:
+        elif graph.labels.min(initial=0) < 0:
             # Labels -1 and +1 name two classes.
-            return None, None
-        if auto and self.error_rate == "auto" and is_crowd(points.graph, 3):
-            n_classes = number_by_answers(points.graph)[0]
-            auto = False
+            n_classes = 2
+        elif self.error_rate == "auto" and is_crowd(graph, 3):
+            n_classes = number_by_answers(graph)[0]
+        else:
+            return self._find_number(X, points, shown)
         if n_classes == 2:
             return None, None
-        # A table needs the number of classes.
-        answer_table = False if auto else self.answer_table
-        model = self._class_answer_model(points, n_classes, answer_table)
-        if not auto:
-            problem = self._problem(points, model, n_classes)
-            chosen = self._chosen_classes(problem, model, shown)
-            _warn_of_empty_classes(X, problem, chosen.fit)
-            return chosen, None
-        best, interval = self._find_number(X, points, model, shown)
-        _warn_of_open_number(points.graph, 2 if best is None else len(best.fit.coef), interval)
-        if best is not None and self.answer_table is True:
-            n_classes = len(best.fit.coef)
-            model = self._class_answer_model(points, n_classes, True)
-            best = self._chosen_classes(self._problem(points, model, n_classes), model, shown)
-        return best, interval
+        model = self._class_answer_model(points, n_classes, self.answer_table)
+        problem = self._problem(points, model, n_classes)
+        chosen = self._chosen(problem, model, shown)
+        _warn_of_empty_classes(X, problem, chosen.fit)
+        return chosen, None
 
-    def _find_number(
-        self, X: Rows, points: TrainingPoints, model: AnswerModel, shown: Mask
-    ) -> tuple[_Chosen | None, tuple[int, int]]:
+    def _find_number(self, X: Rows, points: TrainingPoints, shown: Mask) -> tuple[_Chosen | None, tuple[int, int]]:
         """Return the fit with the best number of classes (None if two), and the interval."""
         graph = points.graph
-        fewest = _least_classes(graph, model)
-        if graph.labels.max(initial=0) > 1:
-            # Labels 1 and 2 are those of three classes or more.
-            fewest = max(fewest, 3)
+        # A table needs the number of classes.
+        model = self._class_answer_model(points, MAX_CLASSES, False)
+        # Labels 1 and 2 are those of three classes or more.
+        fewest = max(_least_classes(graph, model), 3 if graph.labels.max(initial=0) > 1 else 2)
         most = max(min(MAX_CLASSES, graph.n_points // 2), fewest)
         problems = (self._problem(points, model, k) for k in range(fewest, most + 1))
         number = choose_number(problems, fewest, self._power, shown)
         n_classes = number.value
         chosen = None
         while n_classes > 2:
-            chosen = self._chosen_classes(self._problem(points, model, n_classes), model, shown)
-            # A class without rows does not lower the likelihood, and does not count unless answers
-            # force it.
+            chosen = self._chosen(self._problem(points, model, n_classes), model, shown)
+            # A class without rows does not lower the likelihood, and does not count unless answers force it.
             n_used = max(fewest, len(_used(X, chosen.fit)))
             if n_used == n_classes:
                 break
             n_classes = n_used
             chosen = None
-        return chosen, (min(number.low, n_classes), _most_classes(graph, max(number.high, n_classes)))
-
-    def _chosen_classes(self, problem: Problem, model: AnswerModel, shown: Mask) -> _Chosen:
-        """Return the fit with the best penalty of the grid, for one number of classes."""
-        _check_number(problem, model)
-        return self._chosen(problem, model, shown)
+        low, high = min(number.low, n_classes), _most_classes(graph, max(number.high, n_classes))
+        if high - low > _NARROW and not _of_one_kind(graph):
+            warn(
+                f"The answers leave the number of classes open: {n_classes} were found, and {low} to {high} are "
+                f"possible. {_ties(graph, high)[1]} {_ASK_MORE}, or give the number of classes where you know it.",
+                ClassNumberWarning,
+            )
+        if chosen is not None and self.answer_table is True:
+            model = self._class_answer_model(points, n_classes, True)
+            chosen = self._chosen(self._problem(points, model, n_classes), model, shown)
+        return chosen, (low, high)
 
     def _grid(self, alpha_max: float, ends: tuple[float, float]) -> Array:
         """Return the falling penalties to try."""
         if isinstance(self.alphas, Integral):
             return alpha_max * np.geomspace(*ends, int(self.alphas))
         return np.array(sorted(positive_grid("alphas", np.asarray(self.alphas).tolist()), reverse=True))
-
-
-def check_kinds(n_similar: float, n_dissimilar: float, prior: float | None) -> None:
-    """Raise an InputError without pairs, and warn where all answers are of one kind."""
-    if n_similar + n_dissimilar == 0:
-        raise InputError(_NO_ANSWERS)
-    if n_similar and n_dissimilar:
-        return
-    found = "similar, which one class for all rows explains fully, so the two classes are not identified"
-    if n_dissimilar:
-        found = "dissimilar, which says nothing of how large the classes are, so the prior is not identified"
-    remedy = "Ask about randomly drawn pairs until both answers have come"
-    if prior is not None:
-        found += f" by the answers but by `prior={prior:g}` alone"
-    else:
-        remedy += ", or give `prior`, P(y = +1), if you know it"
-    warn(f"All answers are {found}. {remedy}.", OneKindWarning)
 
 
 def class_sign(given: float | None, orientation: str, prior: PriorEstimate, positive: float, spread: float) -> float:
@@ -746,8 +691,7 @@ def _most_classes(graph: AnswerGraph, most: int) -> int:
     """Return the most classes that the answers allow; good models use ``most``."""
     if _ties(graph, most)[0]:
         return most
-    # Some classes may not have been seen. With K equal classes, a random answer is "same" with
-    # probability 1/K.
+    # Some classes may not have been seen. With K equal classes, a random answer is "same" with probability 1/K.
     n_same = int(np.sum(graph.same > 0))
     share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
     return max(most, int(1 / max(share, 1 / MAX_CLASSES)))
@@ -757,23 +701,10 @@ def _ties(graph: AnswerGraph, n_classes: int) -> tuple[bool, str]:
     """Return whether "same" answers and labels suffice for this many classes, and words."""
     n_same = graph.n_points - len(np.unique(graph.group))
     n_labels = int(np.count_nonzero(graph.labels))
+    enough = n_same + n_labels >= _TIES_A_CLASS * n_classes
     text = f'{n_same:,} of the {graph.n_answers:,} answers are "same" and do not follow from others'
-    if n_labels:
-        text += f", and {n_labels:,} points are labelled"
-    if n_same + n_labels >= _TIES_A_CLASS * n_classes:
-        return True, f"{text}."
-    return False, f"{text}; {_TIES_A_CLASS} or more a class are needed."
-
-
-def _warn_of_open_number(graph: AnswerGraph, n_classes: int, interval: tuple[int, int]) -> None:
-    """Warn where the answers allow quite different numbers of classes."""
-    low, high = interval
-    if high - low > _NARROW and not _of_one_kind(graph):
-        warn(
-            f"The answers leave the number of classes open: {n_classes} were found, and {low} to {high} are "
-            f"possible. {_ties(graph, high)[1]} {_ASK_MORE}, or give the number of classes where you know it.",
-            ClassNumberWarning,
-        )
+    labelled = f", and {n_labels:,} points are labelled" if n_labels else ""
+    return enough, f"{text}{labelled}{'' if enough else f'; {_TIES_A_CLASS} or more a class are needed'}."
 
 
 def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
@@ -786,12 +717,12 @@ def _warn_of_empty_classes(X: Rows, problem: Problem, fit: Fit) -> None:
     empty = np.setdiff1d(np.arange(n_classes), _used(X, fit)) + 1
     if _of_one_kind(graph) or (enough and not len(empty)):
         return
-    found = f"The answers may be too few for {n_classes} classes: some may be taken for each other."
+    finding = f"The answers may be too few for {n_classes} classes: some may be taken for each other."
     if len(empty):
         names = ", ".join(map(str, empty.tolist()))
         which = f"Class {names} of {n_classes} has" if len(empty) == 1 else f"Classes {names} of {n_classes} have"
-        found = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
-    warn(f"{found} {counts} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
+        finding = f"{which} no row among the {X.shape[0]:,}: the answers do not support so many classes."
+    warn(f"{finding} {counts} {_ASK_MORE}, or ask for fewer classes.", ClassNumberWarning)
 
 
 def _of_one_kind(graph: AnswerGraph) -> bool:
@@ -805,21 +736,26 @@ def _least_classes(graph: AnswerGraph, model: AnswerModel) -> int:
     return least_classes(graph, certain) if not graph.refuted.any() else 2
 
 
-def _check_answers(graph: AnswerGraph, n_classes: int) -> None:
+def _check_answers(graph: AnswerGraph, n_classes: int, prior: object) -> None:
     """Refuse missing answers and wrong labels; warn of answers of one kind."""
     labels = graph.labels[graph.labels != 0]
     if not graph.n_answers and not len(labels):
         raise InputError(_NO_ANSWERS)
-    if len(labels) and (labels.min() < 1 or labels.max() > n_classes):
+    if n_classes > 2 and len(labels) and (labels.min() < 1 or labels.max() > n_classes):
         raise InputError(
             f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "
             f"`y[:, 3]` has {np.unique(labels)[:10].tolist()}."
         )
     if _of_one_kind(graph):
-        kind = "same" if graph.same[0] > 0 else "different"
+        finding = '"same", which one class for all rows explains fully, so the classes are'
+        if graph.same[0] < 0:
+            unknown = "prior is" if n_classes == 2 else "classes are"
+            finding = f'"different", which says nothing of how large the classes are, so the {unknown}'
+        given = "" if prior is None else f", and all rests on `prior={prior}`"
+        remedy = ", or give `prior` if you know it" if prior is None else ""
         warn(
-            f'All answers are "{kind}", which does not tell {n_classes} classes apart. Ask until both answers '
-            "have come, or add labels.",
+            f"All answers are {finding} not identified by the answers{given}. Ask about randomly drawn pairs until "
+            f"both answers have come, or add labels{remedy}.",
             OneKindWarning,
         )
 
@@ -831,16 +767,11 @@ def _check_number(problem: Problem, model: AnswerModel) -> None:
     if n_points < n_classes:
         raise InputError(f"`n_classes={n_classes}`, but `X` shows {n_points} points. Lower `n_classes`.")
     needed = _least_classes(problem.likelihood.graph, model)
-    if needed <= n_classes:
-        return
-    found = f"{needed} points were all called different from each other"
-    if model.certain:
-        raise InputError(
-            f"{found} by answers that are never wrong, so there are at least {needed} classes, but "
-            f"`n_classes={n_classes}`. Raise `n_classes`, or give `error_rate` above 0 if some answers may be wrong."
+    if needed > n_classes:
+        text = (
+            f"{needed} points were all called different from each other, so there are at least {needed} classes, but "
+            f"`n_classes={n_classes}`. Raise `n_classes`, or, if some of these answers may be wrong,"
         )
-    warn(
-        f"{found}, so there are at least {needed} classes unless some of these answers are wrong, but "
-        f"`n_classes={n_classes}`. Raise `n_classes`, or check these answers.",
-        ClassNumberWarning,
-    )
+        if model.certain:
+            raise InputError(f"{text} give `error_rate` above 0.")
+        warn(f"{text} check them.", ClassNumberWarning)

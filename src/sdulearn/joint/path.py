@@ -20,14 +20,14 @@ with n the number of independent answers and F their Fisher information about w.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum, rough_inverse_hessian
+from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
 from sdulearn.joint.starts import ClassStarts, TwoClassStarts
 from sdulearn.progress import steps
 from sdulearn.solvers.smooth import Counted, gradient_norm, lbfgs_many
@@ -37,20 +37,17 @@ Columns = Indices | Sequence[int]
 
 # The penalty at which all starts are tried, as a share of the alpha at which the model leaves zero.
 PILOT = 0.03
-# Iterations after which only the best starts are continued; tolerance, iterations and memory of the
-# problems on a path.
+# Iterations after which only the best starts are continued; tolerance, iterations and memory of the problems on a path.
 _TRIAL_ITER = 15
 _PATH_TOL = 3e-3
 _PATH_ITER = 200
 _MEMORY = 20
 # How many starts of K classes are continued; two classes have one good start.
 _N_FOLLOWED = 3
-# How often points are clustered again from a solution at the pilot penalty, and what a better
-# solution must gain.
+# How often points are clustered again from a solution at the pilot penalty, and what a better solution must gain.
 _N_AGAIN = 4
 _BETTER = 1e-4
-# Iterations of the models of folds, and how much the solution on all answers is shrunk to be a start.
-_FOLD_ITER = 40
+# How much the solution on all answers is shrunk to be a start of a fold.
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
 _SMALLEST_CHANCE = 1e-6
@@ -87,15 +84,18 @@ class Problem:
 
     def restricted(self, shown: Mask) -> Problem:
         """Return the problem with the answers and labels of the points ``shown`` only."""
-        return Problem(self.points, self.likelihood.restricted(shown), self.pull)
+        return replace(self, likelihood=self.likelihood.restricted(shown))
 
     def penalties(self, alphas: Array | Sequence[float], powers: Sequence[float] | float) -> Array:
         """Return the penalties (r, B) of the axes."""
         return axis_penalties(self.points.axes.variance, alphas, powers)
 
     def scale(self, pen: Array) -> Array:
-        """Return a rough inverse Hessian, for L-BFGS and for the norm of a gradient."""
-        return rough_inverse_hessian(self.points.axes.variance, pen, self.likelihood.n_scores)
+        """Return the diagonal of a rough inverse Hessian, for L-BFGS and for the norm of a gradient."""
+        n_scores = self.likelihood.n_scores
+        # 0.15 and, for the intercept, 0.25: the logistic curvature.
+        slopes = 0.15 * self.points.axes.variance[:, None] / n_scores + pen
+        return 1 / np.repeat(np.vstack([slopes, np.full((1, pen.shape[1]), 0.25 / n_scores)]), n_scores, axis=0)
 
     def scores(self, W: Array) -> Array:
         """Return the scores (n_known, n_scores, B) by coefficients ((r + 1) n_scores, B)."""
@@ -146,9 +146,7 @@ class Minima(NamedTuple):
     W: Array  # ((r + 1) n_scores, m)
 
 
-def best_of(
-    problem: Problem, pen: Array, starts: Sequence[Array], folds: Sequence[Likelihood] = (), max_iter: int = _PATH_ITER
-) -> Minima:
+def best_of(problem: Problem, pen: Array, starts: Sequence[Array], folds: Sequence[Likelihood] = ()) -> Minima:
     """Return the best solutions of m problems: all starts ((r + 1) n_scores, m) take a few steps, the best go on."""
     m = pen.shape[1]
     count = len(starts)
@@ -162,7 +160,7 @@ def best_of(
         # Ties go to the earlier start.
         order = np.argsort(values.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)[:n_followed]
         W = np.take_along_axis(W.reshape(-1, count, m), order[None], axis=1).reshape(len(W), -1)
-    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, max_iter, memory=_MEMORY)
+    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, _PATH_ITER, memory=_MEMORY)
     best = np.argmin(values.reshape(n_followed, m), axis=0)
     every = np.arange(m)
     return Minima(values.reshape(n_followed, m)[best, every], W.reshape(-1, n_followed, m)[:, best, every])
@@ -217,11 +215,11 @@ def fit_folds(problem: Problem, alphas: Array, power: float, path: Array, shown:
     together = len(parts) if problem.likelihood.n_scores == 1 else 1
     for first in steps(range(0, len(parts), together), "folds"):
         chosen = slice(first, first + together)
-        W[:, :, chosen] = _fit_some_folds(problem, alphas, power, path, parts[chosen])
+        W[:, :, chosen] = _fit_together(problem, alphas, power, path, parts[chosen])
     return FoldFits([part.likelihood for part in parts], W)
 
 
-def _fit_some_folds(problem: Problem, alphas: Array, power: float, path: Array, parts: Sequence[Problem]) -> Array:
+def _fit_together(problem: Problem, alphas: Array, power: float, path: Array, parts: Sequence[Problem]) -> Array:
     """Return solutions ((r + 1) n_scores, n_alphas, n_folds)."""
     n_folds = len(parts)
     folds = [part.likelihood for part in parts]
@@ -230,7 +228,7 @@ def _fit_some_folds(problem: Problem, alphas: Array, power: float, path: Array, 
         # A fold starts from its own answers; one without labels has fewer starts, and repeats its last.
         own = [part.starts.first() for part in parts]
         longest = max(map(len, own))
-        starts = [np.column_stack([some[min(k, len(some) - 1)] for some in own]) for k in range(longest)]
+        starts = [np.column_stack([first[min(k, len(first) - 1)] for first in own]) for k in range(longest)]
         shrunk = path[:0]
     else:
         # Without the solution on all answers a fold would miss it. That solution knows what the fold leaves
@@ -238,14 +236,14 @@ def _fit_some_folds(problem: Problem, alphas: Array, power: float, path: Array, 
         shrunk = np.repeat(_SHRUNK * path[:, :, None], n_folds, axis=2)
         starts = [shrunk[pilot]]
     pen = np.repeat(problem.penalties([alphas[pilot]], power), n_folds, axis=1)
-    at_pilot = best_of(problem, pen, starts, folds, _FOLD_ITER).W
+    at_pilot = best_of(problem, pen, starts, folds).W
     W = np.empty((path.shape[1], len(alphas), n_folds))
     W[:, pilot] = at_pilot
     if others:
         rest = [i for i, _ in others]
         pen = np.repeat(problem.penalties(alphas[rest], power), n_folds, axis=1)
         starts = [np.tile(at_pilot, len(rest)), *([np.hstack(list(shrunk[rest]))] if len(shrunk) else [])]
-        W[:, rest] = best_of(problem, pen, starts, folds, _FOLD_ITER).W.reshape(-1, len(rest), n_folds)
+        W[:, rest] = best_of(problem, pen, starts, folds).W.reshape(-1, len(rest), n_folds)
     return W
 
 
@@ -372,9 +370,15 @@ def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask
         row = int(np.nanargmax(np.where(usable, np.nanmean(scores, axis=0), -np.inf)))
     chosen = FoldFits(fits.likelihoods, fits.W[:, [row]])
     temperature = best_temperature(problem, chosen, shown)
-    alpha = float(alphas[row, column])
-    found = (path[row, :, column], fits.W[:, row])
-    return Choice(alpha, float(powers[column]), temperature, alphas[:, column], scores, *found)
+    return Choice(
+        alpha=float(alphas[row, column]),
+        power=float(powers[column]),
+        temperature=temperature,
+        alphas=alphas[:, column],
+        scores=scores,
+        W=path[row, :, column],
+        of_folds=fits.W[:, row],
+    )
 
 
 def _empty(problem: Problem, alphas: Array, powers: Sequence[float], path: Array) -> Mask:
@@ -420,15 +424,11 @@ def polish(problem: Problem, W: Array, alpha: float, power: float, tol: float, m
     return Polished(W.reshape(-1, problem.likelihood.n_scores), float(value[0]), norm, objective.n_calls, tol)
 
 
-class HeldOut(NamedTuple):
-    """Scores of every point by a model that knows no answer about it; 0 for points that all folds know."""
+def held_out(problem: Problem, power: float, shown: Mask) -> tuple[Array, float]:
+    """Return scores (n_known, n_scores) by models of folds at the pilot penalty, and their temperature.
 
-    Z: Array  # (n_known, n_scores)
-    temperature: float
-
-
-def held_out(problem: Problem, power: float, shown: Mask) -> HeldOut:
-    """Fit folds at the pilot penalty, and return the scores of their points."""
+    No model knows an answer about its points; those that all folds know have 0.
+    """
     alpha = np.array([PILOT * problem.starts.alpha_max(power)])
     path = fit_path(problem, alpha[:, None], [power])[:, :, 0]
     fits = fit_folds(problem, alpha, power, path, shown)
@@ -436,7 +436,7 @@ def held_out(problem: Problem, power: float, shown: Mask) -> HeldOut:
     if problem.likelihood.n_scores == 1:
         # Without labels the sign of a model is arbitrary: all take that of the first.
         Z = Z * np.copysign(1.0, np.einsum("i,ik->k", Z[:, 0, 0], Z[:, 0]))
-    return HeldOut((Z * ~shown[:, None]).sum(axis=2), best_temperature(problem, fits, shown))
+    return (Z * ~shown[:, None]).sum(axis=2), best_temperature(problem, fits, shown)
 
 
 class NumberOfClasses(NamedTuple):
@@ -462,7 +462,8 @@ def choose_number(problems: Iterable[Problem], fewest: int, power: float, shown:
         by_temperature = np.array([fold_scores(problem, fits, shown, t) for t in TEMPERATURES])
         best = np.unravel_index(np.argmax(np.nanmean(by_temperature, axis=1)), (len(TEMPERATURES), len(alphas)))
         scores.append(by_temperature[best[0], :, best[1]])
-        n_used.append(len(np.unique(_classes(problem, path[best[1]]))))
+        Z = scores_of(problem.points.A, path[best[1], :, None], problem.likelihood.n_scores)
+        n_used.append(len(np.unique(np.argmax(problem.likelihood.probabilities(Z), axis=1))))
         if len(scores) - 1 - int(np.argmax(np.nanmean(scores, axis=1))) >= _PATIENCE:
             break
     near = _near_best(np.array(scores), 2)
@@ -471,12 +472,6 @@ def choose_number(problems: Iterable[Problem], fewest: int, power: float, shown:
     while fewest <= n_used[n_classes - fewest] < n_classes:
         n_classes = n_used[n_classes - fewest]
     return NumberOfClasses(n_classes, fewest + int(np.argmax(near)), int(np.max(np.array(n_used)[near])))
-
-
-def _classes(problem: Problem, W: Array) -> Indices:
-    """Return the likeliest class of every point, numbered from 0."""
-    Z = scores_of(problem.points.A, W[:, None], problem.likelihood.n_scores)
-    return np.argmax(problem.likelihood.probabilities(Z), axis=1)[:, 0]
 
 
 def _near_best(scores: Array, n_errors: float) -> Mask:

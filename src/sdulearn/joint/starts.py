@@ -1,8 +1,7 @@
 """Where a fit starts, and the penalty at which a model leaves zero: both from moments of the answers.
 
-The likelihood has several maxima, and at equal class probabilities its gradient vanishes, so that a
-fit needs a start. With two classes, centred rows and mu = E[y x], over pairs of points whose
-relative side s is known
+The likelihood has several maxima, and at equal class probabilities its gradient vanishes, so that a fit needs a start.
+With two classes, centred rows and mu = E[y x], over pairs of points whose relative side s is known
 
     E[s x x'^T] = mu mu^T                                                                           (1)
 
@@ -11,11 +10,10 @@ classes of mean mu_k and share pi_k, over random pairs
 
     E[x x'^T | same] - E[x x'^T | different] = sum_k pi_k^2 mu_k mu_k^T (1 / P(same) + 1 / P(different))    (2)
 
-so that the top K - 1 eigenvectors of the estimate span the class means. K-means clusters the means
-of groups and all other points in these directions, of whitened rows, of half-whitened rows, or
-without directions: which is best differs between data sets. Its clusters give a linear
-discriminant, whose logits are shrunk: from soft classes the objective finds better solutions than
-from hard ones.
+so that the top K - 1 eigenvectors of the estimate span the class means. K-means clusters the means of groups and all
+other points in these directions, of whitened rows, of half-whitened rows, or without directions: which is best differs
+between data sets. Its clusters give a linear discriminant, whose logits are shrunk: from soft classes the objective
+finds better solutions than from hard ones.
 
 To second order in logits z, centred over the classes, -log P at equal probabilities is -z.z' / K
 for a "same" answer and z.z' / (K (K - 1)) for a "different" one; so the top eigenvalue of (1) or
@@ -196,8 +194,7 @@ class ClassStarts:
     def first(self) -> list[Array]:
         """Return starts (r + 1, K); given class shares fix the order of the clusters."""
         if self.by_answers is not None:
-            W = _discriminant(self.points.known, np.argmax(self.by_answers, axis=1), self.n_classes)
-            return [_soften(self.points.A, W, deviation) for deviation in _SOFTNESS]
+            return self._discriminants(self.points.known, np.argmax(self.by_answers, axis=1))
         starts = [W for space in self._spaces() for seed in _SEEDS for W in self._from_clusters(space, seed)]
         starts += self._from_different_groups()
         if self.pull is None or self.likelihood.graph.labels.any():
@@ -258,8 +255,7 @@ class ClassStarts:
             warnings.simplefilter("ignore", ConvergenceWarning)
             clusters = KMeans(K, init=centres, n_init=1, random_state=seed).fit(means @ space, sample_weight=size)
         labels = self.likelihood.graph.labels - 1
-        W = _discriminant(rows, match_clusters(clusters.labels_[group], labels, K), K)
-        return [_soften(rows, W, deviation) for deviation in softness]
+        return self._discriminants(rows, match_clusters(clusters.labels_[group], labels, K), softness)
 
     def _from_different_groups(self) -> list[Array]:
         """Return discriminants between K groups that all differ; none where there are fewer."""
@@ -272,17 +268,19 @@ class ClassStarts:
         cluster = place[self.group]
         known = np.flatnonzero(cluster >= 0)
         cluster = match_clusters(cluster[known], self.likelihood.graph.labels[known] - 1, K)
-        W = _discriminant(self.points.A[known], cluster, K)
-        return [_soften(self.points.A, W, deviation) for deviation in _SOFTNESS]
+        return self._discriminants(self.points.A[known], cluster)
 
-
-def _discriminant(A: Array, cluster: Indices, n_classes: int) -> Array:
-    """Return Fisher's linear discriminant between clusters, the intercepts last."""
-    count = np.bincount(cluster, minlength=n_classes)
-    means, within = _class_moments(A, cluster, n_classes)
-    W = solve_system(within, means.T, assume_a="pos")
-    intercept = np.log((count + 1) / (count + 1).sum()) - np.einsum("kj,jk->k", means, W) / 2
-    return np.vstack([W, intercept])
+    def _discriminants(self, A: Array, cluster: Indices, softness: Sequence[float] = _SOFTNESS) -> list[Array]:
+        """Return Fisher's linear discriminant between clusters, scaled to logits of these standard deviations."""
+        count = np.bincount(cluster, minlength=self.n_classes)
+        means, within = _class_moments(A, cluster, self.n_classes)
+        W = solve_system(within, means.T, assume_a="pos")
+        intercept = np.log((count + 1) / (count + 1).sum()) - np.einsum("kj,jk->k", means, W) / 2
+        W = np.vstack([W, intercept])
+        # Logits sum to 0 over the classes.
+        W -= W.mean(axis=1, keepdims=True)
+        deviation = (self.points.A @ W[:-1] + W[-1]).std()
+        return [W * (target / max(float(deviation), 1e-12)) for target in softness]
 
 
 def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, Array]:
@@ -293,10 +291,3 @@ def _class_moments(A: Array, cluster: Indices, n_classes: int) -> tuple[Array, A
     within = apart.T @ apart / len(A)
     within[np.diag_indices(len(within))] += _SHRINKAGE * np.trace(within) / len(within) + 1e-12 * np.mean(A**2)
     return means, within
-
-
-def _soften(A: Array, W: Array, deviation: float) -> Array:
-    """Return ``W`` scaled to logits of this standard deviation, which sum to 0 over the classes."""
-    W = W - W.mean(axis=1, keepdims=True)
-    logits = A @ W[:-1] + W[-1]
-    return W * (deviation / max(float(logits.std()), 1e-12))
