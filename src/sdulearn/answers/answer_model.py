@@ -236,28 +236,14 @@ class AnswerModel:
         return np.minimum(np.array(rates, dtype=np.float64), HIGHEST)[place]
 
     def with_rates(self, change: Callable[[Rate], float]) -> AnswerModel:
-        """Return the model with other rates, and intervals as they are.
-
-        Parameters
-        ----------
-        change : function
-            Returns the new value of a :class:`Rate`.
-
-        Returns
-        -------
-        AnswerModel
-            A changed copy.
-        """
+        """Return the model with other values of its rates, and intervals as they are."""
         return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
 
     def plausible(self) -> list[AnswerModel]:
         """Return the model, and where its rates are not exactly known, the same with lower and with higher ones.
 
-        Returns
-        -------
-        list of AnswerModel
-            The model alone where all rates were given. Otherwise the rates of all annotators together move to where
-            ``error_rate`` has the ends of its interval, as far as answers with such rates tell anything.
+        The rates of all annotators together move to where ``error_rate`` has the ends of its interval, as far as
+        answers with such rates tell anything.
         """
         rates = self.by_annotator.values()
         if self.of_crowd or all(rate.low == rate.high for rate in rates):
@@ -280,19 +266,9 @@ class AnswerModel:
     def likelihood(self, graph: AnswerGraph, n_classes: int) -> Likelihood:
         """Return the likelihood of answers and labels as a function of the scores of points.
 
-        Parameters
-        ----------
-        graph : AnswerGraph
-            Answers and labels.
-        n_classes : int
-            Number of classes.
-
-        Returns
-        -------
-        Likelihood
-            Its weights are those of the graph. With more than two classes, answers that contradict none and are
-            rarely wrong tie points together, as if they were right: a wrong one misplaces a point or two, and not, as
-            with two classes, all points behind it. Ties make a fit three times as fast and find better starts.
+        With more than two classes, answers that contradict none and are rarely wrong tie points together, as if they
+        were right: a wrong one misplaces a point or two, and not, as with two classes, all points behind it. Ties make
+        a fit three times as fast and find better starts.
         """
         relative, weight = weights_by_component(graph)
         crowd = self.crowd_of(graph) if n_classes > 2 and graph.n_answers else None

@@ -237,13 +237,7 @@ class AnswerGraph:
         return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
 
     def fingerprint(self) -> str:
-        """Return a hash of ``y``, without weights and numbers of points, that is the same in every process.
-
-        Returns
-        -------
-        str
-            16 bytes in hexadecimal digits.
-        """
+        """Return a hash of ``y``, without weights, that is the same in every process."""
         y = np.asarray(replace(self, rows=np.arange(self.n_rows), points=np.arange(self.n_points)))
         return blake2b(np.ascontiguousarray(y).tobytes(), digest_size=16).hexdigest()
 

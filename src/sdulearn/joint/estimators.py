@@ -384,18 +384,7 @@ class PairLogisticRegression(PairLogisticBase):
         self.max_iter = max_iter
 
     def fit_from_zero(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Fit from no model at all, where labelled points say where each class is: for the asker.
-
-        Parameters
-        ----------
-        X, y
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        self : PairLogisticRegression
-            The fitted estimator.
-        """
+        """Fit from no model at all, where labelled points say where each class is: for the asker."""
         return self._fit(*self._check_rows(X, y, None), from_zero=True)
 
     def _fit(self, X: Rows, graph: AnswerGraph, moments: Exact = None, *, from_zero: bool = False) -> Self:
