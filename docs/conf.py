@@ -14,6 +14,8 @@ from sphinx.ext import autosummary
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+from pygments.lexers import TextLexer
+
 import sdulearn
 from sdulearn.errors import is_there
 
@@ -169,3 +171,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", _skip_without_torch)
     app.connect("html-page-context", _without_backlinks)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
+    # The layers in CONTRIBUTING.md, which a test reads.
+    app.add_lexer("layers", TextLexer)
