@@ -291,3 +291,12 @@ def test_who_contradicts(ends, same, labels, involved):
     annotator = graph.annotators - 1
     found = annotators_in_contradictions(graph, annotator, np.ones(3, dtype=bool))
     assert found.tolist() == involved
+
+
+def test_intervals_allow_for_the_ends_of_a_rate_that_tell_something():
+    """Nothing tells the rate of one person's loose pairs: 0 to 1/2. A given rate is exact."""
+    graph = AnswerGraph.from_answers(np.arange(40).reshape(-1, 2), np.arange(20) % 2 == 0)
+    plausible = [model.rates[0] for model in AnswerModel.estimate(graph).plausible()]
+    assert plausible == pytest.approx([0.02, 0.005, 0.3])
+    given = AnswerModel.given(0.1, graph)
+    assert given.plausible() == [given]
