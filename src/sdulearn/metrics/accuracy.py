@@ -112,8 +112,8 @@ def pair_accuracy(
     error_rate : float, mapping or AnswerModel, optional
         Probability that an answer is wrong, one for all or one for each annotator. By default
         answers are right; where they contradict each other, wrong at an unknown rate with a mean of
-        5%. With an :class:`~sdulearn.answers.AnswerModel` (``model.answer_model_``) in which a rate
-        is unknown, the interval allows for rates from 0.005 to 0.05.
+        5%. With an :class:`~sdulearn.answers.AnswerModel` (``model.answer_model_``) the interval allows
+        for the intervals of its rates, up to 0.3.
     sample_weight : array-like of shape (n_rows,), optional
         A weight per row, the same for both ends of a pair, in any unit; weight 0 leaves a row out.
     prior : float, optional
