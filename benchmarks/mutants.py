@@ -1,7 +1,7 @@
 """Random mutants, chosen by cosmic-ray: how many do the tests of their package kill?
 
     python benchmarks/mutants.py                    # 160 mutants; writes benchmarks/mutants.json and mutants.md
-    python benchmarks/mutants.py --only io --n 20   # of one package; nothing written
+    python benchmarks/mutants.py --only io --n 20   # of one package; added to both files
     python benchmarks/mutants.py --page             # mutants.md again, from verdicts written into mutants.json
 
 A place in the source is drawn, then one of the changes that cosmic-ray knows for it. Annotations are not touched: they
@@ -133,7 +133,8 @@ def page(found: dict[str, object]) -> str:
     lines = ["# Random mutants", ""]
     for sample in (found, *found.get("further", ())):
         lines += [
-            f"{sample['killed']} of {sample['mutants']} killed (seed {sample['seed']}). {judged(sample)}Survivors:",
+            f"{sample['killed']} of {sample['mutants']} killed (seed {sample['seed']}, "
+            f"{sample.get('packages', 'all packages')}). {judged(sample)}Survivors:",
             "",
         ]
         for one in sample["survivors"]:
@@ -157,13 +158,13 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=160)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", help="one package; nothing is written")
+    parser.add_argument("--only", nargs="+", default=PACKAGES, help="some packages; they are added to mutants.json")
     parser.add_argument("--page", action="store_true", help="write mutants.md from mutants.json, and draw nothing")
     arguments = parser.parse_args()
     if arguments.page:
         (HERE / "mutants.md").write_text(page(json.loads((HERE / "mutants.json").read_text())))
         return
-    chosen = drawn((arguments.only,) if arguments.only else PACKAGES, arguments.n, arguments.seed)
+    chosen = drawn(tuple(arguments.only), arguments.n, arguments.seed)
     survivors: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory() as name:
         copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
@@ -188,15 +189,18 @@ def main() -> None:
                     f"{k + 1} of {len(chosen)}, {len(survivors)} survive, {time.perf_counter() - began:.0f} s",
                     flush=True,
                 )
-    found = {
+    found: dict[str, object] = {
         "mutants": len(chosen),
         "killed": len(chosen) - len(survivors),
         "seed": arguments.seed,
         "survivors": survivors,
     }
-    if not arguments.only:
-        (HERE / "mutants.json").write_text(json.dumps(found, indent=1) + "\n")
-        (HERE / "mutants.md").write_text(page(found))
+    if arguments.only != PACKAGES:
+        found["packages"] = ", ".join(arguments.only)
+        before = json.loads((HERE / "mutants.json").read_text())
+        found = {**before, "further": [*before.get("further", ()), found]}
+    (HERE / "mutants.json").write_text(json.dumps(found, indent=1) + "\n")
+    (HERE / "mutants.md").write_text(page(found))
 
 
 if __name__ == "__main__":

@@ -2,4 +2,4 @@
 
 from sdulearn.errors import is_there
 
-collect_ignore = [] if is_there("torch") else ["sdulearn/torch"]
+collect_ignore = [] if is_there("torch") else ["sdulearn/torch", "sdulearn/io/weights.py"]

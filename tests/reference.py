@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sdulearn.answers import AnswerGraph
-from sdulearn.columns import Columns
+from sdulearn.tables.columns import Columns
 from sdulearn.workflow.data import draw_rows
 
 # A loose pair, one asked twice, a star, a chain, a tree, a pair with two labels; 19 has a label, 20 and more nothing.

@@ -116,3 +116,20 @@ def test_estimates_print_as_a_line_with_their_interval(drawn):
         assert "\n" not in text
         for end in (interval.low, interval.high):
             assert f"{end:.1%}" in text or f"{end:.3f}" in text
+
+
+@pytest.mark.parametrize(("wrong", "least", "most"), [(0.0, -0.1, 0.01), (0.15, -0.1, 0.1)])
+def test_probabilities_of_asked_rows_allow_for_an_unknown_error_rate(wrong, least, most):
+    # A chain: one wrong answer misplaces all points behind it, and nothing tells how many are wrong.
+    gaps = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(300) < 0.6, 1, -1)
+        X = rng.normal(size=(300, 4)) + 0.35 * y[:, None]
+        ends = np.column_stack([np.arange(100), np.arange(1, 101)])
+        same = (y[ends[:, 0]] == y[ends[:, 1]]) ^ (rng.random(100) < wrong)
+        rows, known = stack_pairs(X, ends, same)
+        chances = PairLogisticRegression().fit(rows, known).posterior(rows, known)[:200]
+        right = np.mean(np.sign(chances[:, 1] - 0.5) == y[ends.ravel()])
+        gaps.append(chances.max(axis=1).mean() - max(right, 1 - right))
+    assert least < np.mean(gaps) < most

@@ -151,6 +151,7 @@ def test_weights_that_leave_nothing_or_half_a_pair(weighted, name):
         clone(ESTIMATORS[name]).fit(rows, codes, weight)
 
 
+@pytest.mark.filterwarnings(f"ignore::{OrientationWarning.__module__}.UselessModelWarning")
 @pytest.mark.parametrize("model", [SDUClassifierCV(), PairLogisticRegressionCV()], ids=str)
 def test_folds_by_the_places_of_rows_know_nothing_of_rows_left_out(weighted, model):
     rows, codes, weight = weighted

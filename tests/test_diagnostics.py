@@ -15,8 +15,8 @@ from sdulearn.diagnostics import (
     check_shared_points,
 )
 from sdulearn.errors import InputError
+from sdulearn.findings import Contradictions, Hubs
 from sdulearn.metrics import AccuracyEstimate
-from sdulearn.report.facts import sentence
 from tests.reference import random_ends
 
 
@@ -49,8 +49,8 @@ def test_points_from_elsewhere(as_sparse):
     assert check_population(table, random_ends(rng, 5000, 100), names) == []
     upper = np.flatnonzero(X[:, 3] > 0)
     found = check_population(table, upper[random_ends(rng, len(upper), 100)], names)
-    assert found[0].details["features"][0] == "f3"
-    assert found[0].details["standard_scores"][0] > 5
+    assert found[0].features[0] == "f3"
+    assert found[0].standard_scores[0] > 5
     assert check_population(table, np.arange(5000).reshape(-1, 2), names) == []
 
 
@@ -65,7 +65,7 @@ def test_the_correction_for_a_finite_table():
         scores.append(float((X[drawn].mean() - X.mean()) / error))
         # The test's own score is that one: it finds a shift exactly where it is beyond the limit.
         found = check_population(X, drawn.reshape(-1, 2), ["x"])
-        shown = [one.details["standard_scores"][0] for one in found]
+        shown = [one.standard_scores[0] for one in found]
         assert shown == ([pytest.approx(scores[-1])] if abs(scores[-1]) > 2.5758 else [])
     assert np.std(scores) == pytest.approx(1, abs=0.2)
 
@@ -87,15 +87,15 @@ def test_answers_that_share_points():
     (found,) = check_shared_points(AnswerGraph.from_y(known(np.r_[ring, ring + 5], np.ones(10, dtype=bool))))
     assert found.severity == "info"
     expected = {"n_answers": 10, "n_points": 10, "n_independent": 8, "n_components": 2, "n_splits": 10}
-    assert {name: found.details[name] for name in expected} == expected
+    assert {name: found.numbers()[name] for name in expected} == expected
     # Ten points in ten folds: a ring in pieces of at most two points keeps two of its answers.
-    assert 6 <= found.details["n_cut"] <= 10
+    assert 6 <= found.n_cut <= 10
     # One "different" answer contradicts the other four of a ring.
     contradictory = check_assumptions(np.zeros((10, 1)), known(ring, np.arange(5) > 0))
-    assert contradictory[-1].details == {"both_ways": 0, "closure": 1, "odd_cycles": 0}
+    assert contradictory[-1] == Contradictions(count=1, both_ways=0, closure=1, odd_cycles=0)
     shared, hubs = check_shared_points(AnswerGraph.from_y(known(STAR, alternating[:50])))
-    assert shared.details["n_independent"] == 50
-    assert hubs.details == {"points": [0], "n_answers_of_each": [50], "n_hubs": 1, "n_answers": 50}
+    assert shared.n_independent == 50
+    assert hubs == Hubs(n_answers_of_each=(50,), n_hubs=1, n_answers=50)
 
 
 @pytest.mark.parametrize(("design", "prior"), [("40 points", 0.7), ("star", 0.95)])
@@ -120,11 +120,11 @@ def test_the_ratio_of_connected_answers_sees_another_prior():
     (found,) = check_ratio(graph, 0.9)
     assert found.code == "ratio_against_prior"
     # 26 of 51 points on one side: (26 * 25 + 25 * 24) of the 51 * 50 ordered pairs are similar.
-    assert found.details["share"] == pytest.approx((26 * 25 + 25 * 24) / (51 * 50))
+    assert found.share == pytest.approx((26 * 25 + 25 * 24) / (51 * 50))
     # Of loose pairs it is the share of the similar ones; without chosen points they have the binomial test.
     loose = AnswerGraph.from_answers(np.arange(200).reshape(-1, 2), np.arange(100) < 30)
-    assert check_ratio(loose, 0.9, np.ones(200, dtype=bool))[0].details["share"] == pytest.approx(0.3)
-    assert check_ratio(loose, 0.9)[0].details["n_similar"] == 30
+    assert check_ratio(loose, 0.9, np.ones(200, dtype=bool))[0].share == pytest.approx(0.3)
+    assert check_ratio(loose, 0.9)[0].n_points is None
     # Chains of three with the middle one apart, in which two classes of any size are seldom.
     chains = np.arange(150).reshape(-1, 3)[:, [0, 1, 1, 2]].reshape(-1, 2)
     different = AnswerGraph.from_answers(chains, np.zeros(100, dtype=bool))
@@ -149,7 +149,7 @@ def test_all_at_once():
     codes = np.r_[np.repeat(-np.arange(1, 41), 2), np.zeros(520, dtype=int)]
     found = check_assumptions(X, codes, feature_names=["a", "b", "c"])
     assert codes_of(found) == ["too_few_similar", "other_population"]
-    assert found[1].details["features"] == ["b"]
+    assert found[1].features == ("b",)
     assert codes_of(check_assumptions(sparse.csr_matrix(X), codes, prior=0.7))[0] == "ratio_against_prior"
     with pytest.raises(InputError, match=r"`X` has shape \(3, 3\), but `y` has 600 rows"):
         check_assumptions(X[:3], codes)
@@ -189,8 +189,8 @@ def test_answers_about_entities_do_not_chain(n_rows, n_times, wrong):
     within = (n_rows * np.arange(1000)[:, None, None] + pairs).reshape(-1, 2)
     ends = np.concatenate([within, random_ends(np.random.default_rng(0), len(entity), 7000)])
     (found,) = check_entities(asked_again(ends, entity, n_times, wrong))
-    assert (found.code, found.severity, found.details["median_size"]) == ("entities", "warning", n_rows)
-    assert found.details["n_groups"] == 1000 if wrong == 0 else 400 < found.details["n_groups"] < 1100
+    assert (found.code, found.severity, found.median_size) == ("entities", "warning", n_rows)
+    assert found.n_groups == 1000 if wrong == 0 else 400 < found.n_groups < 1100
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.18])
@@ -213,4 +213,4 @@ def test_so_few_similar_answers_that_there_must_be_many_classes(n_similar, n_dis
     n = n_similar + n_dissimilar
     found = check_entities(answered(np.arange(2 * n).reshape(-1, 2), np.arange(n) < n_similar))
     assert codes_of(found) == codes
-    assert all("50 classes or fewer" in sentence(one) for one in found)
+    assert all(one.n_classes == 50 for one in found)

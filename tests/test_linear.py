@@ -20,6 +20,8 @@ from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.losses import TRAINING_LOSSES
 from sdulearn.metrics import pair_accuracy, pair_risk
 
+# Many draws here are small, or noise.
+pytestmark = pytest.mark.filterwarnings("ignore::sdulearn.errors.UselessModelWarning")
 losses = pytest.mark.parametrize("loss", TRAINING_LOSSES)
 
 

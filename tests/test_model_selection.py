@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdulearn import PairKFold, stack_pairs
+from sdulearn import PairKFold, PairLogisticRegressionCV, SDUClassifierCV, stack_pairs
+from sdulearn.errors import UselessModelWarning
 from sdulearn.model_selection import grid_results
 from tests.reference import random_answers, random_ends
 
@@ -131,3 +132,28 @@ def test_every_test_part_has_an_answer_where_points_allow_it(n_splits):
             assert len(test) >= 2
             assert not set(y[train, 1]) & set(y[test, 1])
         assert len(np.unique(splitter.fold_of_points(y))) == n_splits
+
+
+@pytest.mark.parametrize(
+    ("model", "linked"),
+    [
+        (SDUClassifierCV(prior=0.7), False),
+        (PairLogisticRegressionCV(), False),
+        (PairLogisticRegressionCV(), True),
+        (PairLogisticRegressionCV(n_classes=4), True),
+    ],
+    ids=str,
+)
+def test_a_model_of_noise_gives_a_warning_and_a_good_one_none(model, linked):
+    """Warnings are errors here; with linked answers, folds must agree on the names of the classes."""
+    rng = np.random.default_rng(2)
+    n_classes = getattr(model, "n_classes", 2)
+    classes = rng.choice(n_classes, 400, p=[0.7, 0.3] if n_classes == 2 else None)
+    X = rng.normal(size=(400, 5)) + 3 * np.eye(5)[classes]
+    ends = rng.integers(0, 100, (200, 2)) if linked else rng.permutation(400)[:300].reshape(-1, 2)
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    same = classes[ends[:, 0]] == classes[ends[:, 1]]
+    model.fit(*stack_pairs(X, ends, same))
+    with pytest.warns(UselessModelWarning) as given:
+        model.fit(*stack_pairs(rng.permutation(X), ends, same))
+    assert sum(warning.category is UselessModelWarning for warning in given) == 1

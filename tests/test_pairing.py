@@ -60,7 +60,7 @@ def test_chosen_pairs_are_noticed_and_the_accuracy_says_what_it_is(kind):
     assert ("new rows is unknown" in model.summary()) == is_chosen
     if kind == "group":
         (finding,) = [one for one in model.report.findings if one.code == "pairs_by_features"]
-        assert finding.details["features"][0] == "c"
+        assert finding.features[0] == "c"
 
 
 @pytest.mark.parametrize("kind", ["nearest", "random"])

@@ -27,7 +27,7 @@ from sdulearn.metrics.accuracy import pair_accuracy
 from sdulearn.metrics.classes import class_agreement
 from sdulearn.model_selection import check_places
 from sdulearn.prior import PriorEstimate, no_answers
-from sdulearn.sklearn_private import Interval, StrOptions
+from sdulearn.sklearn_private import Interval, StrOptions, safe_indexing
 from sdulearn.solvers import warn_unless
 from sdulearn.solvers.linalg import check_magnitude
 from sdulearn.types import Array, Between, Codes, Count, Indices, MatrixLike, Rows
@@ -150,7 +150,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
     def posterior(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Probability of each class for each row, by its features and the answers about its point.
 
-        A model that was fitted to the same answers has used them already, so the probabilities are somewhat too sure.
+        A model that was fitted to the same answers has learned their mistakes, too. Where it has ``fold_models_``, the
+        features of a row are therefore judged by the one that has not seen the answers about it; without them, as in a
+        model read from a file, the probabilities of training answers are somewhat too sure.
 
         Parameters
         ----------
@@ -162,7 +164,18 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         array of shape (n_rows, n_classes)
             Columns as in ``classes_``. A row of weight 0 or of a point in no answer has those of ``predict_proba``.
         """
-        return posterior_of(self.answer_model_, self.predict_proba(X), y, sample_weight)
+        graph = AnswerGraph.from_y(y, sample_weight)
+        return posterior_of(self.answer_model_, self.unseen_proba(X, graph), graph)
+
+    def unseen_proba(self, X: MatrixLike, graph: AnswerGraph) -> Array:
+        """Class probabilities by features; those of training rows by the models of folds without them."""
+        proba = np.array(self.predict_proba(X))
+        if graph.fingerprint() == getattr(self, "_learned", None):
+            for rows, of_fold in getattr(self, "fold_models_", ()):
+                # Kept rows have one order, whichever rows of weight 0 are between them.
+                rows = graph.rows[np.searchsorted(self._learned_rows, rows)]
+                proba[rows] = of_fold.predict_proba(safe_indexing(X, rows))
+        return proba
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with them.
@@ -295,6 +308,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         if X.shape[0] != graph.n_given:
             raise InputError(f"`X` has {X.shape[0]} rows, but `y` has {graph.n_given}.")
         self._learned = graph.fingerprint()
+        self._learned_rows = graph.rows
         if graph.n_rows == graph.n_given:
             return X, graph
         check_places(getattr(self, "cv", None))
@@ -360,7 +374,6 @@ class Fit:
     n_iter: int  # iterations
     prior: PriorEstimate | None = None  # the class prior with its interval; None with K > 2 classes
     shares: Array | None = None  # (K,), shares of K > 2 classes
-    tol: float = 0.0  # the smallest tolerance that the method can meet
     # further fitted attributes by name: ``alpha_``, ``gamma_``, ``cv_results_`` and the like
     fitted: dict[str, object] = field(default_factory=dict)
 
@@ -451,13 +464,12 @@ class LinearClassifier(PairClassifier):
         self.n_iter_ = fit.n_iter
         self.n_features_in_ = fit.coef.shape[1]
         self.__dict__.update(fit.fitted)
-        warn_unless(fit.optimality, max(self.tol, fit.tol), fit.n_iter)
+        warn_unless(fit.optimality, self.tol, fit.n_iter)
         return self
 
 
-def posterior_of(model: AnswerModel, proba: Array, y: ArrayLike, sample_weight: ArrayLike | None) -> Array:
+def posterior_of(model: AnswerModel, proba: Array, graph: AnswerGraph) -> Array:
     """Return class probabilities of rows by their features and the answers about their points."""
-    graph = AnswerGraph.from_y(y, sample_weight)
     by_row = np.array(proba)
     by_row[graph.rows] = posteriors(model, graph, log_node_probabilities(proba, graph))[graph.row_point]
     return by_row

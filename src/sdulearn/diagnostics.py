@@ -1,13 +1,12 @@
 """Checks of the assumptions of the methods: random pairs of two classes.
 
-Each finding is a code with numbers and a severity; :mod:`sdulearn.report.facts` puts it into words.
+Each check returns findings (:mod:`sdulearn.findings`), none if nothing is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +18,30 @@ from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
+from sdulearn.findings import (
+    AnswerTable,
+    Audit,
+    BalancedAnswers,
+    ChosenQuestions,
+    Contradictions,
+    Crowd,
+    Disputed,
+    Entities,
+    Finding,
+    FlippedAnswers,
+    Hubs,
+    ManyClasses,
+    NoBetterThanGuessing,
+    NoBetterThanMajority,
+    OtherPopulation,
+    PairsByFeatures,
+    People,
+    Person,
+    PriorNotIdentified,
+    RatioAgainstPrior,
+    SharedPoints,
+    TooFewSimilar,
+)
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
@@ -26,9 +49,6 @@ from sdulearn.pairing import judge_pairing
 from sdulearn.prior import PriorEstimate
 from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
-
-Severity = Literal["result", "info", "warning", "error"]
-Details = Mapping[str, Any]
 
 # Significance level of each test: one false alarm in a hundred clean data sets.
 LEVEL = 0.01
@@ -52,25 +72,6 @@ _ENTITY_TIMES = 2
 # A person is doubtful whose median answer is faster than this share of everybody's, or careless more often than this.
 _FAST = 1 / 3
 _CARELESS = 0.5
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something in the data or the result that a user should know.
-
-    Attributes
-    ----------
-    code : str
-        What was found, such as ``"too_few_similar"``.
-    severity : {"result", "info", "warning", "error"}
-        "result": a part of the result; "info": nothing is wrong; "warning": a result may be; "error": a result is.
-    details : mapping
-        The numbers and names that belong to it.
-    """
-
-    code: str
-    severity: Severity
-    details: Details
 
 
 def check_assumptions(
@@ -139,8 +140,9 @@ def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = 
     simulated = _simulated_excess(m, 0.5 if prior is None else prior)
     low, high = ((1 + np.sum(tail)) / (1 + _DRAWS) for tail in (simulated <= observed, simulated >= observed))
     n_points = int(m.sum())
-    counts = {"n_answers": graph.n_answers, "n_points": n_points, "share": (1 + observed / n_points) / 2}
-    return _ratio_finding(counts, low if prior is None else 2 * min(low, high), prior)
+    p_value = low if prior is None else 2 * min(low, high)
+    share = float(np.clip((1 + observed / n_points) / 2, 0, 1))
+    return _ratio_finding(p_value, prior, graph.n_answers, share, n_points)
 
 
 def _check_loose_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
@@ -148,18 +150,30 @@ def _check_loose_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]
     if not (n := graph.n_answers):
         return []
     n_similar = int(np.sum(graph.same > 0))
-    counts = {"n_similar": n_similar, "n_dissimilar": n - n_similar}
     if prior is None and 2 * n_similar == n >= _MIN_BALANCED:
-        return [Finding("balanced_answers", "info", counts)]
+        return [BalancedAnswers(n_similar=n_similar)]
     share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
-    return _ratio_finding(counts, binomtest(n_similar, n, share, alternative=side).pvalue, prior)
+    return _ratio_finding(binomtest(n_similar, n, share, alternative=side).pvalue, prior, n, n_similar / n, None)
 
 
-def _ratio_finding(counts: Details, p_value: float, prior: float | None) -> list[Finding]:
-    """Report a ratio of answers that random pairs rarely have."""
-    code = "too_few_similar" if prior is None else "ratio_against_prior"
-    expected = {} if prior is None else {"prior": prior, "expected_share": similar_share(prior)}
-    return [Finding(code, "warning", {**counts, "level": LEVEL, **expected})] if p_value < LEVEL else []
+def _ratio_finding(
+    p_value: float, prior: float | None, n_answers: int, share: float, n_points: int | None
+) -> list[Finding]:
+    """Report a share of similar pairs that random pairs rarely have."""
+    if p_value >= LEVEL:
+        return []
+    if prior is None:
+        return [TooFewSimilar(n_answers=n_answers, share=share, n_points=n_points, level=LEVEL)]
+    return [
+        RatioAgainstPrior(
+            n_answers=n_answers,
+            share=share,
+            n_points=n_points,
+            level=LEVEL,
+            prior=prior,
+            expected_share=similar_share(prior),
+        )
+    ]
 
 
 def _pair_excess(up: Indices, m: Indices | int) -> Array:
@@ -223,18 +237,20 @@ def check_population(
     z = np.divide(here - mean, error, out=np.zeros_like(mean), where=judged)
     limit = norm.isf(LEVEL / 2 / max(len(z), 1))
     worst = np.argsort(-np.abs(z))[: int(np.sum(np.abs(z) > limit))]
-    features = {"features": [names[j] for j in worst], "standard_scores": z[worst].tolist()}
-    details = {**features, "n_features": len(z), "level": LEVEL}
-    return [Finding("other_population", "warning", details)] if len(worst) else []
+    if not len(worst):
+        return []
+    features, scores = tuple(names[j] for j in worst), tuple(z[worst].tolist())
+    return [OtherPopulation(features=features, standard_scores=scores, n_features=len(z), level=LEVEL)]
 
 
 def check_pairing(X: Rows, ends: Indices, names: Sequence[str]) -> list[Finding]:
     """Test whether who is compared with whom depends on the features: near neighbours, rows of one group."""
     pairing = judge_pairing(X, ends)
-    features = [names[j] for j in pairing.columns[:_NAMED]]
-    details = {"features": features, "correlations": pairing.correlations[:_NAMED].tolist()}
-    details |= {"n_answers": len(ends), "level": PAIRING_LEVEL}
-    return [Finding("pairs_by_features", "warning", details)] if pairing.is_chosen else []
+    if not pairing.is_chosen:
+        return []
+    features = tuple(names[j] for j in pairing.columns[:_NAMED])
+    alike = tuple(pairing.correlations[:_NAMED].tolist())
+    return [PairsByFeatures(features=features, correlations=alike, n_answers=len(ends), level=PAIRING_LEVEL)]
 
 
 def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) -> list[Finding]:
@@ -243,30 +259,32 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
         return []
     n_points = int(np.sum(graph.degree > 0))
     n_splits = number_of_folds(ACCURACY_FOLDS, graph.same > 0)
-    details = {
-        "n_answers": graph.n_answers,
-        "n_points": n_points,
-        "n_independent": graph.n_independent,
-        "n_components": n_points - graph.n_independent,
-        "n_splits": n_splits,
-        "n_cut": PairKFold(n_splits, random_state=1).n_cut(None, graph) if n_splits > 1 else 0,
-    }
-    findings = [Finding("shared_points", "info", details)]
-    if len(hubs := graph.hubs()):
-        points = [k if names is None else names[k] for k in graph.points[hubs[:_NAMED]].tolist()]
-        counts = {"n_answers_of_each": graph.degree[hubs[:_NAMED]].tolist(), "n_hubs": len(hubs)}
-        findings.append(Finding("hubs", "info", {"points": points, **counts, "n_answers": graph.n_answers}))
-    return findings
+    shared = SharedPoints(
+        n_answers=graph.n_answers,
+        n_points=n_points,
+        n_independent=graph.n_independent,
+        n_components=n_points - graph.n_independent,
+        n_splits=n_splits,
+        n_cut=PairKFold(n_splits, random_state=1).n_cut(None, graph) if n_splits > 1 else 0,
+    )
+    hubs = graph.hubs()
+    if not len(hubs):
+        return [shared]
+    named = () if names is None else tuple(names[k] for k in graph.points[hubs[:_NAMED]].tolist())
+    degrees = tuple(graph.degree[hubs[:_NAMED]].tolist())
+    return [shared, Hubs(n_answers_of_each=degrees, n_hubs=len(hubs), n_answers=graph.n_answers, names=named)]
 
 
-def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Finding]:
+def check_contradictions(answers: AnswerChecks | AnswerGraph) -> list[Contradictions]:
     """Report answers that cannot all be right."""
     if isinstance(answers, AnswerGraph):
         contradictory = answers.contradictory[answers.component[answers.ends[:, 0]]]
         answers = check_answers(answers.restrict(contradictory, np.zeros(answers.n_points, dtype=bool)))
-    kinds = {"both_ways": answers.disagreements, "closure": answers.closure, "odd_cycles": answers.odd_cycles}
-    counts = {name: len(cycles) for name, cycles in kinds.items()}
-    return [Finding("contradictions", "warning", counts)] if answers.n_contradictions else []
+    if not answers.n_contradictions:
+        return []
+    both_ways, closure, odd_cycles = map(len, (answers.disagreements, answers.closure, answers.odd_cycles))
+    count = both_ways + closure + odd_cycles
+    return [Contradictions(count=count, both_ways=both_ways, closure=closure, odd_cycles=odd_cycles)]
 
 
 def audited_rates(answers: Answers) -> AnswerModel | None:
@@ -284,37 +302,35 @@ def check_source(answers: Answers) -> list[Finding]:
     """Report what a file of answers is about, and how its questions were chosen."""
     findings = check_entities(answers)
     if n_chosen := answers.n_chosen:
-        findings.append(Finding("chosen_questions", "info", {"n_chosen": n_chosen, "n_answers": answers.n_questions}))
+        findings.append(ChosenQuestions(n_chosen=n_chosen, n_answers=answers.n_questions))
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
-        findings.append(Finding("audit", "info", {"name": name, "n": n, "n_wrong": n_wrong, **vars(rate)}))
+        findings.append(Audit(name=name, n=n, n_wrong=n_wrong, value=rate.value, low=rate.low, high=rate.high))
     if answers.epsilon is not None:
-        privacy = {"epsilon": answers.epsilon, "flip_rate": flip_rate(answers.epsilon)}
-        findings.append(Finding("flipped_answers", "info", privacy))
+        findings.append(FlippedAnswers(epsilon=answers.epsilon, flip_rate=flip_rate(answers.epsilon)))
     return findings
 
 
 def check_entities(answers: Answers) -> list[Finding]:
     """Report answers about entities, or about too many classes, rather than about a few classes."""
     n = answers.n_similar + answers.n_dissimilar
-    counts = {"n_similar": answers.n_similar, "n_answers": n}
-    if groups := _entity_groups(answers):
-        return [Finding("entities", "warning", {**counts, **groups})]
+    if entities := _entities(answers):
+        return [entities]
     share = 1 / _MANY_CLASSES
     if answers.n_similar and binomtest(answers.n_similar, n, share, alternative="less").pvalue < LEVEL:
-        return [Finding("many_classes", "warning", {**counts, "n_classes": _MANY_CLASSES, "level": LEVEL})]
+        return [ManyClasses(n_similar=answers.n_similar, n_answers=n, n_classes=_MANY_CLASSES, level=LEVEL)]
     return []
 
 
-def _entity_groups(answers: Answers) -> dict[str, float]:
-    """Numbers of the groups of similar points, if these groups are entities; else empty.
+def _entities(answers: Answers) -> Entities | None:
+    """Report groups of similar points, if these groups are entities.
 
     The "same" answers of classes chain points together: i to j and j to k. Those of entities do not, as each point
     belongs to a group of two or three. The same answers in random order show how many points would be two steps apart.
     A question counts if it is decided by two votes, where most are asked twice: wrong answers chain entities, too.
     """
     if answers.n_similar <= _ENTITY_MIN:
-        return {}
+        return None
     graph, _ = known_answers(answers)
     asked, question = number_questions(graph.ends, graph.n_points)
     vote = np.bincount(question, graph.same)
@@ -323,13 +339,19 @@ def _entity_groups(answers: Answers) -> dict[str, float]:
     asked, same = asked[decided], vote[decided] > 0
     size = np.bincount(connect(asked[same], graph.n_points))
     if (n_groups := int(np.sum(size > 1))) <= _ENTITY_MIN:
-        return {}
+        return None
     random_order = np.random.default_rng(0).permutation(same)
     n_apart, n_expected = (_two_steps_apart(asked[kind], graph.n_points) for kind in (same, random_order))
     if n_expected <= max(_ENTITY_MIN, _ENTITY_TIMES * n_apart):
-        return {}
-    median = float(np.median(size[size > 1]))
-    return {"n_groups": n_groups, "median_size": median, "n_apart": n_apart, "n_expected": n_expected}
+        return None
+    return Entities(
+        n_similar=answers.n_similar,
+        n_answers=answers.n_similar + answers.n_dissimilar,
+        n_groups=n_groups,
+        median_size=float(np.median(size[size > 1])),
+        n_apart=n_apart,
+        n_expected=n_expected,
+    )
 
 
 def _two_steps_apart(ends: Indices, n_points: int) -> int:
@@ -345,16 +367,24 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     graph, used = known_answers(answers)
     people = _people(graph, None if answers.seconds is None else answers.seconds[used], model, answers.annotator_names)
     rate = model.error_rate
-    details = {"n_classes": n_classes, "n_people": len(people), **vars(rate), "identified": rate.identified}
-    each = [person["n_answers"] for person in people] or [len(used)]
-    details["answers_each"] = np.quantile(each, [0, 0.5, 1]).tolist()
-    findings = [Finding("crowd", "result", details)]
+    each = [person.n_answers for person in people] or [len(used)]
+    fewest, median, most = np.quantile(each, [0, 0.5, 1]).tolist()
+    findings: list[Finding] = [
+        Crowd(
+            n_classes=n_classes,
+            n_people=len(people),
+            value=rate.value,
+            low=rate.low,
+            high=rate.high,
+            identified=rate.identified,
+            answers_each=(fewest, median, most),
+        )
+    ]
     if len(people) > 1:
-        doubtful = [_in_words(person) for person in people if person["reasons"]]
-        details = {"people": people, "count": len(doubtful), "items": doubtful}
-        findings.append(Finding("people", "warning" if doubtful else "info", details))
+        doubtful = tuple(str(person) for person in people if person.reasons)
+        findings.append(People(people=tuple(people), count=len(doubtful), items=doubtful))
     if model.table is not None:
-        findings.append(Finding("answer_table", "info", _confused(100 * model.table)))
+        findings.append(_confused(100 * model.table))
     asked, question = number_questions(graph.ends, graph.n_points)
     n = np.bincount(question)
     same = np.bincount(question, graph.same > 0).astype(int)
@@ -362,14 +392,14 @@ def check_crowd(answers: Answers, model: AnswerModel, n_classes: int) -> list[Fi
     if len(hard):
         ids = list(dict.fromkeys(answers.ids.ravel().tolist()))
         pairs = [" and ".join(shortened(ids[point]) for point in ends) for ends in asked[hard]]
-        items = [f"{pairs[i]}: {same[k]} same, {n[k] - same[k]} different" for i, k in enumerate(hard)]
-        findings.append(Finding("disputed", "warning", {"count": len(hard), "level": LEVEL, "items": items}))
+        items = tuple(f"{pairs[i]}: {same[k]} same, {n[k] - same[k]} different" for i, k in enumerate(hard))
+        findings.append(Disputed(count=len(hard), level=LEVEL, items=items))
     return findings
 
 
-def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names: Sequence[str]) -> list[Details]:
+def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names: Sequence[str]) -> list[Person]:
     """Everybody who answered, the highest error rate first, with reasons to doubt them."""
-    people: list[Details] = []
+    people = []
     for k in np.unique(graph.annotators[graph.annotators > 0]).tolist():
         own = graph.annotators == k
         answers = graph.same[own]
@@ -384,25 +414,24 @@ def _people(graph: AnswerGraph, seconds: Array | None, model: AnswerModel, names
         if seconds is not None and not np.isnan(seconds[own]).all():
             took = np.nanmedian(seconds[own])
             reasons[f"{took:.1f} s an answer"] = took < _FAST * np.nanmedian(seconds)
-        why = [reason for reason, holds in reasons.items() if holds]
-        people.append({"name": names[k - 1], **vars(rate), "reasons": why})
-    return sorted(people, key=lambda person: (-person["value"], -person["low"]))
+        why = tuple(reason for reason, holds in reasons.items() if holds)
+        people.append(Person(names[k - 1], rate.value, rate.low, rate.high, rate.n_answers, why))
+    return sorted(people, key=lambda person: (-person.value, -person.low))
 
 
-def _in_words(person: Details) -> str:
-    rate = f"{person['value']:.0%} of {person['n_answers']:,} wrong ({person['low']:.0%} to {person['high']:.0%})"
-    return f"{shortened(person['name'])}: {rate}; {', '.join(person['reasons'])}"
-
-
-def _confused(same: Array) -> Details:
+def _confused(same: Array) -> AnswerTable:
     """The answer table in per cent, and its K largest error rates."""
     K = len(same)
     wrong = np.tril(np.where(np.eye(K, dtype=bool), 100 - same, same))
     words = ('class {0}: called "different" {2:.0f}%', 'classes {1} and {0}: called "same" {2:.0f}%')
     worst = [divmod(k, K) for k in np.argsort(-wrong, axis=None)[:K].tolist()]
-    items = [words[i != j].format(i + 1, j + 1, wrong[i, j]) for i, j in worst]
-    shares = {"same": same.round().tolist(), "different": (100 - same).round().tolist()}
-    return {"classes": [str(k + 1) for k in range(K)], **shares, "items": items}
+    return AnswerTable(
+        classes=tuple(str(k + 1) for k in range(K)),
+        same=tuple(map(tuple, same.round().tolist())),
+        different=tuple(map(tuple, (100 - same).round().tolist())),
+        count=K,
+        items=tuple(words[i != j].format(i + 1, j + 1, wrong[i, j]) for i, j in worst),
+    )
 
 
 def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
@@ -416,13 +445,13 @@ def _disputed(same: Indices, n: Indices, errors: Array) -> Indices:
 
 def check_outcome(prior: PriorEstimate, accuracy: AccuracyEstimate, oriented: bool) -> list[Finding]:
     """Report a model that does not beat the larger class, and a prior that is not identified."""
-    findings = []
+    findings: list[Finding] = []
     low = accuracy.low
     # Another finding reports an accuracy without any answers.
     if accuracy.n_answers and low <= 0.5:
-        findings.append(Finding("no_better_than_guessing", "warning", {"low": low}))
+        findings.append(NoBetterThanGuessing(low=low, chance=0.5))
     elif accuracy.n_answers and not accuracy.beats_majority:
-        findings.append(Finding("no_better_than_majority", "warning", {"low": low, "majority": accuracy.majority}))
+        findings.append(NoBetterThanMajority(low=low, majority=accuracy.majority))
     if not prior.identified and not oriented:
-        findings.append(Finding("prior_not_identified", "warning", {"low": prior.low, "high": prior.high}))
+        findings.append(PriorNotIdentified(low=prior.low, high=prior.high))
     return findings

@@ -19,12 +19,12 @@ from sdulearn.answers.y import COLUMNS, scramble
 from sdulearn.base import LinearClassifier
 from sdulearn.errors import InputError, quoted, require
 from sdulearn.io.files import Location
-from sdulearn.io.number_rows import Batch, RowSource, join
-from sdulearn.io.tables import DaskTable, open_table
 from sdulearn.linear import SDUClassifier
 from sdulearn.parts import Sums, is_dask
 from sdulearn.solvers.linalg import check_system_size
 from sdulearn.statistics import PairStatistics
+from sdulearn.tables.number_rows import Batch, RowSource, join
+from sdulearn.tables.source import DaskTable, open_table
 from sdulearn.types import Codes, Estimator, Frame
 
 __all__ = ["dask_rows", "fit_rows", "map_rows", "parquet_rows"]

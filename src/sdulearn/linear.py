@@ -19,7 +19,7 @@ from sdulearn.answers.y import U, check_weights, read_columns
 from sdulearn.base import Fit, LinearClassifier
 from sdulearn.errors import InputError, OrientationWarning, UndeterminedError, warn
 from sdulearn.losses import TRAINING_LOSSES, LinearOddLoss, ZeroOne, get_training_loss
-from sdulearn.model_selection import grid_results, positive_grid, row_splits
+from sdulearn.model_selection import HeldOut, grid_results, positive_grid, row_splits
 from sdulearn.prior import PriorEstimate, needed_prior
 from sdulearn.risks import (
     MIXED_RISKS,
@@ -36,12 +36,12 @@ from sdulearn.solvers import SOLVERS, choose_solver, solve, warn_unless
 from sdulearn.solvers.linalg import check_system_size, with_ones
 from sdulearn.solvers.problem import Design, Solution
 from sdulearn.statistics import PairStatistics, moment_problem, source_moments
-from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, Rows, Splitter
+from sdulearn.types import Array, Codes, Estimator, Indices, Mask, MatrixLike, Rows, Splitter
 
 # Fits of the interior point method within folds stop at this residual: they are only compared with each other.
 _FOLD_TOL = 1e-3
 # A penalty, a mixture, and the fitted attributes of the choice.
-Choice = tuple[float, Mixture, dict[str, object]]
+Choice = tuple[float, Mixture, dict[str, Any]]
 
 
 class Settings(NamedTuple):
@@ -57,7 +57,7 @@ class Settings(NamedTuple):
         params = [{"alpha": a} if g is None else {"alpha": a, "gamma": g} for a, g in grid]
         results = grid_results(params, scores)
         i, j = divmod(int(np.argmin(results["rank_test_score"])), len(self.gammas))
-        chosen: dict[str, object] = {"alpha_": self.alphas[i], "gamma_": self.gammas[j], "cv_results_": results}
+        chosen: dict[str, Any] = {"alpha_": self.alphas[i], "gamma_": self.gammas[j], "cv_results_": results}
         return self.alphas[i], self.mixtures[j], chosen
 
 
@@ -78,13 +78,14 @@ class Grid:
         # The interior point method gains one digit per iteration; Newton's last digits come for free.
         self.tol = max(self.model.tol, _FOLD_TOL if self.solver == "interior_point" else 0.0)
 
-    def fold(self, train: Indices, test: Indices) -> Array:
-        """Score every setting, fitted on ``train``, on ``test``."""
+    def fold(self, train: Indices, test: Indices) -> tuple[Array, Mask]:
+        """Score every setting, fitted on ``train``, on ``test``; and the sides of these rows (n_test, n_settings)."""
         W = self._closed_form_fold(train) if self.solver == "closed_form" else self._iterative_fold(train)
         decisions = self.design.A[test] @ W.reshape(-1, W.shape[-1]).T
         risk = mixture(validation_risk(self.source[test]))
         risks = marginal_risk(decisions, self.source[test], risk, self.prior, ZeroOne(), self.weight[test])
-        return 1 - risks.reshape(W.shape[:2]).T.ravel()
+        by_setting = np.arange(risks.size).reshape(W.shape[:2]).T.ravel()
+        return 1 - risks[by_setting], decisions[:, by_setting] > 0
 
     def _closed_form_fold(self, train: Indices) -> Array:
         """Solve every setting from the moments of the rows."""
@@ -387,7 +388,8 @@ class SDUClassifierCV(_SDUBase):
     """SDUClassifier with ``alpha`` and ``gamma`` chosen by cross-validation on pairs alone.
 
     The defaults are the paper's: three penalties, six mixture weights, five folds, zero-one SD risk. Of settings with
-    equal risk the first wins: alphas in the order given, then gammas.
+    equal risk the first wins: alphas in the order given, then gammas. A
+    :class:`~sdulearn.errors.UselessModelWarning` says if the classes of held-out rows tell nothing of their answers.
 
     Parameters
     ----------
@@ -479,5 +481,15 @@ class SDUClassifierCV(_SDUBase):
 
     def _choose(self, settings: Settings, X: Rows, design: Design, graph: AnswerGraph, prior: float) -> Choice:
         grid = Grid(self, settings, design, graph.source, graph.row_weight, prior)
-        jobs = (delayed(grid.fold)(*parts) for parts in row_splits(self.cv, X, graph))
-        return settings.choose(np.array(Parallel(n_jobs=self.n_jobs)(jobs)))
+        parts = list(row_splits(self.cv, X, graph))
+        scores, sides = zip(*Parallel(n_jobs=self.n_jobs)(delayed(grid.fold)(*part) for part in parts), strict=True)
+        choice = settings.choose(np.array(scores))
+        best = int(np.argmin(choice[2]["cv_results_"]["rank_test_score"]))
+        side = np.zeros(graph.n_rows)
+        for (_, test), of_fold in zip(parts, sides, strict=True):
+            side[test] = np.where(of_fold[:, best], 1, -1)
+        agreement = side[graph.end_rows].prod(axis=1)
+        counted = agreement != 0
+        if len(np.unique(graph.same)) > 1:
+            HeldOut.by_agreement(agreement[counted] > 0, graph.same[counted] > 0).warn_if_useless()
+        return choice

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
-from scipy.stats import rankdata
+from scipy.stats import entropy, rankdata
 from sklearn.utils import check_random_state
 
 from sdulearn.answers.graph import AnswerGraph, connect
-from sdulearn.errors import InputError
+from sdulearn.answers.likelihood import Likelihood
+from sdulearn.errors import InputError, UselessModelWarning, warn
 from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
 
 # The fold of hubs: they cannot be held out, and are in every part.
 NO_FOLD = -1
+# A model is useful if it raises the log likelihood of all held-out answers by more than this above class shares alone,
+# odds of 20 to 1. Of 160 boosted fits to noise (30 to 800 answers) 14 did, of 96 to rings and lines (50 answers and
+# more) all.
+_MIN_GAIN = 3.0
 
 
 class PairKFold:
@@ -244,6 +249,51 @@ def fold_parts(cv: Splitter, X: MatrixLike, graph: AnswerGraph) -> list[tuple[In
     fold, other = _folds_of_rows(splitter, graph)
     folds = range(splitter.n_splits)
     return [(np.flatnonzero((fold != k) & (other != k)), np.flatnonzero(fold == k)) for k in folds]
+
+
+class HeldOut(NamedTuple):
+    """The mean log likelihood of an answer at predictions of models that have not seen it."""
+
+    by_model: float
+    by_shares: float  # by class shares alone, without ``X``
+    n_answers: float  # independent ones
+
+    @classmethod
+    def at(cls, likelihood: Likelihood, scores: Array) -> HeldOut:
+        """Return that of all answers, at held-out scores (n_points, n_scores)."""
+        by_model = float(likelihood.mean(scores[:, :, None])[0][0])
+        return cls(by_model, likelihood.best_constant(), likelihood.total)
+
+    @classmethod
+    def by_agreement(cls, agrees: Mask, similar: Mask) -> HeldOut:
+        """Return that of a model without probabilities, by the shares of "same" where its classes agree or differ."""
+        n_answers = max(len(similar), 1)
+        by_shares = -n_answers * _entropy(similar)
+        parts = [similar[agrees], similar[~agrees]]
+        rises = all(map(len, parts)) and parts[0].mean() > parts[1].mean()
+        by_model = -sum(len(part) * _entropy(part) for part in parts) if rises else by_shares
+        return cls(by_model / n_answers, by_shares / n_answers, n_answers)
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether the model explains held-out answers better than class shares alone."""
+        return self.n_answers * (self.by_model - self.by_shares) > _MIN_GAIN
+
+    def warn_if_useless(self) -> None:
+        """Give a UselessModelWarning with both numbers."""
+        if not self.is_useful:
+            warn(
+                "Nothing shows that the model tells the classes apart: the mean log likelihood of a held-out answer is "
+                f"{self.by_model:.3f}, and {self.by_shares:.3f} by class shares alone, without `X`. "
+                "Do not rely on its predictions. Add answers, or features that depend on the classes, and check that "
+                "every answer in `y` is about the rows it was given for.",
+                UselessModelWarning,
+            )
+
+
+def _entropy(events: Mask) -> float:
+    """Return the entropy of the share of events."""
+    return float(entropy([events.sum(), (~events).sum()])) if events.any() else 0.0
 
 
 def splitter_of(cv: Splitter) -> Splitter:

@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
@@ -218,8 +219,15 @@ def estimate_prior(
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}.")
     if y is not None and n_similar is None and n_dissimilar is None:
         graph = AnswerGraph.from_y(y, sample_weight)
+        check_two_classes(graph)
+        # Points with a label were chosen, not drawn at random.
+        unlabeled = graph.restrict(np.ones(graph.n_answers, dtype=bool), np.zeros(graph.n_points, dtype=bool))
+        ask = partial(_prior_of_answers, graph, unlabeled, random_points, decision, majority, confidence)
         rates = plausible_rates(error_rate)
-        estimates = [_prior_of_answers(graph, random_points, e, decision, majority, confidence) for e in rates]
+        # Errors may depend on the two classes, which no single rate shows.
+        crowd = random_points is None and is_crowd(unlabeled) and not _is_given(known_answer_model(rates[0], unlabeled))
+        ends = larger_share(unlabeled, confidence) if crowd else None
+        estimates = [ask(rate, ends) for rate in rates]
         return replace(around(estimates), identified=all(estimate.identified for estimate in estimates))
     if y is not None or n_similar is None or n_dissimilar is None:
         raise InputError("Give either `y` or the counts `n_similar` and `n_dissimilar`, both of them.")
@@ -265,22 +273,24 @@ def around(estimates: Sequence[Estimate]) -> Estimate:
     return replace(first, low=max(low, min(lows)), high=min(high, max(highs)))
 
 
+def _is_given(model: KnownRates) -> bool:
+    """Return whether rates are taken as exact."""
+    return model is not None and model.error_rate.low == model.error_rate.high
+
+
 def _prior_of_answers(
+    labelled: AnswerGraph,
     graph: AnswerGraph,
     random_points: ArrayLike | None,
-    error_rate: ErrorRates,
     decision: ArrayLike | None,
     majority: str,
     confidence: float,
+    error_rate: ErrorRates,
+    of_crowd: Array | None,
 ) -> PriorEstimate:
-    """Estimate the prior by counts of loose pairs, else by the likelihood over components."""
-    check_two_classes(graph)
-    labelled = graph
-    # Points with a label were chosen, not drawn at random.
-    graph = graph.restrict(np.ones(graph.n_answers, dtype=bool), np.zeros(graph.n_points, dtype=bool))
+    """Estimate the prior by counts of loose pairs, else by the likelihood over components; ``graph`` has no labels."""
     model = known_answer_model(error_rate, graph)
-    crowd = is_crowd(graph)
-    if model is None and crowd:
+    if model is None and is_crowd(graph):
         AnswerModel.estimate(graph)  # refuses answers that need more than two classes
     counted, asked = random_answers(graph, random_points)
     if counted is not None and not asked.any():
@@ -296,11 +306,8 @@ def _prior_of_answers(
             return _with_share(estimate, share, float(counted.sum()))
     if counted is not None or graph.shares_points:
         value, low, high = profile(graph, confidence, model, counted=counted)
-        given = model is not None and model.error_rate.low == model.error_rate.high
-        if crowd and not given and counted is None:
-            # Errors may depend on the two classes, which no single rate shows.
-            ends = larger_share(graph, confidence)
-            low, high = min(low, ends[0]), max(high, ends[1])
+        if of_crowd is not None and not _is_given(model):
+            low, high = min(low, of_crowd[0]), max(high, of_crowd[1])
         # Independent answers: one fewer than the random points of each component.
         size = np.bincount(graph.component if counted is None else graph.component[counted])
         estimate = _with_share(estimate, (value, low, high), float(np.maximum(size - 1, 0).sum()))

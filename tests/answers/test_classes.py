@@ -84,3 +84,9 @@ def test_contradictions_leave_as_many_classes_as_the_share_of_same_answers_sugge
     assert sum(name.startswith("probability_") for name in columns) == 4
     columns, _ = classes_of_answers(answers_of([*odd, *((8, k) for k in range(9, 15))], [1, 1, 0] + [1] * 6))
     assert sum(name.startswith("probability_") for name in columns) == 2
+
+
+def test_same_answers_count_for_the_number_of_classes():
+    """a and b are the same; c differs from a, d from b, c from d: three classes, though "different" alone needs two."""
+    columns, _ = classes_of_answers(answers_of([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")], [1, 0, 0, 0]))
+    assert sum(name.startswith("probability") for name in columns) == 3

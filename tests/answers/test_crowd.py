@@ -1,6 +1,6 @@
 """A crowd: classes, tables and careless people, by draws."""
 
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from sdulearn import PairLogisticRegression, load_model, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel, Rate
 from sdulearn.answers import crowd as crowds
 from sdulearn.answers.answer_model import is_crowd, posteriors
+from sdulearn.answers.clusters import colour_points
 from sdulearn.errors import ClassNumberWarning, InputError
 from sdulearn.metrics import class_agreement
 
@@ -248,3 +249,50 @@ OTHER = AnswerModel(Rate(0.1, 0.1, 0.1, 2), {}, np.eye(3))
 def test_what_does_not_fit_is_refused(options, name):
     with pytest.raises(ValueError, match=name):
         PairLogisticRegression(**options).fit(np.eye(4), [1, 1, -2, -2])
+
+
+def test_a_crowds_table_is_symmetric_and_its_model_equal_to_itself(crowd):
+    """Which of two rows comes first does not matter; nor does the same estimate made twice."""
+    _, graph, _, model = crowd
+    np.testing.assert_array_equal(model.table, model.table.T)
+    assert AnswerModel.estimate(graph, 3) == model
+
+
+def test_all_answers_of_a_crowd_count_alone(crowd):
+    """A prior changes nothing about rows in answers, not even about those in one."""
+    _, graph, _, _ = crowd
+    ends = np.concatenate([graph.ends, [[0, graph.n_points]]])
+    same = np.append(graph.same, 1)
+    more = AnswerGraph.from_answers(ends, same, annotators=np.append(graph.annotators, 5))
+    model = AnswerModel.estimate(more, 3)
+    flat = posteriors(model, more, np.log(np.full((more.n_points, 3), 1 / 3)))
+    pulled = posteriors(model, more, np.log(np.tile([0.9, 0.05, 0.05], (more.n_points, 1))))
+    np.testing.assert_allclose(pulled, flat)
+
+
+def test_points_of_one_colour_are_in_no_answer_together():
+    rng = np.random.default_rng(0)
+    for n in (2, 5, 30):
+        ends = np.array([rng.choice(n, 2, replace=False) for _ in range(3 * n)])
+        colour = colour_points(ends, n)
+        assert (colour[ends[:, 0]] != colour[ends[:, 1]]).all()
+        assert sorted(set(colour.tolist())) == list(range(colour.max() + 1))
+
+
+def test_which_row_of_an_answer_comes_first_does_not_matter(crowd):
+    """Answers whose rows always come in the order of their classes, and in the opposite order."""
+    classes, graph, _, _ = crowd
+    ends = np.take_along_axis(graph.ends, np.argsort(classes[graph.ends], axis=1, kind="stable"), axis=1)
+    models = [
+        AnswerModel.estimate(AnswerGraph.from_answers(order, graph.same, annotators=graph.annotators), 3)
+        for order in (ends, ends[:, ::-1])
+    ]
+    np.testing.assert_allclose(models[0].table, models[1].table, atol=0.05)
+    wanted = np.array([model.table for model in models])
+    assert np.abs(wanted - TABLE[np.ix_(*[names_of(models[0].table)] * 2)]).max() < 0.2
+
+
+def names_of(table):
+    """The order of the classes of TABLE that a table has."""
+    orders = list(permutations(range(3)))
+    return min(orders, key=lambda order: np.abs(table - TABLE[np.ix_(order, order)]).sum())

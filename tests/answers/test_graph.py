@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -202,3 +203,16 @@ def test_answers_given_together_are_left_out_together():
         np.testing.assert_array_equal(graph.leave_out(left_out).codes - 1, left)
         likelihood = AnswerModel.given(0.1, graph).likelihood(graph, 3)
         assert len(likelihood.restricted(~left_out).errors) == len(left)
+
+
+def test_the_ways_to_sort_things_are_bells_numbers():
+    """By enumeration of all partitions of two to seven things, each sorted in one question."""
+
+    def partitions(n):
+        return 1 if n == 0 else sum(math.comb(n - 1, k) * partitions(k) for k in range(n))
+
+    for n in range(2, 8):
+        ends = list(itertools.combinations(range(n), 2))
+        graph = AnswerGraph.from_answers(ends, [True] * len(ends), questions=[1] * len(ends))
+        expected = 2 if n == 2 else partitions(n)
+        assert set(graph.outcomes) == {expected}

@@ -180,7 +180,11 @@ def test_answers_given_together_go_wrong_together():
         by_states = np.array([np.bincount(states[:, i], weight, n_classes) for i in range(n_points)]) / weight.sum()
         for together in (questions, None):
             graph = AnswerGraph.from_answers(ends, same, questions=together, n_points=n_points)
-            errors.append(np.abs(propagate(graph, np.log(p), careless / 2).posteriors - by_states).mean())
+            errors.append(
+                np.abs(
+                    propagate(graph, np.log(p), careless * n_choices / (n_choices + 1)).posteriors - by_states
+                ).mean()
+            )
     together, apart = np.reshape(errors, (-1, 2)).mean(axis=0)
     assert together < 0.02
     assert together < 0.85 * apart

@@ -200,6 +200,18 @@ def test_a_target_of_0_and_1_is_no_column_of_labels():
     assert stack(labels=[0, 0, 0, 0])[1].shape == (4, 4)
 
 
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_classes_from_0_are_refused_where_0_is_the_largest(n_classes):
+    rng = np.random.default_rng(n_classes)
+    classes = rng.choice(n_classes, 300, p=[0.6, *[0.4 / (n_classes - 1)] * (n_classes - 1)])
+    ends = rng.permutation(300).reshape(-1, 2)
+    answers = (np.zeros((300, 1)), ends, classes[ends[:, 0]] == classes[ends[:, 1]])
+    with pytest.raises(InputError, match="labels"):
+        stack_pairs(*answers, labels=classes)
+    known = np.where(np.arange(300) < 60, classes + 1, 0)
+    assert stack_pairs(*answers, labels=known)[1][:, 3].max() == n_classes
+
+
 def test_answers_given_together_share_a_question():
     X = np.arange(12.0)[:, None]
     ends = [(0, 1), (0, 2), (3, 4), (5, 6)]

@@ -177,3 +177,12 @@ def test_forged_shapes_are_refused_before_they_meet(kernel, tmp_path, name):
         assert tracemalloc.get_traced_memory()[1] < 50_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_sets_of_categories_must_not_overlap():
+    """Two sets: from 0 to 1 and from 1 to 2; or to 2 and back."""
+    two = {"num_cat": "2", "cat_threshold": "5 6"}
+    assert "cat_boundaries=0 1 2" in checked_trees(tree_text(**two, cat_boundaries="0 1 2"), 2)
+    for boundaries in ("0 2 2", "0 3 2", "1 1 2"):
+        with pytest.raises(InputError):
+            checked_trees(tree_text(**two, cat_boundaries=boundaries), 2)

@@ -104,6 +104,7 @@ def test_cv_chooses_on_held_out_answers(waveform):
     np.testing.assert_allclose(same.coef_, model.temperature_ * model.coef_, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.UselessModelWarning")
 def test_the_models_of_folds_know_no_answer_of_theirs(waveform):
     """Other answers about the points of a fold leave its model as it is, but for the names."""
     rows, codes = waveform

@@ -235,17 +235,18 @@ def test_the_path_and_the_folds_are_solved_and_the_polished_solution_is_certifie
     for part, W in parts:
         assert gradient_norm(part.objective(W, np.arange(3), pen)[1], part.scale(pen)).max() < 0.01
     polished = paths.polish(problem, path[1], alphas[1], 1.0, 1e-7, 500)
-    assert polished.optimality < polished.tol == (1e-7 if n_classes == 2 else 1e-3)
+    assert polished.optimality < 1e-7
     value, gradient = problem.objective(polished.W.reshape(-1, 1), [1], pen, exact=True)
     assert polished.value == pytest.approx(value[0])
-    assert np.abs(gradient).max() < 10 * polished.tol
-    # Points that a fold leaves out have its scores at the pilot, up to their sign; those that all know have none.
+    assert np.abs(gradient).max() < 1e-6
+    # Held-out points have scores of the pilot, up to the names of the classes; those that all folds know have none.
     Z, _ = paths.held_out(problem, 1.0, shown)
     assert (Z[:2] == 0).all()
     by_fold = problem.scores(paths.fit_folds(problem, alphas[[1]], 1.0, path[[1]], shown).W[:, 0])
     for k, hidden in enumerate(~shown.T):
         sign = np.sign(Z[hidden][0] * by_fold[hidden, :, k][0]) if n_classes == 2 else 1
-        np.testing.assert_allclose(Z[hidden], sign * by_fold[hidden, :, k], atol=0.02)
+        nameless = np.sort(sign * by_fold[hidden, :, k], axis=1)
+        np.testing.assert_allclose(np.sort(Z[hidden], axis=1), nameless, atol=0.02)
 
 
 @pytest.mark.parametrize("prior", [None, 0.7])

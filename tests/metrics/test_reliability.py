@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from sdulearn import PairLogisticRegression
 from sdulearn.errors import InputError
-from sdulearn.metrics import calibration, pair_calibration
+from sdulearn.metrics import calibration, pair_calibration, pair_log_likelihood
 
 
 def test_by_hand():
@@ -41,3 +42,16 @@ def test_what_is_no_probability_is_refused():
     for probability in ([0.1, 0.2], [[0.5, 0.5]], [[0.5, 0.5]] * 3):
         with pytest.raises(InputError, match="predict_proba"):
             pair_calibration(probability, [1, 1])
+
+
+def test_the_likelihood_of_answers_allows_for_errors():
+    """An answer that is wrong with probability e: (1 - e) p + e (1 - p)."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(0.7, size=(80, 2))
+    codes = np.repeat(np.arange(1, 41) * np.where(X[::2, 0] * X[1::2, 0] > 0, 1, -1), 2)
+    model = PairLogisticRegression(error_rate=0.2).fit(X, codes)
+    p = model.predict_proba(X)
+    same = (p[::2] * p[1::2]).sum(axis=1)
+    right = np.where(codes[::2] > 0, same, 1 - same)
+    expected = np.mean(np.log(0.8 * right + 0.2 * (1 - right)))
+    assert pair_log_likelihood(model, X, codes) == pytest.approx(expected)

@@ -16,7 +16,7 @@ from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, BadRow
 
 if TYPE_CHECKING:
-    from sdulearn.io.answers import read_answers
+    from sdulearn.answer_files.read import read_answers
 
 __all__ = [
     "AnswerChecks",
@@ -38,4 +38,4 @@ def __getattr__(name: str) -> object:
     """``read_answers``, when it is asked for: its home is above."""
     if name != "read_answers":
         raise AttributeError(f"module 'sdulearn.answers' has no attribute {name!r}")
-    return import_module("sdulearn.io.answers").read_answers
+    return import_module("sdulearn.answer_files.read").read_answers

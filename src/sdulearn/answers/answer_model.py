@@ -17,7 +17,13 @@ import numpy as np
 from scipy.special import softmax
 
 from sdulearn.answers.crowd import CrowdSampler, sample_classes
-from sdulearn.answers.graph import AnswerGraph, number_questions, weights_by_component
+from sdulearn.answers.graph import (
+    AnswerGraph,
+    independent_answers,
+    number_questions,
+    weights_by_component,
+    with_founders,
+)
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.answers.propagate import FactorGraph
 from sdulearn.answers.rates import (
@@ -28,13 +34,14 @@ from sdulearn.answers.rates import (
     WIDE,
     RateColumns,
     beta_ends,
+    judged_rates,
     on_cycles,
     question_rates,
     two_class_rates,
     unknown_rates,
 )
 from sdulearn.errors import ClassNumberWarning, InputError, warn
-from sdulearn.types import Array, Codes, Count, Indices, Probability
+from sdulearn.types import Array, Codes, Count, Indices, Mask, Probability
 
 # "auto", one rate for all, one for each annotator, or an estimated model.
 ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel"
@@ -42,15 +49,13 @@ ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel
 # A crowd has at least this many questions per point, and points per class.
 _QUESTIONS_A_POINT = 2.0
 _POINTS_A_CLASS = 3
-# To compare models of a crowd: share of the questions that is left out, chains, and draws.
+# To compare models of a crowd: share of the questions that is left out, and chains.
 _LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
-_QUICK_DRAWS = (40, 30)
 # The largest number of classes that is tried.
 MAX_CLASSES = 20
-# Standard errors by which another number of classes must be better.
+# Another number of classes is better beyond doubt by this many standard errors, and this gain in log likelihood.
 _CLEARLY = 3.0
-# Two classes are refused for this gain in log likelihood of questions left out.
 _BEYOND_DOUBT = 10.0
 # Two classes are doubted above this mean error rate.
 _DOUBTFUL_RATE = 0.2
@@ -58,6 +63,12 @@ _DOUBTFUL_RATE = 0.2
 # wrong tell next to nothing.
 _LEAST_RATE = 0.005
 _MOST_RATE = 0.3
+# Where in their interval the error rates are for the probabilities of asked points, and the largest: to 1/2 these were
+# 6 to 10 percentage points too low where nothing tells the rate, and to 0.3 a chain's were 5 too high.
+_SHARES_OF_INTERVAL = (np.arange(7) + 0.5) / 7
+_MAX_LIKELY_RATE = 0.4
+# Fewer answers tell nothing about an error rate beside a model.
+MIN_JUDGED = 10
 # Answers that are wrong no more often than this are rarely wrong.
 _RARE = 0.05
 # Least probability of a class by the answers of a crowd: there are few draws.
@@ -196,7 +207,7 @@ class AnswerModel:
         careless = (rates - best) / max(HIGHEST - best, LOWEST)
         low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
         model = _from_columns(graph.annotators, RateColumns(rates, low, np.maximum(high, rates)), careless)
-        if n_classes == 2 and crowd and logits is None and model.error_rate.value > _DOUBTFUL_RATE:
+        if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
             _refuse_more_classes(graph, model.error_rate.value)
         return model
 
@@ -222,6 +233,11 @@ class AnswerModel:
         return not any(rate.value for rate in self.by_annotator.values())
 
     @property
+    def is_exact(self) -> bool:
+        """Whether all rates were given: their intervals have width 0."""
+        return all(rate.low == rate.high for rate in self.by_annotator.values())
+
+    @property
     def rates(self) -> dict[int, float]:
         """The values of ``by_annotator``, as the parameter ``error_rate`` takes them."""
         return {a: rate.value for a, rate in self.by_annotator.items()}
@@ -245,18 +261,67 @@ class AnswerModel:
         The rates of all annotators together move to where ``error_rate`` has the ends of its interval, as far as
         answers with such rates tell anything.
         """
-        rates = self.by_annotator.values()
-        if self.of_crowd or all(rate.low == rate.high for rate in rates):
+        if self.of_crowd or self.is_exact:
             return [self]
+        ends = (self.error_rate.value, self.error_rate.low, self.error_rate.high)
+        return [
+            self.moved_to(end).with_rates(lambda rate: min(max(rate.value, _LEAST_RATE), _MOST_RATE)) for end in ends
+        ]
 
-        def moved(end: str) -> AnswerModel:
-            whole = self.error_rate
-            apart = sum(rate.n_answers * (getattr(rate, end) - rate.value) for rate in rates)
-            share = (getattr(whole, end) - whole.value) * whole.n_answers / apart if apart else 0.0
-            raised = self.with_rates(lambda rate: rate.value + share * (getattr(rate, end) - rate.value))
-            return raised.with_rates(lambda rate: min(max(rate.value, _LEAST_RATE), _MOST_RATE))
+    def moved_to(self, mean: float) -> AnswerModel:
+        """Move the rates of all annotators in their intervals.
 
-        return [moved("value"), moved("low"), moved("high")]
+        Parameters
+        ----------
+        mean : float
+            The mean rate of all answers that they reach.
+
+        Returns
+        -------
+        AnswerModel
+            With the same intervals.
+        """
+        whole, rates = self.error_rate, self.by_annotator.values()
+        end = "low" if mean < whole.value else "high"
+        apart = sum(rate.n_answers * (getattr(rate, end) - rate.value) for rate in rates)
+        share = (mean - whole.value) * whole.n_answers / apart if apart else 0.0
+        return self.with_rates(lambda rate: rate.value + share * (getattr(rate, end) - rate.value))
+
+    def judged(self, graph: AnswerGraph, chances: Array) -> AnswerModel:
+        """Estimate the rates that the answers do not tell, by a model that has not seen them.
+
+        Parameters
+        ----------
+        graph : AnswerGraph
+            The answers.
+        chances : array of shape (n_scales, n_questions)
+            Probabilities that all answers to a question are right, by the model with its logits on several scales; NaN
+            where the question is not judged.
+
+        Returns
+        -------
+        AnswerModel
+            With these rates and their intervals; other rates, and those of people with few answers, stay.
+        """
+        is_judged: Mask = np.asarray(np.isfinite(chances).all(axis=0))
+        questions, first = np.unique(graph.question, return_index=True)
+        numbers, counts = np.unique(graph.annotators[first[is_judged[questions]]], return_counts=True)
+        unknown = [a for a in numbers[counts >= MIN_JUDGED].tolist() if not self.by_annotator[a].identified]
+        if not unknown:
+            return self
+        used = is_judged[graph.question] & np.isin(graph.annotators, unknown)
+        part = graph.restrict(used, graph.labels != 0)
+        rates = judged_rates(
+            chances[:, np.unique(part.question)], part, np.searchsorted(unknown, part.annotators), len(unknown)
+        )
+        columns = zip(unknown, *(column.tolist() for column in rates), strict=True)
+        by_annotator = self.by_annotator | {
+            a: replace(self.by_annotator[a], value=value, low=low, high=high) for a, value, low, high in columns
+        }
+        share = np.array([rate.n_answers for rate in by_annotator.values()]) / self.error_rate.n_answers
+        value, low, high = share @ [(rate.value, rate.low, rate.high) for rate in by_annotator.values()]
+        whole = replace(self.error_rate, value=float(value), low=float(low), high=float(high))
+        return replace(self, error_rate=whole, by_annotator=by_annotator)
 
     def crowd_of(self, graph: AnswerGraph) -> Crowd | None:
         """Return the crowd behind the rates where all these answers are from it, else None."""
@@ -270,8 +335,11 @@ class AnswerModel:
         were right: a wrong one misplaces a point or two, and not, as with two classes, all points behind it. Ties make
         a fit three times as fast and find better starts.
         """
-        relative, weight = weights_by_component(graph)
         crowd = self.crowd_of(graph) if n_classes > 2 and graph.n_answers else None
+        if n_classes > 2 and crowd is None:
+            graph = with_founders(graph, n_classes)
+            graph = graph.restrict(independent_answers(graph), graph.labels != 0)
+        relative, weight = weights_by_component(graph)
         evidence = None if crowd is None else crowd.evidence(graph)
         tied = n_classes > 2 and crowd is None and ties(self, relative, n_classes)
         return Likelihood(relative, n_classes, self.errors(graph.annotators), evidence, weight, tied=tied)
@@ -313,7 +381,7 @@ class Crowd:
 
 def ties(model: AnswerModel, graph: AnswerGraph, n_classes: int) -> bool:
     """Return whether answers are rarely wrong, and contradict neither each other nor the labels."""
-    if any(rate.low > 0 or rate.value > _RARE for rate in model.by_annotator.values()):
+    if any(rate.value > _RARE for rate in model.by_annotator.values()):
         return False
     try:
         FactorGraph.from_answers(graph, n_classes, np.zeros(graph.n_answers))
@@ -337,7 +405,9 @@ def crowd_probabilities(model: AnswerModel, graph: AnswerGraph) -> Array | None:
 def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
     """Return class probabilities by answers and log prior probabilities (n_points, n_classes).
 
-    All answers of a crowd count alone: the model behind the prior has learned from them.
+    All answers of a crowd count alone: the model behind the prior has learned from them. Other probabilities are means
+    over error rates from the estimate to the upper end of its interval: a model explains the answers that it has
+    learned from too well.
     """
     crowd = model.crowd_of(graph)
     if crowd is not None and _answers_of(graph) == crowd.known:
@@ -346,7 +416,11 @@ def posteriors(model: AnswerModel, graph: AnswerGraph, log_p: Array) -> Array:
         rates = [model.by_annotator.get(a, model.error_rate) for a in np.unique(graph.annotators).tolist()]
         careless, same = np.array([(rate.careless, rate.same_when_careless) for rate in rates]).reshape(-1, 2).T
         return sample_classes(graph, model.table, careless, same, log_p)
-    return model.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors
+    models = [model]
+    if crowd is None and not model.is_exact:
+        value, high = model.error_rate.value, min(model.error_rate.high, _MAX_LIKELY_RATE)
+        models = [model.moved_to(value + share * max(high - value, 0.0)) for share in _SHARES_OF_INTERVAL]
+    return np.mean([each.factor_graph(graph, log_p.shape[1]).propagate(log_p).posteriors for each in models], axis=0)
 
 
 def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
@@ -444,7 +518,7 @@ def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: A
     sampler = CrowdSampler(
         graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS, n_afresh=0
     )
-    chains = sampler.search(*_QUICK_DRAWS)
+    chains = sampler.search()
     return np.log(chains.chances[chains.better(_QUICK_CHAINS)].mean(axis=0))
 
 
@@ -453,7 +527,7 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
 
     One rate for all pairs of classes covered 85% where errors depend on them; with this it is 97% (40 draws).
     """
-    chains = CrowdSampler(graph, 2, n_chains=_QUICK_CHAINS - 1, n_afresh=1).search(*_QUICK_DRAWS)
+    chains = CrowdSampler(graph, 2, n_chains=_QUICK_CHAINS - 1, n_afresh=1).search()
     return np.quantile(chains.errors.largest, [(1 - confidence) / 2, (1 + confidence) / 2])
 
 
@@ -485,7 +559,7 @@ def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_
         if other < graph.labels.max(initial=0):
             continue
         others = _left_out_values(graph, other, by_pair)
-        if _is_behind(values, others, _CLEARLY, 2 * DROP):
+        if _is_behind(values, others, _CLEARLY, _BEYOND_DOUBT):
             warn(
                 f"The answers are explained better by {other} classes than by {n_classes}: {len(others):,} "
                 f"questions left out have mean log likelihood {others.mean():.3f}, not {values.mean():.3f}. "
@@ -496,9 +570,10 @@ def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_
 
 def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
     """Raise where more than two classes explain the answers far better than errors do."""
-    values = {n_classes: _left_out_values(graph, n_classes, True) for n_classes in (2, 3, 4)}
-    # One standard error is enough to look further.
-    if not any(_is_behind(values[2], values[k], 1.0, _BEYOND_DOUBT) for k in (3, 4)):
+    # Where there are three classes or more, four explain the answers better than two. One standard error is enough to
+    # look further.
+    values = {n_classes: _left_out_values(graph, n_classes, True) for n_classes in (2, 4)}
+    if not _is_behind(values[2], values[4], 1.0):
         return
     best, values = number_by_answers(graph, values)
     if best > 2 and _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):

@@ -48,6 +48,7 @@ from scipy.special import betaln, entr, expit, gammaln, softmax
 
 from sdulearn.answers.clusters import align_classes, cluster_points, colour_points, match_clusters
 from sdulearn.answers.graph import AnswerGraph, number_questions
+from sdulearn.answers.rates import FIRST_RATE, LOWEST, PRIOR_ANSWERS, PRIOR_RATE
 from sdulearn.progress import steps
 from sdulearn.types import Array, Indices, Mask
 
@@ -56,31 +57,24 @@ _LOW_MEANS = np.array([0.002, 0.01, 0.03, 0.07, 0.13, 0.2, 0.3, 0.42])
 _MEANS = np.concatenate([_LOW_MEANS, 1 - _LOW_MEANS[::-1]])
 _STRENGTHS = np.array([2.0, 6.0, 20.0, 60.0, 400.0])
 _PRIOR = np.outer(_STRENGTHS, _MEANS).ravel(), np.outer(_STRENGTHS, 1 - _MEANS).ravel()
-# The prior without a table: 30 answers of which 2% are wrong.
-_ONE_RATE = (0.6, 29.4)
-# Distance of probabilities from 0 and 1.
-_MARGIN = 1e-4
-# The share of careless answers where there is none.
-_NEVER = 1e-300
-# Initial values of the table and of the share of careless answers.
-_FIRST_RIGHT = 0.85
+# The prior without a table: that of other rates.
+_ONE_RATE = PRIOR_ANSWERS * np.array([PRIOR_RATE, 1 - PRIOR_RATE])
+# Share of careless answers where chains start. From 0.15 some chains lost two classes that look alike (birds sorted in
+# fours by 150 people, 8 seeds: 83% of the pictures right, not 86).
 _FIRST_CARELESS = 0.1
-# Chains of the search, and those beside them that have a bootstrap from the beginning.
+# Chains of the search; half as many beside them have a bootstrap from the beginning.
 _N_CHAINS = 16
-_N_AFRESH = 8
 # Draws of the burn-in, and draws that are kept.
 _N_BURN = 50
 _N_KEPT = 40
-# Bootstraps of each chain after the search, and their draws: few, so that no chain leaves its solution.
+# Bootstraps of each chain after the search, and their draws, to settle and to keep: few, so that no chain leaves its
+# solution.
 _N_ROUNDS = 2
-_N_SETTLE = 10
 _N_BAGGED = 10
 # With fewer people the bootstrap is over questions.
 _FEWEST_PEOPLE = 10
 # Share of the people who count as the most careful.
 _CAREFUL = 0.1
-# Log probability of a class that a label rules out.
-_RULED_OUT = -700.0
 
 
 class Errors(NamedTuple):
@@ -144,7 +138,7 @@ class CrowdSampler:
         used: Mask | None = None,
         log_p: Array | None = None,
         n_chains: int = _N_CHAINS,
-        n_afresh: int = _N_AFRESH,
+        n_afresh: int = _N_CHAINS // 2,
     ) -> None:
         self.rng = np.random.default_rng(0)
         self.by_pair = by_pair
@@ -215,7 +209,7 @@ class CrowdSampler:
         n_alike = self.n_chains - self.n_afresh
         better = np.resize(chains.better(n_alike), self.n_chains)
         state = _State._make(part[better] for part in chains.state)
-        bags = [self._run(state, self.bootstrap(self.n_chains), _N_SETTLE, _N_BAGGED) for _ in range(_N_ROUNDS)]
+        bags = [self._run(state, self.bootstrap(self.n_chains), _N_BAGGED, _N_BAGGED) for _ in range(_N_ROUNDS)]
         posteriors, table, careless, same = map(np.concatenate, zip(*(bag[1:5] for bag in bags), strict=True))
         everybody = np.quantile(careless.mean(axis=0), _CAREFUL)
         table = (1 - everybody) * table + everybody * same.mean()
@@ -264,7 +258,7 @@ class CrowdSampler:
             chain[:] = match_clusters(chain, names, K)
         if self.log_p is not None:
             classes[::2] = names
-        table = np.where(np.eye(K, dtype=bool), _FIRST_RIGHT, 1 - _FIRST_RIGHT)
+        table = np.where(np.eye(K, dtype=bool), 1 - FIRST_RATE, FIRST_RATE)
         careless = np.full(self.n_people, _FIRST_CARELESS if self.has_people else 0.0)
         return self.state_of(classes, table, careless, np.full_like(careless, 0.5))
 
@@ -281,7 +275,7 @@ class CrowdSampler:
         log_table = np.log(np.concatenate([1 - state.table, state.table], axis=1))
         log_p = np.log(state.shares)[:, None] if self.log_p is None else self.log_p[None]
         named = self.labels[:, None]
-        log_p = log_p + np.where((named >= 0) & (named != np.arange(K)), _RULED_OUT, 0.0)
+        log_p = log_p + np.where((named >= 0) & (named != np.arange(K)), -np.inf, 0.0)
         log_p = np.broadcast_to(log_p, (self.n_chains, self.n_points, K))
         probability = np.empty(log_p.shape)
         for points, answer, other, cell in self._blocks:
@@ -303,7 +297,8 @@ class CrowdSampler:
         careful = np.log(np.stack([1 - state.table, state.table], axis=1)).reshape(-1).take(cells)
         if len(self.first) < len(self.same):
             careful = np.add.reduceat(careful, self.first, axis=1)
-        parts = np.log([1 - state.careless, np.maximum(state.careless, _NEVER), 1 - state.same, state.same])
+        with np.errstate(divide="ignore"):
+            parts = np.log([1 - state.careless, state.careless, 1 - state.same, state.same])
         log_careful, log_careless, different, same = parts.take(self.who, axis=2)
         by_chance = log_careless + self.n_same * same + (self.n_pairs - self.n_same) * different
         return careful + log_careful, by_chance
@@ -348,7 +343,7 @@ class CrowdSampler:
             values = values + _histogram(counts, len(j)) @ gammaln(prior + j)
         values = values - _histogram(n, len(j)) @ gammaln(a + b + j)
         chosen = _choose(softmax(values, axis=1), self.rng)[:, None]
-        return np.clip(self.rng.beta(a[chosen] + hits, b[chosen] + n - hits), _MARGIN, 1 - _MARGIN)
+        return np.clip(self.rng.beta(a[chosen] + hits, b[chosen] + n - hits), LOWEST, 1 - LOWEST)
 
     def _draw_table(self, same: Array, different: Array) -> Array:
         """Draw equation (2), from counts (C, K, K) of each two classes."""
@@ -359,7 +354,7 @@ class CrowdSampler:
             upper = np.triu(np.ones((K, K)))
             right = (np.where(equal, same, different) * upper).sum(axis=(1, 2))
             wrong = (np.where(equal, different, same) * upper).sum(axis=(1, 2))
-            rate = np.clip(self.rng.beta(_ONE_RATE[0] + wrong, _ONE_RATE[1] + right), _MARGIN, 0.5)[:, None, None]
+            rate = np.clip(self.rng.beta(_ONE_RATE[0] + wrong, _ONE_RATE[1] + right), LOWEST, 0.5)[:, None, None]
             return np.where(equal, 1 - rate, rate)
         a, b = (prior[:, None, None] for prior in _PRIOR)
         for rows, columns in (np.diag_indices(K), np.triu_indices(K, 1)):
@@ -368,7 +363,7 @@ class CrowdSampler:
             values = (betaln(a + n_same, b + n_different) - betaln(a, b)).sum(axis=2)
             chosen = _choose(softmax(values.T, axis=1), self.rng)[:, None]
             drawn = self.rng.beta(_PRIOR[0][chosen] + n_same, _PRIOR[1][chosen] + n_different)
-            table[:, rows, columns] = np.clip(drawn, _MARGIN, 1 - _MARGIN)
+            table[:, rows, columns] = np.clip(drawn, LOWEST, 1 - LOWEST)
             table[:, columns, rows] = table[:, rows, columns]
         return table
 

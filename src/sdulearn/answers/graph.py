@@ -21,7 +21,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.sparse import csc_matrix, csr_matrix
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from sdulearn.answers.y import (
     COLUMNS,
@@ -75,6 +75,8 @@ class AnswerGraph:
         ascending order.
     question : int array of shape (n_answers,)
         Answers given together share a number, every other answer has one of its own.
+    outcomes : array of shape (n_answers,)
+        Number of outcomes that the question of each answer had: the ways to put its points into groups; 2 for a pair.
     weights : array of shape (n_answers,)
         Weights of the answers, above 0; from ``y``, in units of their mean.
     points, labels : int arrays of shape (n_points,)
@@ -100,6 +102,7 @@ class AnswerGraph:
     annotators: Codes
     codes: Codes
     question: Indices
+    outcomes: Array
     weights: Array
     points: Codes
     labels: Codes
@@ -148,6 +151,7 @@ class AnswerGraph:
         row_weight = weight[rows] / mean_weight(weight[rows])
         weights = row_weight[place[first]]
         unit = mean_weight(weights) if len(weights) else 1.0
+        question = number_together(known.get("question", unknown)[first])
         return cls(
             n_given=len(codes),
             rows=rows,
@@ -157,7 +161,8 @@ class AnswerGraph:
             same=np.sign(codes[first]),
             annotators=known.get("annotator", unknown)[first],
             codes=np.abs(codes[first]),
-            question=number_together(known.get("question", unknown)[first]),
+            question=question,
+            outcomes=count_outcomes(question, row_point[place[ends]]),
             weights=weights / unit,
             points=points,
             labels=labels,
@@ -208,6 +213,7 @@ class AnswerGraph:
         used = np.flatnonzero(given)
         alone = np.setdiff1d(np.arange(n_points), numbers[used])
         row_weight = np.concatenate([np.repeat(given[used], 2), np.ones(len(alone))])
+        question = number_together(answer_numbers(questions, n, "questions"))[used]
         return cls(
             n_given=len(row_weight),
             rows=np.arange(len(row_weight)),
@@ -217,7 +223,8 @@ class AnswerGraph:
             same=answer_signs(same, n)[used],
             annotators=answer_numbers(annotators, n, "annotators")[used],
             codes=used + 1,
-            question=number_together(answer_numbers(questions, n, "questions"))[used],
+            question=question,
+            outcomes=count_outcomes(question, numbers[used]),
             weights=given[used],
             points=np.arange(n_points),
             labels=known,
@@ -274,6 +281,7 @@ class AnswerGraph:
             annotators=self.annotators[answers],
             codes=self.codes[answers],
             question=self.question[answers],
+            outcomes=self.outcomes[answers],
             weights=self.weights[answers],
             labels=left,
         )
@@ -340,17 +348,7 @@ class AnswerGraph:
     @cached_property
     def in_larger_question(self) -> Mask:
         """Whether each answer was given together with others."""
-        return np.bincount(self.question)[self.question] > 1
-
-    @cached_property
-    def n_outcomes(self) -> Array:
-        """Number of outcomes of each question: the ways to put its points into groups; 2 for a pair."""
-        pairs = np.unique(np.column_stack([np.repeat(self.question, 2), self.ends.ravel()]), axis=0)
-        n_points = np.bincount(pairs[:, 0], minlength=1)
-        n_answers = np.bincount(self.question, minlength=len(n_points))
-        # A match question has only the pairs of the new point, which is like one example or none: they all differ.
-        is_match = n_answers == n_points - 1
-        return np.where(is_match, n_points, _BELL[np.minimum(n_points, len(_BELL) - 1)]).astype(np.float64)
+        return self.outcomes > 2
 
     @cached_property
     def source(self) -> Indices:
@@ -443,6 +441,17 @@ class AnswerGraph:
         return order[degree[order] >= least]
 
 
+def count_outcomes(question: Indices, ends: Indices) -> Array:
+    """Return the number of ways to put the points of each answer's question into groups."""
+    if not len(question):
+        return np.empty(0)
+    pairs = np.unique(np.column_stack([np.repeat(question, 2), ends.ravel()]), axis=0)
+    n_points = np.bincount(pairs[:, 0])
+    # A match question has only the pairs of the new point, which is like one example or none: they all differ.
+    is_match = np.bincount(question) == n_points - 1
+    return np.where(is_match, n_points, _BELL[np.minimum(n_points, len(_BELL) - 1)]).astype(np.float64)[question]
+
+
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
     """Divide weights of answers by the mean weight of their component, and return these means."""
     size = graph.n_components
@@ -453,6 +462,34 @@ def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
     count = np.bincount(of_answer, minlength=size) + np.bincount(of_label, minlength=size)
     mean = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
     return graph.with_values(weights=graph.weights / mean[of_answer]), mean
+
+
+def independent_answers(graph: AnswerGraph) -> Mask:
+    """Return which answers do not follow from others of their question, or from what others say of its groups.
+
+    Of answers given together those "same" that join each point to its pile, and for each two piles one "different". If
+    a point is the same as an example, and that differs from a second example, so does the point: of all questions that
+    tell two groups apart, one is kept.
+    """
+    kept = ~graph.in_larger_question
+    rest = np.flatnonzero(~kept)
+    if not len(rest):
+        return kept
+    # A point in a question, and its pile there.
+    nodes, ends = np.unique(graph.question[rest, None] * graph.n_points + graph.ends[rest], return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    is_same = graph.same[rest] > 0
+    # Numbers from 1 on: the first answers are kept, and 0 is no edge.
+    number = csr_matrix((1.0 + np.flatnonzero(is_same), tuple(ends[is_same].T)), shape=(len(nodes), len(nodes)))
+    ties = minimum_spanning_tree(number).data.astype(np.intp) - 1
+    between = np.sort(connect(ends[is_same], len(nodes))[ends[~is_same]], axis=1)
+    of_groups = np.sort(graph.group[graph.ends[rest[~is_same]]], axis=1)
+    first = np.unique(between, axis=0, return_index=True)[1]
+    apart = of_groups[first, 0] != of_groups[first, 1]
+    new = np.unique(of_groups[first], axis=0, return_index=True)[1]
+    kept[rest[ties]] = True
+    kept[rest[np.flatnonzero(~is_same)[np.append(first[~apart], first[new])]]] = True
+    return kept
 
 
 def distinct_groups(graph: AnswerGraph, least_size: int) -> Indices:
@@ -499,6 +536,21 @@ def with_implied_labels(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
     name_of_group[unnamed[np.argsort(-size[unnamed], kind="stable")]] = free
     labels = name_of_group[group]
     return replace(graph, labels=labels).restrict((labels[graph.ends] == 0).any(axis=1), labels != 0)
+
+
+def with_founders(graph: AnswerGraph, n_classes: int) -> AnswerGraph:
+    """Return the graph with a label for one point of each class, where questions about several points tell K apart.
+
+    As in :func:`with_implied_labels`, but only the point with the most answers of each group is certain of its class.
+    """
+    if not graph.in_larger_question.any():
+        return graph
+    groups = with_implied_labels(graph, n_classes).labels
+    order = np.lexsort((-graph.degree, graph.labels == 0))
+    classes, first = np.unique(groups[order], return_index=True)
+    labels = np.zeros_like(groups)
+    labels[order[first[classes > 0]]] = classes[classes > 0]
+    return graph.with_values(labels=np.where(graph.labels == 0, labels, graph.labels))
 
 
 def connect(ends: Indices, n_points: int) -> Indices:

@@ -26,7 +26,7 @@ K classes. Answers that are never wrong tie points to *groups*, and every other 
 where a and b are the probabilities of the edge's answers if the classes of its ends agree and if they differ. (6) is
 exact where no group has two edges. Larger trees have the exact likelihood of :mod:`~sdulearn.answers.propagate`. Around
 cycles (6) is a composite likelihood [1]_: answers without errors are taken jointly, and each further edge given these,
-one by one. Sums over the classes of a whole cycle (``exact``) gave the same models and took 20 times as long.
+one by one. Sums over the classes of a whole cycle gave the same models and took 20 times as long.
 
 References
 ----------
@@ -57,8 +57,6 @@ from sdulearn.types import Array, Indices, Mask
 
 # Iterations and tolerance of messages with two classes: along a path of many problems, and exactly.
 _MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
-# The same with more classes, around cycles.
-_CLASS_MESSAGES = (60, 1e-6)
 # Below this probability of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
 # Ratios of class shares, 1 to 1,000, among which the best is sought.
@@ -110,8 +108,6 @@ class Likelihood:
         self.errors = errors
         # (n_points, n_classes), log likelihood of the answers about each point, if they are replaced by it.
         self.evidence = evidence
-        # Whether ``exact`` differs: answers of more than two classes that may be wrong, on cycles.
-        self.has_cycles = False
         if n_classes == 2:
             self.parts = _split(graph, errors)
             # The points of a component, less one for the free flip.
@@ -125,9 +121,7 @@ class Likelihood:
                 # Each point that its answers or a label say something about.
                 says = graph.component[self.factors.potentials.any(axis=1)]
                 self.independent = np.bincount(says, minlength=graph.n_components).astype(np.float64)
-            groups = _Groups(self.factors)
-            self.has_cycles = groups.has_cycles
-            self.parts = [_Part(slice(None), slice(None), groups)]
+            self.parts = [_Part(slice(None), slice(None), _Groups(self.factors))]
         # Total weight of independent answers and labels: n in every mean.
         self.total = float(self.weight @ self.independent) if total is None else total
 
@@ -145,7 +139,7 @@ class Likelihood:
         return Likelihood(part, self.n_classes, self.errors[kept], self.evidence, weight, self.total, tied=self.tied)
 
     def terms(self, Z: Array, exact: bool = False) -> Terms:
-        """Return the likelihood and its slope at scores (n_points, n_scores, B)."""
+        """Return the likelihood and its slope at scores (n_points, n_scores, B); messages converge further if exact."""
         log_p = np.zeros((len(self.weight), Z.shape[2]))
         slope = np.zeros(Z.shape)
         for points, components, kind in self.parts:
@@ -295,9 +289,6 @@ class _Groups:
 
     def __init__(self, factors: FactorGraph) -> None:
         self.factors = factors
-        # Whether answers that may be wrong are on cycles.
-        uncertain = np.isfinite(factors.agree) & np.isfinite(factors.differ)
-        self.has_cycles = bool(np.any(uncertain & ~factors.on_tree))
         self.group = factors.group
         n_groups = len(factors.potentials)
         n_components = factors.graph.n_components
@@ -327,21 +318,12 @@ class _Groups:
     def terms(self, Z: Array, exact: bool) -> tuple[Array, Array]:
         log_p = Z.copy()
         _, p = _normalise(log_p)
-        if exact and self.has_cycles:
-            return self._around_cycles(log_p, p)
         value, log_q, q = self._beliefs(log_p, p)
         if len(self.edges):
             log_chance, moved = self._edge_terms(log_q, q)
             value = value + self._edges_by_component @ log_chance
             q = q + _added(self._edge_ends, moved)
         return value, q[self.group] - p
-
-    def _around_cycles(self, log_p: Array, p: Array) -> tuple[Array, Array]:
-        """Return the exact terms, one column after the other."""
-        max_iter, tol = _CLASS_MESSAGES
-        columns = [self.factors.propagate(column, max_iter=max_iter, tol=tol) for column in np.moveaxis(log_p, 2, 0)]
-        posteriors = np.stack([column.posteriors for column in columns], axis=2)
-        return np.column_stack([column.component_values for column in columns]), posteriors - p
 
     def _beliefs(self, log_p: Array, p: Array) -> tuple[Array, Array, Array]:
         """Return the log likelihood of groups and trees by component, and log q and q of equation (4)."""

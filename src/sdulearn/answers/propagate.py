@@ -29,12 +29,12 @@ the mean error of posteriors is 0.005. Whether K > 2 classes can agree with "dif
 around cycles is a graph colouring: such a contradiction may go unnoticed, with a finite value.
 
 Answers given together, such as a match question ("same" as one example, "different" from the others) or
-a sorted group, go wrong together: with the probability g = 2 e the whole question was answered
-carelessly, and each of its O outcomes is equally likely then:
+a sorted group, go wrong together: with the probability g the whole question was answered
+carelessly, and each of its O outcomes is equally likely then. It is wrong with probability e:
 
-    P(question | classes) = (1 - g) [all its answers are right] + g / O                     (8)
+    P(question | classes) = (1 - g) [all its answers are right] + g / O,   g = e O / (O - 1)   (8)
 
-For a single pair (O = 2) that is its error rate e. For larger questions each answer has the factor (8) with P(right) in
+A single pair has O = 2 outcomes. For larger questions each answer has the factor (8) with P(right) in
 place of the other answers of its question, from a propagation of all answers with independent errors.
 
 References
@@ -352,13 +352,18 @@ def log_factors(same: Codes, errors: Array, weights: Array) -> Array:
     return np.where([same > 0, same < 0], right, wrong)
 
 
+def careless_share(errors: Array, n_outcomes: Array) -> Array:
+    """Return g of equation (8)."""
+    return errors * n_outcomes / (n_outcomes - 1)
+
+
 def question_factors(graph: AnswerGraph, errors: Array, right: Array) -> Array:
     """Return log factors by equation (8), with the probabilities (n_answers,) that answers are right."""
-    careless = 2 * errors
+    careless = careless_share(errors, graph.outcomes)
     log_right = np.log(np.maximum(right, np.finfo(np.float64).tiny))
     n_questions = int(graph.question.max(initial=-1)) + 1
     rest = np.exp(np.bincount(graph.question, log_right, n_questions)[graph.question] - log_right)
-    by_chance = careless / graph.n_outcomes[graph.question]
+    by_chance = careless / graph.outcomes
     with np.errstate(divide="ignore"):
         wrong = graph.weights * np.log(by_chance)
         right = graph.weights * np.log((1 - careless) * rest + by_chance)

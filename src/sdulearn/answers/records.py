@@ -178,7 +178,7 @@ class TableReading:
     skip_rows: Count | None = None
     id_column: str | None = None  # "" for row numbers from 0; None in logs of earlier versions
     n_rows: Count | None = None
-    digest: str = ""  # of the cells of some rows; see sdulearn.io.same_table
+    digest: str = ""  # of the cells of some rows; see sdulearn.tables.same_table
     cells: Mapping[str, str] = field(default_factory=dict)  # digest of each asked row by id, if ids are row numbers
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sdulearn.errors import InputError
 from sdulearn.sklearn_private import safe_indexing
-from sdulearn.types import Array, Codes, Frame, Indices, MatrixLike, Rows
+from sdulearn.types import Array, Codes, Frame, Indices, Mask, MatrixLike, Rows
 
 # Answers, as the sign of a pair code.
 SIMILAR = 1
@@ -28,6 +28,11 @@ S, D, U = range(3)
 # Between these, squares of weights neither overflow nor vanish.
 _SMALLEST_WEIGHT = 1e-50
 _LARGEST_WEIGHT = 1e50
+
+# Labels 0 are a class where at least this many answers about two of them, and about one, say so with this share: with
+# three classes of which most points are unlabeled, a third of the answers about two unlabeled points is "same".
+_MIN_TREATED = 5
+_TREATED_SO = 0.8
 
 
 def check_rows(ends: Indices, known: dict[str, Codes]) -> None:
@@ -296,7 +301,7 @@ def stack_pairs(
     rows = np.concatenate([ends.ravel(), _unlabeled_rows(unlabeled, n_points, ends)])
     columns = {}
     if labels is not None:
-        known = _known_labels(labels, n_points)
+        known = _known_labels(labels, n_points, ends, signs)
         rows = np.concatenate([rows, np.setdiff1d(np.flatnonzero(known), rows)])
         columns["label"] = known[rows]
     columns["point"] = rows
@@ -332,20 +337,29 @@ def number_together(questions: Codes) -> Indices:
     return np.unique(np.where(questions > 0, questions, alone), return_inverse=True)[1]
 
 
-def _known_labels(labels: ArrayLike, n_points: int) -> Codes:
+def _known_labels(labels: ArrayLike, n_points: int, ends: Indices, signs: Codes) -> Codes:
     """Return labels with 0 for NaN, or raise where 0 seems to be a class."""
     given = np.asarray(labels)
     absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     known = check_labels(np.where(absent, 0, given), n_points, "row of `X`")
-    stated = known[~absent]
-    most = stated.max(initial=0)
-    zeros = np.sum(stated == 0)
-    if stated.min(initial=0) == 0 and zeros and (most == 1 or (most > 1 and zeros < len(stated) / 2)):
+    zero = (known == 0) & ~absent
+    most = known.max(initial=0)
+    if known.min(initial=0) < 0 or not zero.any() or not most:
+        return known
+    if most == 1 or zero.sum() < (~absent).sum() / 2 or _is_class(zero, ends, signs):
         remedy = "the two classes as -1 and +1: `labels=2 * y - 1`" if most == 1 else "`labels=y + 1`, classes 1 to K"
         raise InputError(
             f"`labels` holds 0 to {most}, and 0 means 'not known'. Write {remedy}; mark rows of unknown class with NaN."
         )
     return known
+
+
+def _is_class(points: Mask, ends: Indices, signs: Codes) -> bool:
+    """Return whether answers treat these points as one class: alike, and different from all others."""
+    n_inside = points[ends].sum(axis=1)
+    alike = signs[n_inside == 2] == SIMILAR
+    apart = signs[n_inside == 1] == DISSIMILAR
+    return all(len(part) >= _MIN_TREATED and part.mean() >= _TREATED_SO for part in (alike, apart))
 
 
 def check_ends(values: ArrayLike, n_points: int, name: str, noun: str) -> Indices:

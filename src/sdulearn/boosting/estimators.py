@@ -30,11 +30,11 @@ from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, PairClassifier,
 from sdulearn.boosting.model_text import Booster, checked_trees, trees_text
 from sdulearn.boosting.objective import PointLoss, Pull
 from sdulearn.boosting.start import FoldedPoints, LinearScore, Start, constant_start, linear_start
-from sdulearn.errors import InputError, UselessModelWarning, require, warn
+from sdulearn.errors import InputError, require
 from sdulearn.io.container import Header
 from sdulearn.io.typed import finite, read
 from sdulearn.joint.estimators import PairLogisticRegressionCV
-from sdulearn.model_selection import PairKFold, number_of_folds
+from sdulearn.model_selection import HeldOut, PairKFold, number_of_folds
 from sdulearn.progress import long_work, steps
 from sdulearn.sklearn_private import Interval, fit_context, safe_indexing
 from sdulearn.types import Array, Count, Indices, MatrixLike, RandomState, Rows
@@ -53,10 +53,6 @@ _ROWS_PER_THREAD = 10_000
 _ROWS = 200
 # Unlabeled points only give the mean prediction: so many give it to within 1%.
 _MAX_UNLABELED = 2_500
-# A model is useful if it raises the log likelihood of all held-out answers by more than this above
-# class shares alone, odds of 20 to 1. Of 160 fits to noise (30 to 800 answers) 14 did, of 96 to rings
-# and lines (50 answers and more) all.
-_MIN_GAIN = 3.0
 # Categories are numbered from 0 on.
 _MAX_CATEGORY = 2**20
 MODELS = ("linear", "boosted")
@@ -83,6 +79,11 @@ class Candidate:
     boosters: list[Booster]  # one for each fold, with trees beyond the best round; none without trees
     curve: list[float]  # held-out log likelihood after each round of trees, the first without any
     held_out: Array  # (n_points, n_scores), at the best round
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether it explains held-out answers better than class shares alone."""
+        return HeldOut.at(self.start.likelihood, self.held_out).is_useful
 
 
 class FoldModel:
@@ -252,10 +253,10 @@ class ScoreClassifier(OrderedClassifier):
             answer_model = answer_model_of(self.error_rate, data.graph, K, self.answer_table)
             return self._boost(data, constant_start(data, K, answer_model))
         best = linear or self._linear(data)
-        if K == 2 and not is_useful(best):
+        if K == 2 and not best.is_useful:
             # The gradients at a useless model are noise to trees.
             kernel = self._linear(data, with_kernel=True)
-            best = kernel if is_useful(kernel) else best
+            best = kernel if kernel.is_useful else best
         return self._boost(data, best.start)
 
     def _boost(self, data: FoldedPoints, start: Start) -> Candidate:
@@ -321,14 +322,7 @@ class ScoreClassifier(OrderedClassifier):
             (data.graph.rows[fold == k], FoldModel(score, self.boosters_[k : k + 1], self.n_classes))
             for k, score in enumerate(start.folds)
         ]
-        if not is_useful(fit):
-            warn(
-                "Nothing shows that the model tells the classes apart: the mean log likelihood of a held-out answer is "
-                f"{max(fit.curve):.3f}, and {start.likelihood.best_constant():.3f} by class shares alone, without `X`. "
-                "Do not rely on its predictions. Add answers, or features that depend on the classes, and check that "
-                "every answer in `y` is about the rows it was given for.",
-                UselessModelWarning,
-            )
+        HeldOut.at(start.likelihood, fit.held_out).warn_if_useless()
         return self
 
     @property
@@ -356,12 +350,6 @@ class ScoreClassifier(OrderedClassifier):
 def mean_log_likelihood(likelihood: Likelihood, scores: Array) -> float:
     """Return the mean log likelihood of an answer at scores (n_points, n_scores)."""
     return float(likelihood.mean(scores[:, :, None])[0][0])
-
-
-def is_useful(fit: Candidate) -> bool:
-    """Return whether held-out answers are likelier than by class shares alone."""
-    likelihood = fit.start.likelihood
-    return likelihood.total * (max(fit.curve) - likelihood.best_constant()) > _MIN_GAIN
 
 
 def count_values(X: Rows, categorical: ArrayLike | None) -> Indices:

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from sdulearn.answers.answer_model import (
     MAX_CLASSES,
+    MIN_JUDGED,
     AnswerModel,
     ErrorRateParameter,
     answer_model_of,
@@ -26,12 +27,22 @@ from sdulearn.answers.answer_model import (
     renamed,
 )
 from sdulearn.answers.graph import AnswerGraph, least_classes
+from sdulearn.answers.rates import FIRST_RATE
 from sdulearn.answers.y import U
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
 from sdulearn.joint.data import Axes, PriorPull, TrainingPoints, warn_of_scales
-from sdulearn.joint.path import Problem, choose, choose_number, descend, held_out, polish, scores_of
-from sdulearn.model_selection import fold_parts, grid_results, number_of_folds, positive_grid
+from sdulearn.joint.path import (
+    Problem,
+    choose,
+    choose_number,
+    descend,
+    held_out,
+    polish,
+    question_chances,
+    scores_of,
+)
+from sdulearn.model_selection import HeldOut, fold_parts, grid_results, number_of_folds, positive_grid
 from sdulearn.prior import PriorEstimate, clopper_pearson, effective_number, resolve_prior
 from sdulearn.progress import long_work
 from sdulearn.sklearn_private import HasMethods, Interval, StrOptions, fit_context
@@ -51,14 +62,8 @@ _ALPHA = 0.01
 _CLASS_ALPHA = 0.001
 # The names of ``orientation`` in estimate_prior.
 MAJORITY = {"majority": "positive", "minority": "negative"}
-# Error rates and models are estimated in turns: how often, until rates change by less, and over how many folds.
-_ROUNDS = 2
-_SETTLED = 0.02
+# Folds of the models that help to estimate error rates.
 _FOLDS = 5
-# The error rate of the models that help to estimate those of a crowd.
-_CROWD_RATE = 0.15
-# Fewer answers tell nothing about an error rate beside a model.
-_MIN_JUDGED = 10
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
@@ -79,6 +84,7 @@ class _Chosen(NamedTuple):
 
     fit: Fit
     of_folds: Array  # (r + 1, n_scores, n_folds), coefficients of the folds in the axes
+    held_out: HeldOut
 
 
 class PairLogisticBase(LinearClassifier):
@@ -187,21 +193,13 @@ class PairLogisticBase(LinearClassifier):
     def _answer_model(self, points: TrainingPoints) -> AnswerModel:
         """Return the answer model of two classes: given, or estimated with models of held-out answers."""
         graph = points.graph
-        model = answer_model_of(self.error_rate, graph, 2)
-        n_folds = number_of_folds(_FOLDS, graph.same > 0)
         _, counts = np.unique(graph.annotators, return_counts=True)
-        n_judged = int(np.sum(counts >= _MIN_JUDGED))
+        n_judged = int(np.sum(counts >= MIN_JUDGED))
         judged = n_judged > 1 or graph.contradictory.any() or (self._has_folds and n_judged)
-        if not isinstance(self.error_rate, str) or n_folds < 2 or not judged:
-            return model
-        shown = points.shown(fold_parts(n_folds, None, points.everything))
-        for _ in range(_ROUNDS):
-            before = model.error_rate.value
-            problem = Problem(points, model.likelihood(graph, 2), None)
-            model = AnswerModel.estimate(graph, logits=held_out(problem, 1.0, shown)[0][:, 0])
-            if abs(model.error_rate.value - before) < _SETTLED:
-                break
-        return model
+        held_out = self._held_out(points, 2) if self.error_rate == "auto" and judged else None
+        if held_out is None:
+            return answer_model_of(self.error_rate, graph, 2)
+        return AnswerModel.estimate(graph, logits=held_out[0][:, 0])
 
     def _class_answer_model(self, points: TrainingPoints, n_classes: int, answer_table: str | bool) -> AnswerModel:
         """Return the answer model of more than two classes; that of a crowd with models of held-out answers."""
@@ -209,12 +207,10 @@ class PairLogisticBase(LinearClassifier):
         _check_answers(graph, n_classes, self.prior)
         if self.error_rate != "auto" or not is_crowd(graph, n_classes):
             return answer_model_of(self.error_rate, graph, n_classes, answer_table)
-        n_folds = number_of_folds(_FOLDS, graph.same > 0)
+        held_out = self._held_out(points, n_classes)
         log_p = None
-        if n_folds > 1:
-            problem = self._problem(points, AnswerModel.given(_CROWD_RATE, graph), n_classes)
-            Z, temperature = held_out(problem, 0.0, points.shown(fold_parts(n_folds, None, points.everything)))
-            proba = softmax(Z / temperature, axis=1)
+        if held_out is not None:
+            proba = softmax(held_out[0] / held_out[1], axis=1)
             log_p = np.log((1 - _BLIND) * proba + _BLIND / n_classes)
         model = AnswerModel.estimate(graph, n_classes, log_p, answer_table)
         crowd = model.crowd_of(graph)
@@ -222,6 +218,15 @@ class PairLogisticBase(LinearClassifier):
             # The largest class is the first.
             model = renamed(model, np.argsort(-crowd.log_shares, kind="stable"))
         return model
+
+    def _held_out(self, points: TrainingPoints, n_classes: int) -> tuple[Array, float] | None:
+        """Return scores of all points by models that have not seen their answers, and their temperature."""
+        n_folds = number_of_folds(_FOLDS, points.graph.same > 0)
+        if n_folds < 2:
+            return None
+        problem = self._problem(points, AnswerModel.given(FIRST_RATE, points.graph), n_classes)
+        shown = points.shown(fold_parts(n_folds, None, points.everything))
+        return held_out(problem, 1.0 if n_classes == 2 else 0.0, shown)
 
     def _finished(
         self,
@@ -237,7 +242,7 @@ class PairLogisticBase(LinearClassifier):
         W = polished.W / temperature
         axes = problem.points.axes
         certificate = (polished.value, polished.optimality, polished.n_calls)
-        labels = problem.likelihood.graph.labels
+        labels = problem.points.graph.labels
         if prior is not None:
             A, share = problem.points.judged
             positive = float(share @ (A @ W[:-1, 0] + W[-1, 0] > 0))
@@ -256,7 +261,7 @@ class PairLogisticBase(LinearClassifier):
             W = W[:, order_by_size(_mean_prediction(problem, W), labels)]
         coef, intercept = axes.coefficients(W)
         shares = _mean_prediction(problem, W)
-        return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares, tol=polished.tol)
+        return Fit(coef, intercept - intercept.mean(), *certificate, shares=shares)
 
 
 class PairLogisticRegression(PairLogisticBase):
@@ -414,7 +419,8 @@ class PairLogisticRegressionCV(PairLogisticBase):
     """PairLogisticRegression with its penalty chosen from the pairs alone; the one to try first.
 
     Alpha is chosen by the held-out log-likelihood, in folds over points. With two classes, where answers share points
-    or come with labels, folds would cut answers, and Laplace's evidence chooses.
+    or come with labels, folds would cut answers, and Laplace's evidence chooses. A
+    :class:`~sdulearn.errors.UselessModelWarning` says if held-out answers are no likelier than by class shares alone.
 
     Parameters
     ----------
@@ -538,10 +544,11 @@ class PairLogisticRegressionCV(PairLogisticBase):
         if chosen is None:
             problem, model, prior = self._two_classes(points)
             chosen = self._chosen(problem, model, shown, prior)
-        fit, of_folds = chosen
-        self._accept(fit)
+        self._accept(chosen.fit)
+        if not _of_one_kind(points.graph):
+            chosen.held_out.warn_if_useless()
         self.n_classes_interval_ = interval
-        models = [self._of_fold(X, points.axes, W) for W in np.moveaxis(of_folds, 2, 0)]
+        models = [self._of_fold(X, points.axes, W) for W in np.moveaxis(chosen.of_folds, 2, 0)]
         self.fold_models_ = [(graph.rows[rows], model) for (_, rows), model in zip(folds, models, strict=True)]
         return self
 
@@ -554,8 +561,12 @@ class PairLogisticRegressionCV(PairLogisticBase):
         ends = _GRID if two else _CLASS_GRID
         alphas = np.column_stack([self._grid(problem.starts.alpha_max(power), ends) for power in powers])
         choice = choose(problem, alphas, powers, shown)
+        if not two and self.error_rate == "auto" and not model.of_crowd:
+            # The fit takes answers that contradict none as right; how often they are wrong is a matter of what they say
+            # about their points.
+            model = model.judged(problem.likelihood.graph, question_chances(problem, choice.fits, shown))
         fit = self._finished(problem, choice.W, choice.alpha, choice.power, prior, choice.temperature)
-        of_folds = choice.of_folds.reshape(-1, problem.likelihood.n_scores, shown.shape[1])
+        of_folds = choice.fits.W[:, 0].reshape(-1, problem.likelihood.n_scores, shown.shape[1])
         fitted = {
             "alpha_": choice.alpha,
             "covariance_power_": choice.power,
@@ -564,7 +575,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
             "alphas_": choice.alphas,
             "answer_model_": model,
         }
-        return _Chosen(replace(fit, fitted=fitted), of_folds / choice.temperature)
+        return _Chosen(replace(fit, fitted=fitted), of_folds / choice.temperature, choice.held_out)
 
     def _of_fold(self, X: Rows, axes: Axes, W: Array) -> Self:
         """Return a copy with the coefficients (r + 1, n_scores) of a fold, whose classes are named as in this model."""

@@ -25,10 +25,14 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
+from sdulearn.answers.graph import sum_matrix
 from sdulearn.answers.likelihood import Likelihood
+from sdulearn.answers.rates import SCALES
 from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
 from sdulearn.joint.starts import ClassStarts, TwoClassStarts
+from sdulearn.model_selection import HeldOut
 from sdulearn.progress import steps
 from sdulearn.solvers.smooth import Counted, gradient_norm, lbfgs_many
 from sdulearn.types import Array, Indices, Mask
@@ -51,12 +55,11 @@ _BETTER = 1e-4
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
 _SMALLEST_CHANCE = 1e-6
+# Draws of the classes by which the probability of all answers to a question is estimated.
+_N_DRAWS = 400
 # Few answers make overconfident models, and a strong penalty underconfident ones: logits are
 # divided by the one of these that suits all folds best.
 TEMPERATURES = (0.7, 1.0, 1.5, 2.0, 3.0)
-# Around cycles the gradient of K classes is only as exact as the messages.
-_CYCLE_TOL = 1e-4
-_CYCLE_CERTIFICATE = 1e-3
 # A model whose logits have a smaller standard deviation is empty.
 _EMPTY = 1e-3
 # Penalties, as shares of the largest, with which numbers of classes are compared.
@@ -338,6 +341,29 @@ def _information(likelihood: Likelihood, A: Array, Z: Array) -> Array:
     return (certainty * np.sqrt(share[graph.component]))[:, None] * rows
 
 
+def question_chances(problem: Problem, fits: FoldFits, shown: Mask) -> Array:
+    """Return the probabilities (len(SCALES), n_questions) that all answers to a question are right.
+
+    They are those of the fold that leaves the question out, from what it knows, NaN where none does. ``fits`` are the
+    models of one alpha.
+    """
+    graph = problem.likelihood.graph
+    rng = np.random.default_rng(0)
+    chances = np.full((len(SCALES), int(graph.question.max()) + 1), np.nan)
+    by_question = sum_matrix(graph.question, chances.shape[1]).T
+    for k, part in enumerate(fits.likelihoods):
+        left_out = np.unique(graph.question[~shown[graph.ends, k].all(axis=1)])
+        q = part.posterior(problem.scores(fits.W[:, :, k]) * SCALES)
+        below = np.cumsum(q / q.sum(axis=1, keepdims=True), axis=1)[:, :-1]
+        for row, of_row in enumerate(np.moveaxis(below, 2, 0)):
+            drawn = (rng.random((_N_DRAWS, len(q), 1)) > of_row).sum(axis=2)
+            same = drawn[:, graph.ends[:, 0]] == drawn[:, graph.ends[:, 1]]
+            wrong = (same != (graph.same > 0)).astype(np.float64) @ by_question
+            # Half a draw is added to either side, so that none is certain.
+            chances[row, left_out] = (((wrong == 0).sum(axis=0) + 0.5) / (_N_DRAWS + 1))[left_out]
+    return chances
+
+
 class Choice(NamedTuple):
     """The penalty that was chosen, and what it was chosen by."""
 
@@ -347,7 +373,8 @@ class Choice(NamedTuple):
     alphas: Array  # (n_alphas,), of this power
     scores: Array  # (n_folds, n_alphas), of the folds
     W: Array  # ((r + 1) n_scores,), the solution on the path
-    of_folds: Array  # ((r + 1) n_scores, n_folds), those of the folds
+    fits: FoldFits  # the models of the folds, of this alpha
+    held_out: HeldOut
 
 
 def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask) -> Choice:
@@ -377,7 +404,8 @@ def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask
         alphas=alphas[:, column],
         scores=scores,
         W=path[row, :, column],
-        of_folds=fits.W[:, row],
+        fits=chosen,
+        held_out=HeldOut.at(problem.likelihood, held_out_scores(problem, fits.W[:, row], shown) / temperature),
     )
 
 
@@ -405,23 +433,17 @@ class Polished(NamedTuple):
     value: float
     optimality: float
     n_calls: int
-    tol: float
 
 
 def polish(problem: Problem, W: Array, alpha: float, power: float, tol: float, max_iter: int) -> Polished:
     """Solve to ``tol`` from a solution of the path, and certify it."""
     pen = problem.penalties([alpha], power)
     scale = problem.scale(pen)
-    two = problem.likelihood.n_scores == 1
-    objective = Counted(partial(problem.objective, pen=pen))
-    exactly = partial(objective, exact=True)
-    W, _ = lbfgs_many(exactly if two else objective, W.reshape(-1, 1), scale, tol, max_iter, memory=_MEMORY)
-    if problem.likelihood.has_cycles:
-        W, _ = lbfgs_many(exactly, W, scale, max(tol, _CYCLE_TOL), max_iter, memory=_MEMORY)
-        tol = max(tol, _CYCLE_CERTIFICATE)
-    value, gradient = exactly(W, np.zeros(1, dtype=np.intp))
+    objective = Counted(partial(problem.objective, pen=pen, exact=True))
+    W, _ = lbfgs_many(objective, W.reshape(-1, 1), scale, tol, max_iter, memory=_MEMORY)
+    value, gradient = objective(W, np.zeros(1, dtype=np.intp))
     norm = float(gradient_norm(gradient, scale)[0])
-    return Polished(W.reshape(-1, problem.likelihood.n_scores), float(value[0]), norm, objective.n_calls, tol)
+    return Polished(W.reshape(-1, problem.likelihood.n_scores), float(value[0]), norm, objective.n_calls)
 
 
 def held_out(problem: Problem, power: float, shown: Mask) -> tuple[Array, float]:
@@ -432,11 +454,21 @@ def held_out(problem: Problem, power: float, shown: Mask) -> tuple[Array, float]
     alpha = np.array([PILOT * problem.starts.alpha_max(power)])
     path = fit_path(problem, alpha[:, None], [power])[:, :, 0]
     fits = fit_folds(problem, alpha, power, path, shown)
-    Z = problem.scores(fits.W[:, 0])
+    Z = held_out_scores(problem, fits.W[:, 0], shown)
+    return np.where(shown.all(axis=1, keepdims=True), 0.0, Z), best_temperature(problem, fits, shown)
+
+
+def held_out_scores(problem: Problem, W: Array, shown: Mask) -> Array:
+    """Return the scores (n_known, n_scores) of points by the models of folds without them; of hubs the mean of all."""
+    Z = problem.scores(W)
+    # Without labels the names of a model's classes are arbitrary: all take those of the first.
     if problem.likelihood.n_scores == 1:
-        # Without labels the sign of a model is arbitrary: all take that of the first.
         Z = Z * np.copysign(1.0, np.einsum("i,ik->k", Z[:, 0, 0], Z[:, 0]))
-    return (Z * ~shown[:, None]).sum(axis=2), best_temperature(problem, fits, shown)
+    else:
+        orders = [linear_sum_assignment(-Z[:, :, 0].T @ Z[:, :, k])[1] for k in range(Z.shape[2])]
+        Z = np.stack([Z[:, order, k] for k, order in enumerate(orders)], axis=2)
+    counted = ~shown | shown.all(axis=1, keepdims=True)
+    return np.einsum("ijk,ik->ij", Z, counted / counted.sum(axis=1, keepdims=True))
 
 
 class NumberOfClasses(NamedTuple):

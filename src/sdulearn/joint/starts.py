@@ -53,8 +53,6 @@ _WHITENING = (0.5, 0.25)
 _SEEDS = (0, 1)
 # Standard deviations of the logits of a start.
 _SOFTNESS = (0.3, 1.0)
-# An edge is surely "different" where its log factors are this far apart, on the scale of tanh.
-_SURELY = 0.8
 
 
 class TwoClassStarts:
@@ -160,7 +158,9 @@ class ClassStarts:
         if self.by_answers is None:
             n = self.likelihood.total
             n_different = float(self.edge_weight @ np.maximum(self.apart, 0.0))
-            strength *= min(max(n - n_different, 1.0), max(n_different, 1.0)) / n
+            # A label says of which class a point is, and of which it is not.
+            of_labels = float(self.likelihood.weight @ (self.likelihood.independent * self.likelihood.graph.labelled))
+            strength *= min(max(n - n_different, 1.0), max(n_different + of_labels, 1.0)) / n
         return max(2 * top * strength, _MIN_ALPHA_MAX * float(variance.mean()))
 
     @cached_property
@@ -258,14 +258,16 @@ class ClassStarts:
         return self._discriminants(rows, match_clusters(clusters.labels_[group], labels, K), softness)
 
     def _from_different_groups(self) -> list[Array]:
-        """Return discriminants between K groups that all differ; none where there are fewer."""
+        """Return discriminants between K groups that all differ, as if no answer were wrong; none if there are none."""
         K = self.n_classes
-        chosen = different_groups(self.edges[self.apart > _SURELY])
+        graph = self.likelihood.graph
+        between = graph.ends[(graph.same < 0) & ~graph.refuted]
+        chosen = different_groups(np.unique(graph.group[between], axis=0))
         if len(chosen) < K:
             return []
-        place = np.full(len(self.size), -1)
+        place = np.full(graph.n_points, -1)
         place[chosen[:K]] = np.arange(K)
-        cluster = place[self.group]
+        cluster = place[graph.group]
         known = np.flatnonzero(cluster >= 0)
         cluster = match_clusters(cluster[known], self.likelihood.graph.labels[known] - 1, K)
         return self._discriminants(self.points.A[known], cluster)

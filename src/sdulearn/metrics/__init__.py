@@ -1,6 +1,7 @@
 """How good a classifier is, by answers alone; estimates come with intervals."""
 
 from sdulearn.metrics.accuracy import AccuracyEstimate, pair_accuracy
+from sdulearn.metrics.audit import Audit, Difference, audit_predictions
 from sdulearn.metrics.classes import AnswerCounts, ClassAgreement, Share, class_agreement
 from sdulearn.metrics.cross_validation import (
     cross_val_accuracy,
@@ -22,10 +23,13 @@ from sdulearn.metrics.scores import (
 __all__ = [
     "AccuracyEstimate",
     "AnswerCounts",
+    "Audit",
     "Calibration",
     "ClassAgreement",
+    "Difference",
     "PairImportance",
     "Share",
+    "audit_predictions",
     "calibration",
     "class_agreement",
     "cross_val_accuracy",

@@ -23,7 +23,14 @@ from sklearn.pipeline import Pipeline
 
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.errors import ChosenPairsWarning, InputError, OrientationWarning, SdulearnWarning, warn
+from sdulearn.errors import (
+    ChosenPairsWarning,
+    InputError,
+    OrientationWarning,
+    SdulearnWarning,
+    UselessModelWarning,
+    warn,
+)
 from sdulearn.metrics.accuracy import AccuracyEstimate, chance_of_same, fold_spread, pair_accuracy
 from sdulearn.metrics.classes import ClassAgreement, class_agreement
 from sdulearn.model_selection import PairKFold, check_places, fold_parts, number_of_folds, row_splits
@@ -115,9 +122,10 @@ def _cross_validated(
     """Fit the models of all folds: these, held-out predictions of all rows, and how answers go wrong."""
     if not graph.n_answers:
         raise no_answers("Cross-validation")
-    # The names of the classes do not matter here.
+    # The names of the classes do not matter here, and the estimate tells what the model is worth.
+    silenced = (OrientationWarning, UselessModelWarning)
     rows = safe_indexing(X, graph.rows)
-    model = fitted(estimator, rows, np.asarray(graph), graph.row_weight, silenced=(OrientationWarning,))
+    model = fitted(estimator, rows, np.asarray(graph), graph.row_weight, silenced=silenced)
     reference = np.asarray(getattr(model, method)(X))
     if reference.ndim > 1:
         raise InputError(

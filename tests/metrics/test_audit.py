@@ -1,0 +1,103 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdulearn.answers import read_answers
+from sdulearn.errors import InputError
+from sdulearn.metrics import Difference, audit_predictions
+
+
+def pairs_of(classes, n, rng, wrong=0.0):
+    """Answers about pairs of random rows, as a frame."""
+    rows = rng.choice(len(classes), 2 * n, replace=False).reshape(-1, 2)
+    same = (classes[rows[:, 0]] == classes[rows[:, 1]]) ^ (rng.random(n) < wrong)
+    return read_answers(pd.DataFrame({"id_a": rows[:, 0], "id_b": rows[:, 1], "same": same.astype(int)}))
+
+
+def guesses(classes, accuracy, n_classes, rng):
+    shift = rng.integers(1, n_classes, len(classes))
+    return np.where(rng.random(len(classes)) < accuracy, classes, (classes + shift) % n_classes)
+
+
+def test_labels_are_counted_and_names_matter_only_where_they_agree():
+    """Nine of ten labels by name; clusters with other names are matched, and then less certain."""
+    labels = {str(k): "ab"[k % 2] for k in range(10)}
+    predicted = {**labels, "0": "b", "unlabelled": "a"}
+    audit = audit_predictions(predicted, labels)
+    assert (audit.accuracy.value, audit.basis, audit.n_rows) == (0.9, "labels", 10)
+    clusters = {key: {"a": "1", "b": "2"}[name] for key, name in predicted.items()}
+    by_cluster = audit_predictions(clusters, labels).accuracy
+    assert by_cluster.low <= audit.accuracy.low
+    assert by_cluster.value == pytest.approx(0.9)
+    assert audit_predictions(pd.Series(predicted), pd.Series(labels)) == audit
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.1])
+def test_two_classes_by_pairs_hold_the_truth_in_most_draws(wrong):
+    """At 95%, 34 of 40 draws or fewer happen in less than 1 of 1,000 runs; an error rate is allowed for."""
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(40):
+        classes = (rng.random(1000) < rng.uniform(0.3, 0.7)).astype(int)
+        predicted = guesses(classes, 0.85, 2, rng)
+        accuracy = audit_predictions(predicted, pairs_of(classes, 150, rng, wrong)).accuracy
+        hits += accuracy.low <= np.mean(predicted == classes) <= accuracy.high
+    assert hits > 34
+
+
+def test_pairs_of_many_classes_give_no_accuracy_but_an_agreement():
+    rng = np.random.default_rng(3)
+    classes = rng.integers(0, 10, 2000)
+    predicted = rng.integers(0, 10, 2000)
+    audit = audit_predictions(predicted, pairs_of(classes, 300, rng))
+    assert (audit.accuracy, audit.basis, audit.n_classes) == (None, None, 10)
+    assert audit.agreement.value < audit.always_different.value
+    assert not audit.misses(0.99)
+    # Two predicted classes do not make ten classes two.
+    assert audit_predictions(predicted % 2, pairs_of(classes, 300, rng)).accuracy is None
+
+
+def test_two_classifiers_on_the_same_answers():
+    rng = np.random.default_rng(4)
+    classes = rng.integers(0, 2, 3000)
+    good, bad = (guesses(classes, share, 2, rng) for share in (0.95, 0.7))
+    audit = audit_predictions(good, pairs_of(classes, 400, rng), compare=bad)
+    assert 0 < audit.difference.low < 0.25 < audit.difference.high
+    assert audit.compared.accuracy.value < audit.accuracy.value
+    labels = dict(enumerate(classes[:300].tolist()))
+    by_labels = audit_predictions(good, labels, compare=bad).difference
+    assert by_labels.high - by_labels.low < audit.difference.high - audit.difference.low
+
+
+def test_what_cannot_be_audited():
+    answers = read_answers(pd.DataFrame({"id_a": ["a"], "id_b": ["b"], "same": [1]}))
+    with pytest.raises(InputError):
+        audit_predictions({"x": 1, "y": 2}, answers)
+    with pytest.raises(InputError):
+        audit_predictions({"x": 1}, {"a": 1})
+    with pytest.raises(InputError):
+        audit_predictions(np.zeros((3, 2)), {"0": 1})
+
+
+def test_guesses_have_no_difference_and_say_so():
+    """Neither classifier agrees with more answers than chance: the difference is unknown, from -1 to 1, not 0."""
+    rng = np.random.default_rng(5)
+    classes = rng.integers(0, 2, 2000)
+    found = audit_predictions(
+        rng.integers(0, 2, 2000), pairs_of(classes, 100, rng), compare=1 - rng.integers(0, 2, 2000)
+    )
+    worse = [found, audit_predictions(np.arange(2000) % 2, opposite_of(np.arange(2000) % 2, rng), compare=classes)]
+    unknown = [audit.difference for audit in worse if np.isnan(audit.difference.value)]
+    assert all((gap.low, gap.high, str(gap)) == (-1, 1, "unknown") for gap in unknown)
+    assert unknown
+
+
+def opposite_of(predicted, rng):
+    """Answers that contradict all predictions about pairs."""
+    rows = rng.permutation(len(predicted))[:100].reshape(-1, 2)
+    same = (predicted[rows[:, 0]] != predicted[rows[:, 1]]).astype(int)
+    return read_answers(pd.DataFrame({"id_a": rows[:, 0], "id_b": rows[:, 1], "same": same}))
+
+
+def test_a_difference_is_printed_in_percentage_points():
+    assert str(Difference(0.05, -0.1, 0.2)) == "+5.0 percentage points (-10.0 to +20.0)"
