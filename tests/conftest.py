@@ -18,12 +18,12 @@ from sklearn.preprocessing import StandardScaler
 from reproduction.datasets import BENCHMARKS, load_benchmark
 from sdulearn import FitReport, PriorEstimate, stack_pairs
 from sdulearn.answers import Rate
-from sdulearn.columns import Column, Columns
 from sdulearn.datasets import make_waveform, sample_sdu
-from sdulearn.diagnostics import Finding
+from sdulearn.findings import FitWarning, OtherPopulation
 from sdulearn.metrics import AccuracyEstimate
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, ModelChoice
-from sdulearn.spelling import Spelling
+from sdulearn.tables.columns import Column, Columns
+from sdulearn.tables.spelling import Spelling
 
 # The same examples in every run: a test that fails by chance helps nobody. Look for new ones with
 # HYPOTHESIS_PROFILE=search, which draws other examples each time.
@@ -136,9 +136,8 @@ def fit_report():
         n_labels=0,
         n_labels_right=0,
         findings=(
-            Finding("fit_warning", "warning", {"category": "UserWarning", "message": "look \x1b[2J out"}),
-            Finding("other_population", "warning", {"features": ["a"], "standard_scores": [5.5], "n_features": 3,
-                                                    "level": 0.01}),
+            FitWarning(category="UserWarning", message="look \x1b[2J out"),
+            OtherPopulation(features=("a",), standard_scores=(5.5,), n_features=3, level=0.01),
         ),
         seconds={"reading": 0.5, "fitting": 1.5},
         class_shares=(0.3, 0.7),

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from sdulearn import fit_table
+from sdulearn.answer_files.read import read_answers
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError
-from sdulearn.io.answers import read_answers
-from sdulearn.io.survey import without_blanks
-from sdulearn.io.tables import open_table
+from sdulearn.tables.scan import without_blanks
+from sdulearn.tables.source import open_table
 from tests.reference import read_features
 
 FILES = Path(__file__).parent / "files"

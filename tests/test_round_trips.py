@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from sdulearn import fit_table, load_model
+from sdulearn.answer_files.log import read_log
 from sdulearn.answers import read_answers
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError
-from sdulearn.io.answer_log import read_log
 from sdulearn.workflow import predict_table
 
 pytestmark = pytest.mark.usefixtures("no_importances")
@@ -141,7 +141,7 @@ def test_a_changed_table_with_ids_is_the_same_table(asked, change):
     frame = CHANGES[change](table_of("text")).reset_index(drop=True)
     model = fit_table(frame, log, model="linear")
     assert is_right(model.predict(frame), frame["truth"].tolist())
-    grew = [one.details for one in model.report.findings if one.code == "table_grew"]
+    grew = [one.numbers() for one in model.report.findings if one.code == "table_grew"]
     assert grew == ([] if len(frame) == N else [{"before": N, "now": N + 1}])
     before = fit_table(table, log, model="linear").report.accuracy
     assert model.report.accuracy.value == pytest.approx(before.value, abs=0.1)

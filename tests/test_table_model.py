@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column
 from sdulearn.errors import InputError, UnseenCategoryWarning
+from sdulearn.tables.columns import Column
 from tests.reference import unscaled
 
 

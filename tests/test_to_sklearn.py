@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, SDUClassifier, SDUClassifierCV, stack_pairs
 
 NAMES = [f"t{k}" for k in range(21)]
+pytestmark = pytest.mark.filterwarnings("ignore::sdulearn.errors.UselessModelWarning")
 ESTIMATORS = {
     "squared": SDUClassifier(),
     "double hinge": SDUClassifier(loss="double_hinge"),

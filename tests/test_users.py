@@ -76,12 +76,12 @@ def test_a_survey_researcher_with_german_spreadsheets(tmp_path, command):
     table, answers = FILES / "german.csv", FILES / "answers-german.csv"
     told = command("check", answers, "--features", table, code=1)
     assert "'gleich' = similar" in told
-    assert "Repeated questions with the same answer: 1. Answers of several people are worth having" in told
+    assert "1 answer repeats another" in told
     ids = pd.read_csv(table, sep=";", dtype=str)["id"]
     few = [f"{ids[k]};{'groß' if TRUTH[k] > 0 else 'klein'}" for k in range(0, 36, 5)]
     (tmp_path / "few.csv").write_text("\n".join(["Kennung;Klasse", *few]))
     told = command("fit", "--features", table, "--pairs", answers, "--labels", "few.csv", "-o", "model.sdu")
-    for text in ("36 rows, 5 columns", "ids from 'id'", "groß is -1, klein is +1", "Estimated accuracy: 9"):
+    for text in ("36 rows, 5 columns", "ids from 'id'", "groß is -1, klein is +1", "Estimated accuracy: at least"):
         assert text in told
     assert "Estimated accuracy" in (tmp_path / "model.html").read_text()
     command("predict", "model.sdu", table, "-o", "classes.csv")

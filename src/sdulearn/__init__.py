@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from sdulearn.prior import PriorEstimate, estimate_prior
     from sdulearn.report.records import FitReport
     from sdulearn.table_model import TableModel, load_model
-    from sdulearn.torch import PairNetworkClassifier
     from sdulearn.workflow.fit import fit_table
 
 __version__ = "0.1.0"
@@ -25,7 +24,6 @@ _HOMES = {
     "PairLogisticRegression": "joint",
     "PairLogisticRegressionCV": "joint",
     "PairModelCV": "boosting",
-    "PairNetworkClassifier": "torch",
     "PriorEstimate": "prior",
     "SDUClassifier": "linear",
     "SDUClassifierCV": "linear",
@@ -43,7 +41,6 @@ __all__ = [
     "PairLogisticRegression",
     "PairLogisticRegressionCV",
     "PairModelCV",
-    "PairNetworkClassifier",
     "PriorEstimate",
     "SDUClassifier",
     "SDUClassifierCV",

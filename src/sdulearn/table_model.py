@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,42 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from sdulearn.columns import Column, Columns, as_arrow, check_layout
 from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning, reason, warn
 from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
-from sdulearn.io.images import ImageFeatures
 from sdulearn.io.typed import finite, plain, read
 from sdulearn.losses import TRAINING_LOSSES
-from sdulearn.report.facts import OPENING, facts, lines
-from sdulearn.report.page import sections, whole_page
+from sdulearn.report.page import opening_of, whole_page
 from sdulearn.report.records import FitReport
-from sdulearn.text_columns import TextFeatures
+from sdulearn.report.results import Opening, findings_of_model, lines
+from sdulearn.tables.columns import Column, Columns, as_arrow, check_layout
+from sdulearn.tables.features import ImageFeatures, TextFeatures
 from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Rows
 
 # Estimators that a file may hold; imported when needed: a linear model does not need trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
-          "PairBoostingClassifier", "PairModelCV", "PairNetworkClassifier")  # fmt: skip
+          "PairBoostingClassifier", "PairModelCV", "ContrastiveEncoder")  # fmt: skip
 # Errors of a forged header.
 _FORGED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, IndexError)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedRows:
+    """The rows in the answers of a fit, in the order of the table."""
+
+    ids: Sequence[str]
+    by_model: Array  # (n_rows, n_classes), class probabilities by features
+    unseen: Array  # the same, from models that have not seen the answers about the row
+    probabilities: Array  # by features and answers
+    n_answers: Codes
+
+    def __post_init__(self) -> None:
+        shape = (len(self.ids), self.probabilities.shape[-1])
+        of_rows = (self.by_model, self.unseen, self.probabilities)
+        if any(p.shape != shape for p in of_rows) or self.n_answers.shape != shape[:1]:
+            raise ValueError("the rows that were asked about do not fit together")
+        if any((p < 0).any() or not np.allclose(p.sum(axis=1), 1) for p in of_rows) or (self.n_answers < 1).any():
+            raise ValueError("the rows asked about have no class probabilities, or no answers")
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +65,8 @@ class TableModel:
         Names of the classes: those of the labels, or else -1 and +1, or 1 to K where there are more.
     report : FitReport or None
         The report of the fit.
-    asked : tuple or None
-        Ids, posterior class probabilities and numbers of answers of the rows in answers. See ``answered``.
+    asked : AskedRows or None
+        The rows in answers, which ``answered`` shows.
 
     See Also
     --------
@@ -61,7 +78,7 @@ class TableModel:
     columns: Columns
     classes: tuple[int, ...] | tuple[str, ...] = (-1, 1)
     report: FitReport | None = None
-    asked: tuple[Sequence[str], Array, Codes] | None = field(default=None, repr=False, compare=False)
+    asked: AskedRows | None = field(default=None, repr=False, compare=False)
 
     @property
     def answered(self) -> dict[str, NDArray[Any]] | None:
@@ -72,9 +89,14 @@ class TableModel:
         """
         if self.asked is None:
             return None
-        ids, p, n = self.asked
-        classes = self._named(p.argmax(axis=1))
-        return {"id": np.array(ids, dtype=object), "class": classes, "probabilities": p, "n_answers": n}
+        p = self.asked.probabilities
+        ids = np.array(self.asked.ids, dtype=object)
+        return {
+            "id": ids,
+            "class": self._named(p.argmax(axis=1)),
+            "probabilities": p,
+            "n_answers": self.asked.n_answers,
+        }
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -193,7 +215,7 @@ class TableModel:
             What was learned, how accurate it is, and what to do next; then, indented, warnings, notes and numbers.
             Names of parameters are in backticks.
         """
-        return "\n".join(lines(facts(self), indent="  "))
+        return "\n".join(lines(findings_of_model(self), indent="  "))
 
     def write_report(self, path: Location, *, model_path: Location | None = None) -> None:
         """Write the report page, one self-contained HTML file.
@@ -205,19 +227,18 @@ class TableModel:
         model_path : str or path-like, optional
             Where the model was saved; the title of the page, which shows how to predict with it.
         """
-        parts = list(sections(facts(self)).values())
-        if model_path is not None:
-            parts.insert(1, f"<p><code>{escape(f'sdulearn predict {model_path} TABLE -o out.csv')}</code></p>")
+        command = "" if model_path is None else f"sdulearn predict {model_path} TABLE -o out.csv"
+        page = whole_page(Path(model_path or path).name, findings_of_model(self), command)
         with written_whole(path) as draft:
-            draft.write_text(whole_page(Path(model_path or path).name, parts), encoding="utf-8")
+            draft.write_text(page, encoding="utf-8")
 
     def __repr__(self) -> str:
         if self.report is None:
             return f"TableModel({type(self.estimator).__name__}, {self.columns.width:,} features, {self.classes})"
-        return "TableModel: " + "\n".join(lines(fact for fact in facts(self) if fact.code in OPENING))
+        return "TableModel: " + "\n".join(lines(one for one in findings_of_model(self) if isinstance(one, Opening)))
 
     def _repr_html_(self) -> str:
-        return next(iter(sections(facts(self)).values()))
+        return opening_of(findings_of_model(self))
 
     def save(self, path: Location) -> None:
         """Write the model to one file of numbers and JSON, no code; read it with ``load_model``.
@@ -241,8 +262,9 @@ class TableModel:
             layout["makers"][name] = terms
             parts |= {f"{k}:{name}": v for k, v in vars(transformer).items() if isinstance(v, np.ndarray)}
         if self.asked is not None:
-            header["asked"] = list(self.asked[0])
-            parts |= {"asked:probabilities": self.asked[1], "asked:n_answers": self.asked[2]}
+            asked = vars(self.asked).copy()
+            header["asked"] = list(asked.pop("ids"))
+            parts |= {f"asked:{name}": array for name, array in asked.items()}
         container.write(path, header, {**parts, "mean": columns.mean, "scale": columns.scale})
 
 
@@ -288,7 +310,8 @@ def _estimator(header: container.Header, arrays: container.Arrays) -> Estimator:
     """Restore an estimator, which checks its own parameters."""
     if header["model"] not in MODELS:
         raise ValueError(f"unknown model {header['model']!r}")
-    return container.restored(getattr(import_module("sdulearn"), header["model"]), header, arrays)
+    home = "sdulearn.torch" if header["model"] == "ContrastiveEncoder" else "sdulearn"
+    return container.restored(getattr(import_module(home), header["model"]), header, arrays)
 
 
 def _table_model(header: container.Header, arrays: container.Arrays, estimator: Estimator) -> TableModel:
@@ -300,19 +323,19 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     classes = read(tuple[int, ...] | tuple[str, ...], header["classes"])
     if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
         raise ValueError("the names of the classes do not tell the classes of the estimator apart")
-    asked = _asked(header, arrays, len(classes)) if "asked" in header else None
+    asked = _asked(header, arrays) if "asked" in header else None
+    if asked is not None and asked.probabilities.shape[1] != len(classes):
+        raise ValueError("the rows that were asked about have other classes")
     return TableModel(estimator, columns, classes, read(FitReport | None, header["report"]), asked)
 
 
-def _asked(header: container.Header, arrays: container.Arrays, n_classes: int) -> tuple[list[str], Array, Codes]:
-    """Read ids, class probabilities and numbers of answers of the rows in answers."""
-    ids = read(list[str], header["asked"])
-    p, n_answers = finite(arrays["asked:probabilities"]), arrays["asked:n_answers"]
-    if p.shape != (len(ids), n_classes) or n_answers.shape != (len(ids),) or n_answers.dtype.kind != "i":
-        raise ValueError("the rows that were asked about do not fit together")
-    if (p < 0).any() or not np.allclose(p.sum(axis=1), 1) or (n_answers < 1).any():
-        raise ValueError("the rows asked about have no class probabilities, or no answers")
-    return ids, p, n_answers
+def _asked(header: container.Header, arrays: container.Arrays) -> AskedRows:
+    """Read the rows that were asked about."""
+    of_rows = {name: finite(arrays[f"asked:{name}"]) for name in ("by_model", "unseen", "probabilities")}
+    n_answers = arrays["asked:n_answers"]
+    if n_answers.dtype.kind != "i":
+        raise ValueError("numbers of answers are not whole numbers")
+    return AskedRows(read(list[str], header["asked"]), **of_rows, n_answers=n_answers)
 
 
 def _columns(layout: container.Header, arrays: container.Arrays) -> Columns:

@@ -14,7 +14,7 @@ from scipy import sparse
 from sdulearn.asking import Asker, QuestionCell
 from sdulearn.asking.notebook import _widget_type
 from sdulearn.errors import InputError, MissingExtraError
-from sdulearn.io.images import encode_png, media_type
+from sdulearn.io.media import encode_png, media_type
 
 pytest.importorskip("anywidget")
 RNG = np.random.default_rng(0)

@@ -21,14 +21,15 @@ import pytest
 from sklearn.datasets import load_wine
 
 from sdulearn import load_model
+from sdulearn.answer_files.log import read_log
+from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import read_answers
 from sdulearn.answers.records import Answer
 from sdulearn.answers.y import scramble
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
 from sdulearn.errors import InputError
-from sdulearn.io.answer_log import AnswerLog, read_log
-from sdulearn.io.images import grey_png
+from sdulearn.io.media import grey_png
 from sdulearn.workflow import data
 from sdulearn.workflow.options import FitOptions
 
@@ -143,7 +144,7 @@ def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
     ):
         refused(*command)
     assert not log.exists()
-    with AnswerLog(log):
+    with AnswerStore(log):
         assert "open in another" in refused(*oracle)
     log.write_text("id_a,id_b,label\n")
     refused(*oracle)
@@ -184,9 +185,9 @@ def test_a_damaged_line_is_reported_wherever_the_log_is_read(call, refused, tabl
     log.write_bytes(b"".join(lines))
     fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "m.sdu", "--drop", "note,picture,label")
     fit = (*fit, "--model", "linear")
-    assert "lines 5" in refused(*fit)
+    assert "(line 5)" in refused(*fit)
     assert call(*fit, "--skip-bad") == 0
-    assert "1 unreadable rows (lines 5)" in capsys.readouterr().out
+    assert "(line 5)" in capsys.readouterr().out
     assert call("check", log) == 1
     assert "line 5: damaged" in capsys.readouterr().out
     assert call(*ask_more, 1) == 0
@@ -202,8 +203,8 @@ def test_a_log_is_a_file(refused, log, tmp_path):
     for name in ("/dev/zero", "/dev/random", tmp_path / "zero.jsonl", tmp_path / "pipe.jsonl"):
         assert "file" in refused("ask", "--demo", "-o", name, "--no-browser")
     assert "a device" in refused("check", tmp_path / "zero.jsonl")
-    with AnswerLog(log) as opened:
-        opened.append(Answer("a", ("b",), 0))
+    with AnswerStore(log) as opened:
+        opened.add(Answer("a", ("b",), 0))
     writer = threading.Thread(target=(tmp_path / "pipe.jsonl").write_bytes, args=(log.read_bytes(),))
     writer.start()
     assert "is a pipe" in refused("check", tmp_path / "pipe.jsonl")
@@ -220,7 +221,7 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     call("ask", table, "-o", log, "--drop", "note,picture,label", "--no-browser", "--max-categories", 60)
     assert "--max-categories 60" in result["fit"]
     (headline,) = [line for line in result["lines"] if line.startswith("Estimated accuracy")]
-    assert re.search(r"by 1[0-9] random questions", headline)
+    assert re.search(r"from 1[0-9] random questions", headline)
     asked = pd.read_csv(result["answered"])
     assert result["answered"] == str(log.with_suffix(".answered.csv"))
     assert {one["id"] for one in result["asked"]} == set(asked["id"])
@@ -241,7 +242,7 @@ def test_the_last_button_fits_and_says_how_to_use_it(call, table, log, monkeypat
     assert headline in capsys.readouterr().out.splitlines()
     assert call("inspect", model, "--json") == 0
     report = json.loads(capsys.readouterr().out)["report"]
-    assert headline.startswith(f"Estimated accuracy: {report['accuracy']['value']:.1%} (")
+    assert f"({report['accuracy']['value']:.1%}, 95% interval" in headline
     assert report["accuracy"]["basis"] == "random questions"
     found = pd.read_csv(tmp_path / "classes.csv")
     assert np.mean(found["label"].to_numpy() == labels[found["id"]].to_numpy()) > 0.75
@@ -303,7 +304,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     assert call(*fit, "--json") == 0
     report = json.loads(capsys.readouterr().out)["report"]
     assert report["annotators"][0]["rate"] == pytest.approx(1 / (1 + np.exp(2)))
-    assert [one["details"] for one in report["findings"] if one["code"] == "flipped_answers"] == [
+    assert [one["numbers"] for one in report["findings"] if one["code"] == "flipped_answers"] == [
         {"epsilon": 2.0, "flip_rate": pytest.approx(1 / (1 + np.exp(2)))}
     ]
     assert FitOptions(error_rate=0.2).for_answers(read_answers(log)).error_rate == 0.2
@@ -327,7 +328,7 @@ def test_a_private_log_stays_private(call, refused, log, capsys):
     """Whatever is left of it: without standing answers, and without the lines of its sessions."""
     oracle = ("ask", "--demo", "-o", log, "--oracle", "label", "--classes", 2, "--questions")
     call(*oracle, 2, "--private", 0.5)
-    with AnswerLog(log) as opened:
+    with AnswerStore(log) as opened:
         for key in list(opened.contents.answers):
             opened.undo(key)
     assert not read_log(log).answers

@@ -18,7 +18,7 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     assert "... and 1 more (sdulearn check --show 2)" in capsys.readouterr().out
     assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
     found = json.loads(capsys.readouterr().out)
-    read = found["facts"][0]["details"]
+    read = found["findings"][0]["numbers"]
     assert (read["n_similar"], read["n_dissimilar"], read["n_unsure"]) == (5, 2, 1)
     assert found["unreadable"] == [
         {"line": 9, "reason": "label 'perhaps' is not one that is known"},
@@ -39,7 +39,7 @@ FLIPPED = [row[:-1] + str(1 - int(row[-1])) for row in ENTITIES]
 @pytest.mark.parametrize(
     ("rows", "code", "found", "text"),
     [
-        (STAR, 0, {"shared_points", "hubs"}, "1 point is in many of the 30 answers (hub: 30)"),
+        (STAR, 0, {"shared_points", "hubs"}, "1 row is in many of the 30 answers (hub: 30)"),
         (ENTITIES, 1, {"entities"}, "connect 200 groups of rows, half of them of 2 rows or fewer"),
         # A sixth of the answers is wrong, which many classes would explain.
         (ENTITIES * 5 + FLIPPED, 1, {"entities", "contradictions"}, "connect 200 groups of rows"),
@@ -50,7 +50,7 @@ def test_answers_that_share_points_and_answers_about_entities(tmp_path, call, ca
     assert call("check", tmp_path / "p.csv") == code
     assert text in capsys.readouterr().out
     call("check", tmp_path / "p.csv", "--json")
-    codes = {fact["code"] for fact in json.loads(capsys.readouterr().out)["facts"]}
+    codes = {fact["code"] for fact in json.loads(capsys.readouterr().out)["findings"]}
     assert found <= codes
     # No number of classes is claimed for entities.
     assert ("crowd" in codes) != ("entities" in found)
@@ -63,8 +63,8 @@ def prior_of(tmp_path, call, capsys):
     def read(lines, name="p.csv", code=0, options=()):
         (tmp_path / name).write_text("\n".join(lines))
         assert call("check", tmp_path / name, "--json", *options) == code
-        facts = json.loads(capsys.readouterr().out)["facts"]
-        return next((fact["details"] for fact in facts if fact["code"] == "prior"), None)
+        facts = json.loads(capsys.readouterr().out)["findings"]
+        return next((fact["numbers"] for fact in facts if fact["code"] == "prior"), None)
 
     return read
 
@@ -94,7 +94,7 @@ def test_the_prior_of_loose_pairs(prior_of, tmp_path, call, capsys):
         assert (details["identified"], details["n_answers"]) == (low.identified, sum(counts))
     assert prior_of(loose(*counts), options=("--classes", 3)) is None
     call("check", tmp_path / "p.csv", "--html", tmp_path / "page.html")
-    shown = re.search(r"^Prior: 0\.704 .* larger class .*", capsys.readouterr().out, re.MULTILINE)[0]
+    shown = re.search(r"^Prior: 70\.4% .* larger class .*", capsys.readouterr().out, re.MULTILINE)[0]
     assert shown in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
@@ -129,7 +129,7 @@ def crowd(tmp_path):
 def test_a_crowd_at_a_glance(crowd, call, capsys):
     """Doubtful people and disputed questions are found; contradictions among reliable people come first."""
     assert call("check", crowd, "--classes", 2, "--json") == 1
-    facts = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
+    facts = {fact["code"]: fact["numbers"] for fact in json.loads(capsys.readouterr().out)["findings"]}
     assert 0.1 < facts["crowd"]["value"] < 0.2
     doubted = {one["name"]: " ".join(one["reasons"]) for one in facts["people"]["people"] if one["reasons"]}
     assert set(doubted) == {"w3", "w5", "w7"}
@@ -159,7 +159,7 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     cells = re.findall(r"<(?:td|li|h2)[^>]*>([^<]*)", text)
     assert not re.search(r"(src|href)=|<script|@import|url\(|<w", text)
-    assert {"People", "Confused classes", *(one.replace('"', "&quot;") for one in confused)} <= set(cells)
+    assert {"People", "Confused classes", *(one.replace('"', "&#34;") for one in confused)} <= set(cells)
     # The forty with the highest rates, the last of them the one with 11%; the others in one line.
     assert sum(cell.endswith("% of 9") for cell in cells) == 40
     assert "and 10 more, 1% to 10%" in text

@@ -20,7 +20,7 @@ def test_classes_of_a_file(tmp_path, call, capsys):
     # Two answers each, which may be wrong.
     assert 0.99 < float(found["p5"]["probability_" + found["p5"]["class"]]) < 1
     assert call("classes", answers, "--classes", 3, "--json") == 0
-    facts = {fact["code"]: fact["details"] for fact in json.loads(capsys.readouterr().out)["facts"]}
+    facts = {one["code"]: one["numbers"] for one in json.loads(capsys.readouterr().out)["findings"]}
     assert facts["classes_found"]["n_classes"] == 3
     assert facts["unconnected_parts"] == {"n_ids": 2, "n_parts": 1}
 

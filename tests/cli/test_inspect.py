@@ -1,7 +1,7 @@
 import json
 
 from sdulearn import PairLogisticRegressionCV, SDUClassifier, TableModel
-from sdulearn.columns import Column
+from sdulearn.tables.columns import Column
 from tests.reference import unscaled
 
 COLUMNS = (*(Column(f"x{k}", "number", fill=1.5) for k in range(19)), Column("c", "category", ("a", "b"), "a"))
@@ -17,14 +17,14 @@ def test_a_table_model(call, waveform, tmp_path, capsys, fit_report):
     saved(waveform, tmp_path / "m.sdu", unscaled(COLUMNS, "id"), fit_report)
     assert call("inspect", tmp_path / "m.sdu", "--top", 2) == 0
     out = capsys.readouterr().out
-    for text in ("alpha", "Prior: 0.", "no (-1), yes (+1)", "accuracy: 90.0% (95% interval 80.0% to 95.0%)",
+    for text in ("alpha", "Prior: ", "no (-1), yes (+1)", "(90.0%, 95% interval 80.0% to 95.0%",
                  "c: category (a, b), missing values become a", "+99  x4", "look \\x1b[2J out"):  # fmt: skip
         assert text in out
     assert "\x1b" not in out
     assert out.count("\n  ") - len(COLUMNS) == 2
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
-    strengths = next(fact["details"]["strengths"] for fact in found["facts"] if fact["code"] == "strengths")
+    strengths = next(one["numbers"]["strengths"] for one in found["findings"] if one["code"] == "strengths")
     assert next(iter(strengths["yes"].items())) == ("x4", 99)
     assert len(strengths["yes"]) == 21
     assert found["report"]["accuracy"]["n_answers"] == 60
@@ -38,7 +38,7 @@ def test_models_without_a_report(call, waveform, tmp_path, capsys):
     assert "Estimated accuracy" not in capsys.readouterr().out
     SDUClassifier("su", "double_hinge", prior=0.7, alpha=0.25).fit(*waveform).save(tmp_path / "m.sdu")
     assert call("inspect", tmp_path / "m.sdu") == 0
-    assert "risk su, loss double_hinge (SDUClassifier): alpha 0.25" in capsys.readouterr().out
+    assert "risk su, loss double_hinge: alpha 0.25" in capsys.readouterr().out
     call("inspect", tmp_path / "m.sdu", "--json")
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["parameters"]["loss"]) == ("estimator", "double_hinge")

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from sdulearn import fit_table
+from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import read_answers
 from sdulearn.answers.records import Answer
 from sdulearn.cli.main import main
 from sdulearn.diagnostics import audited_rates
-from sdulearn.io.answer_log import AnswerLog
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -81,12 +81,12 @@ def test_a_fit_takes_the_rates_of_an_audit(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.random(200) < 0.6
     table = pd.DataFrame({"id": [f"r{k}" for k in range(200)], "x": rng.normal(size=200) + 3 * y})
-    with AnswerLog(tmp_path / "log.jsonl") as log:
+    with AnswerStore(tmp_path / "log.jsonl") as log:
         for k in range(100):
             same = (y[k] == y[k + 100]) == (k % 5 > 0)
             for kind, who, said in (("random", "machine", same), ("audit", "ann", y[k] == y[k + 100])):
                 if kind == "random" or k < 40:
-                    log.append(Answer(f"r{k}", (f"r{k + 100}",), 0 if said else "none", who, kind))
+                    log.add(Answer(f"r{k}", (f"r{k + 100}",), 0 if said else "none", who, kind))
     model = fit_table(table, tmp_path / "log.jsonl", model="linear")
     rates = {one.name: one for one in model.report.annotators}
     assert rates["machine"].rate == pytest.approx(8.5 / 41)
@@ -94,8 +94,8 @@ def test_a_fit_takes_the_rates_of_an_audit(tmp_path):
     assert rates["ann"].rate < 0.001
     assert "Audit: 8 of the 40 answers of machine that a person gave again are wrong: 20.7%" in model.summary()
     # Somebody else who answered has no rate by the audit: all are estimated together.
-    with AnswerLog(tmp_path / "log.jsonl") as log:
-        log.append(Answer("r150", ("r160",), 0, "bob", "random"))
+    with AnswerStore(tmp_path / "log.jsonl") as log:
+        log.add(Answer("r150", ("r160",), 0, "bob", "random"))
     assert audited_rates(read_answers(tmp_path / "log.jsonl")) is None
 
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sdulearn import PairLogisticRegression, SDUClassifier, TableModel
-from sdulearn.columns import Column
-from sdulearn.io import tables
-from sdulearn.io.rows import read_labels
+from sdulearn.answer_files.rows import read_labels
+from sdulearn.tables import source as tables
+from sdulearn.tables.columns import Column
 from tests.reference import unscaled
 
 
@@ -195,7 +195,7 @@ def test_rows_with_answers_are_predicted_by_these_too(call, refused, model, fram
     pd.testing.assert_frame_equal(found.loc[rest, plain.columns], plain[rest])
     assert "would overwrite it" in refused(*both, "-o", tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("id_a,id_b,label\nr0,r1,same\nr0,r1,different\nr0,nobody,same\n")
-    assert "lines 4" in refused(*both)
+    assert "line 4" in refused(*both)
     # Two answers that contradict each other cancel.
     call(*both, "--skip-bad", "-o", tmp_path / "again.csv")
     assert pd.read_csv(tmp_path / "again.csv")["probability"][0] == pytest.approx(plain["probability"][0])

@@ -42,6 +42,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.UselessModelWarning")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_an_estimator_comes_back(waveform, tmp_path, model):
     rows, codes = waveform

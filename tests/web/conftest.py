@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from sdulearn.io.answer_log import AnswerLog
+from sdulearn.answer_files.log import read_log
+from sdulearn.answer_files.store import AnswerStore
+from sdulearn.asking.session import Session, continue_asker
 from sdulearn.web.app import Page, make_app
-from sdulearn.web.session import Session, continue_asker
 from sdulearn.web.things import Things
 
 KEY = "the-key"
@@ -26,19 +27,18 @@ def open_session(tmp_path):
     def open_(name="log.jsonl", n_points=400, for_team=False, goal=None, **options):
         ids = [f"r{k}" for k in range(n_points)]
         rows = np.random.default_rng(0).normal(size=(n_points, 2))
-        log = AnswerLog(tmp_path / name)
+        log = AnswerStore(tmp_path / name)
         options = {"design": "random", "repeat_share": 0, "random_state": 0, **options}
-        session = Session(continue_asker(rows, log, ids, **options), log, ids, for_team, goal)
+        session = Session(continue_asker(rows, log, ids, **options), for_team, goal)
         opened.append(session)
         return session
 
     yield open_
     for session in opened:
         session.close()
-        # Whatever a test did: the engine has the answers of the log.
-        assert {one.key: one.said for one in session.asker.given} == {
-            key: one.said for key, one in session.log.contents.answers.items()
-        }
+    for session in {session.store.path: session for session in opened}.values():
+        # Whatever a test did: what is in memory is what the log says.
+        assert session.store.contents == read_log(session.store.path)
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sdulearn.answer_files.download import as_csv
+from sdulearn.answer_files.log import read_log
 from sdulearn.errors import FileError, InputError
-from sdulearn.io.answer_log import read_log
-from sdulearn.io.download import as_csv
-from sdulearn.io.images import grey_png, media_type
+from sdulearn.io.media import grey_png, media_type
 from sdulearn.web import LANGUAGES
 from sdulearn.web.app import STATIC
 from sdulearn.web.things import Things, things_of_table
@@ -50,7 +50,7 @@ def test_answer_undo_change_skip(page):
         assert page.post("answer", sent).status == status
     comments = ["", "both red", "", "x" * 1000]
     assert [one["comment"] for one in page.get("api/history").json()["answers"]] == comments[::-1]
-    assert [one.comment for one in read_log(page.session.log.path).answers.values()] == comments
+    assert [one.comment for one in read_log(page.session.store.path).answers.values()] == comments
 
 
 def ids(question):
@@ -96,7 +96,7 @@ def test_in_a_team_nobody_is_without_a_name(open_session, make_page):
 def test_a_question_that_is_left_open_goes_to_others_in_the_end(open_session, make_page, monkeypatch):
     """A name that takes a question and never comes back must not keep its rows from all others."""
     now = [0.0]
-    monkeypatch.setattr("sdulearn.web.session.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("sdulearn.asking.session.time", SimpleNamespace(monotonic=lambda: now[0]))
     session = open_session(n_points=6)
     page = make_page(session)
     token, *_ = [page.ask(name)["token"] for name in ("ann", "bob", "cid")]
@@ -129,7 +129,7 @@ def test_the_page_of_private_answers(open_session, make_page):
     assert session.numbers(wait=True)["review"] == []
     refused = page.post("finish", {"labels": {asked[0]: "cat"}, "annotator": "ann"})
     assert "give away" in refused.json()["error"]
-    assert not read_log(session.log.path).labels
+    assert not read_log(session.store.path).labels
     session.close()
     # What was taken back is still in the log: nobody is asked about these rows again.
     again = make_page(open_session(n_points=20, private=0.5))
@@ -142,13 +142,13 @@ def test_the_page_of_private_answers(open_session, make_page):
 
 def test_what_was_acknowledged_is_on_the_disk_and_a_full_disk_is_no_acknowledgement(page, monkeypatch):
     assert page.answer("same")["written"]
-    assert len(read_log(page.session.log.path).answers) == 1
+    assert len(read_log(page.session.store.path).answers) == 1
 
     def full(*arguments):
         raise FileError("cannot be written: No space left on device.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(page.session.log, "_write", full)
+        patch.setattr("sdulearn.answer_files.store._LogFile._write", full)
         response = page.post("answer", {"token": page.ask()["token"], "answer": "same"})
         assert response.status == 507
         assert "No space left" in response.json()["error"]
@@ -374,7 +374,7 @@ def test_match_questions(match_page):
     response = page.get("answers")
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     assert response.headers["content-disposition"] == 'attachment; filename="answers.csv"'
-    assert response.body.decode() == as_csv(page.session.log.contents)
+    assert response.body.decode() == as_csv(page.session.store.contents)
 
 
 def test_classes_are_named_on_the_way_merged_and_split(match_page):

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sdulearn.io.answer_log import read_log
-from sdulearn.io.images import grey_png
+from sdulearn.answer_files.log import read_log
+from sdulearn.io.media import grey_png
 
 # Where a browser is named, a package that is missing is an error and no reason to skip.
 REQUIRED = "SDULEARN_CHROMIUM" in os.environ

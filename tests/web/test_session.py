@@ -10,15 +10,16 @@ import pandas as pd
 import pytest
 
 from sdulearn import fit_table
+from sdulearn.answer_files.log import read_log
+from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers.records import Answer
+from sdulearn.asking.session import Goal, Session, continue_asker
 from sdulearn.errors import InputError, NothingToAskError
-from sdulearn.io.answer_log import AnswerLog, read_log
-from sdulearn.web.session import Goal, Session, continue_asker
 
 
 def standing(session):
     """What the log on the disk and the engine each say: they must be the same."""
-    contents = read_log(session.log.path)
+    contents = read_log(session.store.path)
     of_log = [(session.rows[one.left], session.rows[one.right], one.word) for one in contents.answers.values()]
     given = session.asker.answers
     assert of_log == list(zip(given["left"], given["right"], given["answer"], strict=True))
@@ -45,7 +46,9 @@ def test_an_answer_sent_twice_counts_once_a_stale_one_not_at_all_and_names_can_b
     assert session.question("ann") == (token, question)
     written = session.answer("ann", token, "same")
     assert (written.left, written.annotator) == (session.ids[question.left], "ann")
-    assert session.answer("ann", token, "different") == written
+    assert session.answer("ann", token, "same") == written
+    # Another tab, or another person under this name: what is stored is not what they said.
+    assert session.answer("ann", token, "different") is None
     assert session.answer("ann", token + 99, "same") is None
     assert session.question("ann")[0] != token
     assert [one[2] for one in standing(session)] == ["same"]
@@ -54,7 +57,7 @@ def test_an_answer_sent_twice_counts_once_a_stale_one_not_at_all_and_names_can_b
             session.question(name)
     assert session.question("x" * 60)
     session.label({"r1": "cat"}, "ann")
-    assert read_log(session.log.path).labels == {"r1": "cat"}
+    assert read_log(session.store.path).labels == {"r1": "cat"}
     with pytest.raises(InputError, match="no row"):
         session.label({"elsewhere": "cat"}, "ann")
 
@@ -85,11 +88,11 @@ def test_undo_leaves_no_trace_in_what_is_asked(open_session):
     assert plain[:9] + by_parity(session, 5) == plain
     assert standing(session)[-1][0] == plain[-1][0]
     # Ranks are places in the random order.
-    written = read_log(session.log.path).answers.values()
+    written = read_log(session.store.path).answers.values()
     order = session.asker._points.order
     assert all(session.ids[order[one.rank]] == one.left for one in written)
     last = max(one.rank for one in written if one.kind == "random")
-    assert read_log(session.log.path).drawn().tolist() == [one.rank <= last for one in written]
+    assert read_log(session.store.path).drawn().tolist() == [one.rank <= last for one in written]
 
 
 def test_numbers(open_session):
@@ -128,14 +131,14 @@ def test_error_rates_of_people_are_those_of_a_fit(tmp_path, classes):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     ids = [f"r{k}" for k in range(150)]
     wrong = {"ann": 0.0, "bob": 0.05, "cid": 0.4}
-    log = AnswerLog(tmp_path / "people.jsonl")
+    log = AnswerStore(tmp_path / "people.jsonl")
     for left, right in rng.choice(40, (35, 2)):
         for who, rate in wrong.items():
             if left != right:
                 said = (y[left] == y[right]) != (rng.random() < rate)
-                log.append(Answer(ids[left], (ids[right],), 0 if said else "none", who))
-    log.append(Answer("r100", ("r101",), "none", "dan"))
-    session = Session(continue_asker(X, log, ids, n_classes=classes, random_state=0), log, ids)
+                log.add(Answer(ids[left], (ids[right],), 0 if said else "none", who))
+    log.add(Answer("r100", ("r101",), "none", "dan"))
+    session = Session(continue_asker(X, log, ids, n_classes=classes, random_state=0))
     shown = {one["name"]: one["error_rate"] for one in session.agreement()["people"]}
     # It is kept while no other answer comes.
     session.asker.annotator_rates = None
@@ -241,8 +244,8 @@ def test_match_questions_with_classes_merged_and_split_are_gone_on_with(open_ses
 
 def test_examples_that_a_log_names_open_the_first_classes(open_session):
     session = open_session(design="match", n_classes="auto")
-    session.log.label("r4", "cat", seed=True)
-    session.log.label("r9", "dog", seed=True)
+    session.store.label({"r4": "cat"}, seed=True)
+    session.store.label({"r9": "dog"}, seed=True)
     session.close()
     again = open_session(design="match", n_classes="auto")
     assert sorted(again.question("ann")[1].choices) == [4, 9]

@@ -12,7 +12,8 @@ import pytest
 from sdulearn import fit_table
 from sdulearn.answers.y import scramble
 from sdulearn.datasets import make_waveform
-from sdulearn.io import survey, tables
+from sdulearn.tables import scan as survey
+from sdulearn.tables import source as tables
 from sdulearn.workflow import data
 from tests.reference import random_ends
 

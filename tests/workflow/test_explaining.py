@@ -9,9 +9,9 @@ from scipy.stats.mstats import mquantiles
 
 from sdulearn import PairLogisticRegression, fit_table, stack_pairs
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.columns import Column, Columns
 from sdulearn.metrics import held_out, pair_importance
 from sdulearn.metrics.cross_validation import fold_models
+from sdulearn.tables.columns import Column, Columns
 from sdulearn.workflow import judge
 from sdulearn.workflow.judge import column_importances
 from tests.reference import random_ends

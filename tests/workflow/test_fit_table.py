@@ -96,7 +96,7 @@ def test_warnings_of_a_fit_are_findings(frames, monkeypatch, labels):
 
     monkeypatch.setattr("sdulearn.workflow.judge.choose", warn)
     found = fit_table(*frames, method="sddu", prior=0.7, labels=labels).report.findings
-    shown = [(one.code, one.details) for one in found if one.code in ("fit_warning", "names_uncertain")]
+    shown = [(one.code, one.numbers()) for one in found if one.code in ("fit_warning", "names_uncertain")]
     noted = ("fit_warning", {"category": "UserWarning", "message": "look out"})
     assert shown == ([noted, ("names_uncertain", {})] if labels is None else [noted])
 
@@ -124,7 +124,7 @@ def test_columns_that_say_nothing_are_left_out_and_named(frames, model):
     table, answers = frames
     assert "passed_over" not in [one.code for one in model.report.findings]
     report = fit_table(table.assign(empty=np.nan), answers, method="sddu").report
-    assert [one.details["columns"] for one in report.findings if one.code == "passed_over"] == [["empty"]]
+    assert [one.numbers()["columns"] for one in report.findings if one.code == "passed_over"] == [["empty"]]
 
 
 @pytest.mark.parametrize("design", ["40 points", "star"])
@@ -227,7 +227,7 @@ def test_without_random_questions_nothing_is_claimed(chosen, tmp_path, kind):
     assert (found.low, found.high, found.n_answers) == (0.5, 1.0, 0)
     assert model.report.prior == PriorEstimate(0.5, 0.0, 1.0, False, 0.0, 0.0, 0.95, 0.0)
     (few,) = [finding for finding in model.report.findings if finding.code == "few_random"]
-    assert (few.severity, few.details["n_random"]) == ("warning", 0)
+    assert (few.severity, few.n_random) == ("warning", 0)
     assert right_of(model, table, y) > 0.8
     model.save(tmp_path / "model.sdu")
     assert load_model(tmp_path / "model.sdu").report == model.report

@@ -41,7 +41,7 @@ def shown(answers_about, tmp_path_factory):
 def test_the_model_finds_the_classes_and_keeps_them(shown, tmp_path):
     folder, table, _, y, model = shown
     assert model.columns.columns[0].kind == "image"
-    assert "pictures, with the number of features: photo (100)" in model.summary()
+    assert "images, with the number of features: photo (100)" in model.summary()
     right = np.mean(model.predict(table) == y)
     assert max(right, 1 - right) > 0.95
     # The features keep their weights, and vary by one unit on average.

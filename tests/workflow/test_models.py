@@ -123,10 +123,10 @@ def test_annotators_are_left_out_by_name(three_people):
     table, answers = three_people
     report = fit_table(table, answers, model="linear", exclude_annotators=["Bob"]).report
     first = report.findings[0]
-    assert (first.code, first.details["names"], first.details["n_answers"]) == ("annotators_excluded", ["Bob"], 50)
+    assert (first.code, list(first.names), first.n_answers) == ("annotators_excluded", ["Bob"], 50)
     assert [one.name for one in report.annotators] == ["Ann", "Cem"]
     assert report.n_similar + report.n_dissimilar == 100
-    (_, wrong), (accuracy, wrong_after) = first.details["before"], first.details["after"]
+    (_, wrong), (accuracy, wrong_after) = first.before, first.after
     assert wrong > 0.1 > wrong_after
     assert accuracy == report.accuracy.value
     again = fit_table(table, answers[answers["annotator"] != "Bob"], model="linear").report
@@ -228,7 +228,7 @@ def test_why_nothing_is_compared(monkeypatch, reason):
     if reason == "lightgbm":
         monkeypatch.setitem(sys.modules, "lightgbm", None)
     found = why_linear(3 if reason == "classes" else 2, rows, AnswerGraph.from_y(y))
-    assert [one.details for one in found] == ([] if reason is None else [
+    assert [one.numbers() for one in found] == ([] if reason is None else [
         {"reason": reason, "limit": {"answers": 60, "features": 100}.get(reason)}
     ])  # fmt: skip
 
@@ -236,12 +236,12 @@ def test_why_nothing_is_compared(monkeypatch, reason):
 def test_a_reason_is_given_to_who_asked_or_may_change_the_table(curved, monkeypatch):
     table, answers, _ = curved
     reports = [fit_table(table, answers[:50], model=model).report for model in ("auto", None)]
-    found = [[one.details for one in report.findings if one.code == "linear_alone"] for report in reports]
+    found = [[one.numbers() for one in report.findings if one.code == "linear_alone"] for report in reports]
     assert found == [[{"reason": "answers", "limit": 60}], []]
     assert [report.model_choice for report in reports] == [ModelChoice()] * 2
     monkeypatch.setattr("sdulearn.workflow.judge._MOST_FEATURES", 1)
     (found,) = [one for one in fit_table(table, answers[:60]).report.findings if one.code == "linear_alone"]
-    assert found.details == {"reason": "features", "limit": 1}
+    assert found.numbers() == {"reason": "features", "limit": 1}
     # Other methods are linear without a word.
     report = fit_table(table, answers, model="auto", method="sd", prior=0.6).report
     assert not {"linear_alone", "prior_of_other_class"} & {one.code for one in report.findings}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.diagnostics import Finding
+from sdulearn.findings import Contradictions
 from sdulearn.workflow.fit import _independent_answers, _without_odd_cycles
 from sdulearn.workflow.options import FitOptions
 
@@ -32,6 +32,6 @@ def test_answers_that_say_something_of_their_own():
 
 @pytest.mark.parametrize(("both_ways", "closure", "left"), [(1, 0, 1), (0, 1, 1), (0, 0, 0)])
 def test_contradictions_that_any_number_of_classes_leaves(both_ways, closure, left):
-    details = {"both_ways": both_ways, "closure": closure, "odd_cycles": 2}
-    found = _without_odd_cycles([Finding("contradictions", "warning", details)])
-    assert [one.details for one in found] == [{**details, "odd_cycles": 0}] * left
+    given = Contradictions(count=both_ways + closure + 2, both_ways=both_ways, closure=closure, odd_cycles=2)
+    kept = Contradictions(count=both_ways + closure, both_ways=both_ways, closure=closure, odd_cycles=0)
+    assert _without_odd_cycles([given]) == [kept] * left

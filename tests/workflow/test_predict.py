@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sdulearn import PairLogisticRegression, TableModel
-from sdulearn.columns import Column
 from sdulearn.errors import FileError, InputError
-from sdulearn.io import tables
 from sdulearn.parts import in_threads
+from sdulearn.tables import source as tables
+from sdulearn.tables.columns import Column
 from sdulearn.workflow import predict, predict_table, write_predictions
 from tests.reference import unscaled
 

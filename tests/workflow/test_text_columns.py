@@ -8,7 +8,7 @@ from sdulearn import fit_table, load_model
 from sdulearn.cli.main import main
 from sdulearn.errors import InputError, ModelFileError, UnseenCategoryWarning
 from sdulearn.io import container
-from sdulearn.text_columns import TextFeatures
+from sdulearn.tables.features import TextFeatures
 from tests.reference import read_features
 
 pytestmark = pytest.mark.usefixtures("no_importances")

@@ -1,4 +1,4 @@
-"""Which question to ask next, and what the answers have found; knows no files and no web."""
+"""Which question to ask next, and what the answers have found; knows no web."""
 
 from sdulearn.asking.asker import Asker, ask
 from sdulearn.asking.estimates import Advice, ClassFound

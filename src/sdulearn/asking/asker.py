@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,25 +13,28 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from sdulearn.answer_files.log import Key
+from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answer
 from sdulearn.answers.y import stack_pairs
 from sdulearn.asking import estimates, records
-from sdulearn.asking.designs import Turn, examples, next_linked, next_random
+from sdulearn.asking.designs import Turn, examples, next_linked, next_random, renewed_choices
 from sdulearn.asking.match import MatchState
 from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.oracles import open_questions
 from sdulearn.asking.points import Points
-from sdulearn.asking.privacy import Flips, Leak
+from sdulearn.asking.privacy import Leak, leak_of
 from sdulearn.asking.records import KINDS, Question, RowAnswer, as_pairs
 from sdulearn.asking.state import State, fit_quietly
-from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError
+from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError, quoted
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
 from sdulearn.sklearn_private import check_feature_names
+from sdulearn.tables.ids import unknown_ids
 from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
 
 DESIGNS = {"linked": next_linked, "match": next_linked, "random": next_random}
@@ -52,6 +54,13 @@ _MOST_UNLABELED = 5000
 _MOST_FITTED = 20_000
 # Where one is held out, five are left for the folds that choose a penalty.
 _LEAST_OF_A_KIND = 6
+
+
+class _Mapped(NamedTuple):
+    """The answers of a version of the store, by row numbers."""
+
+    version: int
+    answers: tuple[RowAnswer, ...]
 
 
 class Asker:
@@ -87,6 +96,10 @@ class Asker:
         the first points stays, and continues with the others.
     seeds : list of row numbers, or of lists of them, optional
         Examples of the first classes of the match design, one or more each.
+    store : AnswerStore, optional
+        Where answers are kept; by default in memory. ``sdulearn ask`` gives a store of its log.
+    ids : sequence of str, optional
+        How the store names the points; by default by their row numbers.
 
     Attributes
     ----------
@@ -120,6 +133,8 @@ class Asker:
         private: float | None = None,
         grown_from: Sequence[int] = (),
         seeds: Sequence[int | Sequence[int]] = (),
+        store: AnswerStore | None = None,
+        ids: Sequence[str] | None = None,
     ) -> None:
         default = "random" if private is not None else "linked" if n_classes == 2 else "match"
         self.design = design or default
@@ -141,16 +156,33 @@ class Asker:
         if self.design != "random":
             # Questions that explore need them; the first one should not wait.
             _ = self._points.distances
-        self._answers = records.read_answers([] if answers is None else answers, self._points.n_points)
-        self._flips = Flips(private, self._answers)
-        # The name of a point in errors; a program that asks about a table gives ids.
-        self.name_point: Callable[[int], str] = "point {}".format
+        self._set_store(answers, store, ids)
         self._pending: dict[str, Question] = {}
         self._skipped: list[Question] = []
         self._state_type = MatchState if self.design == "match" else State
         self._states = lru_cache(_KEPT)(self._new_state)
         self._stages = lru_cache(None)(partial(self._new_state, is_stage=True))
-        self._lock = RLock()
+        # Refuse a store of another table.
+        _ = self.given
+
+    def _set_store(self, answers: Any, store: AnswerStore | None, ids: Sequence[str] | None) -> None:
+        """Take a store, or make one of answers, and the ids that it knows the points by."""
+        n_points = self._points.n_points
+        self.ids = list(map(str, range(n_points))) if ids is None else list(ids)
+        self.rows = {name: row for row, name in enumerate(self.ids)}
+        if len(self.rows) < n_points or "" in self.rows:
+            row = next(row for row, name in enumerate(self.ids) if not name or self.rows[name] != row)
+            raise InputError(f"`ids` must be different and not empty; see {quoted(self.ids[row])} of row {row}.")
+        given = records.read_answers([] if answers is None else answers, n_points)
+        named = (Answer(self.ids[one.left], tuple(self.ids[row] for row in one.choices), *one[2:]) for one in given)
+        self.store = AnswerStore.in_memory(named) if store is None else store
+        self.store.keep_private(self.private)
+        # One lock: with two, two threads could wait for each other.
+        self._lock = self.store.lock
+        self._by_key: dict[Key, tuple[Answer[str], RowAnswer]] = {}
+        self._mapped = _Mapped(-1, ())
+        # The name of a point in errors.
+        self.name_point = "point {}".format if ids is None else lambda row: f"row {quoted(self.ids[row])}"
 
     def __repr__(self) -> str:
         return f"Asker(design={self.design!r}, n_classes={self.n_classes!r}), {self.n_answers} answers"
@@ -185,9 +217,18 @@ class Asker:
         """Compute the next question for each likely answer, while this one is read."""
         if self.private is not None:
             return
-        for said in (*range(len(question.choices[:_PREPARED])), "none", "unsure"):
+        replies: list[int | str] = [*self._likeliest(question)[:_PREPARED], "none", "unsure"]
+        for said in replies:
             given = records.answered(question, said, annotator or "")
             self._choose((*self.given, given), given.annotator)
+
+    def _likeliest(self, question: Question) -> list[int]:
+        """Positions of the choices of a question, the likeliest first."""
+        now = self._now
+        log_p = now.log_probabilities(np.array([question.left]))[0]
+        numbers = [now.classes.label.get(choice) for choice in question.choices]
+        likely = [-np.inf if number is None else log_p[number] for number in numbers]
+        return np.argsort(-np.array(likely), kind="stable").tolist()
 
     def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
         """Store an answer.
@@ -204,21 +245,19 @@ class Asker:
         self.add(self.answer_to(question, answer, annotator))
 
     def answer_to(self, question: Question, answer: object, annotator: str | None = None) -> RowAnswer:
-        """Return the answer as :meth:`tell` stores it; with ``private`` it may be flipped."""
+        """Return the answer as it was given; with ``private`` it may be flipped when it is stored."""
         said = records.read_said(answer, len(question.choices), match=self.design == "match")
-        given = records.answered(question, said, annotator or "")
-        with self._lock:
-            return self._flips.stored(records.check_answer(given, self._points.n_points))
+        return records.check_answer(records.answered(question, said, annotator or ""), self._points.n_points)
 
-    def add(self, answer: RowAnswer) -> None:
-        """Store an answer from :meth:`answer_to`; a log may have changed its number."""
+    def add(self, answer: RowAnswer, cells: Sequence[str] = ()) -> Answer[str]:
+        """Store an answer from :meth:`answer_to`, and return it as it is stored."""
+        choices = tuple(self.ids[row] for row in answer.choices)
+        named: Answer[str] = Answer(self.ids[answer.left], choices, *answer[2:])
         with self._lock:
-            if any(one.key == answer.key for one in self._answers):
-                raise InputError(f"Question {answer.number} is answered already. Change that answer with `change`.")
-            self._flips.remember(answer)
-            self._answers.append(answer)
+            stored = self.store.add(named, cells)
             self._skipped = [q for q in self._skipped if q[:2] != answer[:2]]
             self._pending = {who: q for who, q in self._pending.items() if q[:2] != answer[:2]}
+            return stored
 
     def undo(self, annotator: str | None = None, *, number: int | None = None, session: str = "") -> RowAnswer:
         """Take back the latest answer.
@@ -236,13 +275,13 @@ class Asker:
             The answer that was taken back.
         """
         with self._lock:
-            own = [k for k, one in enumerate(self._answers) if annotator in (None, one.annotator)]
+            own = [answer.key for answer in self.given if annotator in (None, answer.annotator)]
             if number is None and not own:
                 raise InputError("There is no answer to undo.")
-            answer = self._answers.pop(own[-1] if number is None else self._place(number, session))
+            taken = self._row_answer(self.store.undo(own[-1] if number is None else (session, number), annotator or ""))
             # Their open question was chosen by this answer.
-            self._pending.pop(answer.annotator, None)
-            return answer
+            self._pending.pop(taken.annotator, None)
+            return taken
 
     def change(self, number: int, answer: object, session: str = "") -> None:
         """Change an earlier answer.
@@ -256,14 +295,21 @@ class Asker:
         session : str, default=""
             Its session in a log.
         """
+        self.change_all({(session, number): answer})
+
+    def change_all(self, changes: Mapping[Key, object], annotator: str = "") -> list[RowAnswer]:
+        """Change several answers at once, all or none of them."""
+        match = self.design == "match"
         with self._lock:
-            place = self._place(number, session)
-            old = self._answers[place]
-            said = records.read_said(answer, len(old.choices), match=self.design == "match")
-            changed = self._flips.stored(old._replace(said=said))
-            self._flips.remember(changed)
-            self._answers[place] = changed
-            self._pending.pop(changed.annotator, None)
+            known = {answer.key: answer for answer in self.given}
+            for key, reply in changes.items():
+                if key in known:
+                    records.read_said(reply, len(known[key].choices), match=match)
+            changed = [self._row_answer(answer) for answer in self.store.change(changes, annotator)]
+            # Open questions may show classes that are gone.
+            self._pending.clear()
+            self._skipped.clear()
+            return changed
 
     def merge(self, a: int, b: int) -> list[RowAnswer]:
         """Merge two classes: answers that separated them now say "same".
@@ -278,14 +324,14 @@ class Asker:
         list of Answer
             The changed answers.
         """
-        return self._change_all(self.merging(a, b))
+        return self._give(self.merging(a, b))
 
     def merging(self, a: int, b: int) -> list[RowAnswer]:
         """Return the answers that :meth:`merge` changes, as they will be."""
         label = self._now.classes.label
         both = {self._class_of(a), self._class_of(b)}
         changed = []
-        for one in self._answers:
+        for one in self.given:
             others = [k for k, point in enumerate(one.choices) if {label.get(one.left), label.get(point)} == both]
             if one.said == "none" and others:
                 changed.append(one._replace(said=others[0]))
@@ -309,21 +355,19 @@ class Asker:
         list of Answer
             The changed answers.
         """
-        return self._change_all(self.splitting(points))
+        return self._give(self.splitting(points))
 
     def splitting(self, points: int | Sequence[int]) -> list[RowAnswer]:
         """Return the answers that :meth:`split` changes, as they will be."""
         leaving = set(np.atleast_1d(np.asarray(points, dtype=np.intp)).tolist())
-        changed = [one._replace(said="none") for one in self._answers if one.left in leaving and one.sign > 0]
+        changed = [one._replace(said="none") for one in self.given if one.left in leaving and one.sign > 0]
         if stay := leaving - {one.left for one in changed}:
             name = self.name_point(min(stay))
             raise InputError(f"No answer put {name} into its class: others were compared with it. Take these out.")
         return changed
 
-    def _change_all(self, changed: list[RowAnswer]) -> list[RowAnswer]:
-        for one in changed:
-            self.change(one.number, one.said, one.session)
-        return changed
+    def _give(self, changed: list[RowAnswer]) -> list[RowAnswer]:
+        return self.change_all({answer.key: answer.said for answer in changed})
 
     def _class_of(self, point: int) -> int:
         label = self._now.classes.label
@@ -335,6 +379,15 @@ class Asker:
         """Return the points known to be of the class of a point, in the order of their answers."""
         classes = self._now.classes
         return classes.members.get(classes.label.get(point, -1), [])
+
+    def groups(self) -> list[list[int]]:
+        """Return the points known to be of each class, in the order in which the classes were found."""
+        return list(self._now.classes.members.values())
+
+    def renewed(self, question: Question) -> Question:
+        """Return a question about the same point beside the examples of now; a pair stays as it is."""
+        choices = renewed_choices(self._now, question.left, question.choices)
+        return question._replace(choices=tuple(choices))
 
     def another_example(self, question: Question, position: int) -> Question:
         """Replace one example in an open question by another one of its class.
@@ -379,17 +432,35 @@ class Asker:
     @property
     def answers(self) -> Mapping[str, list[Any]]:
         """All answers so far, as columns; match answers have ``choices`` instead of ``right``."""
-        return records.as_columns(self._answers, pairs=self.design != "match")
+        return records.as_columns(self.given, pairs=self.design != "match")
 
     @property
     def given(self) -> tuple[RowAnswer, ...]:
         """All answers so far, as records."""
-        return tuple(self._answers)
+        snapshot = self.store.snapshot()
+        with self._lock:
+            # Another thread may have been faster.
+            if snapshot.version > self._mapped.version:
+                self._mapped = _Mapped(snapshot.version, tuple(map(self._row_answer, snapshot.answers)))
+            return self._mapped.answers
+
+    def _row_answer(self, answer: Answer[str]) -> RowAnswer:
+        """Return an answer of the store by row numbers, each made once."""
+        kept = self._by_key.get(answer.key)
+        if kept is None or kept[0] is not answer:
+            unknown = [name for name in (answer.left, *answer.choices) if name not in self.rows]
+            if unknown:
+                why = unknown_ids(unknown, self.rows, "", "log")
+                raise InputError(f"{self.store.path}, line {answer.line}: {why} Is it the log of another table?")
+            choices = tuple(self.rows[name] for name in answer.choices)
+            kept = answer, Answer(self.rows[answer.left], choices, *answer[2:])
+            self._by_key[answer.key] = kept
+        return kept[1]
 
     @property
     def n_answers(self) -> int:
         """Number of answers, those "unsure" included."""
-        return len(self._answers)
+        return len(self.store.contents.answers)
 
     def stack(self) -> tuple[Rows, Codes]:
         """Return rows and ``y`` for an estimator: two rows per answer, then all points in none.
@@ -457,7 +528,7 @@ class Asker:
             needed = f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions."
             raise UndeterminedError(needed, sum(n for n in missing if n > 0))
         estimator = self._of_random_pairs(rows)
-        return cross_val_accuracy(estimator, rows, y, error_rate=self._flips.rate, confidence=confidence)
+        return cross_val_accuracy(estimator, rows, y, error_rate=self.store.flips.rate, confidence=confidence)
 
     def advice(self) -> estimates.Advice:
         """Estimate whether more answers are worth it.
@@ -469,7 +540,8 @@ class Asker:
         """
         if self.design == "random":
             raise InputError("There is no advice on random pairs. See `PairLearningCurveDisplay` for these.")
-        return estimates.advise(self._now, self._state(self._now.answers[: self.n_answers // 2]))
+        now = self._now
+        return estimates.advise(now, self._state(now.answers[: len(now.answers) // 2]))
 
     def classes(self, confidence: float = 0.95) -> list[estimates.ClassFound]:
         """Return the classes found so far, the largest first.
@@ -516,13 +588,14 @@ class Asker:
         if self.private is not None:
             # They would tell which answers are flipped.
             return []
-        positions = [] if self.design == "random" else list(self._now.doubtful)
-        ends, signs, _, places = as_pairs(self._answers)
+        given = self.given
+        positions = [] if self.design == "random" else list(self._state(given).doubtful)
+        ends, signs, _, places = as_pairs(given)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []
         for contradiction in (*checks.disagreements, *checks.closure, *cycles):
             positions += places[list(contradiction.answers)].tolist()
-        return [self._answers[k] for k in dict.fromkeys(positions)][:most]
+        return [given[k] for k in dict.fromkeys(positions)][:most]
 
     def error_rate(self) -> float:
         """Return the share of wrong answers, by those that contradict others, or of the flips.
@@ -532,7 +605,7 @@ class Asker:
         float
             0 if no answer contradicts another.
         """
-        return self._now.error if self._flips.rate is None else self._flips.rate
+        return self._now.error if self.store.flips.rate is None else self.store.flips.rate
 
     def annotator_rates(self) -> dict[str, Rate]:
         """Estimate how often each annotator is wrong, as :func:`~sdulearn.fit_table` does from the same answers.
@@ -543,7 +616,8 @@ class Asker:
             By name, with 95% intervals; without those about whom the answers say too little, and empty
             with ``private``.
         """
-        ends, signs, annotators, _ = as_pairs(self._answers)
+        given = self.given
+        ends, signs, annotators, _ = as_pairs(given)
         if self.private is not None or not len(ends):
             return {}
         n_classes = self._limit or max(self._now.n_classes, 2)
@@ -554,7 +628,7 @@ class Asker:
         except InputError:
             return {}
         rates = model.answer_model_.by_annotator
-        numbers = records.annotator_numbers(self._answers)
+        numbers = records.annotator_numbers(given)
         return {name: rates[k] for name, k in numbers.items() if k in rates and rates[k].identified}
 
     def leak(self) -> Leak:
@@ -566,7 +640,7 @@ class Asker:
             Numbers of connected points; with ``private`` the epsilon of an answer, a point and a
             person. ``str`` says it in words.
         """
-        return self._flips.leak(self._answers, two_classes=self._limit == 2)
+        return leak_of(self.given, self.store.flips, two_classes=self._limit == 2)
 
     def _choose(self, answers: tuple[RowAnswer, ...], annotator: str) -> Question:
         # Of a copy: other threads may change it meanwhile.
@@ -574,12 +648,15 @@ class Asker:
         numbers = [*(one.number for one in answers), *(question.number for question in others)]
         # By their count: a log does not use the numbers of undone answers again.
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
-        number, closed = 1 + max(numbers, default=0), self._flips.closed_to(annotator)
+        number, closed = (
+            1 + max(numbers, default=0),
+            frozenset(self.rows[name] for name in self.store.flips.closed_to(annotator)),
+        )
         return DESIGNS[self.design](Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed))
 
     @property
     def _now(self) -> State:
-        return self._state(self._answers)
+        return self._state(self.given)
 
     def _state(self, answers: Sequence[RowAnswer], *, is_stage: bool = False) -> State:
         """Return what the answers say; all stages are kept, and the last few other states."""
@@ -606,15 +683,8 @@ class Asker:
         rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
         return stack_pairs(self._X, ends, signs, unlabeled=rest, annotators=annotators)
 
-    def _place(self, number: int, session: str) -> int:
-        """Position of an answer."""
-        keys = [one.key for one in self._answers]
-        if (session, number) not in keys:
-            raise InputError(f"There is no answer with the number {number}.")
-        return keys.index((session, number))
-
     def _of_random_pairs(self, rows: Rows) -> Pipeline:
-        model = PairLogisticRegressionCV(error_rate="auto" if self._flips.rate is None else self._flips.rate)
+        model = PairLogisticRegressionCV(error_rate="auto" if self.store.flips.rate is None else self.store.flips.rate)
         # Sparse rows stay sparse.
         return make_pipeline(StandardScaler(with_mean=not sparse.issparse(rows)), model)
 

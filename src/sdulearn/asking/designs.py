@@ -2,7 +2,7 @@
 
 ``random``: disjoint pairs, in a random order of the points.
 ``linked``, for two classes: a new point beside an example of its likeliest class.
-``match``: a new point beside an example of every class found so far, the likeliest first.
+``match``: a new point beside an example of every class found so far, each in its place.
 
 The linked and the match design
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import Question, RowAnswer
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array
 
@@ -49,11 +49,6 @@ class Turn(NamedTuple):
     def busy(self) -> set[int]:
         """Points that open questions of others are about."""
         return {question.left for question in self.pending}
-
-    @property
-    def waiting(self) -> set[tuple[int, ...]]:
-        """What the open questions of others ask."""
-        return {question.asked for question in self.pending}
 
     def ask(self, left: int, choices: Sequence[int], kind: str) -> Question:
         """Make the question."""
@@ -130,20 +125,30 @@ def _under_way(turn: Turn) -> Question | None:
 
 def ask_about(turn: Turn, point: int, kind: str) -> Question:
     """Return a question about a point, beside examples of the classes that it may be in."""
-    state = turn.state
+    return turn.ask(point, shown_beside(turn.state, point), kind)
+
+
+def shown_beside(state: State, point: int) -> list[int]:
+    """Return an example of the likeliest class; in a match question of each class, in the order they were found.
+
+    A class keeps its place, so that its key can be learned, and the order does not give the model's guess away.
+    """
     out = state.classes.excluded.get(point, set())
-    log_p = state.log_probabilities(np.array([point]))[0]
-    rest = sorted((k for k in range(state.n_classes) if k not in out), key=lambda k: -log_p[k])
-    return turn.ask(point, [example(state, k) for k in rest[: state.MOST_CHOICES]], kind)
+    rest = [k for k in range(state.n_classes) if k not in out]
+    if state.MOST_CHOICES is not None:
+        log_p = state.log_probabilities(np.array([point]))[0]
+        rest = sorted(rest, key=lambda k: -log_p[k])[: state.MOST_CHOICES]
+    shown = (example(state, k, point) for k in rest)
+    return [row for row in shown if row is not None]
 
 
-def example(state: State, number: int) -> int:
-    """Return the trusted point nearest to the centre of the first 1, 2, 4, ... points of a class."""
-    members = state.classes.members[number]
-    usable = [point for point in members if point in state.trusted]
+def example(state: State, number: int, point: int | None = None) -> int | None:
+    """Return the trusted point nearest to the centre of the first 1, 2, 4, ... points of a class, other than one."""
+    members = [member for member in state.classes.members[number] if member != point]
+    usable = [member for member in members if member in state.trusted]
     if not usable:
         # With two classes, "different from the other one" says the same.
-        return state.founders[0]
+        return state.founders[0] if state.founders[0] != point and state.MOST_CHOICES is not None else None
     early = np.array(members[: 1 << (len(members).bit_length() - 1)])
     centre = state.points.coordinates(early).mean(axis=0)
     distance = np.linalg.norm(state.points.coordinates(np.array(usable)) - centre, axis=1)
@@ -156,7 +161,7 @@ def examples(state: State, number: int) -> list[int]:
     likely = state.log_probabilities(np.array(members))[:, number]
     order = sorted(range(len(members)), key=lambda k: (members[k] not in state.trusted, -likely[k]))
     first = example(state, number)
-    return [first, *(members[k] for k in order if members[k] != first)]
+    return [*([] if first is None else [first]), *(members[k] for k in order if members[k] != first)]
 
 
 def _random_point(turn: Turn) -> Question | None:
@@ -215,15 +220,40 @@ def _best(turn: Turn, score: Array, closed: Collection[int] = ()) -> int | None:
 def _repeat(turn: Turn) -> Question | None:
     """A question drawn at random, again; to somebody else, where possible."""
     answers = turn.state.answers
-    times = Counter(one.asked for one in answers)
-    first = [one for one in answers if times[one.asked] == 1 and one.sign and one.asked not in turn.waiting]
-    others = [one for one in first if one.annotator != turn.annotator]
+    times = _times_asked(turn.state)
+    once = [one for one in answers if times[_subject(turn.state, one)] == 1 and one.sign and not _is_waiting(turn, one)]
+    others = [one for one in once if one.annotator != turn.annotator]
     # The last answers are still remembered.
-    pool = others or first[:-3]
+    pool = others or once[:-3]
     if not pool:
         return None
     one = pool[turn.rng.integers(len(pool))]
-    return turn.ask(one.left, one.choices, "repeat")
+    return turn.ask(one.left, renewed_choices(turn.state, one.left, one.choices), "repeat")
+
+
+def renewed_choices(state: State, point: int, choices: Sequence[int]) -> Sequence[int]:
+    """Return what to compare a point with when it is asked about again: of a match question all classes of now."""
+    if state.MOST_CHOICES is not None:
+        return choices
+    label = state.classes.label
+    now = shown_beside(state, point)
+    shown = [label.get(choice, -1) for choice in choices]
+    # An answer in the same form can be compared with the earlier one.
+    return now if now and shown != [label[choice] for choice in now] else choices
+
+
+def _subject(state: State, one: RowAnswer | Question) -> object:
+    """What a question asks: the class of a point, or whether two points are of one class."""
+    return one.asked if state.MOST_CHOICES is not None else one.left
+
+
+def _times_asked(state: State) -> Counter[object]:
+    return Counter(_subject(state, one) for one in state.answers)
+
+
+def _is_waiting(turn: Turn, one: RowAnswer) -> bool:
+    """Whether an open question of others asks the same."""
+    return _subject(turn.state, one) in {_subject(turn.state, question) for question in turn.pending}
 
 
 def _triangle(turn: Turn) -> Question | None:
@@ -244,9 +274,8 @@ def _triangle(turn: Turn) -> Question | None:
 
 def _again(turn: Turn, places: Sequence[int]) -> Question | None:
     """The question of the first answer at these positions that was asked less than three times."""
-    answers = turn.state.answers
-    times = Counter(one.asked for one in answers)
-    for one in (answers[k] for k in places):
-        if times[one.asked] < 3 and one.asked not in turn.waiting:
-            return turn.ask(one.left, one.choices, "doubtful")
+    times = _times_asked(turn.state)
+    for one in (turn.state.answers[k] for k in places):
+        if times[_subject(turn.state, one)] < 3 and not _is_waiting(turn, one):
+            return turn.ask(one.left, renewed_choices(turn.state, one.left, one.choices), "doubtful")
     return None

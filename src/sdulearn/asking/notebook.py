@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sdulearn.asking.records import Question
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError, require
-from sdulearn.io.images import encode_png
+from sdulearn.io.media import encode_png
 
 if TYPE_CHECKING:
     from sdulearn.asking.asker import Asker

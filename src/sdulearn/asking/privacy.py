@@ -21,22 +21,18 @@ key, the two rows and the annotator; the key is kept in memory only and lost whe
 
 from __future__ import annotations
 
-import hmac
-import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from sdulearn.answer_files.store import Flips
 from sdulearn.answers.graph import connect
 from sdulearn.answers.records import EPSILONS, flip_rate
 from sdulearn.asking.records import RowAnswer, as_pairs
-from sdulearn.errors import SpentRowError
 from sdulearn.types import Indices
 
-# Two rows, the smaller first, and who compared them.
-Flip = tuple[tuple[int, ...], str]
 _NAMED = 3
 
 
@@ -89,68 +85,20 @@ class Leak:
         return "1 answer" if n == 1 else f"{n:,} answers"
 
 
-class Flips:
-    """Flips answers, remembers which, and refuses a second answer about a row."""
-
-    def __init__(self, epsilon: float | None, answers: Iterable[RowAnswer]) -> None:
-        self.epsilon = epsilon
-        self.rate = None if epsilon is None else flip_rate(epsilon)
-        self._key = secrets.token_bytes(32)
-        # All questions with a flipped answer, and whether it was flipped with this key.
-        self._ours: dict[Flip, bool] = {_flip(one): False for one in answers if one.sign}
-
-    def stored(self, answer: RowAnswer) -> RowAnswer:
-        """Return the answer to store: with probability `rate` the opposite one."""
-        if self.epsilon is None or not answer.sign:
-            return answer
-        self._refuse_second_look(_flip(answer))
-        # Always the same for the same key, rows and annotator.
-        low, high = answer.asked
-        message = f"{low} {high} {answer.annotator}".encode("utf-8", "surrogatepass")
-        is_flipped = int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
-        other = 0 if answer.said == "none" else "none"
-        return answer._replace(said=other if is_flipped else answer.said, epsilon=self.epsilon)
-
-    def remember(self, answer: RowAnswer) -> None:
-        """Remember that an answer was stored."""
-        if self.epsilon is not None and answer.sign:
-            self._ours[_flip(answer)] = True
-
-    def _refuse_second_look(self, flip: Flip) -> None:
-        """Refuse an answer that would reveal more about rows with a flipped answer."""
-        if self._ours.get(flip):
-            return
-        if flip in self._ours:
-            raise SpentRowError("How this answer was flipped is forgotten: it can be undone, but not changed.")
-        if spent := {row for rows, _ in self._ours for row in rows}.intersection(flip[0]):
-            raise SpentRowError(f"Point {min(spent)} is in another private answer. Ask for the next question.")
-
-    def closed_to(self, annotator: str) -> frozenset[int]:
-        """Points in private answers, except in those that this annotator may give again."""
-        if self.epsilon is None:
-            return frozenset()
-        shut = [rows for (rows, who), ours in self._ours.items() if who != annotator or not ours]
-        return frozenset(row for rows in shut for row in rows)
-
-    def leak(self, answers: Sequence[RowAnswer], *, two_classes: bool) -> Leak:
-        """Return how many points answers connect, and what flipped answers reveal."""
-        ends, signs, *_ = as_pairs(answers)
-        points, local = np.unique(ends, return_inverse=True)
-        joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
-        sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []
-        largest = max(sizes, default=0)
-        if self.epsilon is None or self.rate is None:
-            return Leak(largest, tuple(sizes), len(points), 0.0)
-        of_row = Counter(row for rows, _ in self._ours for row in rows)
-        most = max(of_row.values(), default=0) * self.epsilon
-        of_person = Counter(annotator for _, annotator in self._ours)
-        people = {name: n * self.epsilon for name, n in of_person.items()}
-        return Leak(largest, tuple(sizes), len(points), self.rate, self.epsilon, most, people)
-
-
-def _flip(answer: RowAnswer) -> Flip:
-    """What decides about a flip: the order of the two points does not matter."""
-    return answer.asked, answer.annotator
+def leak_of(answers: Sequence[RowAnswer], flips: Flips, *, two_classes: bool) -> Leak:
+    """Return how many points answers connect, and what flipped answers reveal."""
+    ends, signs, *_ = as_pairs(answers)
+    points, local = np.unique(ends, return_inverse=True)
+    joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
+    sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []
+    largest = max(sizes, default=0)
+    if flips.epsilon is None or flips.rate is None:
+        return Leak(largest, tuple(sizes), len(points), 0.0)
+    of_row = Counter(row for rows, _ in flips.ours for row in rows)
+    most = max(of_row.values(), default=0) * flips.epsilon
+    of_person = Counter(annotator for _, annotator in flips.ours)
+    people = {name: n * flips.epsilon for name, n in of_person.items()}
+    return Leak(largest, tuple(sizes), len(points), flips.rate, flips.epsilon, most, people)
 
 
 def certainty(epsilon: float) -> float:

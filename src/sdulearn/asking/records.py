@@ -25,7 +25,7 @@ class Question(NamedTuple):
     ----------
     left, choices : int and tuple of int
         Row of the point that is asked about, and of those it is compared with: one other point, or
-        in the match design an example of each class, the likeliest first.
+        in the match design an example of each class, in the order in which the classes were found.
     kind : {"random", "linked", "explore", "repeat", "triangle", "doubtful"}
         Why it is asked. Estimates use only the kinds that their assumptions allow.
     number, rank : int
@@ -69,7 +69,10 @@ def read_said(answer: object, n_choices: int, *, match: bool) -> int | str:
 def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
     """Check a list of answers, or read them from columns in the form of :attr:`Asker.answers`."""
     if isinstance(table, list):
-        return [check_answer(answer, n_points) for answer in table]
+        answers = [check_answer(answer, n_points) for answer in table]
+        if len({answer.key for answer in answers}) < len(answers):
+            answers = [answer._replace(session="", number=k) for k, answer in enumerate(answers, start=1)]
+        return answers
     columns = {name: list(table[name]) for name in (*COLUMNS, "right") if name in table}
     match = "right" not in columns
     if not match:

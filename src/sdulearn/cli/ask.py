@@ -24,21 +24,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sdulearn.answer_files.log import LogContents, log_answers, read_log
+from sdulearn.answer_files.rows import read_labels
+from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers.records import EPSILONS, TableReading, flip_rate, is_epsilon, stored_id_column
+from sdulearn.asking.session import Goal, Session, continue_asker
 from sdulearn.cli import options as cli
 from sdulearn.cli.machines import add_machine_options, ask_machine
 from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, require
-from sdulearn.io.answer_log import AnswerLog, LogContents, log_answers, read_log
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes
-from sdulearn.io.ids import repeated_id, unknown_ids
-from sdulearn.io.rows import read_labels
 from sdulearn.io.typed import plain
-from sdulearn.report.facts import ITEMS_SHOWN, lines, sentence, unreadable
+from sdulearn.report.results import ITEMS_SHOWN, lines, unreadable
 from sdulearn.table_model import TableModel
+from sdulearn.tables.ids import repeated_id, unknown_ids
 from sdulearn.types import Array, Rows
 from sdulearn.web import LANGUAGES, is_loopback
-from sdulearn.web.session import Goal, Session, continue_asker
 from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.data import draw_rows, sample_sizes
 
@@ -122,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
     before = read_log(log_path) if log_path.exists() else LogContents()
     with cli.waiting(f"Reading {arguments.table}"):
         asked = _demo() if arguments.demo else _of_table(arguments, before)
-    with AnswerLog(log_path) as log:
+    with AnswerStore(log_path) as log:
         if bad := log.contents.bad_rows:
             cli.say("\n".join([f"{log.path}:", *lines(unreadable(bad), ITEMS_SHOWN)]))
         with cli.waiting(f"Learning from {len(log.contents.answers):,} answers"):
@@ -141,8 +142,8 @@ def run(arguments: argparse.Namespace) -> int:
                 session.close()
             cli.say(f"{log_path}: {session.n_answers:,} answers")
             if log.contents.audits():
-                facts = check_source(log_answers(str(log_path), log.contents))
-                cli.say("\n".join(sentence(fact) for fact in facts if fact.code == "audit"))
+                findings = check_source(log_answers(str(log_path), log.contents))
+                cli.say("\n".join(str(finding) for finding in findings if finding.code == "audit"))
             if privacy := str(session.asker.leak()):
                 cli.say(privacy)
     return 0
@@ -221,7 +222,7 @@ def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
 
 
-def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerLog) -> Session:
+def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerStore) -> Session:
     """Start a session; an old log keeps its seed, so that its random questions remain a sample."""
     ids = asked.things.ids
     classes = arguments.classes or ("auto" if arguments.demo else 2)
@@ -237,7 +238,7 @@ def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerLog) -> Ses
         options["repeat_share"] = 0.0
     asker = continue_asker(asked.X, log, ids, random_state=seed, grown_from=asked.grown_from, **options)
     goal = Goal(arguments.per_person, arguments.overlap, arguments.until, arguments.audit)
-    session = Session(asker, log, ids, not is_loopback(arguments.host), goal)
+    session = Session(asker, not is_loopback(arguments.host), goal)
     settings: dict[str, Any] = {"design": asker.design, "classes": classes}
     if private is not None:
         settings["epsilon"] = private
@@ -249,16 +250,14 @@ def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerLog) -> Ses
     return session
 
 
-def _add_seeds(path: Path, ids: Sequence[str], log: AnswerLog) -> None:
+def _add_seeds(path: Path, ids: Sequence[str], log: AnswerStore) -> None:
     """Write examples of classes to the log."""
     labels = read_labels(path)
     labels.of_rows({name: row for row, name in enumerate(ids)}, partial(unknown_ids, known=ids, id_column=""))
-    for row_id, label in labels.by_id.items():
-        if log.contents.examples.get(row_id) != label:
-            log.label(row_id, label, seed=True)
+    log.label({row: name for row, name in labels.by_id.items() if log.contents.examples.get(row) != name}, seed=True)
 
 
-def _privacy(arguments: argparse.Namespace, log: AnswerLog) -> float | None:
+def _privacy(arguments: argparse.Namespace, log: AnswerStore) -> float | None:
     """Return epsilon; an old log keeps its own, as its answers must have one error rate."""
     given: float | None = arguments.private
     before = log.contents.next_epsilon
@@ -305,16 +304,20 @@ def _instructions(arguments: argparse.Namespace) -> str:
 def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, str]) -> dict[str, Any]:
     """Fit a model, and write it and its report beside the log; return what the page shows."""
     from sdulearn.cli.predict import write_answered
-    from sdulearn.report.facts import least_certain
+    from sdulearn.report.results import least_certain
     from sdulearn.workflow.fit import fit_table
 
-    log_path = session.log.path
+    log_path = session.store.path
+    assert log_path is not None
     ends = (".sdu", ".html", ".labels.csv", ".answered.csv")
     model_path, report, labels_path, answered = (log_path.with_suffix(end) for end in ends)
-    n_classes = len(session.numbers(wait=True)["classes"])
+    # While people answer on, this fit is about the answers of now.
+    with session.store.lock:
+        n_classes = 0 if session.asker.design == "random" else len(session.asker.groups())
+        answers = log_answers(str(log_path), session.store.contents)
+        has_bad_rows = bool(session.store.contents.bad_rows)
     options = {**table_options(arguments), "classes": n_classes if n_classes > 2 else None}
-    options["skip_bad"] = bool(session.log.contents.bad_rows)
-    answers = log_answers(str(log_path), session.log.contents)
+    options["skip_bad"] = has_bad_rows
     model = fit_table(arguments.table, answers, labels=dict(labels) or None, **options)
     model.save(model_path)
     model.write_report(report, model_path=model_path)
@@ -326,12 +329,12 @@ def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, s
     return {
         "accuracy": _headline(model, session),
         "classes": _classes_found(model),
-        "n_asked": len(model.asked[0]) if model.asked else 0,
+        "n_asked": len(model.asked.ids) if model.asked else 0,
         "lines": cli.in_options(model.summary()).split("\n"),
         "model": str(model_path),
         "report": str(report),
         "answered": str(answered),
-        "asked": least_certain(model, _ASKED_SHOWN),
+        "asked": [{**vars(row), "class": row.label} for row in least_certain(model, _ASKED_SHOWN)],
         "predict": shlex.join(["sdulearn", "predict", str(model_path), str(arguments.table), "-o", "classes.csv"]),
         "fit": shlex.join(map(str, [*same, *_as_options({**options, **named})])),
     }
@@ -339,11 +342,12 @@ def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, s
 
 def _headline(model: TableModel, session: Session) -> dict[str, Any] | None:
     """Return the accuracy of the model, or that by the questions; None if neither is known."""
-    from sdulearn.report.facts import facts
+    from sdulearn.report.results import headline_of
 
-    (found,) = (fact.details for fact in facts(model) if fact.code == "headline")
-    if found["measure"] == "accuracy" and not found["unknown"]:
-        return {name: found[name] for name in ("value", "low", "high", "n", "basis")}
+    assert model.report is not None
+    headline = headline_of(model.report)
+    if headline.measure == "accuracy" and not headline.unknown:
+        return {name: getattr(headline, name) for name in ("value", "low", "high", "n", "basis")}
     accuracy = session.numbers(wait=True)["accuracy"]
     return accuracy and {**accuracy, "n": accuracy["n_random"], "basis": "random questions"}
 

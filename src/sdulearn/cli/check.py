@@ -24,16 +24,16 @@ from sdulearn.answers.checks import count_classes, known_answers
 from sdulearn.answers.records import TableReading, flip_rate, random_ends, stored_id_column
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
-from sdulearn.diagnostics import Finding
 from sdulearn.errors import shortened
+from sdulearn.findings import Finding, FitWarning, Repeats, SelfPairs, UnknownIds
 from sdulearn.io.files import written_whole
-from sdulearn.io.ids import unknown_ids
-from sdulearn.io.same_table import compare_table
-from sdulearn.io.survey import read_ids
-from sdulearn.io.tables import open_table
 from sdulearn.prior import PriorEstimate, estimate_prior, random_of
-from sdulearn.report.facts import ANSWER_NAMES, as_data, facts_of_answers, facts_of_prior, faults, lines
-from sdulearn.report.page import sections, whole_page
+from sdulearn.report.page import whole_page
+from sdulearn.report.results import ANSWER_NAMES, findings_of_answers, findings_of_prior, lines
+from sdulearn.tables.ids import unknown_ids
+from sdulearn.tables.same_table import compare_table
+from sdulearn.tables.scan import read_ids
+from sdulearn.tables.source import open_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,24 +58,34 @@ def run(arguments: argparse.Namespace) -> int:
     unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
     found = [
-        *facts_of_answers(answers),
+        *findings_of_answers(answers),
         *changes,
         *about,
-        *faults("unknown_ids", [f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown], why),
-        *faults("self_pairs", [_answer(answers, k) for k in checks.self_pairs.tolist()]),
-        *faults("repeats", [_answer(answers, k) for k in checks.repeats.tolist()]),
+        *_faults(answers, checks, unknown, why),
     ]
     wrong = any(one.severity == "warning" for one in found)
     if arguments.html:
         with written_whole(arguments.html) as draft:
-            draft.write_text(whole_page(arguments.pairs.name, sections(found).values()), encoding="utf-8")
+            draft.write_text(whole_page(arguments.pairs.name, found), encoding="utf-8")
     if arguments.json:
-        cli.print_json({"facts": as_data(found), **_lines_of(answers, checks, unknown)})
+        cli.print_json({"findings": found, **_lines_of(answers, checks, unknown)})
     else:
         cli.say("\n".join(map(cli.in_options, lines(found, arguments.show))))
         if not wrong:
             cli.say("\nNo problems found.")
     return int(wrong)
+
+
+def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int, str]], why: str) -> list[Finding]:
+    """Return findings of answers that a fit cannot use, or that say nothing new."""
+    found: list[Finding] = []
+    if unknown:
+        ids = tuple(f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown)
+        found.append(UnknownIds(count=len(ids), items=ids, cause=why))
+    for kind, numbers in ((SelfPairs, checks.self_pairs), (Repeats, checks.repeats)):
+        if shown := tuple(_answer(answers, k) for k in numbers.tolist()):
+            found.append(kind(count=len(shown), items=shown))
+    return found
 
 
 def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
@@ -90,7 +100,7 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         warnings.simplefilter("always")
         n_classes = count_classes(graph) if arguments.classes == "auto" and not entities else arguments.classes
         model = AnswerModel.given(0.0, graph) if entities else AnswerModel.estimate(graph, n_classes)
-    notes = [Finding("fit_warning", "warning", {"message": str(one.message)}) for one in caught]
+    notes = [FitWarning(message=str(one.message), category=one.category.__name__) for one in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
     checks = replace(checks, odd_cycles=[]) if entities else checks
@@ -101,10 +111,9 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         sides = ([k for k in both.answers if answers.answers[k] == side] for side in (SIMILAR, DISSIMILAR))
         chains.append([min(side, key=errors.__getitem__) for side in sides])
     telling = sorted(chains, key=lambda one: -np.log1p(-errors[one]).sum())
-    shown = ["; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.show]]
-    items = {"items": shown, "count": len(telling)}
-    contradictions = [
-        replace(one, details={**one.details, **items}) for one in diagnostics.check_contradictions(checks)
+    shown = tuple("; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.show])
+    contradictions: list[Finding] = [
+        replace(finding, count=len(telling), items=shown) for finding in diagnostics.check_contradictions(checks)
     ]
     if entities:
         return [*about, *contradictions], checks
@@ -130,7 +139,7 @@ def _classes(answers: Answers, model: AnswerModel, prior: float | None, n_classe
         # The rate of flips for privacy is known.
         errors = model if answers.epsilon is None else flip_rate(answers.epsilon)
         estimate = estimate_prior(y=graph, random_points=random_points, error_rate=errors)
-    return [*facts_of_prior(estimate), *ratio]
+    return [*findings_of_prior(estimate), *ratio]
 
 
 def _answer(answers: Answers, k: int) -> str:

@@ -14,10 +14,11 @@ import numpy as np
 
 from sdulearn.answers import classes_of_answers
 from sdulearn.cli import options as cli
-from sdulearn.diagnostics import Finding, check_crowd, check_entities
+from sdulearn.diagnostics import check_crowd, check_entities
 from sdulearn.errors import InputError
+from sdulearn.findings import Finding
 from sdulearn.io.files import as_cell
-from sdulearn.report.facts import ITEMS_SHOWN, as_data, facts_of_answers, lines, sentence
+from sdulearn.report.results import ITEMS_SHOWN, ClassesFound, UnconnectedParts, findings_of_answers, lines
 from sdulearn.types import Array
 
 
@@ -39,32 +40,37 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{output}: the name must end in .csv.")
     answers = cli.answers_of(arguments, arguments.pairs)
     if entities := check_entities(answers):
-        raise InputError(f"{answers.name}: {sentence(entities[0])}")
+        raise InputError(f"{answers.name}: {entities[0]}")
     columns, model = classes_of_answers(answers, arguments.classes)
     if output is not None:
         cells = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
         cli.write_csv(output, [columns, *cells])
     n_classes = sum(name.startswith("probability") for name in columns)
-    facts = [*facts_of_answers(answers), *_facts(columns), *check_crowd(answers, model, n_classes)]
+    found = [*findings_of_answers(answers), *_classes(columns), *check_crowd(answers, model, n_classes)]
     if arguments.json:
-        cli.print_json({"file": output, "facts": as_data(facts)})
+        cli.print_json({"file": output, "findings": found})
     else:
-        cli.say("\n".join(map(cli.in_options, lines(facts, ITEMS_SHOWN))))
+        cli.say("\n".join(map(cli.in_options, lines(found, ITEMS_SHOWN))))
         if output is not None:
             cli.say(f"wrote {output}")
     return 0
 
 
-def _facts(columns: dict[str, Array]) -> list[Finding]:
-    """Facts about the classes, and about ids that are not connected with them."""
+def _classes(columns: dict[str, Array]) -> list[Finding]:
+    """Findings about the classes, and about ids that are not connected with them."""
     probability = [column for name, column in columns.items() if name.startswith("probability")]
     first = columns["part"] == 1
     given = first & (columns["class"] != "")
     sizes = {str(k): int(np.sum(columns["class"] == str(k))) for k in range(1, len(probability) + 1)}
-    details = {"n_ids": int(first.sum()), "n_classes": len(probability), "sizes": sizes}
-    details |= {"n_open": int((first & ~given).sum()), "probability": float(np.max(probability, axis=0)[given].mean())}
-    facts = [Finding("classes_found", "result", details)]
+    found: list[Finding] = [
+        ClassesFound(
+            n_ids=int(first.sum()),
+            n_classes=len(probability),
+            sizes=sizes,
+            n_open=int((first & ~given).sum()),
+            probability=float(np.max(probability, axis=0)[given].mean()),
+        )
+    ]
     if not first.all():
-        counts = {"n_ids": int((~first).sum()), "n_parts": int(columns["part"].max()) - 1}
-        facts.append(Finding("unconnected_parts", "warning", counts))
-    return facts
+        found.append(UnconnectedParts(n_ids=int((~first).sum()), n_parts=int(columns["part"].max()) - 1))
+    return found

@@ -64,7 +64,7 @@ def _add_method_options(method: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, save, report."""
     from sdulearn.cli.predict import write_answered
-    from sdulearn.report.facts import as_data, facts
+    from sdulearn.report.results import findings_of_model
     from sdulearn.workflow.fit import fit_table
 
     page = _page(arguments)
@@ -77,8 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     report = model.report
     assert report is not None
     if arguments.json:
-        found = as_data(facts(model))
-        cli.print_json({"model": arguments.output, "page": page, "facts": found, "report": report})
+        found = findings_of_model(model)
+        cli.print_json({"model": arguments.output, "page": page, "findings": found, "report": report})
         return 0
     cli.say(cli.in_options(model.summary()))
     times = "reading {reading:.1f} s, fitting and cross-validation {fitting:.1f} s".format(**report.seconds)

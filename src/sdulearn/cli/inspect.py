@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from sdulearn.cli import options as cli
-from sdulearn.columns import Column
 from sdulearn.errors import quoted, shortened
 from sdulearn.io import container
-from sdulearn.report.facts import as_data, facts, facts_of_estimator, lines
+from sdulearn.report.results import findings_of_estimator, findings_of_model, lines, strengths
 from sdulearn.table_model import TableModel, load_model
+from sdulearn.tables.columns import Column
 from sdulearn.types import Estimator
 
 
@@ -42,10 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
 def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     """Describe a model, line by line."""
     if not isinstance(model, TableModel):
-        shown = [cli.in_options(line) for line in lines(facts_of_estimator(model))]
+        shown = [cli.in_options(line) for line in lines(findings_of_estimator(model))]
         return [*shown, "No table: saved from Python, to be used there."]
-    found = facts(model)
-    shown = [cli.in_options(line) for line in lines(found)]
+    shown = [cli.in_options(line) for line in lines(findings_of_model(model))]
     numbers = model.estimator.classes_.tolist()
     form = "+d" if len(numbers) == 2 else "d"
     classes = ", ".join(f"{name} ({number:{form}})" for number, name in zip(numbers, model.names, strict=True))
@@ -54,8 +53,7 @@ def describe_model(model: Estimator | TableModel, top: int) -> list[str]:
     ids = f", ids from {quoted(columns.id_column)}" if columns.id_column else ""
     shown += [f"Classes: {classes}; probabilities: {probabilities}.", f"Table: {len(columns.columns):,} columns{ids}"]
     shown += [f"  {_column(column)}" for column in columns.columns]
-    (strengths,) = [fact.details["strengths"] for fact in found if fact.code == "strengths"]
-    for name, features in strengths.items():
+    for name, features in strengths(model).strengths.items():
         title, form = (f"per standard deviation, for {name}", "+9.4g") if name else ("share of the decision", "9.1%")
         strongest = [f"  {strength:{form}}  {feature}" for feature, strength in features.items()]
         shown += [f"Strongest features, {title}:", *strongest[:top]]
@@ -71,12 +69,12 @@ def _column(column: Column) -> str:
 def _as_data(model: Estimator | TableModel) -> dict[str, object]:
     if isinstance(model, TableModel):
         table = {"classes": model.classes, "columns": replace(model.columns, transformers={}), "report": model.report}
-        return _as_data(model.estimator) | {"kind": "table model", "facts": as_data(facts(model)), **table}
+        return _as_data(model.estimator) | {"kind": "table model", "findings": findings_of_model(model), **table}
     params = model.get_params().items()
     return {
         "kind": "estimator",
         "estimator": type(model).__name__,
         "parameters": {name: value for name, value in params if isinstance(value, str | int | float | None)},
         "prior": model.prior_,
-        "facts": as_data(facts_of_estimator(model)),
+        "findings": findings_of_estimator(model),
     }

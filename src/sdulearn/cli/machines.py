@@ -11,9 +11,9 @@ from typing import Any
 from sdulearn.answers.records import Answer
 from sdulearn.asking.oracles import Judge, open_questions
 from sdulearn.asking.records import Question
+from sdulearn.asking.session import MAX_NAME, Session
 from sdulearn.cli.options import positive, say
 from sdulearn.errors import InputError, NothingToAskError, shortened
-from sdulearn.web.session import MAX_NAME, Session
 from sdulearn.web.things import Things
 
 _PROGRESS_EVERY = 50
@@ -52,7 +52,7 @@ def ask_machine(
         raise InputError("--private protects people, and --command asks a machine. Leave one of them out.")
     who = arguments.annotator or shortened(arguments.command, MAX_NAME - 20)
     texts = {name: text for name, text in (("ask", arguments.question), ("instructions", instructions)) if text}
-    given = [one for one in session.log.contents.answers.values() if one.annotator == who]
+    given = [one for one in session.store.contents.answers.values() if one.annotator == who]
     with closing(Judge(arguments.command, arguments.timeout)) as judge:
         _ask_on(session, arguments, given, lambda number: _judged(session, things, judge, who, number, texts))
     seconds, cost = (sum(getattr(one, name) or 0.0 for one in given) for name in ("seconds", "cost"))
@@ -102,7 +102,7 @@ def _judged(
 ) -> Iterator[Answer[str]]:
     """Ask a process, except what it has answered before; yield each answer once it is on disk."""
     match = session.asker.design == "match"
-    contents = session.log.contents
+    contents = session.store.contents
     every = (*contents.withdrawn.values(), *contents.answers.values())
     known = {one.asked: one for one in every if one.annotator == who}
     asked: dict[int, tuple[Question, dict[str, object]]] = {}

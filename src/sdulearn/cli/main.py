@@ -24,6 +24,7 @@ COMMANDS = {
     "fit": "learn a model from a table and a file of answers",
     "predict": "classes of the rows of a table",
     "inspect": "what is in a model file",
+    "audit": "the accuracy of any classifier's predictions, from answers about random rows",
     "classes": "classes of the ids in a file of answers, without a table",
     "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
 }

@@ -133,7 +133,7 @@ def add_answer_options(parser: argparse._ActionsContainer) -> None:
 
 def answers_of(arguments: argparse.Namespace, path: Path | str) -> Answers:
     """Read a file of answers by these options."""
-    from sdulearn.io.answers import read_answers
+    from sdulearn.answer_files.read import read_answers
 
     return read_answers(path, columns=arguments.answer_columns, words=arguments.answer_words)
 

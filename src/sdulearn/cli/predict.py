@@ -29,9 +29,9 @@ import numpy as np
 from sdulearn.cli import options as cli
 from sdulearn.errors import InputError, ModelFileError, pa, pc, require, shortened
 from sdulearn.io.files import FORMULA_START, as_cell, file_format, written_whole
-from sdulearn.io.ids import id_texts
 from sdulearn.parts import Sums
 from sdulearn.table_model import TableModel, load_model
+from sdulearn.tables.ids import id_texts
 from sdulearn.workflow.predict import (
     Predictions,
     asked_rows,

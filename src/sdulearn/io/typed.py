@@ -2,7 +2,7 @@
 
 An untrusted file can hold anything. The annotations of a dataclass say what is accepted: finite
 numbers, printable texts, limits by :class:`sdulearn.types.Between`. Fields whose names begin with an
-underscore are not written.
+underscore are not written. A class with ``as_json`` and ``from_json`` converts itself.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def plain(data: object) -> Any:
     """Convert data to the types of JSON; NaN and infinity become null."""
     if isinstance(data, np.ndarray | np.generic):
         data = data.tolist()
+    if hasattr(data, "as_json"):
+        return data.as_json()
     if is_dataclass(data) and not isinstance(data, type):
         names = [field.name for field in fields(data) if not field.name.startswith("_")]
         return {name: plain(getattr(data, name)) for name in names}
@@ -43,6 +45,8 @@ def read(kind: Any, value: object) -> Any:
     arguments = get_args(kind)
     if kind is Any:
         return value
+    if hasattr(kind, "from_json"):
+        return kind.from_json(value)
     if origin is Annotated:
         return _within(arguments[0], arguments[1], value)
     if origin in (Union, UnionType):
@@ -61,7 +65,7 @@ def read(kind: Any, value: object) -> Any:
         return [read(arguments[0], item) for item in _of(list, value)]
     if origin in (dict, Mapping):
         return {_key(arguments[0], key): read(arguments[1], item) for key, item in _of(dict, value).items()}
-    return _record(kind, _of(dict, value)) if is_dataclass(kind) else _leaf(kind, value)
+    return record(kind, value) if is_dataclass(kind) else _leaf(kind, value)
 
 
 def finite(array: NDArray[Any]) -> Array:
@@ -117,12 +121,13 @@ def _first_of(kinds: tuple[Any, ...], value: object) -> Any:
     return read(last, value)
 
 
-def _record(kind: Any, value: Mapping[str, object]) -> Any:
+def record(kind: Any, value: object) -> Any:
     """Read a dataclass; unknown keys are ignored, and missing ones have the default."""
+    given = _of(dict, value)
     found = {}
     for name, (hint, required) in _fields(kind).items():
-        if name in value:
-            found[name] = read(hint, value[name])
+        if name in given:
+            found[name] = read(hint, given[name])
         elif required:
             raise TypeError(f"{name!r} is missing")
     return kind(**found)

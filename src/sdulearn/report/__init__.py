@@ -1,1 +1,1 @@
-"""What a fit found: as records, as a list of facts with a sentence each, and as a page."""
+"""What a fit found: as records, as findings, and as a page."""

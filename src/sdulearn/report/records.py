@@ -8,14 +8,16 @@ from numbers import Real
 from typing import Annotated, Literal, get_args
 
 from sdulearn.answers.answer_model import Rate
-from sdulearn.diagnostics import Finding
 from sdulearn.errors import InputError
+from sdulearn.findings import Finding
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.prior import PriorEstimate
 from sdulearn.types import Array, Between, Count, Estimator, Probability
 
 ModelKind = Literal["linear", "boosted"]
+# Rows that a partial dependence is measured on: more would not change the picture.
+MAX_DEPENDENCE_ROWS = 300
 ClassNumber = Annotated[int, Between(2, 2**16)]
 
 
@@ -214,9 +216,9 @@ class FitReport:
 
     def __str__(self) -> str:
         """Return the report in the words of the command line."""
-        from sdulearn.report.facts import facts_of_report, lines
+        from sdulearn.report.results import findings_of_report, lines
 
-        return "\n".join(lines(facts_of_report(self, tuple(map(str, self.classes))), indent="  "))
+        return "\n".join(lines(findings_of_report(self, tuple(map(str, self.classes))), indent="  "))
 
 
 def chosen_settings(model: Estimator) -> dict[str, float]:

@@ -28,7 +28,7 @@ from sdulearn.io.typed import plain, read
 from sdulearn.web.security import Guard, whole_body
 
 if TYPE_CHECKING:
-    from sdulearn.web.session import Session
+    from sdulearn.asking.session import Session
     from sdulearn.web.things import Things
 
 STATIC = Path(__file__).parent / "static"
@@ -84,7 +84,7 @@ class Page:
         return {
             **{name: getattr(self, name) for name in own},
             "people": session.people(),
-            "log": str(session.log.path),
+            "log": str(session.store.path),
             "can_fit": self.fit is not None,
             "need_name": session.for_team,
             "flip_rate": None if session.epsilon is None else flip_rate(session.epsilon),
@@ -106,7 +106,7 @@ class Page:
                 shown["right"] = self._thing(question.right)
         except SdulearnError as error:
             reason = str(error)
-        counts = {"answers": self.session.n_answers, "own": self.session.n_of(name)}
+        counts = {"answers": self.session.n_answers, "own": self.session.n_of(name), "last": self.session.last_of(name)}
         return {"question": shown, "reason": reason, "done": self.session.is_done(name), **counts}
 
     def answer(self, given: Json) -> Json:
@@ -124,8 +124,9 @@ class Page:
         return self.question(given)
 
     def undo(self, given: Json) -> Json:
-        """Take the last answer back."""
-        return {"undone": self.session.undo(_name(given)) is not None, **self.question(given)}
+        """Undo an answer of a person: the one that the page names, so that a request sent twice undoes one."""
+        key = _field(given, "key", tuple[str, int] | None)
+        return {"undone": self.session.undo(_name(given), key) is not None, **self.question(given)}
 
     def change(self, given: Json) -> Json:
         """Change an earlier answer."""

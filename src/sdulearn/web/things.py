@@ -10,7 +10,7 @@ from typing import Any
 
 from sdulearn.errors import InputError, MissingFileError, listed, quoted, shortened
 from sdulearn.io.files import as_text
-from sdulearn.io.images import BETWEEN_FILES, find_sound, grey_png, is_link, read_image
+from sdulearn.io.media import BETWEEN_FILES, find_sound, grey_png, is_link, read_image
 from sdulearn.types import Array, ArrowTable
 
 # Nobody compares longer texts, and they would slow the page down.

@@ -15,19 +15,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sdulearn.answer_files.rows import Labels, class_numbers
 from sdulearn.answers.checks import check_answers, majority_votes
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.answers.y import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
-from sdulearn.columns import Columns
-from sdulearn.diagnostics import Finding, Population, check_contradictions, check_source, off_mode
+from sdulearn.diagnostics import Population, check_contradictions, check_source, off_mode
 from sdulearn.errors import InputError, pa
+from sdulearn.findings import Fault, Finding, FitWarning, LeftOut, PassedOver, RepeatedQuestions, TiedQuestions
 from sdulearn.io.files import Location, folder_of
-from sdulearn.io.ids import ids_of, is_row_number, repeated_id
-from sdulearn.io.rows import Labels, class_numbers
-from sdulearn.io.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
-from sdulearn.io.survey import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
-from sdulearn.io.tables import Table, open_table
+from sdulearn.tables.columns import Columns
+from sdulearn.tables.ids import ids_of, is_row_number, repeated_id
+from sdulearn.tables.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
+from sdulearn.tables.scan import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
+from sdulearn.tables.source import Table, open_table
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask
 from sdulearn.workflow.options import MAX_UNLABELED, FitOptions
 
@@ -185,10 +186,10 @@ def _kept(
             variance[part] = sample[:, part].var(axis=0)
     known = {columns.id_column, *(column.name for column in columns.columns)}
     over = [name for name in (*found.counts, *table.index) if name in table.types and name not in known]
-    passed = {**table.notes, "n_blank": found.n_blank, "columns": over}
-    noted = [Finding("passed_over", "info", passed)] if any(passed.values()) else []
-    warned = [{"message": f"{columns.unseen_words(*cells)}."} for cells in unseen.items()]
-    findings = [*noted, *(Finding("fit_warning", "warning", one) for one in warned), *used["findings"]]
+    passed = PassedOver(columns=tuple(over), n_blank=found.n_blank, **table.notes)
+    noted = [passed] if any(passed.numbers().values()) else []
+    warned = [FitWarning(message=f"{columns.unseen_words(*cells)}.") for cells in unseen.items()]
+    findings = [*noted, *warned, *used["findings"]]
     return TrainingData(
         columns=columns,
         n_rows=found.n_rows,
@@ -277,23 +278,22 @@ def usable_answers(
     ends = np.array([place.get(name, -1) for name in answers.ids.ravel().tolist()], dtype=np.intp).reshape(-1, 2)
     own = np.array([a == b for a, b in answers.ids], dtype=bool)
     unknown = np.any(ends < 0, axis=1) & ~own
-    findings = _left_out(answers, own, unknown)
-    if findings and not skip_bad:
-        from sdulearn.report.facts import faulty_answers
-
-        listed = " and ".join(faulty_answers(one.details) for one in findings)
+    left_out = _left_out(answers, own, unknown)
+    if left_out and not skip_bad:
+        listed = " and ".join(finding.words for finding in left_out)
         advice = "`check_answers` lists them all; `skip_bad=True` leaves them out."
         if unknown.any():
             advice += " " + why(answers.ids[unknown][ends[unknown] < 0].tolist())
-        raise InputError(f"{answers.name} has {listed}. {advice}")
+        raise InputError(f"{answers.name}: {listed}. {advice}")
+    findings: list[Finding] = [*left_out]
     usable = ~unknown & ~own & (answers.answers != UNSURE) & (answers.weights > 0)
     asked = np.flatnonzero(usable)
     chosen, n_repeated, n_tied = majority_votes(ends, answers.answers, answers.weights, asked.tolist())
     chosen = chosen if by_majority else asked
     if n_repeated:
-        findings.append(Finding("repeated_questions", "info", {"count": n_repeated, "by_majority": by_majority}))
+        findings.append(RepeatedQuestions(count=n_repeated, by_majority=by_majority))
     if by_majority and n_tied:
-        findings.append(Finding("tied_questions", "warning", {"count": n_tied}))
+        findings.append(TiedQuestions(count=n_tied))
     random = random_ends(answers, ends[usable], usable)
     return {
         "answers": answers,
@@ -305,15 +305,14 @@ def usable_answers(
     }
 
 
-def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[Finding]:
+def _left_out(answers: Answers, own: Mask, unknown: Mask) -> list[LeftOut]:
     """Return findings of answers that cannot be used, by fault."""
-    found = {
+    found: dict[Fault, list[int]] = {
         "unreadable": [row.line for row in answers.bad_rows],
         "self_pairs": answers.lines[own].tolist(),
         "unknown_ids": answers.lines[unknown].tolist(),
     }
-    counts = [{"what": what, "count": len(at), "lines": at[:_LINES_SHOWN]} for what, at in found.items() if at]
-    return [Finding("left_out", "warning", details) for details in counts]
+    return [LeftOut(fault=fault, count=len(at), lines=tuple(at[:_LINES_SHOWN])) for fault, at in found.items() if at]
 
 
 def check_enough(data: TrainingData, options: FitOptions) -> None:

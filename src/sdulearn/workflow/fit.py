@@ -14,20 +14,31 @@ import numpy as np
 from scipy.stats import binomtest
 
 from sdulearn import __version__, diagnostics
+from sdulearn.answer_files.read import read_answers
+from sdulearn.answer_files.rows import Labels, read_labels
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
-from sdulearn.diagnostics import LEVEL, Finding
+from sdulearn.diagnostics import LEVEL
 from sdulearn.errors import InputError, OrientationWarning, listed, quoted
-from sdulearn.io.answers import read_answers
+from sdulearn.findings import (
+    AnnotatorsExcluded,
+    Contradictions,
+    FewRandom,
+    Finding,
+    FitWarning,
+    LabelsDisagree,
+    ManyChosen,
+    NamesUncertain,
+    PriorOfOtherClass,
+)
 from sdulearn.io.files import Location, is_location
-from sdulearn.io.rows import Labels, read_labels
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
-from sdulearn.table_model import TableModel
+from sdulearn.table_model import AskedRows, TableModel
 from sdulearn.types import Estimator, Frame
 from sdulearn.workflow import judge
 from sdulearn.workflow.data import TrainingData, check_enough, gather
@@ -185,9 +196,14 @@ def _fit_without(fit: Callable[[Answers], TableModel], answers: Answers, options
     left_out = np.isin(answers.annotators, excluded)
     before = _quality(fit(answers))
     model = fit(some_answers(answers, ~left_out))
-    details = {"names": excluded, "n_answers": int(left_out.sum()), "before": before, "after": _quality(model)}
-    finding = Finding("annotators_excluded", "info", details)
     assert model.report is not None
+    finding = AnnotatorsExcluded(
+        names=tuple(excluded),
+        n_answers=int(left_out.sum()),
+        measure="accuracy" if model.report.agreement is None else "agreement",
+        before=before,
+        after=_quality(model),
+    )
     return replace(model, report=replace(model.report, findings=(finding, *model.report.findings)))
 
 
@@ -299,9 +315,14 @@ def _with_names(
     rows, graph = data.stacked
     # Rows of answers come first.
     asked, first = np.unique(data.ends, return_index=True)
-    posterior = estimator.posterior(rows, graph)[first]
-    ids = [data.ids[k] for k in asked.tolist()]
-    return replace(model, asked=(ids, posterior, graph.degree[graph.row_point[first]])), n_right
+    asked_rows = AskedRows(
+        ids=[data.ids[k] for k in asked.tolist()],
+        by_model=estimator.predict_proba(rows[first]),
+        unseen=estimator.unseen_proba(rows, graph)[first],
+        probabilities=estimator.posterior(rows, graph)[first],
+        n_answers=graph.degree[graph.row_point[first]],
+    )
+    return replace(model, asked=asked_rows), n_right
 
 
 def _wrong_answers(
@@ -329,12 +350,12 @@ def _annotator(name: str, rates: Sequence[Rate]) -> AnnotatorReport:
 def _warnings(caught: list[warnings.WarningMessage], estimator: Estimator, data: TrainingData) -> list[Finding]:
     """Return the warnings of the fits as findings, each message once."""
     prior = estimator.prior_
-    found = {}
+    found: dict[str, Finding] = {}
     for message, category in {str(note.message): note.category for note in caught}.items():
         if not issubclass(category, OrientationWarning):
-            found[message] = Finding("fit_warning", "warning", {"category": category.__name__, "message": message})
+            found[message] = FitWarning(message=message, category=category.__name__)
         elif not data.labels and prior is not None and prior.identified:
-            found["names_uncertain"] = Finding("names_uncertain", "warning", {})
+            found["names_uncertain"] = NamesUncertain()
     return list(found.values())
 
 
@@ -365,10 +386,7 @@ def _checks(
     if prior is not None and options.method not in ("su", "du"):
         # SU and DU learn from one kind of answer, in any number.
         found += diagnostics.check_ratio(graph, options.prior, random_of(graph, data.random_points))
-    # Points are numbered in ``y``; these numbers are not the table's ids, so they are left out.
-    for one in diagnostics.check_shared_points(graph) if prior is not None else ():
-        details = {name: value for name, value in one.details.items() if name != "points"}
-        found.append(replace(one, details=details))
+    found += diagnostics.check_shared_points(graph) if prior is not None else []
     # Points in answers are compared with the table, each once; only random ones count.
     X, names = data.columns.filled(data.X), data.columns.feature_names
     drawn = data.ends if data.random is None else data.ends[data.random]
@@ -379,17 +397,17 @@ def _checks(
         n_random = int(data.random.any(axis=1).sum())
         chosen = np.setdiff1d(data.ends, drawn)
         if n_random < ENOUGH_RANDOM:
-            found.append(Finding("few_random", "warning", {"n_random": n_random, "n_answers": len(data.ends)}))
+            found.append(FewRandom(n_random=n_random, n_answers=len(data.ends)))
         elif data.answers.n_unranked and len(chosen) >= _MANY_CHOSEN * data.n_rows:
-            found.append(Finding("many_chosen", "warning", {"n_chosen": len(chosen), "n_rows": data.n_rows}))
+            found.append(ManyChosen(n_chosen=len(chosen), n_rows=data.n_rows))
     if prior is not None and accuracy is not None:
         found += diagnostics.check_outcome(prior, accuracy, bool(data.labels))
     n = len(data.labels)
     few = accuracy is not None and n and binomtest(n_right, n, accuracy.low, alternative="less").pvalue < LEVEL
     if n and (few or 2 * n_right <= n):
-        found.append(Finding("labels_disagree", "warning", {"n_labels": n, "n_right": n_right}))
+        found.append(LabelsDisagree(n_labels=n, n_right=n_right))
     if n and prior is not None and options.prior not in (None, prior.value):
-        found.append(Finding("prior_of_other_class", "warning", {"prior": options.prior}))
+        found.append(PriorOfOtherClass(prior=options.prior))
     return found
 
 
@@ -397,8 +415,8 @@ def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:
     """Leave out contradictions that more than two classes explain."""
     kept = []
     for one in findings:
-        if one.code != "contradictions":
+        if not isinstance(one, Contradictions):
             kept.append(one)
-        elif one.details["both_ways"] or one.details["closure"]:
-            kept.append(replace(one, details={**one.details, "odd_cycles": 0}))
+        elif count := one.both_ways + one.closure:
+            kept.append(replace(one, count=count, odd_cycles=0))
     return kept

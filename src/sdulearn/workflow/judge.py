@@ -14,9 +14,9 @@ from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.checks import doubtful_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U
-from sdulearn.columns import Columns
-from sdulearn.diagnostics import ACCURACY_FOLDS, Finding
+from sdulearn.diagnostics import ACCURACY_FOLDS
 from sdulearn.errors import UndeterminedError, is_there
+from sdulearn.findings import Finding, LinearAlone, NoBetterThanGuessing, Reason
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.linear import SDUClassifier, SDUClassifierCV
 from sdulearn.metrics import cross_validation
@@ -27,6 +27,7 @@ from sdulearn.metrics.scores import pair_importance
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report import records
 from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, ModelChoice
+from sdulearn.tables.columns import Columns
 from sdulearn.types import Array, Codes, Estimator, Mask, Rows
 from sdulearn.workflow.data import TrainingData
 from sdulearn.workflow.options import FitOptions
@@ -50,9 +51,8 @@ _DOUBTFUL = 10
 _JUDGED = 15
 _DRAWN = 4
 _REPEATS = 3
-# Answers and rows that these two are measured on: more would not change the picture.
+# Answers that the importances are measured on: more would not change the picture.
 _MOST_ANSWERS = 2000
-_MOST_ROWS = 300
 _MOST_NUMBERS = 20_000_000
 # Partial dependence of a column of numbers: values between these quantiles.
 _GRID = 20
@@ -87,7 +87,7 @@ def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tup
     may_compare = options.tries_trees and options.model != "boosted"
     reasons = why_linear(n_classes, rows, graph) if may_compare else []
     # Without `model='auto'` only the limit that the user can change is reported.
-    findings = [one for one in reasons if options.model == "auto" or one.details["reason"] == "features"]
+    findings: list[Finding] = [one for one in reasons if options.model == "auto" or one.reason == "features"]
     if options.tries_trees and not reasons:
         return _with_trees(options, data, n_classes), findings
     rows = np.nan_to_num(rows) if data.columns.keep_gaps else rows
@@ -120,14 +120,14 @@ def _with_trees(options: FitOptions, data: TrainingData, n_classes: int | str) -
     return both.best_estimator_, kind, [FoldModel(*fold) for fold in both.fold_models_]
 
 
-def why_linear(n_classes: int | str, rows: Rows, graph: AnswerGraph) -> list[Finding]:
+def why_linear(n_classes: int | str, rows: Rows, graph: AnswerGraph) -> list[LinearAlone]:
     """Return a finding that says why models are not compared, if they are not."""
     # The fewest answers of one kind in the training part of a fold.
     folds = folds_over_points(ACCURACY_FOLDS, graph)
     shown = folds.fold_of_points(graph)[:, None] != np.arange(folds.n_splits)
     whole = np.all(shown[graph.ends], axis=1)
     fewest = min(whole[graph.same == kind].sum(axis=0).min() for kind in np.unique(graph.same))
-    reasons = {
+    reasons: dict[Reason, bool] = {
         "classes": n_classes != 2,
         "lightgbm": not is_there("lightgbm"),
         "answers": graph.n_answers < _FEWEST_ANSWERS,
@@ -137,8 +137,8 @@ def why_linear(n_classes: int | str, rows: Rows, graph: AnswerGraph) -> list[Fin
     reason = next((name for name, holds in reasons.items() if holds), None)
     if reason is None:
         return []
-    limits = {"answers": _FEWEST_ANSWERS, "features": _MOST_FEATURES}
-    return [Finding("linear_alone", "info", {"reason": reason, "limit": limits.get(reason)})]
+    limits: dict[Reason, int] = {"answers": _FEWEST_ANSWERS, "features": _MOST_FEATURES}
+    return [LinearAlone(reason=reason, limit=limits.get(reason))]
 
 
 def at_its_settings(model: Estimator, options: FitOptions) -> Estimator:
@@ -219,8 +219,8 @@ def agreement_of_many(
     equal = float(shares @ shares)
     similar = float(np.mean(graph.same[asked] > 0))
     chance = equal * similar + (1 - equal) * (1 - similar)
-    finding = Finding("no_better_than_guessing", "warning", {"low": found.agreement.low, "chance": chance})
-    return found, [] if found.agreement.low > chance else [finding]
+    low = found.agreement.low
+    return found, [] if low > chance else [NoBetterThanGuessing(low=low, chance=chance)]
 
 
 def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) -> tuple[DoubtfulAnswer, ...]:
@@ -291,7 +291,7 @@ def column_dependences(
     if len(model.classes) != 2 or model.link is None:
         return ()
     columns = model.columns
-    drawn = np.random.default_rng(0).permutation(X.shape[0])[:_MOST_ROWS]
+    drawn = np.random.default_rng(0).permutation(X.shape[0])[: records.MAX_DEPENDENCE_ROWS]
     rows = X[np.sort(drawn)]
     values = columns.values(rows)
     places = {column.name: k for k, column in enumerate(columns.columns)}

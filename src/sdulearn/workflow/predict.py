@@ -14,26 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sdulearn.answer_files.read import read_answers
 from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.answers.records import Answers, flip_rate, stored_id_column
 from sdulearn.answers.y import SIMILAR, stack_pairs
 from sdulearn.base import posterior_of
-from sdulearn.columns import Where, in_row
 from sdulearn.errors import FileError, InputError, pa, require
-from sdulearn.io.answers import read_answers
 from sdulearn.io.files import Location, folder_of, written_whole
-from sdulearn.io.ids import find_ids, named_id_column, repeated_id
-from sdulearn.io.same_table import compare_table, compares_cells
-from sdulearn.io.survey import why_unknown, without_blanks
-from sdulearn.io.tables import Batches, DaskTable, Table, open_table
 from sdulearn.parts import Sums, add_all, sum_delayed
 from sdulearn.table_model import TableModel
+from sdulearn.tables.columns import Where, in_row
+from sdulearn.tables.ids import find_ids, named_id_column, repeated_id
+from sdulearn.tables.same_table import compare_table, compares_cells
+from sdulearn.tables.scan import why_unknown, without_blanks
+from sdulearn.tables.source import Batches, DaskTable, Table, open_table
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Codes, Frame, Indices
 from sdulearn.workflow.data import usable_answers
 
 # Most rows of a file that is written, and of its row groups.
 _PART_ROWS = 1 << 20
 _NAME = "part-{:06d}.parquet"
+# A row with the id of one that was asked about is the same row if its prediction differs by no more.
+_SAME_ROW = 1e-6
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,8 @@ def _opened(
 def asked_rows(model: TableModel) -> Predictions:
     """Return the rows in the answers of the fit, by features and answers."""
     assert model.asked is not None
-    ids, p, n_answers = model.asked
-    return Predictions(pa.array(ids, "string"), p.argmax(axis=1), p, Counter(), n_answers)
+    p = model.asked.probabilities
+    return Predictions(pa.array(model.asked.ids, "string"), p.argmax(axis=1), p, Counter(), model.asked.n_answers)
 
 
 def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool, progress: bool) -> Reader:
@@ -197,13 +199,20 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
     if not len(ends):
         raise InputError(f"{answers.name} has no answer, same or different, about rows of the table. Leave it out.")
     who = None if answers.annotators is None else _annotators(model, answers)[used["annotators"]]
+    if model.asked is not None:
+        # The model has learned the answers about these rows: models that have not seen them judge their features.
+        place = find_ids(pa.array(model.asked.ids, "string"), ids)
+        known = np.flatnonzero(place >= 0)
+        known = known[np.isclose(p[place[known]], model.asked.by_model[known], atol=_SAME_ROW).all(axis=1)]
+        p[place[known]] = model.asked.unseen[known]
     similar = answers.answers[used["used"]] == SIMILAR
     by_features, y = stack_pairs(p, ends, similar, unlabeled=None, annotators=who)
     errors = model.estimator.answer_model_
     if answers.epsilon is not None:
         errors = AnswerModel.given(flip_rate(answers.epsilon), AnswerGraph.from_y(y))
     try:
-        p[ends.ravel()] = posterior_of(errors, by_features, y, np.repeat(answers.weights[used["used"]], 2))
+        graph = AnswerGraph.from_y(y, np.repeat(answers.weights[used["used"]], 2))
+        p[ends.ravel()] = posterior_of(errors, by_features, graph)
     except InputError:
         advice = "Correct them (see `check_answers`), or fit with an error rate, for example `error_rate=0.05`."
         raise InputError(

@@ -79,6 +79,7 @@ function showQuestion(result, said) {
   const changed = !state.question || !question || isMatch(state.question) !== isMatch(question);
   state.question = question;
   state.own = result.own;
+  state.last = result.last;
   at("ask-title").textContent = heading(question);
   at("over").hidden = question !== null;
   at("comment").value = "";
@@ -152,7 +153,7 @@ function classMenu(place, button) {
 }
 
 const undo = () => state.paused || guarded(async () => {
-  const result = await insist("undo", { annotator: state.name });
+  const result = await insist("undo", { annotator: state.name, key: state.last });
   showQuestion(result, t(result.undone ? "taken_back" : "nothing_to_undo"));
   refreshNumbers();
 });

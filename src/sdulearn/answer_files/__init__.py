@@ -1,0 +1,1 @@
+"""Files of answers: plain tables, logs, and what other tools write."""

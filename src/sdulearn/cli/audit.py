@@ -1,0 +1,101 @@
+"""The accuracy of any classifier's predictions, from answers about random rows that had no part in making them.
+
+PREDICTIONS has an id and a class in its first two columns, as sdulearn predict writes them. ANSWERS is a file of
+answers, or of labels with the columns id and label. Two classes: pairs of random rows. More: random rows that were
+compared with examples (sdulearn ask --design match), or labels; by pairs only the agreement with the answers, beside
+that of always answering "different". With --at-least, exit code 2 where the accuracy is certainly lower.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from sdulearn.answer_files.rows import read_labels, read_sheet
+from sdulearn.answers import AnswerModel, Answers
+from sdulearn.answers.records import flip_rate
+from sdulearn.cli import options as cli
+from sdulearn.diagnostics import audited_rates
+from sdulearn.metrics import Audit, audit_predictions
+
+# Exit code where the floor is missed for certain.
+MISSED = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``sdulearn audit``."""
+    add = parser.add_argument
+    add("predictions", type=Path, help="an id and a predicted class in each row")
+    add("answers", type=Path, help="answers about random rows, as for sdulearn check, or labels: id,label")
+    add("--compare", type=Path, metavar="OTHER", help="predictions of a second classifier, to compare on the same rows")
+    add("--at-least", type=cli.share, metavar="A", help="exit code 2 where the accuracy is certainly below this share")
+    text = "share of answers that are wrong (default: estimated, and allowed for by the interval)"
+    add("--error-rate", type=cli.error_rate, default="auto", metavar="E", help=text)
+    cli.add_answer_options(parser)
+    cli.add_json_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the audit; return 2 if the floor is missed for certain."""
+    evidence = _evidence(arguments)
+    other = None if arguments.compare is None else read_labels(arguments.compare).by_id
+    rate = None if arguments.error_rate == "auto" else arguments.error_rate
+    if rate is None and isinstance(evidence, Answers):
+        rate = _known_rate(evidence)
+    audit = audit_predictions(read_labels(arguments.predictions).by_id, evidence, compare=other, error_rate=rate)
+    missed = arguments.at_least is not None and audit.misses(arguments.at_least)
+    if arguments.json:
+        cli.print_json({"audit": audit, "at_least": arguments.at_least, "missed": missed})
+    else:
+        cli.say("\n".join(_lines(audit, arguments)))
+    return MISSED if missed else 0
+
+
+def _evidence(arguments: argparse.Namespace) -> Answers | Mapping[str, str]:
+    """Read answers, or labels where the file has but two columns."""
+    path = arguments.answers
+    if len(read_sheet(path, "the answers").header) == 2:
+        return read_labels(path).by_id
+    return cli.answers_of(arguments, path)
+
+
+def _known_rate(answers: Answers) -> float | AnswerModel | None:
+    """Return the error rate that flips for privacy or an audit of the answers tell."""
+    return audited_rates(answers) if answers.epsilon is None else flip_rate(answers.epsilon)
+
+
+def _lines(audit: Audit, arguments: argparse.Namespace) -> list[str]:
+    """Return what was found as sentences."""
+    lines = [f"{arguments.predictions.name}: {_accuracy(audit)}"]
+    if audit.agreement is not None:
+        different = f'"Always different" would agree with {audit.always_different}.'
+        lines.append(f"It agrees with {audit.agreement} of the answers. {different}")
+    if audit.n_missing:
+        lines.append(f"{audit.n_missing:,} ids of the answers have no prediction and do not count.")
+    if audit.n_unsure:
+        lines.append(f'{audit.n_unsure:,} answers "unsure" do not count.')
+    if audit.compared is not None:
+        lines.append(f"{arguments.compare.name}: {_accuracy(audit.compared)}")
+        lines.append(f"Difference, first less second, on the rows of both: {audit.difference}.")
+    if arguments.at_least is not None:
+        lines.append(_verdict(audit, arguments.at_least))
+    return lines
+
+
+def _accuracy(audit: Audit) -> str:
+    if audit.accuracy is None:
+        return (
+            f"the accuracy cannot be told: with {audit.n_classes} classes it needs labels, or random rows compared "
+            "with examples (sdulearn ask --design match)."
+        )
+    level = f"{audit.confidence:.0%} confidence interval"
+    accuracy = audit.accuracy
+    return f"accuracy {accuracy.value:.1%} ({level} {accuracy.low:.1%} to {accuracy.high:.1%}), by {audit.basis}."
+
+
+def _verdict(audit: Audit, floor: float) -> str:
+    if audit.misses(floor):
+        return f"The accuracy is certainly below {floor:.1%}."
+    reached = audit.accuracy is not None and audit.accuracy.low >= floor
+    return f"The accuracy is {'' if reached else 'not '}certainly {floor:.1%} or more."

@@ -1,0 +1,1 @@
+"""Tables of any format: how they are read, and how their columns become features."""

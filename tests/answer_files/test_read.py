@@ -1,0 +1,220 @@
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sdulearn.answers import read_answers
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
+from sdulearn.errors import InputError
+from sdulearn.report.results import findings_of_answers
+
+# Header, and the words for similar, dissimilar and unsure.
+CODINGS = [
+    ("id_a,id_b,label", "similar", "dissimilar", "unsure"), ("id_a,id_b,label", "1", "0", None),
+    ("id_a,id_b,label", "1", "-1", None), ("id_a,id_b,label", "1.0", "-1.0", None),
+    ("id_a,id_b,label", "True", "FALSE", None), ("id_a,id_b,label", "Same", "different", None),
+    ("id_a,id_b,label", "must-link", "cannot_link", None), ("id_a,id_b,label", "Must Link", "cannot link", None),
+    ("id_a,id_b,label", "match", "distinct", "unsure"), ("id_a,id_b,label", "accept", "reject", "ignore"),
+    ("id_a,id_b,answer", "Yes", "no", "don't know"), ("links,rechts,Antwort", "gleich", "Verschieden", "weiß nicht"),
+]  # fmt: skip
+
+
+EMPTY = io.BytesIO()
+pd.DataFrame({"id_a": ["a"], "id_b": ["b"]})[:0].to_parquet(EMPTY)
+
+
+def written(folder, text, name="pairs.csv"):
+    path = folder / name
+    text = text.getvalue() if isinstance(text, io.BytesIO) else text
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(("header", "similar", "dissimilar", "unsure"), CODINGS)
+def test_every_coding(tmp_path, header, similar, dissimilar, unsure):
+    rows = [("a", "b", similar), ("a", "c", dissimilar), ("b", "c", dissimilar)] + [("c", "d", unsure)] * bool(unsure)
+    pairs = read_answers(written(tmp_path, "\n".join([header, *map(",".join, rows)])))
+    assert pairs.answers.tolist() == [SIMILAR, DISSIMILAR, DISSIMILAR] + [UNSURE] * bool(unsure)
+    assert (pairs.n_similar, pairs.n_dissimilar, pairs.n_unsure) == (1, 2, bool(unsure))
+    assert not pairs.bad_rows
+    # What was read is reported with counts: nothing is guessed in silence.
+    assert "= similar (1)" in str(findings_of_answers(pairs)[1])
+    assert "= dissimilar (2)" in str(findings_of_answers(pairs)[1])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("id1", "id2"), ("left", "right"), ("unique_id_l", "unique_id_r"), ("ltable_id", "rtable_id"), ("ID_A", "ID_B"),
+     ("id a", "id-b"), ("Left ID", "Right ID")],
+)  # fmt: skip
+def test_the_usual_column_names(tmp_path, first, second):
+    """Also as a spreadsheet writes them."""
+    text = f"note,{first},is_match,{second}\nx,ä,1,b\n"
+    spreadsheet = "\ufeff" + text.replace(",", ";").replace("\n", "\r\n")
+    assert read_answers(written(tmp_path, spreadsheet)).ids.tolist() == [["ä", "b"]]
+    pairs = read_answers(written(tmp_path, text))
+    assert pairs.ids.tolist() == [["ä", "b"]]
+    assert (pairs.columns["id_a"], pairs.columns["id_b"], pairs.columns["label"]) == (first, second, "is_match")
+
+
+def test_columns_and_labels_as_told(tmp_path):
+    path = written(tmp_path, "from,to,verdict\na,b,Yep\na,c,nope\n")
+    with pytest.raises(InputError, match="'label': 'verdict'"):
+        read_answers(path)
+    columns = {"id_a": "from", "id_b": "to", "label": "verdict"}
+    with pytest.raises(ValueError, match=r"no row can be read. Line 2: label 'yep'.*`words="):
+        read_answers(path, columns=columns)
+    pairs = read_answers(path, columns=columns, words={"yep": "similar", "nope": "dissimilar"})
+    assert pairs.answers.tolist() == [1, -1]
+    with pytest.raises(ValueError, match="no column 'x' for id_a"):
+        read_answers(path, columns={**columns, "id_a": "x"})
+    with pytest.raises(ValueError, match="'perhaps'"):
+        read_answers(path, columns=columns, words={"yep": "perhaps"})
+
+
+@pytest.mark.parametrize(
+    ("labels", "advice", "words", "expected"),
+    [
+        ((1, 0, -1), "{'0': 'unsure'}", {"0": "unsure"}, [1, 0, -1]),
+        ((1, 2, 1), "{'>=2': 'similar'", {">=2": "similar", "1": "0"}, [-1, 1, -1]),
+        ((5, 3, 1), "{'>=5': 'similar', '3': 'unsure', '<=1': 'dis", {">3": "similar", "<=3": "0.2"}, [1, -1, -1]),
+        ((5, 5, 5), "5 (3 times)", {">4": "similar"}, [1, 1, 1]),
+    ],
+)
+def test_numbers_that_are_never_guessed(tmp_path, labels, advice, words, expected):
+    path = written(tmp_path, "id_a,id_b,label\na,b,{}\na,c,{}\nb,c,{}\n".format(*labels))
+    with pytest.raises(InputError, match=re.escape(advice)):
+        read_answers(path)
+    assert read_answers(path, words=words).answers.tolist() == expected
+
+
+def test_bad_rows_come_with_line_numbers(tmp_path):
+    lines = [
+        "id_a,id_b,label,weight,annotator", "a,b,similar,2,ann", "a,,similar,1,ann", "", "a,c,perhaps,1,bob", "a,d",
+        '"two\nlines",d,dissimilar,,bob', "a,e,similar,-1,ann", "a,e,similar,nan,ann", "a,f,unsure,1,", "a,g,1.5,1,ann",
+    ]  # fmt: skip
+    pairs = read_answers(written(tmp_path, "\n".join(lines)))
+    assert [row.line for row in pairs.bad_rows] == [3, 5, 6, 9, 10, 12]
+    assert pairs.lines.tolist() == [2, 8, 11]
+    assert pairs.weights.tolist() == [2, 1, 1]
+    assert pairs.annotators.tolist() == ["ann", "bob", ""]
+    assert pairs.ids[1, 0] == "two\nlines"
+
+
+@pytest.mark.parametrize("name", ["csv", "tsv", "jsonl", "parquet", "xlsx", "csv.gz", "tsv.gz", "jsonl.gz", "folder"])
+def test_all_formats_read_the_same(tmp_path, name):
+    rows = [(1, 4, True, 1.0, "x", 6.2), (2, 5, False, 0.5, "y", None), (3, 6, True, 2.0, "z", 1)]
+    frame = pd.DataFrame(rows, columns=["id1", "id2", "label", "weight", "worker", "seconds"])
+    path = tmp_path / f"pairs.{name}"
+    if name == "folder":
+        path.mkdir()
+        frame[:1].to_parquet(path / "1.parquet")
+        frame[1:].to_parquet(path / "2.parquet")
+    elif name in ("parquet", "xlsx"):
+        (frame.to_parquet if name == "parquet" else frame.to_excel)(path, index=False)
+    elif name.startswith("jsonl"):
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep="," if name.startswith("csv") else "\t")
+    pairs = read_answers(path)
+    assert pairs.ids.tolist() == [["1", "4"], ["2", "5"], ["3", "6"]]
+    assert pairs.answers.tolist() == [1, -1, 1]
+    assert pairs.weights.tolist() == [1, 0.5, 2]
+    np.testing.assert_allclose(pairs.seconds, [6.2, np.nan, 1])
+    assert (pairs.annotator_names, pairs.annotator_numbers.tolist()) == (("x", "y", "z"), [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("", "p.csv"), ("\n\n", "p.jsonl"), (",,\n", "p.csv"), ("id_a,id_b,label,label\na,b,1,0\n", "p.csv"),
+     ("a,b,1\n", "p.csv"), (b"id_a,id_b,label\n\xff\xfe,b,1\n", "p.csv"), (b"\x1f\x8b\x08\x00broken", "p.csv.gz"),
+     ("id_a,id_b,label\na,b,1\n", "p.sav"), ("x", "p.xlsx"), (EMPTY, "p.parquet"), (b"not parquet", "p.parquet"),
+     ('id_a,id_b,label\n"' + "x" * 200_000 + "\n", "p.csv")],
+)  # fmt: skip
+def test_files_that_are_no_pair_files(tmp_path, text, name):
+    with pytest.raises(InputError, match=re.escape(name)):
+        read_answers(written(tmp_path, text, name))
+
+
+SECONDS = {"6.2": 6.2, "6,2": 6.2, "5e-1": 0.5, "": None, "n/a": None, "-3": None, "soon": None, "inf": None}
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [("seconds", 1), ("Duration", 1), ("response time", 1), ("Response Time (s)", 1), ("lead_time", 1),
+     ("duration_ms", 1000), ("Response Time (ms)", 1000)],
+)  # fmt: skip
+def test_how_long_an_answer_took(tmp_path, column, unit):
+    rows = [f'a,b,1,"{text}"' for text in SECONDS]
+    answers = read_answers(written(tmp_path, "\n".join([f"id_a,id_b,label,{column}", *rows])))
+    expected = [np.nan if took is None else took / unit for took in SECONDS.values()]
+    np.testing.assert_allclose(answers.seconds, expected)
+    assert answers.columns["seconds"] == column
+    assert not answers.bad_rows
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "answers", "certainty"),
+    [
+        ("p_same", ["0.9", "0.2", "0.5", "1"], [1, -1, 0, 1], [0.9, 0.8, 0.5, 1]),
+        ("label,confidence", ["same,0.8", "different,1", "same,unsure", "same,"], [1, -1, 0, 1], [0.8, 1, 0.5, 1]),
+        ("label", ["definitely same", "Probably different", "unsure", "rather_not_same"], [1, -1, 0, -1],
+         [0.95, 0.75, 0.5, 0.75]),
+    ],
+)  # fmt: skip
+def test_answers_with_a_certainty(tmp_path, header, cells, answers, certainty):
+    found = read_answers(
+        written(tmp_path, "\n".join([f"id_a,id_b,{header}", *(f"a{k},b,{c}" for k, c in enumerate(cells))]))
+    )
+    assert found.bad_rows == ()
+    assert found.answers.tolist() == answers
+    np.testing.assert_allclose(found.certainty, certainty)
+
+
+def test_what_is_no_certainty(tmp_path):
+    rows = ["a,b,same,0.3", "a,c,same,4", "a,d,same,high", "a,e,different,0.9"]
+    found = read_answers(written(tmp_path, "\n".join(["id_a,id_b,label,confidence", *rows])))
+    assert [row.line for row in found.bad_rows] == [2, 3, 4]
+    assert found.bad_rows[0].reason == "confidence '0.3' is not a probability from 0.5 to 1 that the answer is right"
+    path = written(tmp_path, "id_a,id_b,label\na,b,5\na,c,4\na,d,0.25\n")
+    found = read_answers(path, words={"5": "0.95", "4": "unsure"})
+    assert (found.answers.tolist(), found.certainty.tolist()) == ([1, 0, -1], [0.95, 0.5, 0.75])
+    assert found.words == {"5": (1, 1), "4": (0, 1), "below 0.5": (-1, 1)}
+    with pytest.raises(ValueError, match="or a probability of similar; '5' was said to mean 'often'"):
+        read_answers(path, words={"5": "often"})
+    plain = read_answers(written(tmp_path, "id_a,id_b,label,confidence\na,b,same,1\na,c,different,\n"))
+    assert plain.certainty is None
+
+
+def test_a_scale_is_shown_whole_and_never_begins_with_similar(tmp_path):
+    frame = pd.DataFrame({"question": [f"a{k}|b{k}" for k in range(5)], "worker": "ann", "answer": [1, 3, 4, 5, 7]})
+    with pytest.raises(InputError, match=r"1 \(1 times\), .*'>=5': 'similar', '4': 'unsure', '<=3'.*'1': '0.05'"):
+        read_answers(frame)
+    answers = read_answers(frame, words={"1": "0.05", "3": "0.3", "4": "unsure", "5": "0.75", "7": "0.95"})
+    assert (answers.format, answers.answers.tolist()) == ("crowd", [-1, -1, 0, 1, 1])
+    asked = pd.DataFrame({"id_a": ["a"], "id_b": ["b"], "verschieden": ["ja"]})
+    roles = {"label": "verschieden"}
+    with pytest.raises(ValueError, match="whether two are different"):
+        read_answers(asked, columns=roles)
+    for word in ("ja", "Ja"):
+        assert read_answers(asked, columns=roles, words={word: "dissimilar"}).answers.tolist() == [-1]
+    with pytest.raises(ValueError, match=r"By `words`, 3 means two things\. Give limits that do not overlap"):
+        read_answers(frame, words={">2": "similar", "<=3": "dissimilar"})
+
+
+@pytest.mark.parametrize("name", ["chosen", "answer", "label"])
+@pytest.mark.parametrize("picks", [("first", "second"), ("SECOND", "First"), ("a1", "b2"), ("0", "1"), ("2", "1")])
+def test_a_table_of_forced_choices_is_refused(name, picks):
+    """Which of two is nearer to a third row says of no two rows that they are of one class."""
+    frame = pd.DataFrame({"x": ["x1", "x2"], "first": ["a1", "a2"], "second": ["b1", "b2"], name: picks})
+    with pytest.raises(InputError, match="forced choice"):
+        read_answers(frame)
+    with pytest.raises(InputError, match="forced choice"):
+        read_answers(frame, columns={"label": name}, words={"first": "similar", "second": "dissimilar"})
+
+
+def test_labels_that_are_ids_too_are_no_forced_choices():
+    frame = pd.DataFrame({"id_a": [0, 1], "id_b": [1, 0], "label": [1, 0]})
+    assert read_answers(frame).answers.tolist() == [1, -1]
