@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-core dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-audit bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-core dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -72,6 +72,9 @@ bench-graph: $(VENV)/.bench
 	$(BIN)/python benchmarks/graph_accuracy.py
 	$(BIN)/python benchmarks/graph_accuracy.py --time
 
+bench-audit: $(VENV)/.dev
+	$(BIN)/python benchmarks/audit.py
+
 # Hours; after every cell the table is written, and --cells takes some of them.
 bench-coverage: $(VENV)/.dev
 	$(BIN)/python benchmarks/coverage.py
@@ -95,10 +98,10 @@ bench-honest: $(VENV)/.dev
 bench-kill: $(VENV)/.dev
 	$(BIN)/python benchmarks/kill_server.py --write
 
-# On a GPU about ten minutes; without one many hours. What benchmarks/networks.jsonl holds is not measured again.
+# Half an hour on a GPU; in small, on a CPU: make bench-networks OPTIONS="--sets digits small". What benchmarks/networks.jsonl holds is not measured again.
 bench-networks: $(VENV)/.bench
-	$(BIN)/python -m pip install -q -e '.[torch,boosting]'
-	$(BIN)/python benchmarks/networks.py
+	$(BIN)/python -m pip install -q -e '.[torch,demo,images]'
+	$(BIN)/python benchmarks/networks.py $(OPTIONS)
 
 bench-boosting: $(VENV)/.bench
 	$(BIN)/python benchmarks/boosting.py --results /tmp/bench-boosting.jsonl

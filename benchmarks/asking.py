@@ -36,7 +36,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn.asking import Asker, ask
 from sdulearn.errors import NothingToAskError, UndeterminedError
-from sdulearn.text_columns import TextFeatures
+from sdulearn.tables.features import TextFeatures
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[1]

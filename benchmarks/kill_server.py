@@ -30,9 +30,9 @@ from pages import write_between
 import sdulearn.asking
 import sdulearn.cli.ask
 import sdulearn.web.app  # noqa: F401
+from sdulearn.answer_files.log import read_log
 from sdulearn.answers.records import PAIR_WORDS
 from sdulearn.cli.main import main as sdulearn_main
-from sdulearn.io.answer_log import read_log
 
 ROOT = Path(__file__).parents[1]
 PEOPLE = ("ann", "bob", "cid")

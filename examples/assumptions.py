@@ -15,4 +15,4 @@ print(f"as drawn: {len(check_assumptions(rows, codes))} findings")
 
 rows[codes == 0, :2] += 1.0
 for finding in check_assumptions(rows, codes):
-    print(finding.severity, finding.code, finding.details)
+    print(finding.severity, finding.code, finding.numbers())

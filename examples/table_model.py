@@ -14,7 +14,7 @@ accuracy = model.report.accuracy
 print(f"classes: {', '.join(model.classes)}")
 print(f"accuracy estimated from the answers: {accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})")
 for finding in model.report.findings:
-    print(finding.severity, finding.code, finding.details)
+    print(finding.severity, finding.code, finding.numbers())
 
 model.save("model.sdu")
 again = load_model("model.sdu")
