@@ -29,6 +29,7 @@ from sdulearn.cli.inspect import describe_model
 from sdulearn.errors import ModelFileError
 from sdulearn.io import container
 from sdulearn.losses import Squared
+from sdulearn.table_model import AskedRows
 
 FUZZ = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 PREFIX = struct.Struct("<8sIQ")
@@ -81,7 +82,8 @@ def estimator(waveform, folder):
 
 @pytest.fixture(scope="module")
 def table_model(waveform, mixed_columns, fit_report):
-    asked = ["r1", "é"], np.array([[0.75, 0.25], [0.1, 0.9]]), np.array([3, 1])
+    p = np.array([[0.75, 0.25], [0.1, 0.9]])
+    asked = AskedRows(["r1", "é"], p, p, p, np.array([3, 1]))
     return TableModel(PairLogisticRegressionCV().fit(*waveform), mixed_columns, ("no", "yes"), fit_report, asked)
 
 

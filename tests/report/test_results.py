@@ -16,6 +16,7 @@ from sdulearn.metrics import AnswerCounts, ClassAgreement, Share
 from sdulearn.report.page import whole_page
 from sdulearn.report.records import MAX_DEPENDENCE_ROWS, AnnotatorReport, ColumnDependence, ColumnImportance, FitReport
 from sdulearn.report.results import Chart, findings_of_model, lines
+from sdulearn.table_model import AskedRows
 from sdulearn.tables.columns import Column
 from sdulearn.tables.spelling import Spelling
 from tests.reference import unscaled
@@ -44,7 +45,8 @@ def table_model(fitted, fit_report):
         ),
     )
     sure = np.linspace(0.51, 0.99, 60)
-    asked = [f"<{k}>" for k in range(60)], np.column_stack([sure, 1 - sure]), np.arange(1, 61)
+    p = np.column_stack([sure, 1 - sure])
+    asked = AskedRows([f"<{k}>" for k in range(60)], p, p, p, np.arange(1, 61))
     return TableModel(fitted, unscaled(COLUMNS, "id"), ("no", "yes"), report, asked)
 
 
