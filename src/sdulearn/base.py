@@ -165,17 +165,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             Columns as in ``classes_``. A row of weight 0 or of a point in no answer has those of ``predict_proba``.
         """
         graph = AnswerGraph.from_y(y, sample_weight)
-        return posterior_of(self.answer_model_, self.unseen_proba(X, graph), graph)
-
-    def unseen_proba(self, X: MatrixLike, graph: AnswerGraph) -> Array:
-        """Class probabilities by features; those of training rows by the models of folds without them."""
-        proba = np.array(self.predict_proba(X))
-        if graph.fingerprint() == getattr(self, "_learned", None):
-            for rows, of_fold in getattr(self, "fold_models_", ()):
-                # Kept rows have one order, whichever rows of weight 0 are between them.
-                rows = graph.rows[np.searchsorted(self._learned_rows, rows)]
-                proba[rows] = of_fold.predict_proba(safe_indexing(X, rows))
-        return proba
+        return posterior_of(self.answer_model_, unseen_proba(self, X, graph), graph)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy estimated from answers alone; with more than two classes the agreement with them.
@@ -466,6 +456,17 @@ class LinearClassifier(PairClassifier):
         self.__dict__.update(fit.fitted)
         warn_unless(fit.optimality, self.tol, fit.n_iter)
         return self
+
+
+def unseen_proba(estimator: Any, X: MatrixLike, graph: AnswerGraph) -> Array:
+    """Return class probabilities by features; those of training rows by the models of folds without them."""
+    proba = np.array(estimator.predict_proba(X))
+    if graph.fingerprint() == getattr(estimator, "_learned", None):
+        for rows, of_fold in getattr(estimator, "fold_models_", ()):
+            # Kept rows have one order, whichever rows of weight 0 are between them.
+            rows = graph.rows[np.searchsorted(estimator._learned_rows, rows)]
+            proba[rows] = of_fold.predict_proba(safe_indexing(X, rows))
+    return proba
 
 
 def posterior_of(model: AnswerModel, proba: Array, graph: AnswerGraph) -> Array:

@@ -20,6 +20,7 @@ from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
+from sdulearn.base import unseen_proba
 from sdulearn.diagnostics import LEVEL
 from sdulearn.errors import InputError, OrientationWarning, listed, quoted
 from sdulearn.findings import (
@@ -318,7 +319,7 @@ def _with_names(
     asked_rows = AskedRows(
         ids=[data.ids[k] for k in asked.tolist()],
         by_model=estimator.predict_proba(rows[first]),
-        unseen=estimator.unseen_proba(rows, graph)[first],
+        unseen=unseen_proba(estimator, rows, graph)[first],
         probabilities=estimator.posterior(rows, graph)[first],
         n_answers=graph.degree[graph.row_point[first]],
     )
