@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.errors import InputError
@@ -142,6 +142,11 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.device = device
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
     @fit_context(prefer_skip_nested_validation=True)
     @long_work
     def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
@@ -191,12 +196,13 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         Returns
         -------
-        array of shape (n_rows, n_components)
+        float32 array of shape (n_rows, n_components)
             The features, that with the largest variance first.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray((self._outputs(X) - self.output_mean_) @ self.components_.T)
+        # The network computes in float32: further digits would depend on which rows are in a batch.
+        return np.asarray((self._outputs(X) - self.output_mean_) @ self.components_.T, dtype=np.float32)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write an encoder with a default network to a file of numbers and JSON, for :func:`sdulearn.load_model`.
