@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import coo_array, coo_matrix, csr_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -105,6 +105,7 @@ def test_every_sparse_format_is_checked(drawn):
     X, _, ends, same, _ = drawn
     rows, y = stack_pairs(X, ends, same)
     assert check_assumptions(coo_matrix(rows), y) == check_assumptions(csr_matrix(rows), y)
+    assert check_assumptions(coo_array(rows), y) == check_assumptions(csr_matrix(rows), y)
 
 
 def test_estimates_print_as_a_line_with_their_interval(drawn):

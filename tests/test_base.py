@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
-from sklearn.model_selection import GridSearchCV, PredefinedSplit
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score
 from sklearn.utils import shuffle
 
 from sdulearn import (
@@ -73,8 +73,14 @@ def test_scores_of_folds_need_folds_over_points(design):
     with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
         model.fit(rows, known).score(rows[-5:], known[-5:])
     folds = PairKFold(2, random_state=0)
+    for estimator in (model, SDUClassifier(prior=0.7)):
+        with pytest.raises(ValueError, match=r"`y` holds no answers .* give `cv=PairKFold\(\)`"):
+            estimator.fit(rows[-9:], known[-9:])
     search = GridSearchCV(model, {"alpha": [0.1, 0.01]}, cv=folds, error_score="raise").fit(rows, known)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    # Fault S10: folds without a seed are the same in every run.
+    first, second = (cross_val_score(model, rows, known, cv=PairKFold(3)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_answers_of_the_fit_are_known_in_another_process(tmp_path):

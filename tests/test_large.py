@@ -214,7 +214,7 @@ def test_predictions_of_arrays_frames_and_files(rows, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(index=f.index[f["code"] == 5][0]), "5 stands on one row only.*half a pair"),
+        (lambda f: f.drop(index=f.index[f["code"] == 5][0]), "5 appears on only one row.*half a pair"),
         (lambda f: f.assign(code=f["code"].mask(f.index == f.index[f["code"] == 5][0], -5)), r"as \+ .*as - "),
         (lambda f: f.assign(code=f["code"] + 0.5), "pair codes are integers"),
         (lambda f: f.assign(code=f["code"].astype(float).mask(f["code"] == 5)), "contains NaN.*pair code 0"),
@@ -222,7 +222,7 @@ def test_predictions_of_arrays_frames_and_files(rows, tmp_path):
         (lambda f: f.assign(x3="text"), "column 'x3' does not hold numbers.*fit_table"),
         (lambda f: f.drop(columns="code"), "no column 'code' to read. Its columns: x0"),
         (lambda f: f[:0], "has no rows"),
-        (lambda f: f[f["code"] == 0], "No pairs, so there is nothing|at least one pair"),
+        (lambda f: f[f["code"] == 0], "No pairs, so there is nothing|holds no answers"),
     ],
 )
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -150,7 +150,7 @@ def test_probability_only_where_the_decision_is_log_odds(waveform):
 
 # What is wrong in X alone is in tests/test_estimator_checks.py, and in y alone in tests/answers/test_y.py.
 BAD = {
-    "half a pair": (lambda X, y: (X[1:], y[1:]), {}, "stands on one row only.*half a pair.*PairKFold"),
+    "half a pair": (lambda X, y: (X[1:], y[1:]), {}, "appears on only one row.*half a pair.*PairKFold"),
     "prior 0.5": (lambda X, y: (X, y), {"prior": 0.5}, "undefined at `prior=0.5`.*PairLogisticRegression"),
     "more D than S": (lambda X, y: (X[y < 10], y[y < 10]), {}, r"no more similar .* \(9 and 25\).*Give `prior`.*Pair"),
     "no D, no prior": (lambda X, y: (X[y >= 0], y[y >= 0]), {"risk": "su"}, r" and 0\).*Give `prior`"),
@@ -207,10 +207,10 @@ def test_a_risk_as_an_array_works_everywhere(waveform, tmp_path, make):
 def test_cross_val_predict_says_why_it_cannot(waveform):
     """scikit-learn numbers the values of y anew for these methods, before it splits them."""
     rows, codes = waveform
-    with pytest.raises(InputError, match=r"renumbered them: .*cross_val_predict.*held_out"):
+    with pytest.raises(InputError, match=r"renumbered the codes.*cross_val_predict.*held_out"):
         cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold(random_state=0), method="predict_proba")
     assert set(cross_val_predict(PairLogisticRegression(), rows, codes, cv=PairKFold(random_state=0))) == {-1, 1}
-    with pytest.raises(InputError, match=r"not class labels; sdulearn.stack_pairs makes them"):
+    with pytest.raises(InputError, match=r"pair codes, which sdulearn.stack_pairs makes, not class labels"):
         SDUClassifier().fit(rows, np.sign(codes))
     with pytest.raises(ValueError, match=r"sdulearn\.PairKFold"):
         cross_val_score(SDUClassifier(), rows, codes, cv=KFold(3), error_score="raise")

@@ -32,13 +32,15 @@ def test_one_missing_source_is_fine_but_too_few_pairs_are_not():
     assert len(list(PairKFold(2).split(None, [1, 1, 2, 2, 0]))) == 2
     with pytest.raises(ValueError, match=r"5 folds need at least 5 dissimilar pairs, but there are 2\. Lower"):
         PairKFold(5).fold_of_points(np.r_[np.repeat(np.arange(1, 7), 2), -7, -7, -8, -8])
+    with pytest.raises(ValueError, match=r"there are 1\. Choose an estimator without folds"):
+        PairLogisticRegressionCV().fit(np.arange(14.0)[:, None], np.r_[np.repeat(np.arange(1, 7), 2), -7, -7])
 
 
 @pytest.mark.parametrize("n_splits", [1, 2.5, "5"])
 def test_bad_number_of_folds(n_splits):
     with pytest.raises(ValueError, match="integer of 2 or more"):
         PairKFold(n_splits)
-    assert repr(PairKFold(3)) == "PairKFold(3, shuffle=True, random_state=None)"
+    assert repr(PairKFold(3)) == "PairKFold(3, shuffle=True, random_state=0)"
     assert PairKFold(4).get_n_splits() == 4
 
 

@@ -291,7 +291,10 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             # scikit-learn drops the names of the columns.
             y = y if has_columns else codes
         check_magnitude(X)
-        return self._kept_rows(X, AnswerGraph.from_y(y, sample_weight))
+        graph = AnswerGraph.from_y(y, sample_weight)
+        if not graph.n_answers and not graph.labels.any():
+            raise no_answers(f"A fit of {type(self).__name__}")
+        return self._kept_rows(X, graph)
 
     def _kept_rows(self, X: Rows, graph: AnswerGraph) -> tuple[Rows, AnswerGraph]:
         """Leave out rows of weight 0, and remember the answers: :meth:`score` warns if it is given them again."""

@@ -127,6 +127,11 @@ def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = 
 
     Simulated classes of the ``counted`` points give the distribution of R, at a prior of 1/2 if none is given.
     """
+    n_similar = int(np.sum(graph.same > 0))
+    balanced = 2 * n_similar == graph.n_answers >= _MIN_BALANCED
+    if balanced and counted is None and prior is None and not len(graph.hubs()):
+        # They may have been collected on purpose.
+        return [BalancedAnswers(n_similar=n_similar)]
     if counted is None and not graph.shares_points:
         return _check_loose_ratio(graph, prior)
     members = (graph.sides != 0) & (graph.degree > 0) & (True if counted is None else counted)
@@ -146,12 +151,10 @@ def check_ratio(graph: AnswerGraph, prior: float | None, counted: Mask | None = 
 
 
 def _check_loose_ratio(graph: AnswerGraph, prior: float | None) -> list[Finding]:
-    """Test the numbers of loose pairs; equal numbers may have been collected on purpose."""
+    """Test the numbers of loose pairs."""
     if not (n := graph.n_answers):
         return []
     n_similar = int(np.sum(graph.same > 0))
-    if prior is None and 2 * n_similar == n >= _MIN_BALANCED:
-        return [BalancedAnswers(n_similar=n_similar)]
     share, side = (0.5, "less") if prior is None else (similar_share(prior), "two-sided")
     return _ratio_finding(binomtest(n_similar, n, share, alternative=side).pvalue, prior, n, n_similar / n, None)
 
@@ -210,7 +213,7 @@ class Population:
         if sparse.issparse(X):
             mean = np.asarray(X.mean(axis=0)).ravel()
             variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-            return cls(X.shape[0], mean, variance, X.getnnz(axis=0) / X.shape[0])
+            return cls(X.shape[0], mean, variance, np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0])
         return cls(X.shape[0], X.mean(axis=0), X.var(axis=0), off_mode(X))
 
 

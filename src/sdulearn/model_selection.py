@@ -41,8 +41,8 @@ class PairKFold:
         Number of folds, at least 2.
     shuffle : bool, default=True
         Whether components and points in no answer are dealt out in random order.
-    random_state : int, RandomState or None, default=None
-        Seed of the shuffle; give an int for the same folds every time.
+    random_state : int, RandomState or None, default=0
+        Seed of the shuffle: the same folds in every run, unless it is None.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class PairKFold:
     [ 2  2 -4 -4  0]
     """
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = 0) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
             raise InputError(f"`n_splits` must be an integer of 2 or more, got {n_splits!r}.")
         self.n_splits = int(n_splits)
@@ -139,7 +139,8 @@ class PairKFold:
             count = int(np.sum(graph.same == kind))
             if 0 < count < self.n_splits:
                 need = f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are {count}"
-                raise InputError(f"{need}. Lower `cv`, the number of folds, or add pairs.")
+                remedy = "Lower `cv`, the number of folds" if count > 1 else "Choose an estimator without folds"
+                raise InputError(f"{need}. {remedy}, or add pairs.")
         unit = fold_units(graph, self.n_splits)
         fold = np.full(graph.n_points, NO_FOLD)
         fold[unit >= 0] = self._fold_of_units(graph, unit, rng)[unit[unit >= 0]]
@@ -298,7 +299,7 @@ def _entropy(events: Mask) -> float:
 
 def splitter_of(cv: Splitter) -> Splitter:
     """Return the splitter for ``cv``; a number of folds has a fixed seed."""
-    return PairKFold(int(cv), random_state=0) if isinstance(cv, Integral) else cv
+    return PairKFold(int(cv)) if isinstance(cv, Integral) else cv
 
 
 def number_of_folds(most: int, similar: Mask) -> int:

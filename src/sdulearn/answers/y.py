@@ -172,22 +172,31 @@ def pair_up(codes: Codes) -> Indices:
     _, starts, counts = np.unique(np.abs(by_code), return_index=True, return_counts=True)
     if (half := starts[counts == 1]).size:
         raise InputError(
-            f"Pair code {by_code[half[0]]} stands on one row only ({half.size} such codes): half a pair. Keep both "
+            f"Pair code {by_code[half[0]]} appears on only one row ({half.size} such codes): half a pair. Keep both "
             "ends together, for example with `cv=sdulearn.PairKFold()` instead of a plain K-fold."
         )
     if (crowd := np.flatnonzero(counts > 2)).size:
         raise InputError(
-            f"Pair code {abs(by_code[starts[crowd[0]]])} stands on {counts[crowd[0]]} rows, but a pair has two ends. "
-            "`y` must hold pair codes, not class labels; sdulearn.stack_pairs makes them. If it did, something "
-            "renumbered them: sklearn's cross_val_predict does so unless `method='predict'`; use "
-            "sdulearn.metrics.held_out instead."
+            f"Pair code {abs(by_code[starts[crowd[0]]])} appears on {counts[crowd[0]]} rows, but a pair has two ends. "
+            + _more_than_two(counts)
         )
     if (mixed := starts[by_code[starts] != by_code[starts + 1]]).size:
         raise InputError(
-            f"Pair code {abs(by_code[mixed[0]])} stands on one row as + (similar) and on the other as - (dissimilar). "
+            f"Pair code {abs(by_code[mixed[0]])} appears on one row as + (similar) and on the other as - (dissimilar). "
             "Give both ends of a pair the same sign."
         )
     return order.reshape(-1, 2)
+
+
+def _more_than_two(counts: Indices) -> str:
+    """Return what to do about codes on more than two rows."""
+    # Numbered anew, all unlabeled rows have one code, and pairs keep two rows each.
+    if len(counts) > 2 and np.sum(counts != 2) == 1:
+        return (
+            "Something has renumbered the codes, as cross_val_predict of scikit-learn does unless `method='predict'`: "
+            "use sdulearn.metrics.held_out instead."
+        )
+    return "`y` must hold pair codes, which sdulearn.stack_pairs makes, not class labels."
 
 
 def sources(codes: Codes) -> Indices:
@@ -338,7 +347,7 @@ def number_together(questions: Codes) -> Indices:
 
 
 def _known_labels(labels: ArrayLike, n_points: int, ends: Indices, signs: Codes) -> Codes:
-    """Return labels with 0 for NaN, or raise where 0 seems to be a class."""
+    """Return labels with 0 for NaN, or raise where 0 seems to be a class, as beside NaN."""
     given = np.asarray(labels)
     absent = np.isnan(given) if given.dtype.kind == "f" else np.zeros(given.shape, dtype=bool)
     known = check_labels(np.where(absent, 0, given), n_points, "row of `X`")
@@ -346,7 +355,7 @@ def _known_labels(labels: ArrayLike, n_points: int, ends: Indices, signs: Codes)
     most = known.max(initial=0)
     if known.min(initial=0) < 0 or not zero.any() or not most:
         return known
-    if most == 1 or zero.sum() < (~absent).sum() / 2 or _is_class(zero, ends, signs):
+    if absent.any() or most == 1 or zero.sum() < len(known) / 2 or _is_class(zero, ends, signs):
         remedy = "the two classes as -1 and +1: `labels=2 * y - 1`" if most == 1 else "`labels=y + 1`, classes 1 to K"
         raise InputError(
             f"`labels` holds 0 to {most}, and 0 means 'not known'. Write {remedy}; mark rows of unknown class with NaN."

@@ -67,10 +67,6 @@ _FOLDS = 5
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
-_NO_ANSWERS = (
-    "PairLogisticRegression learns from pairs, and `y` marks none (or all weigh zero). Mark the two rows of each "
-    "similar pair k with +k and of each dissimilar pair with -k; sdulearn.stack_pairs does it."
-)
 # Of the intervals of the share of "same" answers, and of labels.
 _CONFIDENCE = 0.95
 # A wider interval of the number of classes leads to a warning.
@@ -737,10 +733,8 @@ def _least_classes(graph: AnswerGraph, model: AnswerModel) -> int:
 
 
 def _check_answers(graph: AnswerGraph, n_classes: int, prior: object) -> None:
-    """Refuse missing answers and wrong labels; warn of answers of one kind."""
+    """Refuse wrong labels; warn of answers of one kind."""
     labels = graph.labels[graph.labels != 0]
-    if not graph.n_answers and not len(labels):
-        raise InputError(_NO_ANSWERS)
     if n_classes > 2 and len(labels) and (labels.min() < 1 or labels.max() > n_classes):
         raise InputError(
             f"With `n_classes={n_classes}` labels are 1 to {n_classes}, and 0 where not known; "

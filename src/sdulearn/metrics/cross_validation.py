@@ -72,8 +72,7 @@ def cross_val_accuracy(
         As in :func:`pair_accuracy`; by default the error rates are those of the estimator, if it has an answer model.
         Weights are passed on to ``fit``; answers about points that are not random train the models, and do not count.
     cv : int or splitter, default=10
-        Number of folds over points, lowered if there are fewer answers of a kind; or a
-        :class:`~sdulearn.PairKFold`, whose folds are the same in every run unless its seed is a RandomState.
+        Number of folds over points, lowered if there are fewer answers of a kind; or a :class:`~sdulearn.PairKFold`.
     confidence : float, default=0.95
         Level of the interval.
 
@@ -414,9 +413,7 @@ def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
 
 
 def _splitter(cv: Splitter, graph: AnswerGraph) -> Splitter:
-    """Return the splitter for ``cv``; folds without a seed get one, so that results can be repeated."""
-    if isinstance(cv, PairKFold) and cv.random_state is None:
-        return PairKFold(cv.n_splits, shuffle=cv.shuffle, random_state=_SEED)
+    """Return the splitter for ``cv``."""
     return folds_over_points(int(cv), graph) if isinstance(cv, Integral) else cv
 
 
