@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sdulearn.answers import AnswerGraph
+from sdulearn.reading import Reading
 from sdulearn.tables.columns import Columns
 from sdulearn.workflow.data import draw_rows
 
@@ -99,9 +100,9 @@ def assert_same_coefficients(one, other, tolerance=1e-8):
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * (1 + np.abs(theirs).max()))
 
 
-def read_features(path, **options):
+def read_features(path, *, answer_ids=(), **options):
     """Columns, features and ids of a whole table."""
-    return draw_rows(path, 10**9, **options)[:3]
+    return draw_rows(path, 10**9, Reading(**options), answer_ids=answer_ids)[:3]
 
 
 def unscaled(columns, id_column=None):

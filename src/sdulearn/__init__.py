@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sdulearn.linear import SDUClassifier, SDUClassifierCV
     from sdulearn.model_selection import PairKFold
     from sdulearn.prior import PriorEstimate, estimate_prior
+    from sdulearn.reading import Reading
     from sdulearn.report.records import FitReport
     from sdulearn.table_model import TableModel, load_model
     from sdulearn.workflow.fit import fit_table
@@ -25,6 +26,7 @@ _HOMES = {
     "PairLogisticRegressionCV": "joint",
     "PairModelCV": "boosting",
     "PriorEstimate": "prior",
+    "Reading": "reading",
     "SDUClassifier": "linear",
     "SDUClassifierCV": "linear",
     "TableModel": "table_model",
@@ -42,6 +44,7 @@ __all__ = [
     "PairLogisticRegressionCV",
     "PairModelCV",
     "PriorEstimate",
+    "Reading",
     "SDUClassifier",
     "SDUClassifierCV",
     "TableModel",

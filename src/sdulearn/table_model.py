@@ -18,6 +18,7 @@ from sdulearn.io import container
 from sdulearn.io.files import Location, written_whole
 from sdulearn.io.typed import finite, plain, read
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.reading import Reading
 from sdulearn.report.page import opening_of, whole_page
 from sdulearn.report.records import FitReport
 from sdulearn.report.results import Opening, findings_of_model, lines
@@ -67,6 +68,8 @@ class TableModel:
         The report of the fit.
     asked : AskedRows or None
         The rows in answers, which ``answered`` shows.
+    reading : Reading
+        How the training table was read.
 
     See Also
     --------
@@ -79,6 +82,7 @@ class TableModel:
     classes: tuple[int, ...] | tuple[str, ...] = (-1, 1)
     report: FitReport | None = None
     asked: AskedRows | None = field(default=None, repr=False, compare=False)
+    reading: Reading = field(default_factory=Reading, repr=False)
 
     @property
     def answered(self) -> dict[str, NDArray[Any]] | None:
@@ -254,7 +258,11 @@ class TableModel:
         layout: container.Header = {"columns": plain(columns.columns), "makers": {}}
         layout |= {"id_column": columns.id_column, "keep_gaps": columns.keep_gaps}
         header: container.Header = {"model": "TableModel", "estimator": estimator, "layout": layout}
-        header |= {"classes": list(self.classes), "report": plain(self.report)}
+        header |= {
+            "classes": list(self.classes),
+            "report": plain(self.report),
+            "reading": plain(self.reading.changed()),
+        }
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         for name, transformer in columns.transformers.items():
             # Terms go to the header, numbers to arrays.
@@ -326,7 +334,8 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     asked = _asked(header, arrays) if "asked" in header else None
     if asked is not None and asked.probabilities.shape[1] != len(classes):
         raise ValueError("the rows that were asked about have other classes")
-    return TableModel(estimator, columns, classes, read(FitReport | None, header["report"]), asked)
+    reading, report = read(Reading, header["reading"]), read(FitReport | None, header["report"])
+    return TableModel(estimator, columns, classes, report, asked, reading)
 
 
 def _asked(header: container.Header, arrays: container.Arrays) -> AskedRows:

@@ -131,20 +131,21 @@ def test_rows_keep_their_order_and_ids(call, model, frame, waveform, tmp_path, m
     assert captured.err == ""
 
 
-@pytest.mark.parametrize("ids", [None, "whole", "coarse"])
-def test_parquet_keeps_ids_as_they_are(call, model, frame, tmp_path, ids):
+@pytest.mark.parametrize("ids", ["", "whole", "coarse"])
+def test_parquet_keeps_ids_as_they_are(call, refused, model, frame, tmp_path, ids):
     frame = frame.drop(columns="id").assign(whole=np.arange(len(frame)) + 5, coarse=pd.Categorical(frame["id"]))
     path = write_folder(frame, tmp_path / "folder")
     # The same numbers in a narrower type in another file.
     first = pq.read_table(path / "part-1.parquet")
     place = first.column_names.index("whole")
     pq.write_table(first.set_column(place, "whole", first["whole"].cast("int16")), path / "part-1.parquet")
-    call(
-        "predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet", *([] if ids is None else ["--id", ids])
-    )
+    predict = ("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
+    # Row numbers are not ids unless somebody says so.
+    assert "no column 'id'" in refused(*predict)
+    call(*predict, "--id", ids)
     found = pq.read_table(tmp_path / "out.parquet")["id"]
     assert found.type == (pa.string() if ids == "coarse" else pa.int64())
-    assert found.to_pylist() == (list(range(len(frame))) if ids is None else frame[ids].tolist())
+    assert found.to_pylist() == (frame[ids].tolist() if ids else list(range(len(frame))))
 
 
 def test_a_failure_in_the_last_file_leaves_no_file(refused, model, frame, tmp_path):

@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from sdulearn import Reading
 from sdulearn.answers import read_answers
 from sdulearn.errors import InputError
 from sdulearn.tables import source as tables
@@ -167,7 +168,7 @@ def test_blank_rows_keep_their_numbers(tmp_path):
     _, X, ids = read_features(tmp_path / "t.csv", id_column="")
     assert ids == ["0", "2"]
     np.testing.assert_array_equal(X, [[1, 2], [3, 2]])
-    assert draw_rows(tmp_path / "t.csv", 10, id_column="").n_rows == 2
+    assert draw_rows(tmp_path / "t.csv", 10, Reading("")).n_rows == 2
 
 
 @pytest.mark.parametrize("name", ["csv", "jsonl", "parquet", "xlsx"])

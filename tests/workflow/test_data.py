@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sdulearn import fit_table
+from sdulearn import Reading, fit_table
 from sdulearn.answers.y import scramble
 from sdulearn.datasets import make_waveform
 from sdulearn.tables import scan as survey
@@ -115,8 +115,8 @@ def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp
     # By their ids, and by their numbers.
     for id_column, names in (("id", [f"r{k}" for k in asked]), ("", list(map(str, asked)))):
         for name in ("t.csv", "t.parquet"):
-            options = {"id_column": id_column, "drop": [] if id_column else ["id"]}
-            drawn = data.draw_rows(tmp_path / name, n_drawn, answer_ids={*names, "gone"}, **options)
+            reading = Reading(id_column, drop=[] if id_column else ["id"])
+            drawn = data.draw_rows(tmp_path / name, n_drawn, reading, answer_ids={*names, "gone"})
             assert (drawn.ids, drawn.n_rows) == (ids if id_column else list(map(str, kept)), 3000)
             assert drawn.cells["id"].to_pylist() == ids
             np.testing.assert_array_equal(drawn.X[:, 0], kept)
@@ -125,4 +125,4 @@ def test_rows_are_drawn_by_marks_and_a_larger_draw_begins_with_a_smaller_one(tmp
             assert len(passes[-1].rows) <= 4 * n_drawn + 20 + len(asked)
     monkeypatch.undo()
     # A small table is there whole, in its own order.
-    assert data.draw_rows(tmp_path / "t.csv", 5000, id_column="id").ids == table["id"].tolist()
+    assert data.draw_rows(tmp_path / "t.csv", 5000, Reading("id")).ids == table["id"].tolist()

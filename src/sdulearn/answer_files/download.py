@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from sdulearn.answer_files.log import LogContents, log_number, pairs_of, with_log
-from sdulearn.answers.records import Answer, Answers, TableReading
+from sdulearn.answers.records import Answer, Answers
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
 from sdulearn.io.files import as_cell, from_cell
 from sdulearn.io.typed import plain, read
+from sdulearn.reading import Reading
 
 _PAIR = ("id_a", "id_b", "label", "annotator", "time", "seconds")
 _NUMBERS = ("rank", "epsilon", "probability")
@@ -35,8 +36,8 @@ _WORDS = {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "unsure"}
 def as_csv(contents: LogContents) -> str:
     """Return the answers of a log as CSV."""
     given = list(contents.answers.values())
-    stored = plain(contents.reading) or {}
-    reading = json.dumps({name: value for name, value in stored.items() if name != "cells" and value not in (None, [])})
+    stored = {} if contents.reading is None else plain(contents.reading.changed())
+    reading = json.dumps({name: value for name, value in stored.items() if name != "cells"})
     file = io.StringIO(newline="")
     table = csv.writer(file)
     names = (*_PAIR, *COLUMNS, "comment")
@@ -92,7 +93,7 @@ def with_log_columns(answers: Answers, rows: Sequence[Mapping[str, Any]]) -> Ans
             contents.seeds[answer.session] = seed
     try:
         for text in dict.fromkeys(row.get("reading") or "{}" for row in rows):
-            contents.readings.append(read(TableReading, json.loads(text)))
+            contents.readings.append(read(Reading, json.loads(text)))
     except (TypeError, ValueError) as error:
         raise InputError(f"{answers.name}: the column 'reading' cannot be read ({error}). Download it again.") from None
     kinds = np.array([row["kind"] for row in rows], dtype=object)

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answers.records import AUDIT, EPSILONS, Answer, Answers, BadRow, TableReading, given_pairs, read_said
+from sdulearn.answers.records import AUDIT, EPSILONS, Answer, Answers, BadRow, given_pairs, read_said
 from sdulearn.errors import InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.io.typed import read
+from sdulearn.reading import Reading
 from sdulearn.types import Indices, Mask
 
 EVENTS = ("session", "answer", "undo", "change", "label")
@@ -56,7 +57,7 @@ class LogContents:
     seeds: dict[str, int] = field(default_factory=dict)  # seed of each session that has one
     # privacy of each session's answers: None if they are not flipped, NaN if unreadable
     epsilons: dict[str, float | None] = field(default_factory=dict)
-    readings: list[TableReading] = field(default_factory=list)  # how the table was read, by session that says so
+    readings: list[Reading] = field(default_factory=list)  # how the table was read, by session that says so
     cells: dict[str, str] = field(default_factory=dict)  # digest of each asked row, if ids are row numbers
     # sessions whose questions with several choices offered "none" (only then a pick means "same"), by their answers;
     # and sessions that name their design
@@ -97,13 +98,13 @@ class LogContents:
         if (reading := record.get("reading")) is None:
             return
         try:
-            self.readings.append(read(TableReading, reading))
+            self.readings.append(read(Reading, reading))
         except (TypeError, ValueError) as error:
             self.unread_readings.append(line)
             raise ValueError(f"reading of the table: {error}") from None
 
     @property
-    def reading(self) -> TableReading | None:
+    def reading(self) -> Reading | None:
         """How the table was read in the last session, and the digests of the rows that were asked about."""
         known = [one for one in self.readings if one.id_column is not None]
         # Row numbers are those of one table; a table with ids may change.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from sdulearn.answers.graph import connect, number_questions
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.errors import InputError, quoted
-from sdulearn.types import Array, Codes, Count, Indices, Mask
+from sdulearn.errors import InputError
+from sdulearn.reading import Reading
+from sdulearn.types import Array, Codes, Indices, Mask
 
 # Range of the privacy parameter: below it answers are noise, above it they are never flipped.
 EPSILONS = (1e-3, 100.0)
@@ -166,32 +167,6 @@ def flip_rate(epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class TableReading:
-    """How the table behind the questions was read (see :func:`sdulearn.fit_table`), and which it was."""
-
-    text: tuple[str, ...] = ()
-    images: tuple[str, ...] = ()
-    image_root: str | None = None
-    embedding: str | None = None
-    drop: tuple[str, ...] = ()
-    sheet: str | None = None
-    skip_rows: Count | None = None
-    id_column: str | None = None  # "" for row numbers from 0; None in logs of earlier versions
-    n_rows: Count | None = None
-    digest: str = ""  # of the cells of some rows; see sdulearn.tables.same_table
-    cells: Mapping[str, str] = field(default_factory=dict)  # digest of each asked row by id, if ids are row numbers
-
-
-def stored_id_column(reading: TableReading | None, given: str | None) -> str | None:
-    """Return the id column that a log names, or else the given one; refuse two that differ."""
-    stored = None if reading is None else reading.id_column
-    if stored is not None and given not in (None, stored):
-        asked, now = (f"column {quoted(name)}" if name else "row numbers from 0" for name in (stored, str(given)))
-        raise InputError(f"The questions were asked with ids from {asked}, not from {now}. Leave `id_column` out.")
-    return given if stored is None else stored
-
-
-@dataclass(frozen=True)
 class Answers:
     """Answers by id, and how the file or frame was read.
 
@@ -230,7 +205,7 @@ class Answers:
         How long each answer took, and its stated probability of being right, from 0.5 to 1.
     questions : int array of shape (n_answers,) or None
         Number of the question of each answer, from 0, where questions had several choices.
-    reading : TableReading or None
+    reading : Reading or None
         How the table of a log was read, as in :func:`sdulearn.fit_table`.
     audits : dict or None
         By annotator: number of answers asked again, and number of those answered differently.
@@ -255,7 +230,7 @@ class Answers:
     seconds: Array | None = None
     certainty: Array | None = None
     questions: Indices | None = None
-    reading: TableReading | None = None
+    reading: Reading | None = None
     audits: dict[str, tuple[int, int]] | None = None
 
     @property

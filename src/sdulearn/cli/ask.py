@@ -17,7 +17,7 @@ import threading
 import webbrowser
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ import numpy as np
 from sdulearn.answer_files.log import LogContents, log_answers, read_log
 from sdulearn.answer_files.rows import read_labels
 from sdulearn.answer_files.store import AnswerStore
-from sdulearn.answers.records import EPSILONS, TableReading, flip_rate, is_epsilon, stored_id_column
+from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
 from sdulearn.asking.session import Goal, Session, continue_asker
 from sdulearn.cli import options as cli
 from sdulearn.cli.machines import add_machine_options, ask_machine
@@ -35,6 +35,7 @@ from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes
 from sdulearn.io.typed import plain
+from sdulearn.reading import Reading
 from sdulearn.report.results import ITEMS_SHOWN, lines, unreadable
 from sdulearn.table_model import TableModel
 from sdulearn.tables.ids import repeated_id, unknown_ids
@@ -44,7 +45,6 @@ from sdulearn.web.things import Things, things_of_table
 from sdulearn.workflow.data import draw_rows, sample_sizes
 
 _DEMO_LOG = Path("digits-answers.jsonl")
-_READING = [one.name for one in fields(TableReading)]
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
 
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
     X: Rows
     things: Things  # what is shown of rows
     labels: list[str]
-    reading: dict[str, Any] | None = None  # how the table was read, for the log; None in a demonstration
+    reading: Reading | None = None  # how the table was read, for the log; None in a demonstration
     digest: Callable[[int], str] | None = None  # of a row
     grown_from: Sequence[int] = ()  # earlier sizes of a growing sample
 
@@ -173,14 +173,15 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     given = [*before.answers.values(), *before.withdrawn.values()]
     examples = {*before.examples, *(read_labels(arguments.seeds).by_id if arguments.seeds else ())}
     sizes = sample_sizes(len(given))
-    read_as = table_options(arguments)
+    reading = reading_of(arguments)
+    if before.reading is not None:
+        reading = before.reading.continued(reading)
     drawn = draw_rows(
         arguments.table,
         sizes[-1],
-        answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
-        id_column=stored_id_column(before.reading, arguments.id),
+        reading,
         stored=before.reading,
-        **read_as,
+        answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
     )
     columns, ids, n_rows = drawn.columns, drawn.ids, drawn.n_rows
     if drawn.changes:
@@ -205,21 +206,30 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         deviations={one.name: scaled[:, part.start] for one, part in parts if one.kind == "number"},
     )
     labels = [] if arguments.oracle is None else [as_text(cell) for cell in drawn.cells[arguments.oracle].to_pylist()]
-    reading = {name: read_as[name] for name in _READING if read_as.get(name)}
-    reading |= {"id_column": columns.id_column or "", "n_rows": n_rows, "digest": drawn.digest}
+    reading = replace(reading.completed(columns.id_column, n_rows, drawn.digest), cells={})
     grown_from = [size for size in sizes[:-1] if size < n_rows]
-    return Asked(scaled, things, labels, plain(reading), drawn.row_digest, grown_from)
+    return Asked(scaled, things, labels, reading, drawn.row_digest, grown_from)
 
 
-def table_options(arguments: argparse.Namespace) -> dict[str, Any]:
+def reading_of(arguments: argparse.Namespace) -> Reading:
     """How the table is read: sounds and labels are no features, nor texts and pictures beside vectors."""
-    given = {name: getattr(arguments, name) for name in (*cli.TABLE_OPTIONS, "image_root", "embedding")}
     text = (arguments.text,) if arguments.text else ()
     shown = (*text, *arguments.image) if arguments.embedding else ()
     others = [name for name in (arguments.oracle, arguments.audio, *shown) if name]
     images = tuple(name for name in arguments.image if name not in arguments.drop)
-    given |= {"text": () if shown else text, "images": () if shown else images}
-    return {**given, "drop": tuple(dict.fromkeys([*arguments.drop, *others]))}
+    return Reading(
+        id_column=arguments.id,
+        drop=tuple(dict.fromkeys([*arguments.drop, *others])),
+        categories=arguments.categories,
+        text=() if shown else text,
+        images=() if shown else images,
+        image_root=arguments.image_root,
+        embedding=arguments.embedding,
+        sheet=arguments.sheet,
+        skip_rows=arguments.skip_rows,
+        missing=arguments.missing,
+        max_categories=arguments.max_categories,
+    )
 
 
 def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerStore) -> Session:
@@ -244,8 +254,8 @@ def _session(arguments: argparse.Namespace, asked: Asked, log: AnswerStore) -> S
         settings["epsilon"] = private
         cli.say(f"Answers are private: each is flipped with probability {flip_rate(private):.1%} before it is stored.")
     if asked.reading is not None:
-        settings["reading"] = asked.reading
-        session.digest = None if asked.reading["id_column"] else asked.digest
+        settings["reading"] = plain(asked.reading.changed())
+        session.digest = None if asked.reading.id_column else asked.digest
     log.begin(seed, **settings, table="digits" if arguments.demo else arguments.table.name)
     return session
 
@@ -316,8 +326,8 @@ def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, s
         n_classes = 0 if session.asker.design == "random" else len(session.asker.groups())
         answers = log_answers(str(log_path), session.store.contents)
         has_bad_rows = bool(session.store.contents.bad_rows)
-    options = {**table_options(arguments), "classes": n_classes if n_classes > 2 else None}
-    options["skip_bad"] = has_bad_rows
+    # The log says how the table is read.
+    options: dict[str, Any] = {"classes": n_classes if n_classes > 2 else None, "skip_bad": has_bad_rows}
     model = fit_table(arguments.table, answers, labels=dict(labels) or None, **options)
     model.save(model_path)
     model.write_report(report, model_path=model_path)
@@ -325,7 +335,7 @@ def _fit(arguments: argparse.Namespace, session: Session, labels: Mapping[str, s
     if labels:
         cli.write_csv(labels_path, [("id", "label"), *(map(as_cell, row) for row in labels.items())])
     same = ["sdulearn", "fit", "--features", arguments.table, "--pairs", log_path, "-o", model_path]
-    named = {"labels": labels_path if labels else None, "id_column": arguments.id}
+    named = {"labels": labels_path if labels else None}
     return {
         "accuracy": _headline(model, session),
         "classes": _classes_found(model),

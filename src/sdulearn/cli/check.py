@@ -21,13 +21,14 @@ import numpy as np
 from sdulearn import diagnostics
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
 from sdulearn.answers.checks import count_classes, known_answers
-from sdulearn.answers.records import TableReading, flip_rate, random_ends, stored_id_column
+from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
 from sdulearn.errors import shortened
 from sdulearn.findings import Finding, FitWarning, Repeats, SelfPairs, UnknownIds
 from sdulearn.io.files import written_whole
 from sdulearn.prior import PriorEstimate, estimate_prior, random_of
+from sdulearn.reading import Reading
 from sdulearn.report.page import whole_page
 from sdulearn.report.results import ANSWER_NAMES, findings_of_answers, findings_of_prior, lines
 from sdulearn.tables.ids import unknown_ids
@@ -152,11 +153,10 @@ def _compared(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tup
     """Return positions of answers with ids that are not in the table, a likely cause, and changes of the table."""
     if arguments.features is None:
         return [], "", []
-    stored = answers.reading or TableReading()
-    skip_rows = stored.skip_rows if arguments.skip_rows is None else arguments.skip_rows
-    where = arguments.sheet or stored.sheet, skip_rows
-    id_column = stored_id_column(stored, arguments.id)
-    ids, column = read_ids(arguments.features, id_column, set(answers.ids.ravel().tolist()), *where)
+    stored = answers.reading or Reading()
+    reading = stored.continued(Reading(arguments.id, sheet=arguments.sheet, skip_rows=arguments.skip_rows))
+    where = reading.sheet, reading.skip_rows
+    ids, column = read_ids(arguments.features, reading.id_column, set(answers.ids.ravel().tolist()), *where)
     changes = [] if answers.reading is None else compare_table(open_table(arguments.features, *where), stored)
     known = set(ids)
     found = [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]

@@ -12,10 +12,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from sdulearn.answers.records import TableReading
 from sdulearn.errors import InputError, pa
 from sdulearn.findings import AskedRowsChanged, Finding, TableGrew
 from sdulearn.io.files import as_text
+from sdulearn.reading import Reading
 from sdulearn.tables.ids import is_row_number
 from sdulearn.tables.scan import Survey, Wanted, surveyed
 from sdulearn.tables.source import Table
@@ -64,12 +64,12 @@ def _cells(table: Table, found: Survey, rows: Codes) -> dict[str, list[object]]:
     return cells
 
 
-def compares_cells(stored: TableReading | None) -> bool:
+def compares_cells(stored: Reading | None) -> bool:
     """Whether the cells of a table have to be compared: ids are row numbers."""
     return stored is not None and stored.id_column == "" and stored.n_rows is not None
 
 
-def check_same_table(table: Table, found: Survey, stored: TableReading | None) -> list[Finding]:
+def check_same_table(table: Table, found: Survey, stored: Reading | None) -> list[Finding]:
     """Refuse another table than the one that was asked about; return what else has changed.
 
     If ids are row numbers, ``found`` has all columns.
@@ -91,13 +91,13 @@ def check_same_table(table: Table, found: Survey, stored: TableReading | None) -
     return [AskedRowsChanged(count=len(changed), n_asked=len(asked), items=tuple(changed))] if changed else []
 
 
-def compare_table(table: Table, stored: TableReading) -> list[Finding]:
+def compare_table(table: Table, stored: Reading) -> list[Finding]:
     """Read a table to compare it with the one that was asked about; see :func:`check_same_table`."""
     wanted = Wanted({}, (), rows=_asked_rows(stored), n_drawn=DIGEST_ROWS, shown=tuple(table.types))
     return check_same_table(table, surveyed(table, wanted), stored)
 
 
-def _asked_rows(stored: TableReading) -> Codes:
+def _asked_rows(stored: Reading) -> Codes:
     rows = [int(name) for name in stored.cells if is_row_number(name, stored.n_rows or 0)]
     return np.array(rows, dtype=np.int64)
 

@@ -24,6 +24,7 @@ from sdulearn.diagnostics import Population, check_contradictions, check_source,
 from sdulearn.errors import InputError, pa
 from sdulearn.findings import Fault, Finding, FitWarning, LeftOut, PassedOver, RepeatedQuestions, TiedQuestions
 from sdulearn.io.files import Location, folder_of
+from sdulearn.reading import Reading
 from sdulearn.tables.columns import Columns
 from sdulearn.tables.ids import ids_of, is_row_number, repeated_id
 from sdulearn.tables.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
@@ -120,7 +121,7 @@ def gather(source: Location | Frame, answers: Answers, labels: Labels | None, op
     asked = set(answers.ids.ravel().tolist())
     table, found, columns, place = _surveyed(source, options, asked, labels)
     changes = check_same_table(table, found, options.stored)
-    if options.missing == "auto" and options.tries_trees:
+    if options.reading.missing == "auto" and options.tries_trees:
         columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
     why = partial(why_unknown, table, columns.id_column)
     labelled = {} if labels is None else labels.of_rows(place, why)
@@ -138,14 +139,20 @@ def _surveyed(
     n_drawn: int | None = None,
 ) -> tuple[Table, Survey, Columns, dict[str, int]]:
     """Pass over a table; ``n_drawn`` rows are drawn to be shown, with all cells, by default to be unlabeled."""
-    table = open_table(source, options.sheet, options.skip_rows, options.embedding)
+    reading, stored = options.reading, options.stored
+    if reading.groups is not None or reading.text_model is not None:
+        name = "text_model" if reading.groups is None else "groups"
+        raise InputError(f"`{name}` is not available yet. Leave it out.")
+    table = open_table(source, reading.sheet, reading.skip_rows, reading.embedding)
+    # A table may lack columns now that were left out when the questions were asked.
+    absent = set() if stored is None else {*stored.drop} - table.types.keys()
     wanted = look_for(
         table,
-        id_column=options.id_column,
-        left_out={*options.drop, *table.types.keys() & options.dropped_before},
-        categories=options.categories,
-        text=options.text,
-        images=options.images,
+        id_column=reading.id_column,
+        left_out={*reading.drop} - absent,
+        categories=reading.categories,
+        text=reading.text,
+        images=reading.images,
         answer_ids=asked,
         label_ids=() if labels is None else labels.ids,
     )
@@ -156,7 +163,7 @@ def _surveyed(
     else:
         fewest = MOST_TEXTS if {"text", "image"} & set(wanted.features.values()) else 0
         n_drawn = max(options.most_unlabeled(len(wanted.features)), fewest)
-    if compares_cells(options.stored):
+    if compares_cells(stored):
         wanted = replace(wanted, shown=tuple(table.types))
         n_drawn = max(n_drawn, DIGEST_ROWS)
     # Enough rows have marks below this one: 8 standard errors more than are drawn.
@@ -165,8 +172,8 @@ def _surveyed(
     highest = int(share * 2**64) if share < 1 else 2**64 - 1
     wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
     found = surveyed(table, wanted)
-    root = folder_of(source) if options.image_root is None else Path(options.image_root)
-    columns = decide(table, found, options.missing, options.max_categories, root)
+    root = folder_of(source) if reading.image_root is None else Path(reading.image_root)
+    columns = decide(table, found, reading.missing, reading.max_categories, root)
     return table, found, columns, _places(columns.id_column, found)
 
 
@@ -231,9 +238,16 @@ class DrawnRows(NamedTuple):
     changes: Sequence[Finding]  # since questions were asked
 
 
-def draw_rows(source: Location | Frame, n_drawn: int, *, answer_ids: Collection[str] = (), **reading: Any) -> DrawnRows:
-    """Draw rows, with those that answers name; ``reading`` are fields of :class:`FitOptions`."""
-    options = FitOptions(**reading)
+def draw_rows(
+    source: Location | Frame,
+    n_drawn: int,
+    reading: Reading,
+    *,
+    stored: Reading | None = None,
+    answer_ids: Collection[str] = (),
+) -> DrawnRows:
+    """Draw rows, with those that answers name; ``stored`` is how the table was read before."""
+    options = FitOptions(reading=reading, stored=stored)
     table, found, columns, place = _surveyed(source, options, answer_ids, n_drawn=n_drawn)
     changes = check_same_table(table, found, options.stored)
     rows = found.rows

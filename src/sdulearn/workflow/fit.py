@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from sdulearn.io.files import Location, is_location
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
 from sdulearn.prior import PriorEstimate, random_of
 from sdulearn.progress import long_work
+from sdulearn.reading import Missing, Reading
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import AskedRows, TableModel
 from sdulearn.types import Estimator, Frame
@@ -69,10 +70,12 @@ def fit_table(
     images: Sequence[str] = (),
     image_root: Location | None = None,
     embedding: Location | None = None,
+    text_model: Location | None = None,
     sheet: str | None = None,
     skip_rows: int | None = None,
-    missing: str = "auto",
+    missing: Missing = "auto",
     max_categories: int = 50,
+    groups: str | None = None,
     answer_columns: Mapping[str, str] | None = None,
     answer_words: Mapping[str, str] | None = None,
     skip_bad: bool = False,
@@ -129,6 +132,8 @@ def fit_table(
     embedding : str or path-like, optional
         A .npy or .parquet file of vectors that are features too: one for each row of the table, in
         its order, or in a .parquet file with a column of ids that the table has too.
+    text_model : str or path-like, optional
+        Name or folder of a model of sentence embeddings, which reads the columns of ``text``.
     sheet : str, optional
         Name of the sheet of a workbook, or its number from 1; by default the first one.
     skip_rows : int, optional
@@ -140,6 +145,9 @@ def fit_table(
         picture) and no more. A missing text is an empty one; "auto" refuses a missing picture, too.
     max_categories : int, default=50
         Most different texts that a text column may hold.
+    groups : str, optional
+        A column whose equal cells mark rows that belong together, such as several rows of one person: accuracy is then
+        that on new groups.
     answer_columns, answer_words : mapping, optional
         ``columns`` and ``words`` of :func:`~sdulearn.answers.read_answers`.
     skip_bad : bool, default=False
@@ -174,8 +182,33 @@ def fit_table(
     >>> model.predict(points)[:3]
     array([-1, -1, -1])
     """
-    given = locals()
-    options = FitOptions(**{one.name: given[one.name] for one in fields(FitOptions) if one.name in given})
+    reading = Reading(
+        id_column=id_column,
+        drop=drop,
+        categories=categories,
+        text=text,
+        images=images,
+        image_root=image_root,
+        embedding=embedding,
+        text_model=text_model,
+        sheet=sheet,
+        skip_rows=skip_rows,
+        missing=missing,
+        max_categories=max_categories,
+        groups=groups,
+    )
+    options = FitOptions(
+        reading=reading,
+        method=method,
+        loss=loss,
+        prior=prior,
+        error_rate=error_rate,
+        classes=classes,
+        model=model,
+        max_unlabeled=max_unlabeled,
+        skip_bad=skip_bad,
+        exclude_annotators=exclude_annotators,
+    )
     all_answers = read_answers(answers, columns=answer_columns, words=answer_words)
     options = options.for_answers(all_answers)
     fit = partial(_fit, table, None if labels is None else read_labels(labels), options)
@@ -310,7 +343,8 @@ def _with_names(
         predicted = estimator.orient(points, data.label_codes).predict(points)
         n_right = int(np.sum(predicted == data.label_codes))
         names = labels.names(data.classes)
-    model = TableModel(estimator, data.columns, names)
+    reading = options.reading.completed(data.columns.id_column, data.n_rows)
+    model = TableModel(estimator, data.columns, names, reading=reading)
     if not options.is_joint:
         return model, n_right
     rows, graph = data.stacked

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.records import Answers, TableReading, flip_rate, stored_id_column
+from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.errors import InputError, require
-from sdulearn.io.files import Location
 from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.reading import Reading
 from sdulearn.risks import RISKS
 
 METHODS = ("auto", "joint", *RISKS)
 MODELS = ("auto", "linear", "boosted")
-_CHOICES = {"method": METHODS, "loss": tuple(TRAINING_LOSSES), "missing": ("auto", "error", "mean"), "model": MODELS}
+_CHOICES = {"method": METHODS, "loss": tuple(TRAINING_LOSSES), "model": MODELS}
 MAX_UNLABELED = 20_000
 # With more columns than this the sample of rows is small: a fit needs the eigenvectors of the
 # smaller side of the matrix.
@@ -28,6 +28,8 @@ _UNLABELED_WIDE = 1000
 class FitOptions:
     """Options of :func:`sdulearn.fit_table`, validated."""
 
+    reading: Reading = field(default_factory=Reading)
+    stored: Reading | None = None  # of the table that the questions of a log were asked about
     method: str = "auto"
     loss: str = "squared"
     prior: float | None = None
@@ -35,26 +37,10 @@ class FitOptions:
     classes: int | str | None = None
     model: str | None = None
     max_unlabeled: int | None = None
-    id_column: str | None = None
-    drop: Sequence[str] = ()
-    categories: Sequence[str] = ()
-    missing: str = "auto"
-    max_categories: int = 50
     skip_bad: bool = False
     exclude_annotators: str | Sequence[str] = ()
-    text: Sequence[str] = ()
-    images: Sequence[str] = ()
-    image_root: Location | None = None
-    embedding: Location | None = None
-    sheet: str | None = None
-    skip_rows: int | None = None
-    dropped_before: Sequence[str] = ()  # when questions were asked; the table may lack them now
-    stored: TableReading | None = None  # the table that questions were asked about
 
     def __post_init__(self) -> None:
-        for name in ("drop", "categories", "text", "images"):
-            if isinstance(getattr(self, name), str):
-                raise InputError(f"`{name}` is a list of columns: give [{getattr(self, name)!r}].")
         for name, allowed in _CHOICES.items():
             if (value := getattr(self, name)) not in allowed and (name, value) != ("model", None):
                 raise InputError(f"`{name}` must be one of {', '.join(allowed)}; got {value!r}.")
@@ -78,21 +64,7 @@ class FitOptions:
         """Return the options with what a log says, unless they are given: how to read the table, a flip rate."""
         found = self
         if (reading := answers.reading) is not None:
-            named = {*self.drop, *self.categories, *self.text, *self.images}
-            kinds = ("text", "images", "drop")
-            free = {kind: tuple(name for name in getattr(reading, kind) if name not in named) for kind in kinds}
-            found = replace(
-                self,
-                stored=reading,
-                id_column=stored_id_column(reading, self.id_column),
-                text=self.text or free["text"],
-                images=self.images or free["images"],
-                dropped_before=free["drop"],
-                embedding=self.embedding or reading.embedding,
-                image_root=self.image_root or reading.image_root,
-                sheet=reading.sheet if self.sheet is None else self.sheet,
-                skip_rows=reading.skip_rows if self.skip_rows is None else self.skip_rows,
-            )
+            found = replace(self, reading=reading.continued(self.reading), stored=reading)
         if answers.epsilon is None:
             return found
         self.need_joint(f"{answers.name}: answers that were flipped (epsilon {answers.epsilon:g})")

@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 
 from sdulearn.answer_files.read import read_answers
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.records import Answers, flip_rate, stored_id_column
+from sdulearn.answers.records import Answers, flip_rate
 from sdulearn.answers.y import SIMILAR, stack_pairs
 from sdulearn.base import posterior_of
-from sdulearn.errors import FileError, InputError, pa, require
+from sdulearn.errors import FileError, InputError, pa, quoted, require
 from sdulearn.io.files import Location, folder_of, written_whole
 from sdulearn.parts import Sums, add_all, sum_delayed
+from sdulearn.reading import Reading
 from sdulearn.table_model import TableModel
 from sdulearn.tables.columns import Where, in_row
-from sdulearn.tables.ids import find_ids, named_id_column, repeated_id
+from sdulearn.tables.ids import find_ids, repeated_id
 from sdulearn.tables.same_table import compare_table, compares_cells
 from sdulearn.tables.scan import why_unknown, without_blanks
 from sdulearn.tables.source import Batches, DaskTable, Table, open_table
@@ -118,7 +119,7 @@ def predict_table(
         Answers about rows of this table, as for :func:`~sdulearn.answers.read_answers`: these rows
         are predicted by features and answers. The table is then read twice.
     id_column : str, optional
-        The column of ids, or "" for row numbers; by default that of the training table, if present.
+        The column of ids, or "" for row numbers; by default that of the training table.
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
     image_root : str or path-like, optional
@@ -135,8 +136,8 @@ def predict_table(
     Predictions
         Predictions of the next rows.
     """
-    opening = {"embedding": embedding, "sheet": sheet, "skip_rows": skip_rows}
-    reader, table = _opened(model, path, answers, skip_bad, progress, id_column, image_root, **opening)
+    reading = Reading(id_column=id_column, image_root=image_root, embedding=embedding, sheet=sheet, skip_rows=skip_rows)
+    reader, table = _opened(model, path, reading, answers, skip_bad, progress)
     yield from _in_turn(reader, table, progress)
 
 
@@ -148,24 +149,37 @@ def _in_turn(reader: Reader, table: Table, progress: bool) -> Iterator[Predictio
 def _opened(
     model: TableModel,
     path: Location | Frame,
+    reading: Reading,
     answers: Location | Frame | Answers | None,
     skip_bad: bool,
     progress: bool,
-    id_column: str | None = None,
-    image_root: Location | None = None,
-    **opening: Any,
 ) -> tuple[Reader, Table]:
     """Open a table that fits the model, and return it with its reader."""
     given = None if answers is None else read_answers(answers)
-    id_column = stored_id_column(given.reading if given else None, id_column)
-    columns = replace(model.columns, image_root=folder_of(path) if image_root is None else Path(image_root))
-    model = replace(model, columns=columns)
-    table = open_table(path, **opening)
-    table.check_columns({"take ids from": [id_column or None]})
-    id_column = named_id_column(table.types, id_column, (columns.id_column,))
+    if given is not None and given.reading is not None:
+        reading = given.reading.continued(reading)
+    root = folder_of(path) if reading.image_root is None else Path(reading.image_root)
+    model = replace(model, columns=replace(model.columns, image_root=root))
+    table = open_table(path, reading.sheet, reading.skip_rows, reading.embedding)
+    id_column = _id_column(model, table, reading.id_column)
+    columns = model.columns
     needed = table.some(columns.needed(table.name, list(table.types), id_column))
     reader = Reader(model, table.name, needed, id_column, table.where)
     return reader if given is None else _with_answers(reader, table, given, skip_bad, progress), table
+
+
+def _id_column(model: TableModel, table: Table, given: str | None) -> str | None:
+    """Return the column of ids; None for row numbers, which nobody may have asked for."""
+    if given is not None:
+        table.check_columns({"take ids from": [given or None]})
+        return given or None
+    name = model.columns.id_column
+    if name is None or name in table.types:
+        return name
+    raise InputError(
+        f"{table.name} has no column {quoted(name)}, which holds the ids in the training table. Name its column of ids "
+        "with `id_column`, or give `id_column=''` to number the rows from 0."
+    )
 
 
 def asked_rows(model: TableModel) -> Predictions:
@@ -237,8 +251,12 @@ def write_predictions(
     folder: Location,
     *,
     answers: Location | Frame | Answers | None = None,
+    id_column: str | None = None,
     skip_bad: bool = False,
-    **reading: Any,
+    image_root: Location | None = None,
+    embedding: Location | None = None,
+    sheet: str | None = None,
+    skip_rows: int | None = None,
 ) -> Sums:
     """Predict all rows of a table into a folder of Parquet files, on all cores or on a cluster.
 
@@ -252,10 +270,8 @@ def write_predictions(
     folder : str or path-like
         The folder to make; it must not exist, or be empty. Columns are id, label, the probability of the second class
         (``probability_NAME`` of each with more than two) and, with ``answers``, n_answers.
-    answers, skip_bad
+    answers, id_column, skip_bad, image_root, embedding, sheet, skip_rows
         As in :func:`predict_table`.
-    **reading
-        ``id_column``, ``image_root``, ``embedding``, ``sheet`` and ``skip_rows``, as there.
 
     Returns
     -------
@@ -270,7 +286,10 @@ def write_predictions(
     if Path(folder).exists() and not (Path(folder).is_dir() and not any(Path(folder).iterdir())):
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
     with written_whole(Path(folder).absolute(), folder=True) as draft:
-        reader, table = _opened(model, path, answers, skip_bad, True, **reading)
+        reading = Reading(
+            id_column=id_column, image_root=image_root, embedding=embedding, sheet=sheet, skip_rows=skip_rows
+        )
+        reader, table = _opened(model, path, reading, answers, skip_bad, True)
         id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
         id_type = getattr(id_type, "value_type", id_type)
         if isinstance(table, DaskTable):
