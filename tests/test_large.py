@@ -222,7 +222,7 @@ def test_predictions_of_arrays_frames_and_files(rows, tmp_path):
         (lambda f: f.assign(x3="text"), "column 'x3' does not hold numbers.*fit_table"),
         (lambda f: f.drop(columns="code"), "no column 'code' to read. Its columns: x0"),
         (lambda f: f[:0], "has no rows"),
-        (lambda f: f[f["code"] == 0], "No pairs, so there is nothing|holds no answers"),
+        (lambda f: f[f["code"] == 0], "`y` is empty|holds no answers"),
     ],
 )
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -256,7 +256,6 @@ def test_ids_in_another_unicode_form_get_a_hint():
         fit_table(composed, answers, drop=["truth"])
 
 
-@pytest.mark.xfail(strict=True, reason="fault T9: predict falls back to row numbers without a word")
 def test_predict_does_not_fall_back_to_row_numbers(asked, tmp_path, capsys):
     table, log = asked("text")
     fit_table(table, log, model="linear").save(tmp_path / "m.sdu")

@@ -161,7 +161,7 @@ CLIQUE += [[7, 4], [7, 5]]
     ("table", "options", "message"),
     [
         ([[1, 0, 0, 4], [1, 1, 0, 0]], {}, "With `n_classes=3` labels are 1 to 3"),
-        ([[0, 0, 0, 0], [0, 1, 0, 0]], {}, "`y` marks none"),
+        ([[0, 0, 0, 0], [0, 1, 0, 0]], {}, "holds no answers"),
         (LOOSE, {"prior": [0.5, 0.5]}, "`prior` must hold 3 class shares"),
         (LOOSE, {"prior": 0.5}, "`prior` must hold 3 class shares"),
         (LOOSE, {"prior": [0.5, 0.5], "n_classes": 2}, "`prior` is one number"),
