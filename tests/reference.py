@@ -1,9 +1,14 @@
 """What several tests draw, and what they compare with."""
 
+import re
+from contextlib import contextmanager
+
 import numpy as np
+import pytest
 from scipy.special import logsumexp
 
 from sdulearn.answers import AnswerGraph
+from sdulearn.errors import InputError
 from sdulearn.reading import Reading
 from sdulearn.tables.columns import Columns
 from sdulearn.workflow.data import draw_rows
@@ -109,3 +114,12 @@ def unscaled(columns, id_column=None):
     """Columns whose features are used as they are."""
     width = sum(len(column.features) for column in columns)
     return Columns(tuple(columns), id_column, np.zeros(width), np.ones(width))
+
+
+@contextmanager
+def refuses(*names, error=InputError):
+    """The block raises this error, and its message names these parameters (``column`` for "`column`")."""
+    with pytest.raises(error) as caught:
+        yield caught
+    named = set(re.findall(r"`([^`]+)`", str(caught.value)))
+    assert set(names) <= {name.partition("=")[0] for name in named} | named, str(caught.value)
