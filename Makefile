@@ -23,12 +23,14 @@ test: lint
 lint: $(VENV)/.dev
 	$(BIN)/ruff check $(PYTHONS)
 	$(BIN)/ruff format --check $(PYTHONS)
+	$(BIN)/biome check
 	$(BIN)/mypy
 	$(BIN)/python docs/_ext/check_docstrings.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix $(PYTHONS)
 	$(BIN)/ruff format $(PYTHONS)
+	$(BIN)/biome check --write
 
 # SDULEARN_DATA names a folder with the ten benchmark sets (NAME.svm.bz2).
 bench: $(VENV)/.bench

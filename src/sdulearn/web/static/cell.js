@@ -2,13 +2,25 @@
 const NOT_ANSWERED = { z: "undo" };
 
 function render({ model, el }) {
-  const root = make("div", { class: "sdulearn cell", tabindex: "0", role: "group", "aria-label": t("same_or_different"), "data-lm-suppress-shortcuts": "true" });
+  const root = make("div", {
+    class: "sdulearn cell",
+    tabindex: "0",
+    role: "group",
+    "aria-label": t("same_or_different"),
+    "data-lm-suppress-shortcuts": "true",
+  });
   const title = make("h3", {});
   const things = make("div", {});
   const answers = make("div", { class: "answers" });
   const status = make("span", { class: "soft", role: "status" });
   const send = (said) => model.send({ said });
-  const undo = make("button", { type: "button", "aria-keyshortcuts": "Z", onclick: () => send("undo") }, t("undo"), " ", make("kbd", {}, "Z"));
+  const undo = make(
+    "button",
+    { type: "button", "aria-keyshortcuts": "Z", onclick: () => send("undo") },
+    t("undo"),
+    " ",
+    make("kbd", {}, "Z"),
+  );
   root.append(title, things, answers, make("div", { class: "more" }, undo, status));
   let question = null;
 

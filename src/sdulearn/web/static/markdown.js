@@ -20,11 +20,16 @@ function inline(text) {
 
 function block(lines) {
   const heading = /^(#{1,3})\s+(.*)$/.exec(lines[0]);
-  if (heading) return [make(`h${heading[1].length + 1}`, {}, ...inline(heading[2])), ...(lines.length > 1 ? block(lines.slice(1)) : [])];
+  if (heading)
+    return [
+      make(`h${heading[1].length + 1}`, {}, ...inline(heading[2])),
+      ...(lines.length > 1 ? block(lines.slice(1)) : []),
+    ];
   const mark = [/^\s*[-*+]\s+/, /^\s*\d+[.)]\s+/].find((one) => one.test(lines[0]));
   if (mark) {
     const items = [];
-    for (const line of lines) mark.test(line) ? items.push(line.replace(mark, "")) : items.push(`${items.pop()} ${line.trim()}`);
+    for (const line of lines)
+      mark.test(line) ? items.push(line.replace(mark, "")) : items.push(`${items.pop()} ${line.trim()}`);
     return [make(mark.source.includes("d") ? "ol" : "ul", {}, ...items.map((item) => make("li", {}, ...inline(item))))];
   }
   const list = lines.findIndex((line, k) => k > 0 && /^\s*([-*+]|\d+[.)])\s+/.test(line));
@@ -33,6 +38,9 @@ function block(lines) {
 }
 
 export function markdown(text) {
-  const blocks = text.replace(/\r\n?/g, "\n").split(/\n\s*\n/).map((one) => one.split("\n").filter((line) => line.trim()));
+  const blocks = text
+    .replace(/\r\n?/g, "\n")
+    .split(/\n\s*\n/)
+    .map((one) => one.split("\n").filter((line) => line.trim()));
   return blocks.filter((lines) => lines.length).flatMap(block);
 }

@@ -1,5 +1,23 @@
 // The page of `sdulearn ask`.
-import { answerButtons, bar, fieldsOf, inWords, isMatch, isTaken, keyed, make, nameOf, number, openDialog, partView, partsView, percent, questionView, speak, t } from "./view.js";
+import {
+  answerButtons,
+  bar,
+  fieldsOf,
+  inWords,
+  isMatch,
+  isTaken,
+  keyed,
+  make,
+  nameOf,
+  number,
+  openDialog,
+  partView,
+  partsView,
+  percent,
+  questionView,
+  speak,
+  t,
+} from "./view.js";
 import { markdown } from "./markdown.js";
 
 const RETRY_MS = 2000;
@@ -23,8 +41,13 @@ class Refused extends Error {}
 async function call(name, data, post = false) {
   const options = { cache: "no-store" };
   let address = `api/${name}`;
-  if (post) Object.assign(options, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
-  else if (data) address += "?" + new URLSearchParams(data);
+  if (post)
+    Object.assign(options, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(data),
+    });
+  else if (data) address += `?${new URLSearchParams(data)}`;
   const response = await fetch(address, options);
   if (response.status === 404) throw new Refused(t("restarted"));
   if (response.ok) return response.json();
@@ -66,7 +89,8 @@ async function guarded(work) {
 function setEnabled() {
   const off = state.busy || state.paused;
   // Not `disabled`, which would take the focus away between two questions.
-  for (const button of document.querySelectorAll("[data-answer], .pick, #skip")) button.setAttribute("aria-disabled", off || !state.question);
+  for (const button of document.querySelectorAll("[data-answer], .pick, #skip"))
+    button.setAttribute("aria-disabled", off || !state.question);
   at("undo").setAttribute("aria-disabled", off);
 }
 
@@ -87,18 +111,31 @@ function showQuestion(result, said) {
   if (question === null) {
     at("pair").replaceChildren();
     at("answers").replaceChildren();
-    at("over").replaceChildren(make("p", {}, result.done ? t("done_person", { n: state.start.per_person }) : result.reason), make("p", {}, make("a", { class: "main", href: "#finish" }, t("finish"))));
+    at("over").replaceChildren(
+      make("p", {}, result.done ? t("done_person", { n: state.start.per_person }) : result.reason),
+      make("p", {}, make("a", { class: "main", href: "#finish" }, t("finish"))),
+    );
     say(said);
     return;
   }
   at("pair").replaceChildren(...questionView(question, { pick: answer, menu: classMenu }));
   if (changed) at("answers").replaceChildren(...answerButtons(question, answer));
-  const others = isMatch(question) ? question.choices.map((thing, k) => `${k + 1}: ${inWords(thing)}.`) : [`${t("second")}: ${inWords(question.right)}.`];
-  at("status").replaceChildren(said, make("span", { class: "visually-hidden" }, ` ${t("first")}: ${inWords(question.left)}. ${others.join(" ").slice(0, 1000)}`));
+  const others = isMatch(question)
+    ? question.choices.map((thing, k) => `${k + 1}: ${inWords(thing)}.`)
+    : [`${t("second")}: ${inWords(question.right)}.`];
+  at("status").replaceChildren(
+    said,
+    make(
+      "span",
+      { class: "visually-hidden" },
+      ` ${t("first")}: ${inWords(question.left)}. ${others.join(" ").slice(0, 1000)}`,
+    ),
+  );
   at("status").classList.remove("trouble");
 }
 
-const saidWords = (said) => (typeof said === "number" ? nameOf(state.question.choices[said]) : t(said).toLocaleLowerCase());
+const saidWords = (said) =>
+  typeof said === "number" ? nameOf(state.question.choices[said]) : t(said).toLocaleLowerCase();
 
 function answer(said) {
   if (!state.question || state.paused || state.busy) return;
@@ -109,9 +146,17 @@ function answer(said) {
 function send(said, name = "") {
   guarded(async () => {
     const words = name || saidWords(said);
-    const result = await insist("answer", { annotator: state.name, token: state.question.token, answer: said, comment: at("comment").value, name });
+    const result = await insist("answer", {
+      annotator: state.name,
+      token: state.question.token,
+      answer: said,
+      comment: at("comment").value,
+      name,
+    });
     state.times.push(Date.now());
-    const saved = isPrivate() ? t("saved_private", { n: result.answers }) : t("saved", { n: result.answers, answer: words });
+    const saved = isPrivate()
+      ? t("saved_private", { n: result.answers })
+      : t("saved", { n: result.answers, answer: words });
     showQuestion(result, result.written ? saved : t("stale"));
     refreshNumbers();
   });
@@ -119,15 +164,36 @@ function send(said, name = "") {
 
 // ---- classes
 
-const unusedNames = () => state.start.class_names.filter((name) => !state.question.choices?.some((choice) => choice.name === name));
+const unusedNames = () =>
+  state.start.class_names.filter((name) => !state.question.choices?.some((choice) => choice.name === name));
 
 // Which of the expected classes is new; a number or a click answers.
 function nameNew() {
-  const choose = (name) => { dialog.close(); send("none", name); };
+  const choose = (name) => {
+    dialog.close();
+    send("none", name);
+  };
   const names = unusedNames();
-  const buttons = names.map((name, k) => make("button", { type: "button", onclick: () => choose(name) }, k < 9 ? make("kbd", {}, String(k + 1)) : null, " ", name));
-  const dialog = openDialog(at("pair"), t("new_class"), make("h2", {}, t("new_class")),
-    make("div", { class: "names" }, ...buttons, make("button", { type: "button", onclick: () => choose("") }, make("kbd", {}, "0"), " ", t("no_name_yet"))));
+  const buttons = names.map((name, k) =>
+    make(
+      "button",
+      { type: "button", onclick: () => choose(name) },
+      k < 9 ? make("kbd", {}, String(k + 1)) : null,
+      " ",
+      name,
+    ),
+  );
+  const dialog = openDialog(
+    at("pair"),
+    t("new_class"),
+    make("h2", {}, t("new_class")),
+    make(
+      "div",
+      { class: "names" },
+      ...buttons,
+      make("button", { type: "button", onclick: () => choose("") }, make("kbd", {}, "0"), " ", t("no_name_yet")),
+    ),
+  );
   dialog.addEventListener("keydown", (event) => {
     if (event.key === "0") choose("");
     else if (names[Number(event.key) - 1]) choose(names[Number(event.key) - 1]);
@@ -137,30 +203,93 @@ function nameNew() {
 function classMenu(place, button) {
   const { token, choices } = state.question;
   const choice = choices[place];
-  const act = (name, data, said) => { dialog.close(); guarded(async () => { showQuestion(await insist(name, { annotator: state.name, ...data }), said); refreshNumbers(); }); };
-  const input = make("input", { id: "class-name", maxlength: "60", autocomplete: "off", value: choice.name, list: "class-names" });
-  const rename = (event) => { event.preventDefault(); if (input.value.trim()) act("rename", { id: choice.id, name: input.value }, t("renamed", { name: input.value.trim() })); };
-  const others = make("select", { id: "class-into" }, ...choices.filter((one) => one !== choice).map((one) => make("option", { value: one.id }, nameOf(one))));
+  const act = (name, data, said) => {
+    dialog.close();
+    guarded(async () => {
+      showQuestion(await insist(name, { annotator: state.name, ...data }), said);
+      refreshNumbers();
+    });
+  };
+  const input = make("input", {
+    id: "class-name",
+    maxlength: "60",
+    autocomplete: "off",
+    value: choice.name,
+    list: "class-names",
+  });
+  const rename = (event) => {
+    event.preventDefault();
+    if (input.value.trim())
+      act("rename", { id: choice.id, name: input.value }, t("renamed", { name: input.value.trim() }));
+  };
+  const others = make(
+    "select",
+    { id: "class-into" },
+    ...choices.filter((one) => one !== choice).map((one) => make("option", { value: one.id }, nameOf(one))),
+  );
   const into = () => nameOf(choices.find((one) => one.id === others.value));
   const row = (...parts) => make("div", { class: "menu-row" }, ...parts);
-  const dialog = openDialog(button, t("class_menu", { name: nameOf(choice) }), make("h2", {}, nameOf(choice)),
+  const dialog = openDialog(
+    button,
+    t("class_menu", { name: nameOf(choice) }),
+    make("h2", {}, nameOf(choice)),
     make("div", { class: "menu-example" }, ...partsView(choice, { still: true })),
-    row(make("button", { type: "button", onclick: () => act("example", { token, position: place }, t("another_shown")) }, t("another"))),
-    make("form", { onsubmit: rename }, row(make("label", { for: "class-name" }, t("class_name")), input, make("datalist", { id: "class-names" }, ...unusedNames().map((name) => make("option", { value: name }))), make("button", { type: "submit" }, t("rename")))),
-    choices.length > 1 ? row(make("label", { for: "class-into" }, t("same_class_as")), others, make("button", { type: "button", onclick: () => act("merge", { id: choice.id, into: others.value }, t("merged", { name: into() })) }, t("merge"))) : null,
-    row(make("button", { type: "button", onclick: () => act("split", { id: choice.id }, t("split_done", { id: choice.id })) }, t("split", { id: choice.id }))),
-    make("p", { class: "soft" }, t("menu_note")));
+    row(
+      make(
+        "button",
+        { type: "button", onclick: () => act("example", { token, position: place }, t("another_shown")) },
+        t("another"),
+      ),
+    ),
+    make(
+      "form",
+      { onsubmit: rename },
+      row(
+        make("label", { for: "class-name" }, t("class_name")),
+        input,
+        make("datalist", { id: "class-names" }, ...unusedNames().map((name) => make("option", { value: name }))),
+        make("button", { type: "submit" }, t("rename")),
+      ),
+    ),
+    choices.length > 1
+      ? row(
+          make("label", { for: "class-into" }, t("same_class_as")),
+          others,
+          make(
+            "button",
+            {
+              type: "button",
+              onclick: () => act("merge", { id: choice.id, into: others.value }, t("merged", { name: into() })),
+            },
+            t("merge"),
+          ),
+        )
+      : null,
+    row(
+      make(
+        "button",
+        { type: "button", onclick: () => act("split", { id: choice.id }, t("split_done", { id: choice.id })) },
+        t("split", { id: choice.id }),
+      ),
+    ),
+    make("p", { class: "soft" }, t("menu_note")),
+  );
 }
 
-const undo = () => state.paused || guarded(async () => {
-  const result = await insist("undo", { annotator: state.name, key: state.last });
-  showQuestion(result, t(result.undone ? "taken_back" : "nothing_to_undo"));
-  refreshNumbers();
-});
+const undo = () =>
+  state.paused ||
+  guarded(async () => {
+    const result = await insist("undo", { annotator: state.name, key: state.last });
+    showQuestion(result, t(result.undone ? "taken_back" : "nothing_to_undo"));
+    refreshNumbers();
+  });
 
-const skip = () => state.paused || !state.question || guarded(async () => {
-  showQuestion(await insist("skip", { annotator: state.name, token: state.question.token }), t("put_off"));
-});
+const skip = () =>
+  state.paused ||
+  !state.question ||
+  guarded(async () => {
+    showQuestion(await insist("skip", { annotator: state.name, token: state.question.token }), t("put_off"));
+  });
 
 function pause() {
   state.paused = !state.paused;
@@ -190,7 +319,9 @@ function progress(accuracy) {
   if (most) return { share: state.own / most, words: t("of_own", { n: state.own, all: most }) };
   if (!until) return null;
   const width = accuracy ? accuracy.high - accuracy.low : 1;
-  const words = accuracy ? t("width_now", { width: number(100 * width, 1), until: number(100 * until, 1) }) : t("width_wanted", { until: number(100 * until, 1) });
+  const words = accuracy
+    ? t("width_now", { width: number(100 * width, 1), until: number(100 * until, 1) })
+    : t("width_wanted", { until: number(100 * until, 1) });
   return { share: accuracy ? Math.min(1, (until / width) ** 2) : 0, words };
 }
 
@@ -199,8 +330,15 @@ function showProgress(numbers = state.numbers) {
   const found = progress(numbers?.accuracy);
   at("progress").hidden = !found;
   if (!found) return;
-  const line = make("div", { class: "progress-line" }, make("progress", { max: 1, value: found.share, "aria-label": t("progress") }), make("span", {}, found.words));
-  const reached = numbers?.reached ? make("p", { class: "reached" }, t("reached"), " ", make("a", { href: "#finish" }, t("finish"))) : null;
+  const line = make(
+    "div",
+    { class: "progress-line" },
+    make("progress", { max: 1, value: found.share, "aria-label": t("progress") }),
+    make("span", {}, found.words),
+  );
+  const reached = numbers?.reached
+    ? make("p", { class: "reached" }, t("reached"), " ", make("a", { href: "#finish" }, t("finish")))
+    : null;
   at("progress").replaceChildren(...[line, reached].filter(Boolean));
 }
 
@@ -222,27 +360,39 @@ async function refreshNumbers() {
 }
 
 function pace() {
-  const gaps = state.times.slice(1).map((time, k) => time - state.times[k]).sort((a, b) => a - b);
+  const gaps = state.times
+    .slice(1)
+    .map((time, k) => time - state.times[k])
+    .sort((a, b) => a - b);
   return gaps.length < 4 ? null : gaps[gaps.length >> 1] / 1000;
 }
 
 function numbersView(numbers) {
   const { accuracy, classes, review, advice } = numbers;
   const counts = { same: numbers.n_same, different: numbers.n_different, unsure: numbers.n_unsure };
-  const parts = [make("p", { class: "big", id: "n-answers" }, t("n_answers", { n: numbers.n_answers })), soft(t(isPrivate() ? "counts_private" : state.start.match ? "counts_match" : "counts", counts))];
+  const parts = [
+    make("p", { class: "big", id: "n-answers" }, t("n_answers", { n: numbers.n_answers })),
+    soft(t(isPrivate() ? "counts_private" : state.start.match ? "counts_match" : "counts", counts)),
+  ];
   const seconds = pace();
   if (seconds !== null) parts.push(soft(t("pace", { seconds: number(seconds, 1), n: Math.ceil((50 * seconds) / 60) })));
-  if (numbers.privacy) parts.push(make("h2", {}, t("privacy")), make("p", { id: "privacy", lang: "en" }, numbers.privacy));
+  if (numbers.privacy)
+    parts.push(make("h2", {}, t("privacy")), make("p", { id: "privacy", lang: "en" }, numbers.privacy));
   parts.push(make("h2", {}, t("accuracy")), ...accuracyView(numbers));
   if (classes.length) parts.push(make("h2", {}, t("classes_found")), ...classesView(classes));
   if (review.length) parts.push(make("h2", {}, t("review")), reviewLink(review.length));
-  if (accuracy && advice) parts.push(make("h2", {}, t("go_on_question")), make("p", { id: "advice" }, adviceWords(advice)));
+  if (accuracy && advice)
+    parts.push(make("h2", {}, t("go_on_question")), make("p", { id: "advice" }, adviceWords(advice)));
   return parts;
 }
 
 function accuracyView({ accuracy, missing, estimating }) {
-  if (!accuracy) return [soft(estimating ? t("estimating") : missing ? t("too_few_random", { n: missing }) : t("none_yet"))];
-  return [make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${interval(accuracy)})`), soft(t("by_random", { n: accuracy.n_random }))];
+  if (!accuracy)
+    return [soft(estimating ? t("estimating") : missing ? t("too_few_random", { n: missing }) : t("none_yet"))];
+  return [
+    make("p", {}, make("b", {}, percent(accuracy.value, 1)), ` (${interval(accuracy)})`),
+    soft(t("by_random", { n: accuracy.n_random })),
+  ];
 }
 
 const classLabel = (one, k) => one.name || t("class_n", { n: k + 1 });
@@ -250,10 +400,19 @@ const classLabel = (one, k) => one.name || t("class_n", { n: k + 1 });
 // Shares are by the random questions; before there are some, there are none to show.
 function classesView(classes) {
   const known = classes.some((one) => one.share !== null);
-  return [...classes.slice(0, 30).map((one, k) =>
-    make("div", { class: known ? "class-share" : "class-count" }, make("span", {}, classLabel(one, k), make("span", { class: "soft" }, ` (${number(one.n_points)})`)),
-      ...(known ? [bar(one.share ?? 0), make("span", {}, percent(one.share || null))] : []))),
-  soft(t(known ? "classes_note" : "classes_count_note"))];
+  return [
+    ...classes
+      .slice(0, 30)
+      .map((one, k) =>
+        make(
+          "div",
+          { class: known ? "class-share" : "class-count" },
+          make("span", {}, classLabel(one, k), make("span", { class: "soft" }, ` (${number(one.n_points)})`)),
+          ...(known ? [bar(one.share ?? 0), make("span", {}, percent(one.share || null))] : []),
+        ),
+      ),
+    soft(t(known ? "classes_note" : "classes_count_note")),
+  ];
 }
 
 function reviewLink(n) {
@@ -261,7 +420,10 @@ function reviewLink(n) {
 }
 
 function adviceWords(advice) {
-  const gain = advice.expected_gain < 0.0005 ? t("gain_small", { n: advice.n_next }) : t("gain", { n: advice.n_next, points: number(100 * advice.expected_gain, 1) });
+  const gain =
+    advice.expected_gain < 0.0005
+      ? t("gain_small", { n: advice.n_next })
+      : t("gain", { n: advice.n_next, points: number(100 * advice.expected_gain, 1) });
   return advice.worth_going_on ? gain : `${gain} ${t("may_stop")}`;
 }
 
@@ -270,7 +432,11 @@ function adviceWords(advice) {
 // What can be said of a question: words of a pair; classes, none of them, and unsure.
 function waysOf(one) {
   if (!one.choices) return ["same", "different", "unsure"].map((word) => [word, t(word)]);
-  return [...one.choices.map((choice, k) => [k, choice.name || choice.title]), ["none", t("none")], ["unsure", t("unsure")]];
+  return [
+    ...one.choices.map((choice, k) => [k, choice.name || choice.title]),
+    ["none", t("none")],
+    ["unsure", t("unsure")],
+  ];
 }
 
 function answerCell(one, name) {
@@ -292,73 +458,152 @@ function answerCell(one, name) {
 }
 
 function endView(end) {
-  const picture = end.picture ? make("img", { class: "thumb pixels", src: end.picture, alt: "", loading: "lazy" }) : null;
+  const picture = end.picture
+    ? make("img", { class: "thumb pixels", src: end.picture, alt: "", loading: "lazy" })
+    : null;
   return make("div", { class: picture ? "with-picture" : null }, picture, make("span", { class: "end" }, end.title));
 }
 
 function comparedView(one) {
   if (!one.choices) return endView(one.right);
-  return typeof one.answer === "number" ? endView(one.choices[one.answer]) : make("span", { class: "soft" }, t("n_classes", { n: one.choices.length }));
+  return typeof one.answer === "number"
+    ? endView(one.choices[one.answer])
+    : make("span", { class: "soft" }, t("n_classes", { n: one.choices.length }));
 }
 
 // Cells are texts, elements or lists of these; a narrow screen has no place for columns from `optional` on.
 function tableOf(head, rows, optional = head.length) {
-  const line = (tag, cells, scope) => make("tr", {}, ...cells.map((cell, k) => make(tag, { scope, class: k < optional ? null : "optional" }, ...[cell].flat())));
-  return make("table", {}, make("thead", {}, line("th", head, "col")), make("tbody", {}, ...rows.map((row) => line("td", row, null))));
+  const line = (tag, cells, scope) =>
+    make(
+      "tr",
+      {},
+      ...cells.map((cell, k) => make(tag, { scope, class: k < optional ? null : "optional" }, ...[cell].flat())),
+    );
+  return make(
+    "table",
+    {},
+    make("thead", {}, line("th", head, "col")),
+    make("tbody", {}, ...rows.map((row) => line("td", row, null))),
+  );
 }
 
 function answersTable(answers, name) {
-  const head = [t("number"), ...(state.start.match ? [t("row"), t("like_this")] : [t("first"), t("second")]), t("answer"), t("who"), t("when")];
-  const when = (time) => new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
-  const answered = (one) => [answerCell(one, name), one.comment ? make("p", { class: "soft remark" }, one.comment) : null];
-  return tableOf(head, answers.map((one) => [String(one.number), endView(one.left), comparedView(one), answered(one), one.annotator, when(one.time)]), 4);
+  const head = [
+    t("number"),
+    ...(state.start.match ? [t("row"), t("like_this")] : [t("first"), t("second")]),
+    t("answer"),
+    t("who"),
+    t("when"),
+  ];
+  const when = (time) =>
+    new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+  const answered = (one) => [
+    answerCell(one, name),
+    one.comment ? make("p", { class: "soft remark" }, one.comment) : null,
+  ];
+  return tableOf(
+    head,
+    answers.map((one) => [
+      String(one.number),
+      endView(one.left),
+      comparedView(one),
+      answered(one),
+      one.annotator,
+      when(one.time),
+    ]),
+    4,
+  );
 }
 
 async function showHistory() {
-  const [found, numbers] = await Promise.all([call("history", { begin: state.begin, annotator: state.name }), call("numbers", { annotator: state.name })]);
+  const [found, numbers] = await Promise.all([
+    call("history", { begin: state.begin, annotator: state.name }),
+    call("numbers", { annotator: state.name }),
+  ]);
   const last = Math.min(found.begin + PAGE, found.total);
   at("list").replaceChildren(found.total ? answersTable(found.answers, t("answer")) : soft(t("no_answers")));
   at("range").textContent = found.total ? t("range", { first: found.begin + 1, last, n: found.total }) : "";
   at("newer").disabled = found.begin === 0;
   at("older").disabled = last >= found.total;
-  at("review").replaceChildren(...(numbers.review.length ? [make("h2", {}, t("review")), make("p", {}, t("review_text")), answersTable(numbers.review, t("doubtful_answer"))] : []));
+  at("review").replaceChildren(
+    ...(numbers.review.length
+      ? [
+          make("h2", {}, t("review")),
+          make("p", {}, t("review_text")),
+          answersTable(numbers.review, t("doubtful_answer")),
+        ]
+      : []),
+  );
 }
 
-const turn = (step) => { state.begin = Math.max(0, state.begin + step); attempt(showHistory); };
+const turn = (step) => {
+  state.begin = Math.max(0, state.begin + step);
+  attempt(showHistory);
+};
 
 // ---- people
 
 // An interval says what is known; without one there is no number to compare people by.
-const errorRate = (rate) => (rate ? `${percent(rate.value, 1)} (${interval(rate)})` : isPrivate() ? "–" : t("not_enough_answers"));
+const errorRate = (rate) =>
+  rate ? `${percent(rate.value, 1)} (${interval(rate)})` : isPrivate() ? "–" : t("not_enough_answers");
 
 async function showPeople() {
   const { people, couples } = await call("people");
   const named = (name) => name || t("no_name");
-  const who = people.map((one) => [named(one.name), number(one.n_answers), percent(one.n_unsure / one.n_answers), errorRate(one.error_rate)]);
-  const pairs = couples.map((one) => [`${named(one.first)}, ${named(one.second)}`, number(one.n_both), `${number(one.n_agreed)} (${percent(one.n_agreed / one.n_both)})`]);
+  const who = people.map((one) => [
+    named(one.name),
+    number(one.n_answers),
+    percent(one.n_unsure / one.n_answers),
+    errorRate(one.error_rate),
+  ]);
+  const pairs = couples.map((one) => [
+    `${named(one.first)}, ${named(one.second)}`,
+    number(one.n_both),
+    `${number(one.n_agreed)} (${percent(one.n_agreed / one.n_both)})`,
+  ]);
   at("agreement").replaceChildren(
     who.length ? tableOf([t("who"), t("answers"), t("unsure"), t("error_rate")], who) : soft(t("no_answers")),
     make("h2", {}, t("shared_questions")),
     pairs.length ? tableOf([t("who"), t("questions"), t("agreed")], pairs) : soft(t("none_yet")),
-    soft(t("people_note")));
+    soft(t("people_note")),
+  );
 }
 
 // ---- finish
 
 function exampleView(thing) {
-  const rows = fieldsOf(thing).slice(0, EXAMPLE_FIELDS).map(([name, value]) => make("div", {}, make("span", { class: "soft" }, `${name}: `), value));
-  const parts = thing.parts.filter((part) => part.kind !== "fields").map((part) => partView(part, thing.id, { still: part.kind === "text" }));
+  const rows = fieldsOf(thing)
+    .slice(0, EXAMPLE_FIELDS)
+    .map(([name, value]) => make("div", {}, make("span", { class: "soft" }, `${name}: `), value));
+  const parts = thing.parts
+    .filter((part) => part.kind !== "fields")
+    .map((part) => partView(part, thing.id, { still: part.kind === "text" }));
   return make("article", { "aria-label": t("example", { id: thing.id }) }, make("h2", {}, thing.id), ...parts, ...rows);
 }
 
-const shareWords = (one) => (one.share === null ? t("n_known", { n: one.n_points }) : `${t("share", { share: percent(one.share) })} (${interval(one)})`);
+const shareWords = (one) =>
+  one.share === null
+    ? t("n_known", { n: one.n_points })
+    : `${t("share", { share: percent(one.share) })} (${interval(one)})`;
 
 async function showFinish() {
   const { classes } = await call("classes");
   state.classes = classes;
   const views = classes.map((one, k) => {
-    const input = make("input", { id: `class-${k}`, maxlength: "60", autocomplete: "off", value: one.name, "data-ids": JSON.stringify(one.ids) });
-    const head = make("div", { class: "class-head" }, make("label", { for: `class-${k}` }, t("name_of", { n: k + 1 })), input, make("span", { class: "soft" }, shareWords(one)));
+    const input = make("input", {
+      id: `class-${k}`,
+      maxlength: "60",
+      autocomplete: "off",
+      value: one.name,
+      "data-ids": JSON.stringify(one.ids),
+    });
+    const head = make(
+      "div",
+      { class: "class-head" },
+      make("label", { for: `class-${k}` }, t("name_of", { n: k + 1 })),
+      input,
+      make("span", { class: "soft" }, shareWords(one)),
+    );
     return make("div", { class: "class" }, head, make("div", { class: "examples" }, ...one.examples.map(exampleView)));
   });
   at("classes").replaceChildren(...(views.length ? views : [soft(t("no_classes"))]));
@@ -370,50 +615,99 @@ const inHundred = (share) => number(Math.round(100 * share));
 
 function headlineView({ accuracy }) {
   if (!accuracy) return [make("p", { class: "headline" }, t("no_headline")), make("p", {}, t("no_headline_text"))];
-  const values = { value: inHundred(accuracy.value), low: inHundred(accuracy.low), high: inHundred(accuracy.high), n: Math.round(accuracy.n) };
-  const basis = { "random questions": "headline_random", "held-out answers": "headline_answers" }[accuracy.basis] ?? "headline_rows";
+  const values = {
+    value: inHundred(accuracy.value),
+    low: inHundred(accuracy.low),
+    high: inHundred(accuracy.high),
+    n: Math.round(accuracy.n),
+  };
+  const basis =
+    { "random questions": "headline_random", "held-out answers": "headline_answers" }[accuracy.basis] ??
+    "headline_rows";
   return [make("p", { class: "headline" }, t("headline", values)), make("p", { class: "soft" }, t(basis, values))];
 }
 
 function foundView(classes) {
-  return classes.map((one) => make("div", { class: "found" }, make("h3", {}, one.name),
-    one.share === null ? null : make("div", { class: "found-share" }, bar(one.share), make("span", {}, percent(one.share))),
-    make("div", { class: "thumbs" }, ...one.examples.map(endView))));
+  return classes.map((one) =>
+    make(
+      "div",
+      { class: "found" },
+      make("h3", {}, one.name),
+      one.share === null
+        ? null
+        : make("div", { class: "found-share" }, bar(one.share), make("span", {}, percent(one.share))),
+      make("div", { class: "thumbs" }, ...one.examples.map(endView)),
+    ),
+  );
 }
 
 function askedView({ asked }) {
-  const named = ({ id, thing }) => make("div", {}, thing.title === id ? null : make("span", { class: "soft" }, id), endView(thing));
+  const named = ({ id, thing }) =>
+    make("div", {}, thing.title === id ? null : make("span", { class: "soft" }, id), endView(thing));
   const rows = asked.map((one) => [named(one), one.class, percent(one.probability, 1), number(one.n_answers)]);
   const table = tableOf([t("row"), t("class"), t("probability"), t("answers")], rows);
-  return [make("h3", {}, t("asked_rows")), make("p", {}, t("asked_text")),
-    make("div", { class: "fields-box", tabindex: "0", role: "group", "aria-label": t("asked_rows") }, table)];
+  return [
+    make("h3", {}, t("asked_rows")),
+    make("p", {}, t("asked_text")),
+    make("div", { class: "fields-box", tabindex: "0", role: "group", "aria-label": t("asked_rows") }, table),
+  ];
 }
 
 function commandView(text) {
-  const copy = () => navigator.clipboard.writeText(text).then(() => say(t("copied")), () => say(t("not_copied"), true));
-  return make("div", { class: "command" }, make("pre", { tabindex: "0" }, text), make("button", { type: "button", onclick: copy }, t("copy")));
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => say(t("copied")),
+      () => say(t("not_copied"), true),
+    );
+  return make(
+    "div",
+    { class: "command" },
+    make("pre", { tabindex: "0" }, text),
+    make("button", { type: "button", onclick: copy }, t("copy")),
+  );
 }
 
 function resultView(result) {
   const download = (href, name, words) => make("a", { class: "button", href, download: name }, words);
   return [
     make("div", { class: "card" }, ...headlineView(result)),
-    make("h2", {}, t("classes")), make("div", { class: "all-found" }, ...foundView(result.classes)),
-    make("h2", {}, t("asked_rows")), make("p", {}, t("asked_download", { n: result.n_asked })),
+    make("h2", {}, t("classes")),
+    make("div", { class: "all-found" }, ...foundView(result.classes)),
+    make("h2", {}, t("asked_rows")),
+    make("p", {}, t("asked_download", { n: result.n_asked })),
     make("p", {}, download("answered", "answered.csv", t("download_asked"))),
-    make("h2", {}, t("what_now")), make("p", {}, t("use_it")), commandView(result.predict),
-    make("p", {}, make("a", { href: "report", target: "_blank" }, t("report")), " · ", make("a", { href: "answers", download: "answers.csv" }, t("download_answers"))),
-    make("details", {}, make("summary", {}, t("everything_else")),
-      make("ul", { lang: "en" }, ...result.lines.map((line) => make("li", {}, line))), ...askedView(result),
-      make("h3", {}, t("fit_again")), commandView(result.fit),
-      make("p", { class: "soft" }, t("files", { model: result.model, report: result.report, answered: result.answered }))),
+    make("h2", {}, t("what_now")),
+    make("p", {}, t("use_it")),
+    commandView(result.predict),
+    make(
+      "p",
+      {},
+      make("a", { href: "report", target: "_blank" }, t("report")),
+      " · ",
+      make("a", { href: "answers", download: "answers.csv" }, t("download_answers")),
+    ),
+    make(
+      "details",
+      {},
+      make("summary", {}, t("everything_else")),
+      make("ul", { lang: "en" }, ...result.lines.map((line) => make("li", {}, line))),
+      ...askedView(result),
+      make("h3", {}, t("fit_again")),
+      commandView(result.fit),
+      make(
+        "p",
+        { class: "soft" },
+        t("files", { model: result.model, report: result.report, answered: result.answered }),
+      ),
+    ),
   ];
 }
 
 function fit(event) {
   event.preventDefault();
   const labels = {};
-  for (const input of at("classes").querySelectorAll("input")) for (const id of JSON.parse(input.dataset.ids)) labels[id] = input.value;
+  for (const input of at("classes").querySelectorAll("input"))
+    for (const id of JSON.parse(input.dataset.ids)) labels[id] = input.value;
   guarded(async () => {
     say(t("fitting"));
     const result = await call("finish", { annotator: state.name, labels }, true);
@@ -441,17 +735,18 @@ function route(focus = true) {
   attempt(pages[name]);
 }
 
-const open = () => guarded(async () => {
-  if (state.start.need_name && !state.name) {
-    say(t("name_first"), true);
-    at("name").focus();
-    return;
-  }
-  const result = await call("question", { annotator: state.name });
-  at("instructions").open = !result.own;
-  showQuestion(result, result.answers ? t("answers_so_far", { n: result.answers }) : "");
-  refreshNumbers();
-});
+const open = () =>
+  guarded(async () => {
+    if (state.start.need_name && !state.name) {
+      say(t("name_first"), true);
+      at("name").focus();
+      return;
+    }
+    const result = await call("question", { annotator: state.name });
+    at("instructions").open = !result.own;
+    showQuestion(result, result.answers ? t("answers_so_far", { n: result.answers }) : "");
+    refreshNumbers();
+  });
 
 function setName(event) {
   event.preventDefault();
@@ -466,7 +761,13 @@ async function translate(language) {
   const response = await fetch(`texts/${language}.json`, { cache: "no-store" });
   speak(language, await response.json());
   document.documentElement.lang = language;
-  const put = { t: (element, text) => { element.textContent = text; }, tLabel: (element, text) => element.setAttribute("aria-label", text), tPlaceholder: (element, text) => element.setAttribute("placeholder", text) };
+  const put = {
+    t: (element, text) => {
+      element.textContent = text;
+    },
+    tLabel: (element, text) => element.setAttribute("aria-label", text),
+    tPlaceholder: (element, text) => element.setAttribute("placeholder", text),
+  };
   for (const element of document.querySelectorAll("[data-t], [data-t-label], [data-t-placeholder]"))
     for (const [name, set] of Object.entries(put)) if (element.dataset[name]) set(element, t(element.dataset[name]));
 }
@@ -481,7 +782,9 @@ async function begin() {
   at("private").textContent = isPrivate() ? t("private", { rate: percent(start.flip_rate, 1) }) : "";
   at("comment").hidden = isPrivate();
   at("instructions").hidden = !start.instructions;
-  at("instructions").querySelector("div").replaceChildren(...markdown(start.instructions));
+  at("instructions")
+    .querySelector("div")
+    .replaceChildren(...markdown(start.instructions));
   state.name = sessionStorage.getItem("name") ?? start.annotator;
   at("name").value = state.name;
   at("known").append(...start.people.filter(Boolean).map((name) => make("option", { value: name })));
