@@ -5,9 +5,10 @@
     python benchmarks/networks.py --sets mnist --max-iter 300 --draws 1    # MNIST on a CPU, shortened
     python benchmarks/networks.py --write                                  # only the tables of docs/networks.md
 
-SDULEARN_DATA names a folder with mnist10k.npz. Each result is a line of benchmarks/networks.jsonl; what is there is not
-measured again. One encoder per set and draw serves all rows. Sets: scikit-learn's digits (8 x 8); "small", 3,500 images
-of MNIST at 8 x 8; MNIST (8,000 images for training); letters (letters.py, 20,000 images for training).
+SDULEARN_DATA names a folder with mnist10k.npz, and may hold letters.npz as letters.py writes it. Each result is a line
+of benchmarks/networks.jsonl; what is there is not measured again. One encoder per set and draw serves all rows. Sets:
+scikit-learn's digits (8 x 8); "small", 3,500 images of MNIST at 8 x 8; MNIST (8,000 images for training); letters
+(letters.py, 20,000 images for training).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import os
 import time
 import warnings
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +38,12 @@ PAGE = HERE.parent / "docs" / "networks.md"
 ROWS = {
     "digits": ("300", "raw 300", "1000", "raw 1000", "labels 300", "interval 600"),
     "small": ("2000", "raw 2000"),
-    "mnist": ("300", "1000", "5000", "10000", "wrong 9000", "unequal 1000", "match 300", "labels 300", "match 1000",
-              "labels 1000", "raw 1000"),
-    "letters": ("1000", "labels 1000", "5000", "labels 5000", "raw 5000"),
+    "mnist": ("300", "1000", "5000", "10000", "wrong 9000", "unequal 9000", "match 300", "labels 300", "match 1000",
+              "labels 1000", "raw 1000", "interval 1000"),
+    "letters": ("1000", "labels 1000", "5000", "labels 5000", "raw 5000", "interval 3000"),
 }  # fmt: skip
+# Draws of answers for each encoder, where the row is about an interval.
+N_INTERVALS = 8
 SHAPES = {"digits": (8, 8), "small": (8, 8), "mnist": (28, 28), "letters": (32, 32)}
 # Unlabeled rows beside the answers in a linear fit.
 N_UNLABELED = 3000
@@ -52,7 +57,8 @@ def images(name):
     if name == "letters":
         from letters import letters
 
-        X, y = letters()
+        drawn = Path(os.environ.get("SDULEARN_DATA", "")) / "letters.npz"
+        X, y = np.load(drawn).values() if drawn.exists() else letters()
         return _split(X / 255, y, 20_000)
     data = np.load(Path(os.environ["SDULEARN_DATA"]) / "mnist10k.npz")
     X, y = data["X"] / 255, data["y"].astype(int)
@@ -121,11 +127,10 @@ def accuracy(predicted, y):
     return float(counts[linear_sum_assignment(-counts)].sum() / len(y))
 
 
-def measure(row, features, y, y_test, seed):
+def measure(row, draw, Z, Z_test, y, y_test, seed):
     """Fit the linear model for one row of the table; return the accuracy, and what else there is."""
     kind, _, number = row.rpartition(" ")
-    Z, Z_test = features["raw" if kind == "raw" else "encoded"]
-    rng = np.random.default_rng([seed, int(number), 38])
+    rng = np.random.default_rng([seed, int(number), 38, draw])
     if kind == "unequal":
         kept = unequal_rows(y)
         Z, y = Z[kept], y[kept]
@@ -172,19 +177,31 @@ def run(arguments):
     options = {} if arguments.max_iter is None else {"max_iter": arguments.max_iter}
     options |= {} if arguments.device is None else {"device": arguments.device}
     seen = {(line["set"], line["row"], line["seed"], line["max_iter"]) for line in results(arguments.results)}
-    for name in arguments.sets:
-        X, y, X_test, y_test = images(name)
-        for seed in range(arguments.draws):
-            todo = [row for row in ROWS[name] if (name, row, seed, arguments.max_iter) not in seen]
-            if not todo:
-                continue
-            features, note = encode(name, X, X_test, seed, options)
-            lines = [("encoder", note), *((row, measure(row, features, y, y_test, seed)) for row in todo)]
-            for row, result in lines:
-                line = {"set": name, "row": row, "seed": seed, "max_iter": arguments.max_iter, **result}
-                print(json.dumps(line), flush=True)
-                with arguments.results.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+    # Fits begin while the next encoder is trained.
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
+        submitted = {}
+        for name in arguments.sets:
+            X, y, X_test, y_test = images(name)
+            for seed in range(arguments.draws):
+                todo = [row for row in ROWS[name] if (name, row, seed, arguments.max_iter) not in seen]
+                if not todo:
+                    continue
+                features, note = encode(name, X, X_test, seed, options)
+                line = {"set": name, "seed": seed, "max_iter": arguments.max_iter}
+                keep(arguments.results, {**line, "row": "encoder", **note})
+                for row in todo:
+                    rows = features["raw" if row.startswith("raw") else "encoded"]
+                    for draw in range(N_INTERVALS if row.startswith("interval") else 1):
+                        fit = pool.submit(measure, row, draw, *rows, y, y_test, seed)
+                        submitted[fit] = {**line, "row": row, "draw": draw}
+        for fit in as_completed(submitted):
+            keep(arguments.results, {**submitted[fit], **fit.result()})
+
+
+def keep(path, line):
+    print(json.dumps(line), flush=True)
+    with path.open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def results(path):
@@ -222,6 +239,7 @@ def main():
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--max-iter", type=int, help="steps of the encoder, for a CPU")
     parser.add_argument("--device")
+    parser.add_argument("--jobs", type=int, default=1, help="linear fits beside each other")
     parser.add_argument("--results", type=Path, default=HERE / "networks.jsonl")
     parser.add_argument("--write", action="store_true", help="only write the table")
     arguments = parser.parse_args()

@@ -71,6 +71,13 @@ def test_labels_alone_are_logistic_regression():
     assert model.predict_proba(X) == pytest.approx(reference.predict_proba(X), abs=1e-5)
 
 
+def test_labels_alone_choose_a_penalty():
+    X, y = iris()
+    labels = np.where(np.arange(150) % 5, 0, y)
+    rows, table = stack_pairs(X, np.zeros((0, 2), dtype=int), np.zeros(0, dtype=bool), labels=labels)
+    assert np.mean(PairLogisticRegressionCV(n_classes=3).fit(rows, table).predict(X) == y) > 0.9
+
+
 def test_the_default_penalty_suits_many_classes():
     """Eight classes that differ in seven directions, beside one in which all rows vary most."""
     rng = np.random.default_rng(1)

@@ -349,7 +349,7 @@ def question_chances(problem: Problem, fits: FoldFits, shown: Mask) -> Array:
     """
     graph = problem.likelihood.graph
     rng = np.random.default_rng(0)
-    chances = np.full((len(SCALES), int(graph.question.max()) + 1), np.nan)
+    chances = np.full((len(SCALES), int(graph.question.max(initial=-1)) + 1), np.nan)
     by_question = sum_matrix(graph.question, chances.shape[1]).T
     for k, part in enumerate(fits.likelihoods):
         left_out = np.unique(graph.question[~shown[graph.ends, k].all(axis=1)])
