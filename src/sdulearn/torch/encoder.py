@@ -33,7 +33,7 @@ from sdulearn.types import Array, Codes, Count, MatrixLike, RandomState
 
 Module: TypeAlias = Any
 # Steps of max_iter="auto": passes over the rows, within bounds.
-_PASSES, _MIN_STEPS, _MAX_STEPS = 50, 300, 4000
+_PASSES, _MIN_STEPS, _MAX_STEPS = 150, 1000, 6000
 # The loss is flat if its mean over a twentieth of all steps, or more, is not lower than before by this share.
 _N_CHECKS, _MIN_WINDOW, _FLAT = 20, 10, 1e-3
 # Outputs of the default networks, and of the projection.
@@ -67,7 +67,7 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ``augment(rows, generator)`` changes standardised rows at random but keeps their classes. None moves images and
         changes their contrast; other rows get noise and, in some cells, the values of other rows.
     max_iter : int or "auto", default="auto"
-        Maximum number of steps; training ends earlier if the loss is flat. "auto" is 50 passes, 300 to 4,000 steps.
+        Maximum number of steps; training ends earlier if the loss is flat. "auto" is 150 passes, 1,000 to 6,000 steps.
     batch_size : int, default=512
         Rows in a step.
     temperature : float, default=0.2
