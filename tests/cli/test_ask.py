@@ -80,7 +80,7 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, refused, tabl
     # What was left out then is left out now, where the table still has it.
     bare = pd.read_csv(table).drop(columns=["note", "label"])
     bare.to_csv(tmp_path / "bare.csv", index=False)
-    fit = ("fit", "--features", tmp_path / "bare.csv", "--pairs", log, "-o", tmp_path / "m.sdu", "--model", "linear")
+    fit = ("fit", tmp_path / "bare.csv", log, "-o", tmp_path / "m.sdu", "--model", "linear")
     assert call(*fit) == 0
     assert [one.name for one in load_model(tmp_path / "m.sdu").columns.columns] == list(bare.columns[1:-1])
     assert "no column 'nothing' to leave out" in refused(*fit, "--drop", "nothing")
@@ -111,7 +111,7 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
 def test_links_a_log_without_kinds_and_an_oracle_that_runs_out(call, refused, log, table, tmp_path, capsys):
     few = pd.read_csv(table).head(20).drop(columns="note").assign(picture="https://example.org/a.png")
     few.to_csv(tmp_path / "few.csv", index=False)
-    command = ("ask", tmp_path / "few.csv", "-o", log, "--image", "picture", "--oracle", "label", "--questions")
+    command = ("ask", tmp_path / "few.csv", "-o", log, "--images", "picture", "--oracle", "label", "--questions")
     assert "is a link: download it" in refused(*command, 8)
     command = (*command[:4], "--drop", "picture", *command[4:])
     assert call(*command, 8, "--seed", 3) == 0
@@ -138,7 +138,7 @@ def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
         ("ask", table),
         ("ask", table, "-o", tmp_path / "none" / "log.jsonl"),
         ("ask", table, "-o", table),
-        ("ask", table, "-o", log, *SHOWN, "--columns", "nothing"),
+        ("ask", table, "-o", log, *SHOWN, "--show", "nothing"),
         ("ask", table, "-o", log),
         (*oracle[:-1], "klass"),
     ):
@@ -183,7 +183,7 @@ def test_a_damaged_line_is_reported_wherever_the_log_is_read(call, refused, tabl
     lines = log.read_bytes().splitlines(keepends=True)
     lines[4] = lines[4].replace(b'"number"', b'"number')
     log.write_bytes(b"".join(lines))
-    fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "m.sdu", "--drop", "note,picture,label")
+    fit = ("fit", table, log, "-o", tmp_path / "m.sdu", "--drop", "note,picture,label")
     fit = (*fit, "--model", "linear")
     assert "(line 5)" in refused(*fit)
     assert call(*fit, "--skip-bad") == 0
@@ -299,7 +299,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     wrong = [(one.word == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
     assert 0.04 < np.mean(wrong) < 0.2
     assert len({name for one in found.answers.values() for name in (one.left, one.right)}) == 120
-    fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
+    fit = ("fit", table, log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
     fit = (*fit, "--model", "linear")
     assert call(*fit, "--json") == 0
     report = json.loads(capsys.readouterr().out)["report"]
@@ -321,7 +321,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     ):
         refused(*command)
     both.write_bytes(both.read_bytes() + log.read_bytes())
-    assert "different rates" in refused("fit", "--features", table, "--pairs", both, *fit[5:])
+    assert "different rates" in refused("fit", table, both, *fit[3:])
 
 
 def test_a_private_log_stays_private(call, refused, log, capsys):
@@ -441,7 +441,9 @@ def test_the_real_server_refuses_strange_requests_and_goes_on_until_ctrl_c(start
     assert answer(server, "ann")["answers"] == len(read_log(log).answers) == 2
     server.process.send_signal(signal.SIGINT)
     out, _ = server.process.communicate()
-    assert out.splitlines()[-1].endswith("2 answers")
+    # Too few for a model, which is what a demonstration ends with.
+    assert f"{log}: 2 answers\n" in out
+    assert "same command continues" in out.splitlines()[-1]
     assert server.process.returncode in (0, 130)
 
 
