@@ -7,6 +7,7 @@ import os
 import random
 import re
 import secrets
+import shlex
 import signal
 import socket
 import sys
@@ -18,7 +19,7 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_digits, load_wine
 
 from sdulearn import load_model
 from sdulearn.answer_files.log import read_log
@@ -127,6 +128,33 @@ def test_links_a_log_without_kinds_and_an_oracle_that_runs_out(call, refused, lo
     assert "Only 10 of 50 questions were asked. All points are in a pair already" in out
     assert f"{log}: 10 answers" in out
     assert len(read_log(log).answers) == 10
+
+
+def test_the_end_says_how_to_learn_from_the_answers(call, table, log, tmp_path, monkeypatch, capsys):
+    """The command that is printed works; a quiet one prints nothing."""
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 40, *SHOWN, "--seed", 3)
+    printed = capsys.readouterr().out.splitlines()[-1].partition("sdulearn ")[2]
+    assert call(*shlex.split(printed), "--drop", "note,picture,label", "--model", "linear") == 0
+    assert load_model(log.with_suffix(".sdu")).report.n_questions is None
+    capsys.readouterr()
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN, "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_demonstration_ends_with_a_model_and_its_classes(call, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert call("ask", "--demo", "--oracle", "target", "--questions", 2, "--seed", 1) == 0
+    assert "same command continues" in capsys.readouterr().out
+    assert call("ask", "--demo", "--oracle", "target", "--questions", 45) == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"^  class \d: \d+% of the rows", out, re.MULTILINE)) == 4
+    commands = [line.split("#")[0].split("sdulearn ")[1].split() for line in out.splitlines() if line[:3] == "  s"]
+    commands = commands or [line.split("/sdulearn ")[1].split() for line in out.splitlines() if "/sdulearn " in line]
+    assert call(*commands[0]) == 0
+    classes = pd.read_csv("classes.csv")
+    truth = load_digits().target[classes["id"]]
+    assert set(truth) == {0, 1, 2, 3}
+    assert pd.crosstab(classes["label"], truth).max(axis=1).sum() > 0.9 * len(truth)
 
 
 def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):

@@ -128,6 +128,20 @@ def test_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, ope
     assert words(log) == [*expected[:4], "different"]
 
 
+def test_the_demonstration_begins_with_what_to_do_and_ends_with_classes(start_server, open_page, log):
+    server = start_server("--demo", "-o", log, "--seed", "1")
+    page = open_page(server.address)
+    playwright.expect(page.locator("#instructions div")).to_contain_text("open Finish")
+    playwright.expect(page.locator("#instructions div")).to_be_visible()
+    server.kill()
+    call = [sys.executable, "-m", "sdulearn", "ask", "--demo", "-o", str(log), "--quiet"]
+    subprocess.run([*call, "--oracle", "target", "--questions", "40"], check=True)
+    page = open_page(start_server("--demo", "-o", log).address)
+    page.locator("nav a", has_text="Finish").click()
+    page.locator("#fit").click()
+    playwright.expect(page.locator(".found")).to_have_count(4, timeout=2 * PATIENCE_MS)
+
+
 def test_private_answers_a_log_that_is_gone_and_keys_that_are_no_answers(start_server, open_page, log):
     page = open_page(start_server("--demo", "--classes", "2", "--private", "0.5", "-o", log).address)
     page.get_by_label("You are").press_sequentially("sduz")
