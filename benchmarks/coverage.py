@@ -174,7 +174,7 @@ def numbers_of_a_log(seed: int, n_answers: int, n_rows: int) -> list[Draw]:
         table, log = f"{folder}/table.csv", f"{folder}/log.jsonl"
         frame[:n_rows].assign(kind=y[:n_rows]).to_csv(table, index=False)
         questions = ["--oracle", "kind", "--questions", str(n_answers), "--seed", str(seed)]
-        command(["ask", table, "-o", log, "--id", "id", "--drop", "kind", *questions])
+        command(["ask", table, "-o", log, "--id-column", "id", "--drop", "kind", *questions])
         fitted = fit_table(frame[:n_rows], log, model="linear", id_column="id")
     right = better_naming(fitted.predict(frame[n_rows:]).astype(int) == np.where(y[n_rows:] > 0, 1, -1))
     accuracy, prior = fitted.report.accuracy, fitted.report.prior

@@ -62,10 +62,10 @@ def fork_server(log: Path, questions: str) -> tuple[int, str]:
         os._exit(code)
     os.close(writing)
     text = b""
-    while b"\n" not in text and (part := os.read(reading, 4096)):
+    while not (address := re.search(r"http://\S+\n", text.decode())) and (part := os.read(reading, 4096)):
         text += part
     os.close(reading)
-    return child, re.search(r"http://\S+", text.decode())[0]
+    return child, address[0].strip()
 
 
 class Person:

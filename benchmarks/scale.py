@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 ROWS, FEATURES, ROWS_A_FILE, PRIOR = 2_000_000, 20, 500_000, 0.7
 ANSWERS = 200
 COMMAND = "from sdulearn.cli.main import main; import sys; sys.exit(main())"
-FIT = "fit --features table --pairs answers.csv --drop label,code -o {}.sdu"
+FIT = "fit table answers.csv --drop label,code -o {}.sdu"
 COMMANDS = {
     "`fit`": FIT.format("joint"),
     "`fit --method sddu --loss logistic`": FIT.format("sddu") + " --method sddu --loss logistic",

@@ -105,7 +105,7 @@ def test_ids_that_are_spelled_otherwise_are_said_to_be_so_in_any_column(tmp_path
     frame.assign(id_a=frame.id_a.map(spelled), id_b=frame.id_b.map(spelled)).to_csv(answers, index=False)
     with pytest.raises(InputError, match=hint):
         fit_table(table, answers)
-    assert main(["check", str(answers), "--features", str(table)]) == 1
+    assert main(["check", str(answers), "--table", str(table)]) == 1
     assert hint in capsys.readouterr().out
     labels = {spelled(name): k % 2 for k, name in enumerate(write.people().id[:4])}
     with pytest.raises(InputError, match=f"and the labels .*{hint}"):

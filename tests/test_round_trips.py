@@ -63,9 +63,7 @@ def ask_more(table, log, *more, questions=3):
 
 
 def fit(table, answers, model, *more):
-    return run(
-        "fit", "--features", table, "--pairs", answers, "-o", model, "--model", "linear", "--drop", "truth", *more
-    )
+    return run("fit", table, answers, "-o", model, "--model", "linear", "--drop", "truth", *more)
 
 
 def is_right(labels, truth):
@@ -85,10 +83,10 @@ def test_every_kind_of_ids(asked, tmp_path, name, capsys):
     assert fit(table, log, tmp_path / "m.sdu") == 0
     assert load_model(tmp_path / "m.sdu").report.accuracy.value > 0.85
     capsys.readouterr()
-    run("check", log, "--features", table)
+    run("check", log, "--table", table)
     assert "not in the table" not in capsys.readouterr().out
     for more in ((), ("--answers", log)):
-        given = ("--id", column) if name == "nr" and not more else ()
+        given = ("--id-column", column) if name == "nr" and not more else ()
         assert run("predict", tmp_path / "m.sdu", table, "-o", tmp_path / "out.csv", *given, *more) == 0
         found = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
         assert is_right(found["label"].tolist(), table_of(name)["truth"].tolist())
@@ -124,7 +122,7 @@ def test_a_changed_table_without_ids_is_refused_everywhere(asked, tmp_path, chan
     commands = {
         "fit": lambda: fit(tmp_path / "t.csv", log, tmp_path / "n.sdu"),
         "ask": lambda: ask_more(tmp_path / "t.csv", tmp_path / "log.jsonl"),
-        "check": lambda: run("check", log, "--features", tmp_path / "t.csv"),
+        "check": lambda: run("check", log, "--table", tmp_path / "t.csv"),
         "predict": lambda: run("predict", model, tmp_path / "t.csv", "--answers", log, "-o", tmp_path / "out.csv"),
     }
     for name, command in commands.items():
@@ -180,18 +178,18 @@ def test_a_log_keeps_its_id_column(asked, tmp_path, capsys):
     table, log = asked("nr")
     assert read_answers(log).reading.id_column == ""
     (tmp_path / "log.jsonl").write_bytes(log.read_bytes())
-    assert ask_more(table, tmp_path / "log.jsonl", "--id", "nr") == 2
+    assert ask_more(table, tmp_path / "log.jsonl", "--id-column", "nr") == 2
     assert "row numbers from 0" in (told := capsys.readouterr().err)
     assert "'nr'" in told
     assert ask_more(table, tmp_path / "log.jsonl") == 0
     assert {one.id_column for one in read_log(tmp_path / "log.jsonl").readings} == {""}
-    assert fit(table, log, tmp_path / "m.sdu", "--id", "nr") == 2
-    assert run("check", log, "--features", table, "--id", "nr") == 2
+    assert fit(table, log, tmp_path / "m.sdu", "--id-column", "nr") == 2
+    assert run("check", log, "--table", table, "--id-column", "nr") == 2
     model = fit_table(table, log, model="linear")
     with pytest.raises(InputError, match="row numbers from 0"):
         next(predict_table(model, table, answers=log, id_column="nr"))
     named = tmp_path / "named.jsonl"
-    assert ask_more(table, named, "--id", "nr") == 0
+    assert ask_more(table, named, "--id-column", "nr") == 0
     assert ask_more(table, named) == 0
     renamed = table_of("nr").rename(columns={"nr": "number"})
     with pytest.raises(InputError, match="'nr'"):
@@ -238,7 +236,6 @@ def test_two_labels_for_one_id_are_refused(asked, tmp_path):
     assert fit(table, log, tmp_path / "m.sdu", "--labels", tmp_path / "labels.csv") == 2
 
 
-@pytest.mark.xfail(strict=True, reason="fault T7: predict --answers takes neither columns nor words")
 def test_predict_takes_the_words_of_answers(asked, tmp_path):
     table, log = asked("text")
     fit_table(table, log, model="linear").save(tmp_path / "m.sdu")

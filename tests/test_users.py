@@ -74,13 +74,13 @@ def command(tmp_path, monkeypatch, capsys, no_importances):
 def test_a_survey_researcher_with_german_spreadsheets(tmp_path, command):
     """No Python: check, fit, look, predict; semicolons, decimal commas, dates, ids with zeros and German words."""
     table, answers = FILES / "german.csv", FILES / "answers-german.csv"
-    told = command("check", answers, "--features", table, code=1)
+    told = command("check", answers, "--table", table, code=1)
     assert "'gleich' = similar" in told
     assert "1 answer repeats another" in told
     ids = pd.read_csv(table, sep=";", dtype=str)["id"]
     few = [f"{ids[k]};{'groß' if TRUTH[k] > 0 else 'klein'}" for k in range(0, 36, 5)]
     (tmp_path / "few.csv").write_text("\n".join(["Kennung;Klasse", *few]))
-    told = command("fit", "--features", table, "--pairs", answers, "--labels", "few.csv", "-o", "model.sdu")
+    told = command("fit", table, answers, "--labels", "few.csv", "-o", "model.sdu", "--verbose")
     for text in ("36 rows, 5 columns", "ids from 'id'", "groß is -1, klein is +1", "Estimated accuracy: at least"):
         assert text in told
     assert "Estimated accuracy" in (tmp_path / "model.html").read_text()

@@ -22,7 +22,6 @@ from sdulearn.findings import (
     AnswerTable,
     Audit,
     BalancedAnswers,
-    ChosenQuestions,
     Contradictions,
     Crowd,
     Disputed,
@@ -302,10 +301,8 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 
 
 def check_source(answers: Answers) -> list[Finding]:
-    """Report what a file of answers is about, and how its questions were chosen."""
+    """Report what a file of answers is about, who was found wrong by an audit, and flips for privacy."""
     findings = check_entities(answers)
-    if n_chosen := answers.n_chosen:
-        findings.append(ChosenQuestions(n_chosen=n_chosen, n_answers=answers.n_questions))
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
         findings.append(Audit(name=name, n=n, n_wrong=n_wrong, value=rate.value, low=rate.low, high=rate.high))

@@ -187,10 +187,10 @@ class UnknownIds(Listing, severity="warning"):
 class Repeats(Listing, severity="warning"):
     def __str__(self) -> str:
         repeats = count_of(self.count, "answer repeats another", "answers repeat others")
-        return f"{repeats}. Answers by several people are worth having, copies are not."
+        return f"{repeats}. Remove copies; the same question answered by several people may stay."
 
 
-_SKIP = "`skip_bad=True` leaves them out of a fit."
+_SKIP = "`skip_bad` leaves them out of a fit."
 Fault = Literal["unreadable", "self_pairs", "unknown_ids"]
 _FAULTS: dict[Fault, tuple[str, str]] = {
     "unreadable": ("row could not be read", "rows could not be read"),
@@ -212,7 +212,7 @@ class LeftOut(Finding, severity="warning"):
         return f"{count_of(self.count, *_FAULTS[self.fault])} ({lines})"
 
     def __str__(self) -> str:
-        return f"Left out: {self.words}."
+        return f"Left out: {self.words}. Correct them in the file of answers."
 
 
 class RepeatedQuestions(Finding):
@@ -228,7 +228,8 @@ class TiedQuestions(Finding, severity="warning"):
     count: Count
 
     def __str__(self) -> str:
-        return f"Left out: {count_of(self.count, 'question', 'questions')} answered both ways equally often."
+        questions = count_of(self.count, "question", "questions")
+        return f"Left out: {questions} answered both ways equally often. Let somebody else answer them."
 
 
 class Contradictions(Listing, severity="warning"):
@@ -372,7 +373,8 @@ class OtherPopulation(Finding, severity="warning"):
         return (
             f"The rows in pairs are not a random draw from the table: the means of {len(self.features):,} of "
             f"{self.n_features:,} features differ (level {self.level:g} over all features); most, in standard errors, "
-            f"{shown}. The prior and the estimated accuracy hold for the population that the pairs come from."
+            f"{shown}. The prior and the estimated accuracy hold for the population that the pairs come from. Ask "
+            "about random rows of this table."
         )
 
 
@@ -425,17 +427,6 @@ class Hubs(Finding):
         )
 
 
-class ChosenQuestions(Finding):
-    n_chosen: Count
-    n_answers: Count
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_chosen:,} of the {self.n_answers:,} questions were chosen, not drawn at random: they train the "
-            "model. The prior and the accuracy come from a random sample of the rows alone."
-        )
-
-
 class FewRandom(Finding, severity="warning"):
     n_random: Count
     n_answers: Count
@@ -455,6 +446,7 @@ class ManyChosen(Finding, severity="warning"):
         return (
             f"{self.n_chosen:,} of the {self.n_rows:,} rows were chosen, most of them hard ones, and the log does not "
             "show which of them are in the random sample: the accuracy is likely too high, and the prior may be biased."
+            " Measure the accuracy with answers about other random rows (sdulearn audit)."
         )
 
 
@@ -670,7 +662,8 @@ class PriorOfOtherClass(Finding, severity="warning"):
     prior: Probability
 
     def __str__(self) -> str:
-        return f"By the labels, {self.prior:g} is the share of the other class: the names were exchanged."
+        exchanged = "is the share of the other class: the names were exchanged"
+        return f"By the labels, {self.prior:g} {exchanged}. Give `prior={1 - self.prior:g}`."
 
 
 class LabelsDisagree(Finding, severity="warning"):

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -15,6 +16,16 @@ from sdulearn.errors import is_there, require
 PATIENCE = 5.0
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass
+class Screen:
+    """Whether the command line prints anything but errors and results that were asked for."""
+
+    quiet: bool = False
+
+
+SCREEN = Screen()
 
 
 class _Work(threading.local):
@@ -82,4 +93,6 @@ def new_bar(**options: Any) -> Any:
         # Notebooks without ipywidgets have bars of text.
         warnings.simplefilter("ignore")
         bars = require("tqdm.auto" if "ipykernel" in sys.modules else "tqdm", "files")
-    return bars.tqdm(**{"file": sys.stderr, "leave": False, "disable": None, "dynamic_ncols": True, **options})
+    # None: shown on a terminal.
+    hidden = True if SCREEN.quiet else None
+    return bars.tqdm(**{"file": sys.stderr, "leave": False, "disable": hidden, "dynamic_ncols": True, **options})

@@ -61,13 +61,19 @@ def test_the_usual_column_names(tmp_path, first, second):
 
 def test_columns_and_labels_as_told(tmp_path):
     path = written(tmp_path, "from,to,verdict\na,b,Yep\na,c,nope\n")
-    with pytest.raises(InputError, match="'label': 'verdict'"):
+    with pytest.raises(InputError, match="label=verdict"):
         read_answers(path)
     columns = {"id_a": "from", "id_b": "to", "label": "verdict"}
     with pytest.raises(ValueError, match=r"no row can be read. Line 2: label 'yep'.*`words="):
         read_answers(path, columns=columns)
     pairs = read_answers(path, columns=columns, words={"yep": "similar", "nope": "dissimilar"})
     assert pairs.answers.tolist() == [1, -1]
+    # As text, by place or by role.
+    for text in ("from, to,verdict", "label=verdict,id_a=from,id_b=to"):
+        assert read_answers(path, columns=text, words="yep=similar, nope=0.1").answers.tolist() == [1, -1]
+    for wrong in ({"columns": "from,to"}, {"columns": "from,to,"}, {"words": "yep"}, {"words": "=similar"}):
+        with pytest.raises(InputError):
+            read_answers(path, **{"columns": columns, "words": "yep=similar,nope=0.1", **wrong})
     with pytest.raises(ValueError, match="no column 'x' for id_a"):
         read_answers(path, columns={**columns, "id_a": "x"})
     with pytest.raises(ValueError, match="'perhaps'"):
@@ -77,9 +83,9 @@ def test_columns_and_labels_as_told(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "advice", "words", "expected"),
     [
-        ((1, 0, -1), "{'0': 'unsure'}", {"0": "unsure"}, [1, 0, -1]),
-        ((1, 2, 1), "{'>=2': 'similar'", {">=2": "similar", "1": "0"}, [-1, 1, -1]),
-        ((5, 3, 1), "{'>=5': 'similar', '3': 'unsure', '<=1': 'dis", {">3": "similar", "<=3": "0.2"}, [1, -1, -1]),
+        ((1, 0, -1), "'0=unsure'", {"0": "unsure"}, [1, 0, -1]),
+        ((1, 2, 1), "'>=2=similar,", {">=2": "similar", "1": "0"}, [-1, 1, -1]),
+        ((5, 3, 1), "'>=5=similar,3=unsure,<=1=dis", {">3": "similar", "<=3": "0.2"}, [1, -1, -1]),
         ((5, 5, 5), "5 (3 times)", {">4": "similar"}, [1, 1, 1]),
     ],
 )
@@ -190,7 +196,7 @@ def test_what_is_no_certainty(tmp_path):
 
 def test_a_scale_is_shown_whole_and_never_begins_with_similar(tmp_path):
     frame = pd.DataFrame({"question": [f"a{k}|b{k}" for k in range(5)], "worker": "ann", "answer": [1, 3, 4, 5, 7]})
-    with pytest.raises(InputError, match=r"1 \(1 times\), .*'>=5': 'similar', '4': 'unsure', '<=3'.*'1': '0.05'"):
+    with pytest.raises(InputError, match=r"1 \(1 times\), .*'>=5=similar,4=unsure,<=3=.*'1=0.05,"):
         read_answers(frame)
     answers = read_answers(frame, words={"1": "0.05", "3": "0.3", "4": "unsure", "5": "0.75", "7": "0.95"})
     assert (answers.format, answers.answers.tolist()) == ("crowd", [-1, -1, 0, 1, 1])

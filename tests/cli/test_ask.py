@@ -7,6 +7,7 @@ import os
 import random
 import re
 import secrets
+import shlex
 import signal
 import socket
 import sys
@@ -18,7 +19,7 @@ import urllib.request
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_digits, load_wine
 
 from sdulearn import load_model
 from sdulearn.answer_files.log import read_log
@@ -80,7 +81,7 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, refused, tabl
     # What was left out then is left out now, where the table still has it.
     bare = pd.read_csv(table).drop(columns=["note", "label"])
     bare.to_csv(tmp_path / "bare.csv", index=False)
-    fit = ("fit", "--features", tmp_path / "bare.csv", "--pairs", log, "-o", tmp_path / "m.sdu", "--model", "linear")
+    fit = ("fit", tmp_path / "bare.csv", log, "-o", tmp_path / "m.sdu", "--model", "linear")
     assert call(*fit) == 0
     assert [one.name for one in load_model(tmp_path / "m.sdu").columns.columns] == list(bare.columns[1:-1])
     assert "no column 'nothing' to leave out" in refused(*fit, "--drop", "nothing")
@@ -111,7 +112,7 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
 def test_links_a_log_without_kinds_and_an_oracle_that_runs_out(call, refused, log, table, tmp_path, capsys):
     few = pd.read_csv(table).head(20).drop(columns="note").assign(picture="https://example.org/a.png")
     few.to_csv(tmp_path / "few.csv", index=False)
-    command = ("ask", tmp_path / "few.csv", "-o", log, "--image", "picture", "--oracle", "label", "--questions")
+    command = ("ask", tmp_path / "few.csv", "-o", log, "--images", "picture", "--oracle", "label", "--questions")
     assert "is a link: download it" in refused(*command, 8)
     command = (*command[:4], "--drop", "picture", *command[4:])
     assert call(*command, 8, "--seed", 3) == 0
@@ -129,6 +130,33 @@ def test_links_a_log_without_kinds_and_an_oracle_that_runs_out(call, refused, lo
     assert len(read_log(log).answers) == 10
 
 
+def test_the_end_says_how_to_learn_from_the_answers(call, table, log, tmp_path, monkeypatch, capsys):
+    """The command that is printed works; a quiet one prints nothing."""
+    call("ask", table, "-o", log, "--oracle", "label", "--questions", 40, *SHOWN, "--seed", 3)
+    printed = capsys.readouterr().out.splitlines()[-1].partition("sdulearn ")[2]
+    assert call(*shlex.split(printed), "--drop", "note,picture,label", "--model", "linear") == 0
+    assert load_model(log.with_suffix(".sdu")).report.n_questions is None
+    capsys.readouterr()
+    assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN, "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_demonstration_ends_with_a_model_and_its_classes(call, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert call("ask", "--demo", "--oracle", "target", "--questions", 2, "--seed", 1) == 0
+    assert "same command continues" in capsys.readouterr().out
+    assert call("ask", "--demo", "--oracle", "target", "--questions", 45) == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"^  class \d: \d+% of the rows", out, re.MULTILINE)) == 4
+    commands = [line.split("#")[0].split("sdulearn ")[1].split() for line in out.splitlines() if line[:3] == "  s"]
+    commands = commands or [line.split("/sdulearn ")[1].split() for line in out.splitlines() if "/sdulearn " in line]
+    assert call(*commands[0]) == 0
+    classes = pd.read_csv("classes.csv")
+    truth = load_digits().target[classes["id"]]
+    assert set(truth) == {0, 1, 2, 3}
+    assert pd.crosstab(classes["label"], truth).max(axis=1).sum() > 0.9 * len(truth)
+
+
 def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
     oracle = ("ask", table, "-o", log, *SHOWN, "--oracle", "label")
     # No table, or two; no log, or none that could be written; columns that are not there.
@@ -138,7 +166,7 @@ def test_what_is_refused(refused, table, log, tmp_path, monkeypatch):
         ("ask", table),
         ("ask", table, "-o", tmp_path / "none" / "log.jsonl"),
         ("ask", table, "-o", table),
-        ("ask", table, "-o", log, *SHOWN, "--columns", "nothing"),
+        ("ask", table, "-o", log, *SHOWN, "--show", "nothing"),
         ("ask", table, "-o", log),
         (*oracle[:-1], "klass"),
     ):
@@ -183,7 +211,7 @@ def test_a_damaged_line_is_reported_wherever_the_log_is_read(call, refused, tabl
     lines = log.read_bytes().splitlines(keepends=True)
     lines[4] = lines[4].replace(b'"number"', b'"number')
     log.write_bytes(b"".join(lines))
-    fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "m.sdu", "--drop", "note,picture,label")
+    fit = ("fit", table, log, "-o", tmp_path / "m.sdu", "--drop", "note,picture,label")
     fit = (*fit, "--model", "linear")
     assert "(line 5)" in refused(*fit)
     assert call(*fit, "--skip-bad") == 0
@@ -299,7 +327,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     wrong = [(one.word == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
     assert 0.04 < np.mean(wrong) < 0.2
     assert len({name for one in found.answers.values() for name in (one.left, one.right)}) == 120
-    fit = ("fit", "--features", table, "--pairs", log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
+    fit = ("fit", table, log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
     fit = (*fit, "--model", "linear")
     assert call(*fit, "--json") == 0
     report = json.loads(capsys.readouterr().out)["report"]
@@ -321,7 +349,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     ):
         refused(*command)
     both.write_bytes(both.read_bytes() + log.read_bytes())
-    assert "different rates" in refused("fit", "--features", table, "--pairs", both, *fit[5:])
+    assert "different rates" in refused("fit", table, both, *fit[3:])
 
 
 def test_a_private_log_stays_private(call, refused, log, capsys):
@@ -441,7 +469,9 @@ def test_the_real_server_refuses_strange_requests_and_goes_on_until_ctrl_c(start
     assert answer(server, "ann")["answers"] == len(read_log(log).answers) == 2
     server.process.send_signal(signal.SIGINT)
     out, _ = server.process.communicate()
-    assert out.splitlines()[-1].endswith("2 answers")
+    # Too few for a model, which is what a demonstration ends with.
+    assert f"{log}: 2 answers\n" in out
+    assert "same command continues" in out.splitlines()[-1]
     assert server.process.returncode in (0, 130)
 
 

@@ -14,9 +14,9 @@ def test_a_file_full_of_mistakes(tmp_path, call, capsys):
     rows = "a,b,same b,c,same a,c,different a,a,same a,b,same c,d,same d,c,different a,x,perhaps a,,same a,q,unsure"
     (tmp_path / "p.csv").write_text("\n".join(["left,right,label", *rows.split()]))
     (tmp_path / "t.csv").write_text("name,x\na,1\nb,2\nc,3\nd,4\n")
-    assert call("check", tmp_path / "p.csv", "--show", 1) == 1
-    assert "... and 1 more (sdulearn check --show 2)" in capsys.readouterr().out
-    assert call("check", tmp_path / "p.csv", "--features", tmp_path / "t.csv", "--id", "name", "--json") == 1
+    assert call("check", tmp_path / "p.csv", "--limit", 1) == 1
+    assert "... and 1 more (sdulearn check --limit 2)" in capsys.readouterr().out
+    assert call("check", tmp_path / "p.csv", "--table", tmp_path / "t.csv", "--id-column", "name", "--json") == 1
     found = json.loads(capsys.readouterr().out)
     read = found["findings"][0]["numbers"]
     assert (read["n_similar"], read["n_dissimilar"], read["n_unsure"]) == (5, 2, 1)
@@ -93,7 +93,7 @@ def test_the_prior_of_loose_pairs(prior_of, tmp_path, call, capsys):
         assert low.low <= details["low"] <= value.low < value.high < details["high"] <= high.high
         assert (details["identified"], details["n_answers"]) == (low.identified, sum(counts))
     assert prior_of(loose(*counts), options=("--classes", 3)) is None
-    call("check", tmp_path / "p.csv", "--html", tmp_path / "page.html")
+    call("check", tmp_path / "p.csv", "-o", tmp_path / "page.html")
     shown = re.search(r"^Prior: 70\.4% .* larger class .*", capsys.readouterr().out, re.MULTILINE)[0]
     assert shown in (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -150,7 +150,7 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(AnswerModel, "estimate", estimate)
     rows = [f"a{k},b{k},{k % 2},<w{k}>\n" for k in range(50)]
     (tmp_path / "many.csv").write_text("id_a,id_b,label,annotator\n" + "".join(rows))
-    assert call("check", tmp_path / "many.csv", "--html", tmp_path / "page.html", "--classes", 3) == 1
+    assert call("check", tmp_path / "many.csv", "-o", tmp_path / "page.html", "--classes", 3) == 1
     out = capsys.readouterr().out
     assert "warning: look: --classes\n" in out
     assert "  <w49>: 50% of 9 wrong (0% to 60%); 60% careless\n" in out
@@ -168,8 +168,8 @@ def test_the_page_of_a_crowd(crowd, call, capsys, monkeypatch, tmp_path):
 
 
 def test_a_page_does_not_overwrite_the_answers(crowd, refused):
-    assert "writing it would overwrite it" in refused("check", crowd, "--html", crowd)
-    assert "There is no folder" in refused("check", crowd, "--classes", 2, "--html", crowd.parent / "none" / "p.html")
+    assert "writing it would overwrite it" in refused("check", crowd, "-o", crowd)
+    assert "There is no folder" in refused("check", crowd, "--classes", 2, "-o", crowd.parent / "none" / "p.html")
 
 
 def test_the_prior_of_answers_that_were_flipped_for_privacy(prior_of):

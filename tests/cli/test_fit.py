@@ -18,9 +18,11 @@ def options(files, tmp_path):
     """Options of a fit of a linear model, as changed."""
 
     def make(**change):
-        given = {"features": files / "table.csv", "pairs": files / "pairs.csv", "output": tmp_path / "model.sdu"}
+        given = {"table": files / "table.csv", "answers": files / "pairs.csv", "output": tmp_path / "model.sdu"}
         given |= {"model": "linear"} | change
-        return ["fit", *(text for name, value in given.items() for text in (f"--{name.replace('_', '-')}", value))]
+        paths = given.pop("table"), given.pop("answers")
+        options = (text for name, value in given.items() for text in (f"--{name.replace('_', '-')}", value))
+        return ["fit", *paths, *options]
 
     return make
 
@@ -43,9 +45,9 @@ def accuracy(model, files):
 
 @pytest.mark.parametrize("method", ["auto", "su"])
 def test_fit_tells_and_keeps_what_it_did(fitted, files, tmp_path, capsys, method):
-    model = fitted(method=method, model="auto" if method == "auto" else "linear")
+    model = fitted("--verbose", method=method, model="auto" if method == "auto" else "linear")
     out = capsys.readouterr().out
-    for text in ("similar", "1,500 rows, 21 columns", "ids from 'id'", "Method: ", "Prior: ", "interval", "reading",
+    for text in ("similar", "1,500 rows, 21 columns", "ids from 'id'", "Method: ", "Prior: ", "interval", "Reading",
                  "numbers: x0, x1", "Always predicting the larger class is right "):  # fmt: skip
         assert text in out
     truth = accuracy(model, files)
@@ -62,6 +64,27 @@ def test_fit_tells_and_keeps_what_it_did(fitted, files, tmp_path, capsys, method
     assert not re.search(r"(src|href)=|<script|@import|url\(", page)
 
 
+def test_three_sentences_and_the_warnings_by_default_and_nothing_if_quiet(call, options, files, tmp_path, capsys):
+    """The warning is that of answers half of which name a row by mistake."""
+    answers = pd.read_csv(files / "pairs.csv")
+    answers.assign(label=answers["label"].sample(frac=1, random_state=0).to_numpy()).to_csv(tmp_path / "p.csv")
+    assert call(*options()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[2] == f"The model is in {tmp_path / 'model.sdu'}, its report in {tmp_path / 'model.html'}."
+    assert call(*options(answers=tmp_path / "p.csv")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert all(line.startswith("warning: ") for line in lines[3:])
+    assert call(*options(answers=tmp_path / "p.csv"), "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+    assert call(*options(answers=tmp_path / "none.csv"), "--quiet") == 2
+    assert capsys.readouterr().err.startswith("sdulearn: ")
+    # Later calls print again.
+    assert call(*options(), "--verbose") == 0
+    assert len(capsys.readouterr().out.splitlines()) > 10
+
+
 def test_mistakes_in_the_answers_stop_the_fit_unless_they_are_skipped(
     fitted, refused, options, files, tmp_path, capsys
 ):
@@ -69,10 +92,10 @@ def test_mistakes_in_the_answers_stop_the_fit_unless_they_are_skipped(
     (tmp_path / "p.csv").write_text(
         text + "r1,r1,similar\nr2,nobody,similar\nr3,r4,perhaps\n" + text.splitlines()[1] + "\n"
     )
-    told = refused(*options(pairs=tmp_path / "p.csv"))
+    told = refused(*options(answers=tmp_path / "p.csv"))
     assert all(f"(line {line})" in told for line in (402, 403, 404))
     assert "--skip-bad" in told
-    skipped = fitted("--skip-bad", pairs=tmp_path / "p.csv", method="sd").estimator.coef_
+    skipped = fitted("--skip-bad", "--verbose", answers=tmp_path / "p.csv", method="sd").estimator.coef_
     out = capsys.readouterr().out
     assert all(f"(line {line})" in out for line in (402, 403, 404))
     assert "1 repeated question" in out
@@ -81,7 +104,13 @@ def test_mistakes_in_the_answers_stop_the_fit_unless_they_are_skipped(
 
 @pytest.mark.parametrize(
     "change",
-    [{"output": "nowhere/at/all.sdu"}, {"output": "model.html"}, {"id": "x"}, {"id": "x0", "drop": "id"}, {"id": "x0"}],
+    [
+        {"output": "nowhere/at/all.sdu"},
+        {"output": "model.html"},
+        {"id_column": "x"},
+        {"id_column": "x0", "drop": "id"},
+        {"id_column": "x0"},
+    ],
 )
 def test_wrong_calls(refused, options, tmp_path, monkeypatch, change):
     monkeypatch.chdir(tmp_path)
@@ -128,7 +157,8 @@ def test_long_cells_are_cut_in_messages(refused, options, tmp_path, kind):
     table, answers, message = LONG_CELLS[kind]
     (tmp_path / "t.csv").write_text(table)
     (tmp_path / "a.csv").write_text(answers)
-    given = {"features": tmp_path / "t.csv", "pairs": tmp_path / "a.csv"} | ({"id": "z"} if kind == "names" else {})
+    given = {"table": tmp_path / "t.csv", "answers": tmp_path / "a.csv"}
+    given |= {"id_column": "z"} if kind == "names" else {}
     told = refused(*options(**given))
     assert re.search(message, told)
     assert len(told.replace(str(tmp_path), "")) < 700
@@ -137,9 +167,9 @@ def test_long_cells_are_cut_in_messages(refused, options, tmp_path, kind):
 def test_the_rows_that_were_asked_about_are_written(fitted, refused, options, files, tmp_path, capsys):
     answers = pd.read_csv(files / "pairs.csv")[:60]
     answers.to_csv(tmp_path / "some.csv", index=False)
-    given = {"pairs": tmp_path / "some.csv", "labels": files / "few.csv", "unlabeled": 200}
+    given = {"answers": tmp_path / "some.csv", "labels": files / "few.csv", "max_unlabeled": 200}
     model = fitted(**given, answered=tmp_path / "asked.csv")
-    assert f", {tmp_path / 'asked.csv'} and " in capsys.readouterr().out
+    assert str(tmp_path / "asked.csv") in capsys.readouterr().out
     write_answered(tmp_path / "asked.parquet", model)
     asked = pd.read_csv(tmp_path / "asked.csv")
     assert asked.columns.tolist() == ["id", "label", "probability", "n_answers"]

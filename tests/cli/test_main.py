@@ -1,24 +1,37 @@
 import csv
 import importlib
+import inspect
 import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from functools import reduce
+from itertools import groupby
 
 import pytest
 
+from sdulearn import Reading, fit_table
+from sdulearn.answers import read_answers
+from sdulearn.asking import Asker
+from sdulearn.asking.asker import DESIGNS
 from sdulearn.cli import demo
 from sdulearn.cli.main import COMMANDS, build_parser, main
-from sdulearn.cli.options import in_options
+from sdulearn.cli.options import ARGUMENTS, OPTIONS, in_options
+from sdulearn.losses import TRAINING_LOSSES
+from sdulearn.metrics import audit_predictions
+from sdulearn.reading import FOUND, MISSING
 from sdulearn.risks import RISKS
+from sdulearn.web import LANGUAGES
+from sdulearn.workflow.options import METHODS, MODELS
+from sdulearn.workflow.predict import predict_table
 
 
 def test_demo(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "SETS", {"waveform": demo.SETS["waveform"], "other": demo.SETS["waveform"]})
     monkeypatch.setattr(demo, "TRAINING_LOSSES", ("squared",))
     monkeypatch.setattr(demo, "SIZES", (25, 50))
-    assert main(["demo", "--json", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    assert main(["demo", "--json", "--draws", "1", "-o", str(tmp_path)]) == 0
     data = json.loads(capsys.readouterr().out)
     cells = {(line["dataset"], line["n_pairs"]) for line in data["results"]}
     assert cells == {(name, n_pairs) for name in demo.SETS for n_pairs in demo.SIZES}
@@ -31,32 +44,30 @@ def test_demo(tmp_path, capsys, monkeypatch):
     assert data["picture"] == str(tmp_path / "demo.png")
     assert (tmp_path / "demo.png").stat().st_size > 10_000
     monkeypatch.setattr(demo, "accuracies", lambda name, n_pairs, seed: dict.fromkeys(methods, 70.0 + 10 * seed))
-    main(["demo", "--seeds", "2", "--out", str(tmp_path)])
+    main(["demo", "--draws", "2", "-o", str(tmp_path)])
     out = capsys.readouterr().out
     for word in (*RISKS, "squared", *demo.BESIDE.values(), "demo.png", "demo.csv", "waveform", "75.0 ± 5.0"):
         assert word in out
 
 
 WRONG = {
-    "fit": "--features",
+    "fit": "TABLE",
     "--debug": "arguments are required",
     "fly": "invalid choice",
-    "demo --seeds 0": "'0' is not a whole number of 1 or more",
-    "demo --seeds +1": "'+1' is not a whole number of 1 or more",
+    "demo --draws 0": "'0' is not a whole number of 1 or more",
+    "demo --draws +1": "'+1' is not a whole number of 1 or more",
     "fit --classes 1": "'1' is not 'auto' or a whole number of 2 or more",
     "fit --classes 2.5": "'2.5' is not 'auto'",
-    "ask --private=0": "not a number above 0",
+    "ask --private=0": "not a number from 0.001 to 100",
     "fit --prior 1": "'1' is not a share between 0 and 1",
     "fit --prior 0": "not a share",
     "fit --error-rate 0.51": "'0.51' is not 'auto' or a rate from 0 to 0.5",
     "fit --error-rate nan": "not 'auto' or a rate",
-    "demo --seeds auto": "'auto' is not a whole number",
+    "demo --draws auto": "'auto' is not a whole number",
     "ask --budget 0": "is not an amount such as 500 (answers), 90s, 30m, 2h or 5usd",
     "ask --budget s": "is not an amount",
     "ask --budget 1e3": "is not an amount",
-    "check p.csv --answers yes": "not of the form yes=similar,no=dissimilar",
-    "check p.csv --answers =similar": "not of the form",
-    "check p.csv --columns a,b": "does not name three to five columns",
+    "check p.csv --quiet --json": "not allowed with",
 }
 
 
@@ -91,29 +102,81 @@ def test_without_arguments_there_are_four_ways_in(capsys):
 
 
 def test_values_that_options_take():
-    given = ["fit", "--features", "t", "--pairs", "a", "-o", "m", "--drop", "a, b,", "--classes", "2"]
-    given += ["--error-rate", "0.5", "--exclude-annotators", "Ann, "]
-    given += ["--unlabeled", "7", "--answers", "ja=similar", "--prior", "0.25"]
+    given = ["fit", "t", "a", "-o", "m", "--drop", "a, b,", "--classes", "2", "--error-rate", "0.5"]
+    given += ["--exclude-annotators", "Ann, ", "--max-unlabeled", "7", "--words", "ja=similar", "--prior", "0.25"]
     found = vars(build_parser(["fit"]).parse_args(given))
     assert found.items() >= {"classes": 2, "error_rate": 0.5, "drop": ("a", "b"), "prior": 0.25}.items()
-    assert (found["max_unlabeled"], found["answer_words"]) == (7, {"ja": "similar"})
+    assert (found["max_unlabeled"], found["words"]) == (7, "ja=similar")
     assert found["exclude_annotators"] == ("Ann",)
-    found = build_parser(["fit"]).parse_args([*given, "--classes", "auto", "--columns", "l, r, said"])
-    assert (found.classes, found.answer_columns) == ("auto", {"id_a": "l", "id_b": "r", "label": "said"})
+    assert build_parser(["fit"]).parse_args([*given, "--classes", "auto"]).classes == "auto"
 
 
 def test_parameters_in_messages_become_options():
-    assert in_options(
-        "Give `id_column='key'` and `skip_bad=True`, not `drop=['a', 'b']`: `check_answers` says why."
-    ) == ("Give --id key and --skip-bad, not --drop a,b: sdulearn check says why.")
-    assert in_options("`words={'yes': 'similar'}`, `method=''` or `method=x` of `nothing=1`.") == (
-        "--answers yes=similar, --method '' or --method x of nothing=1."
+    assert in_options("Give `id_column='key'` and `skip_bad=True`, not `X` or `columns='label=x'` of `nothing=1`.") == (
+        "Give --id-column key and --skip-bad, not TABLE or --answer-columns label=x of nothing=1."
     )
+    assert in_options("`words='>=4=similar'`, `method=''` or `max_categories=60`.") == (
+        "--words '>=4=similar', --method '' or --max-categories 60."
+    )
+
+
+def taken(command):
+    """Names of the options and arguments of a command."""
+    return {option.name for option in (*ARGUMENTS, *OPTIONS) if command in option.commands.split()}
+
+
+# What commands do beside calling a function: outputs, printing, and files that they read for it.
+OWN = {"output", "json", "quiet", "verbose"}
+
+
+def test_options_have_the_names_of_parameters():
+    """One option is one parameter is one field; those of a table are the fields of Reading."""
+
+    def parameters(function):
+        return set(inspect.signature(function).parameters)
+
+    reading = {field.name for field in fields(Reading)} - set(FOUND)
+    assert taken("fit") - OWN - {"report", "answered"} == parameters(fit_table)
+    assert reading <= taken("fit")
+    assert reading <= taken("ask")
+    of_answers = {"columns": "answer_columns", "source": "answers", "table_ids": "table"}
+    read = {of_answers.get(name, name) for name in parameters(read_answers)}
+    assert taken("classes") - OWN - {"classes"} == read - {"table"}
+    assert taken("predict") - OWN <= {"table", *parameters(predict_table), *read}
+    assert taken("check") - OWN - {"limit", "prior", "classes"} <= read | reading | {"table"}
+    other = {"n_classes": "classes", "random_state": "seed", "seeds": "examples"}
+    asker = {other.get(name, name) for name in parameters(Asker)}
+    assert {"design", "classes", "seed", "examples", "private"} <= taken("ask") & asker
+    assert {"compare", "error_rate", "answers"} <= taken("audit") & parameters(audit_predictions)
+
+
+def test_an_option_means_the_same_in_all_commands():
+    """Its name alone says how its value is read, but for what is only a place to write to."""
+    for name, options in groupby(sorted(OPTIONS, key=lambda option: option.name), key=lambda option: option.name):
+        kinds = {(option.kind, option.metavar) for option in options}
+        assert len({kind for kind, _ in kinds}) == 1, name
+        assert len(kinds) == 1 or name == "output", name
+
+
+def test_choices_are_those_of_the_library():
+    allowed = {"method": METHODS, "model": MODELS, "loss": tuple(TRAINING_LOSSES), "missing": MISSING}
+    allowed |= {"design": tuple(DESIGNS), "language": LANGUAGES}
+    assert {option.name: option.kind for option in OPTIONS if isinstance(option.kind, tuple)} == allowed
+    defaults = inspect.signature(fit_table).parameters
+    for option in OPTIONS:
+        if "fit" in option.commands.split() and option.name in defaults:
+            assert (option.default or None) == (defaults[option.name].default or None), option.name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_quiet_commands_and_json(command):
+    assert "quiet" in taken(command)
+    assert ("json" in taken(command)) == (command != "ask")
 
 
 def test_a_user_s_mistake_is_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
-    assert main(["demo", "--out", str(tmp_path / "file")]) == 2
+    assert main(["demo", "-o", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err.startswith("sdulearn: The folder ")
 
 
@@ -126,7 +189,7 @@ def test_ctrl_c_is_one_line(tmp_path, seconds):
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from sdulearn.cli.main import main\n"
         f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-        f"sys.argv = ['sdulearn', 'demo', '--out', {str(tmp_path)!r}]\n"
+        f"sys.argv = ['sdulearn', 'demo', '-o', {str(tmp_path)!r}]\n"
         "sys.exit(main())\n"
     )
     done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=False)
@@ -160,15 +223,16 @@ def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys):
     assert "out of memory" in capsys.readouterr().err
 
 
-def test_the_version_needs_no_scikit_learn():
-    program = "import sys; import sdulearn.cli.main; print('sklearn' in sys.modules, 'numpy' in sys.modules)"
+def test_the_version_and_the_options_need_no_scikit_learn():
+    program = "import sys; from sdulearn.cli.main import COMMANDS, build_parser; build_parser([*COMMANDS]); "
+    program += "print('sklearn' in sys.modules, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.parametrize(
     ("option", "hint"),
-    [("--showed", "Did you mean --show? "), ("--pairs", "")],
+    [("--limits", "Did you mean --limit? "), ("--id", "Did you mean --id-column? "), ("--pairs", "")],
 )
 def test_an_option_that_a_command_does_not_take(option, hint, capsys):
     assert main(["check", "answers.csv", option]) == 2

@@ -142,7 +142,7 @@ def test_parquet_keeps_ids_as_they_are(call, refused, model, frame, tmp_path, id
     predict = ("predict", tmp_path / "model.sdu", path, "-o", tmp_path / "out.parquet")
     # Row numbers are not ids unless somebody says so.
     assert "no column 'id'" in refused(*predict)
-    call(*predict, "--id", ids)
+    call(*predict, "--id-column", ids)
     found = pq.read_table(tmp_path / "out.parquet")["id"]
     assert found.type == (pa.string() if ids == "coarse" else pa.int64())
     assert found.to_pylist() == (frame[ids].tolist() if ids else list(range(len(frame))))
@@ -183,10 +183,10 @@ def test_rows_with_answers_are_predicted_by_these_too(call, refused, model, fram
     predict = ("predict", tmp_path / "model.sdu", tmp_path / "t.csv")
     both = (*predict, "--answers", tmp_path / "a.csv")
     call(*predict, "-o", tmp_path / "plain.csv")
-    assert "by features and answers" not in capsys.readouterr().out
+    assert "from features and answers" not in capsys.readouterr().out
     for name in ("out.csv", "out.parquet"):
         call(*both, "-o", tmp_path / name)
-        assert capsys.readouterr().out.endswith("; 3 rows by features and answers\n")
+        assert capsys.readouterr().out.endswith("; 3 rows from features and answers\n")
     found, plain = (pd.read_csv(tmp_path / name) for name in ("out.csv", "plain.csv"))
     # What these probabilities are is in tests/workflow/test_answered.py.
     assert found["probability"][0] != plain["probability"][0]
@@ -200,3 +200,20 @@ def test_rows_with_answers_are_predicted_by_these_too(call, refused, model, fram
     # Two answers that contradict each other cancel.
     call(*both, "--skip-bad", "-o", tmp_path / "again.csv")
     assert pd.read_csv(tmp_path / "again.csv")["probability"][0] == pytest.approx(plain["probability"][0])
+
+
+def test_the_place_to_write_to_is_never_guessed(call, refused, model, frame, tmp_path, monkeypatch, capsys):
+    """Standard output, a file, or a folder: of these "-" and "out/" are as clear as "out.csv"; "out" is not."""
+    monkeypatch.chdir(tmp_path)
+    frame[:3].to_csv("t.csv", index=False)
+    assert call("predict", "model.sdu", "t.csv", "-o", "-") == 0
+    screen = capsys.readouterr().out
+    assert call("predict", "model.sdu", "t.csv", "--quiet") == 0
+    assert capsys.readouterr() == (screen, "")
+    for name in ("classes", "classes.xlsx"):
+        told = refused("predict", "model.sdu", "t.csv", "-o", name)
+        assert ".csv" in told
+        assert ".sav" not in told
+    assert call("predict", "model.sdu", "t.csv", "-o", "classes/") == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["classes", "model.sdu", "t.csv"]
+    assert pd.read_parquet("classes")["id"].tolist() == frame["id"].tolist()[:3]

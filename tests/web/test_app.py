@@ -233,7 +233,9 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
             "label": ["cat"] * 20,
         }
     )
-    things = things_of_table(table, session.ids, "id", text="text", image=["picture"], columns=["size"], root=tmp_path)
+    things = things_of_table(
+        table, session.ids, "id", text=["text"], image=["picture"], columns=["size"], root=tmp_path
+    )
     image, text, fields = things.show(0)
     assert image == {"kind": "image", "src": "image/0/0", "name": "a.png"}
     assert text == {"kind": "text", "text": "a text\nof two lines"}
@@ -258,9 +260,9 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     assert things.show(0)[0]["fields"] == [["long", "0.816", -1.0], ["code", "1.23456789012345", None]]
     assert things.show(1)[0]["fields"][0] == ["long", "12", -0.895]
     with pytest.raises(InputError, match="no column 'nothing'"):
-        things_of_table(table, session.ids, "id", text="nothing", root=tmp_path)
+        things_of_table(table, session.ids, "id", text=["nothing"], root=tmp_path)
     # Long texts are cut.
-    things = Things(["a", "b", "c"], pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]}), text="text")
+    things = Things(["a", "b", "c"], pa.table({"text": ["x" * 20_001, "x" * 20_000, "x" * 80]}), text=["text"])
     assert [things.show(row)[0]["text"] for row in range(2)] == ["x" * 19_999 + "…", "x" * 20_000]
     assert [things.title(row) for row in (1, 2)] == ["x" * 79 + "…", "x" * 80]
 

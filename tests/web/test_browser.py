@@ -128,6 +128,20 @@ def test_answers_by_keyboard_undo_change_reload_kill_and_go_on(start_server, ope
     assert words(log) == [*expected[:4], "different"]
 
 
+def test_the_demonstration_begins_with_what_to_do_and_ends_with_classes(start_server, open_page, log):
+    server = start_server("--demo", "-o", log, "--seed", "1")
+    page = open_page(server.address)
+    playwright.expect(page.locator("#instructions div")).to_contain_text("open Finish")
+    playwright.expect(page.locator("#instructions div")).to_be_visible()
+    server.kill()
+    call = [sys.executable, "-m", "sdulearn", "ask", "--demo", "-o", str(log), "--quiet"]
+    subprocess.run([*call, "--oracle", "target", "--questions", "40"], check=True)
+    page = open_page(start_server("--demo", "-o", log).address)
+    page.locator("nav a", has_text="Finish").click()
+    page.locator("#fit").click()
+    playwright.expect(page.locator(".found")).to_have_count(4, timeout=2 * PATIENCE_MS)
+
+
 def test_private_answers_a_log_that_is_gone_and_keys_that_are_no_answers(start_server, open_page, log):
     page = open_page(start_server("--demo", "--classes", "2", "--private", "0.5", "-o", log).address)
     page.get_by_label("You are").press_sequentially("sduz")
@@ -172,7 +186,7 @@ def table(tmp_path_factory):
 
 
 def test_texts_pictures_links_and_fields(start_server, open_page, log, table):
-    options = ("--text", "note", "--image", "picture", "--columns", "size,colour", "--drop", "label")
+    options = ("--text", "note", "--images", "picture", "--show", "size,colour", "--drop", "label")
     options = (*options, "--missing", "mean")  # of links the page makes no features
     page = open_page(start_server(table, "-o", log, *options, "--seed", "4").address)
     assert page.locator("#pair .text").first.inner_text().startswith(NASTY)
@@ -201,7 +215,7 @@ def test_words_of_one_s_own_a_language_a_comment_a_goal_and_pictures_to_enlarge(
         f"# Rules\n\n- **look** twice {NASTY}\n- [more](https://x.example/) or [less](javascript:alert(1))\n"
     )
     words = ("--question", f"One fault? {NASTY}", "--instructions", note, "--language", "de", "--per-person", "2")
-    shown = ("--image", "picture", "--columns", "size", "--drop", "label,note", "--missing", "mean", "--seed", "4")
+    shown = ("--images", "picture", "--show", "size", "--drop", "label,note", "--missing", "mean", "--seed", "4")
     page = open_page(start_server(table, "-o", log, *words, *shown).address, viewport={"width": 390, "height": 800})
     assert page.locator("html").get_attribute("lang") == "de"
     assert page.locator("h1:visible").inner_text() == f"One fault? {NASTY}"
@@ -255,8 +269,8 @@ def kind_of(text):
 def test_match_questions_by_keyboard_with_names_a_search_and_a_menu(start_server, open_page, log, many_classes):
     """Fourteen classes: a number answers, beyond twelve one searches."""
     source = axe()
-    options = ("--classes", "auto", "--text", "note", "--columns", "a,b,c", "--seed", "2", "--annotator", "ann")
-    seeds = ("--seeds", many_classes / "seeds.csv", "--class-names", "kind13,other")
+    options = ("--classes", "auto", "--text", "note", "--show", "a,b,c", "--seed", "2", "--annotator", "ann")
+    seeds = ("--examples", many_classes / "seeds.csv", "--class-names", "kind13,other")
     server = start_server(many_classes / "many.csv", "-o", log, *options, *seeds)
     page = open_page(server.address, viewport={"width": 1280, "height": 900})
     playwright.expect(page.locator("h1:visible")).to_have_text("Which of these is it like?")
@@ -329,7 +343,7 @@ FILLED = {
 def test_every_page_for_everybody_and_a_fit_with_names(start_server, open_page, log, table):
     """Contrast, labels and the like by axe-core on every page, nothing beside the screen; a picture of each."""
     source = axe()
-    shown = ("--text", "note", "--image", "picture", "--columns", "size,colour", "--missing", "mean")
+    shown = ("--text", "note", "--images", "picture", "--show", "size,colour", "--missing", "mean")
     call = [sys.executable, "-m", "sdulearn.cli.main", "ask", str(table), "-o", str(log), *shown]
     subprocess.run([*call, "--oracle", "label", "--questions", "40", "--annotator", "ann", "--seed", "1"], check=True)
     address = start_server(table, "-o", log, *shown, "--drop", "label").address

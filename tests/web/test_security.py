@@ -136,7 +136,7 @@ def test_texts_of_the_table_are_data_only_links_are_links_and_no_score_is_shown(
     """No text of the table reaches the page but as JSON."""
     nasty = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
     images = ["https://a.example/x.png", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"] * 100
-    things = Things(session.ids, pa.table({"note": [nasty] * 400, "image": images}), text="note", image=["image"])
+    things = Things(session.ids, pa.table({"note": [nasty] * 400, "image": images}), text=["note"], image=["image"])
     assert [things.show(row)[0]["kind"] for row in range(4)] == ["link", "image", "image", "image"]
     page = make_page(session, things, title=nasty, annotator=nasty[:50])
     assert nasty.encode() not in page.get().body

@@ -207,7 +207,6 @@ def test_chosen_questions_train_and_random_ones_judge(chosen, tmp_path):
     assert prior.low < np.mean(y > 0) < prior.high
     assert prior == model.estimator.prior_
     codes = [finding.code for finding in model.report.findings]
-    assert "chosen_questions" in codes
     # 120 of the 800 rows: the random questions of `ask` would pass over them.
     assert "many_chosen" in codes
     # The random rows are a random draw, whatever the chosen ones are.

@@ -131,8 +131,8 @@ def test_fit_reads_the_table_as_it_was_asked_about(told, tmp_path):
     log, model = tmp_path / "answers.jsonl", tmp_path / "m.sdu"
     asking = ["--text", "notes", "--oracle", "truth", "--drop", "size", "--questions", "20", "--seed", "1"]
     assert main(["ask", str(tmp_path / "things.csv"), *asking, "-o", str(log)]) == 0
-    fitting = ["--pairs", str(log), "--model", "linear", "-o", str(model)]
-    assert main(["fit", "--features", str(tmp_path / "things.csv"), *fitting]) == 0
+    fitting = [str(log), "--model", "linear", "-o", str(model)]
+    assert main(["fit", str(tmp_path / "things.csv"), *fitting]) == 0
     assert main(["predict", str(model), str(tmp_path / "things.csv"), "-o", str(tmp_path / "out.csv")]) == 0
     columns = load_model(model).columns
     assert [(one.name, one.kind) for one in columns.columns] == [("notes", "text")]

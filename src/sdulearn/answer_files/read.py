@@ -20,6 +20,7 @@ import numpy as np
 
 from sdulearn.answer_files.download import COLUMNS, NEEDED, read_cells, with_log_columns
 from sdulearn.answer_files.log import EVENTS, log_answers, read_log
+from sdulearn.answer_files.parameters import as_columns, as_words
 from sdulearn.answer_files.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
 from sdulearn.answer_files.tools import recognise
 from sdulearn.answers.records import Answers, BadRow
@@ -71,8 +72,8 @@ _OTHER_COLUMNS = {
 def read_answers(
     source: Location | Frame | Answers,
     *,
-    columns: Mapping[str, str] | None = None,
-    words: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | str | None = None,
+    words: Mapping[str, str] | str | None = None,
 ) -> Answers:
     """Read answers from a file or a frame, whichever tool wrote it.
 
@@ -83,14 +84,14 @@ def read_answers(
         ending; gzipped or not. Or a pandas, polars or pyarrow frame. Its content tells what it holds:
         one row per answer, the log of ``sdulearn ask``, or a file of Label Studio, Prodigy, Argilla,
         interactive-clustering or a crowd. Answers that were read before are returned as they are.
-    columns : mapping, optional
+    columns : mapping or str, optional
         Names of the columns where they are unusual, for example
-        ``{"id_a": "from", "id_b": "to", "label": "verdict"}``; "sheet" is the name of a workbook's
-        sheet, or its number, by default the first.
-    words : mapping, optional
+        ``{"id_a": "from", "id_b": "to", "label": "verdict"}``, or as text ``"from,to,verdict"``;
+        "sheet" is the name of a workbook's sheet, or its number, by default the first.
+    words : mapping or str, optional
         What a word means where it is unusual, for example ``{"yes": "similar", "no": "dissimilar"}``,
         and steps of a scale, ``{">=4": "similar", "3": "unsure", "<=2": "dissimilar"}``; a number is a
-        probability of "similar".
+        probability of "similar". Also as text, ``"yes=similar,no=dissimilar"``.
 
     Returns
     -------
@@ -123,14 +124,14 @@ def read_answers(
     """
     if isinstance(source, Answers):
         return source
-    columns = dict(columns or {})
+    columns, words = as_columns(columns), as_words(words)
     sheet = read_sheet(source, "the answers", columns.pop("sheet", None))
     if {"event", "session"} <= set(sheet.header):
         records = [one for _, one in sheet.records if isinstance(one, dict)]
         if any(one.get("event") in EVENTS and "session" in one for one in records):
             return _read_log(source, sheet.format)
     of_page = set(sheet.header) >= NEEDED
-    return _read_answers(sheet if of_page else recognise(sheet, columns), columns, words or {}, of_page)
+    return _read_answers(sheet if of_page else recognise(sheet, columns), columns, words, of_page)
 
 
 def _read_log(source: Location | Frame, file_format: str) -> Answers:
@@ -200,7 +201,7 @@ def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:
     first = min(bad, key=lambda row: row.line)
     advice = (
         " Labels are similar, dissimilar and unsure, 1/0, 1/-1, true/false, same/different, must-link/cannot-link and "
-        "such; say what others mean: `words={'yes': 'similar', 'no': 'dissimilar'}`."
+        "such; say what others mean: `words='yes=similar,no=dissimilar'`."
     )
     why = f"Line {first.line}: {first.reason}.{advice if first.reason.startswith('label') else ''}"
     return InputError(f"{name}: no row can be read. {why}")
@@ -258,7 +259,7 @@ def _meanings(path: str, column: str, counts: Counter[str], words: Mapping[str, 
     if {"0", "-1"} <= counts.keys() - given.keys():
         raise InputError(
             f"{path} has the labels 0 ({counts['0']:,} times) and -1 ({counts['-1']:,} times): 0 may mean "
-            "unsure or dissimilar. Say which: `words={'0': 'unsure'}`."
+            "unsure or dissimilar. Say which: `words='0=unsure'`."
         )
     steps = sorted((text for text in counts if re.fullmatch(r"-?\d+", text)), key=int)
     if set(steps) - given.keys() and set(steps) - numbers.keys():
@@ -271,7 +272,7 @@ def _meanings(path: str, column: str, counts: Counter[str], words: Mapping[str, 
         raise InputError(
             f"{path}: column {quoted(column)} seems to ask whether two are different. Say what "
             f"{listed(sorted(map(quoted, unclear)))} mean there, for example: "
-            "`words={'yes': 'dissimilar', 'no': 'similar'}`."
+            "`words='yes=dissimilar,no=similar'`."
         )
     return meaning
 
@@ -306,8 +307,14 @@ def _ask_about_scale(path: str, counts: Mapping[str, int]) -> str:
     soft = {text: f"{0.05 + 0.9 * k / max(len(counts) - 1, 1):.2g}" for k, text in enumerate(counts)}
     return (
         f"{path} has the labels {shown}, which may be a scale. Say what each step means. If the highest means similar: "
-        f"`words={hard!r}` or, as probabilities of similar, `words={soft!r}`. If not, exchange the two."
+        f"`words='{_as_text(hard)}'` or, as probabilities of similar, `words='{_as_text(soft)}'`. If not, exchange "
+        "the two."
     )
+
+
+def _as_text(mapping: Mapping[str, str]) -> str:
+    """Return a mapping as `columns` and `words` take it."""
+    return ",".join(f"{name}={value}" for name, value in mapping.items())
 
 
 def _soft(text: str) -> float | None:
@@ -345,10 +352,11 @@ def _find_columns(sheet: Sheet, given: Mapping[str, str]) -> dict[str, str]:
         raise InputError(f"{sheet.name} seems to begin with an answer. Give it a first line: id_a,id_b,label")
     if missing:
         example = dict(zip(ROLES, [*map(shortened, header), "B", "LABEL"][:3], strict=False))
-        other = " Another sheet: `columns={'sheet': 'NAME'}`." if ", sheet " in sheet.name else ""
+        other = " Another sheet: `columns='sheet=NAME'`." if ", sheet " in sheet.name else ""
         raise InputError(
             f"{sheet.name}: which column is {' and '.join(missing)}? Its columns are {listed(map(shortened, header))}. "
-            f"Name them id_a, id_b and label, or say which they are, for example: `columns={example!r}`.{other}"
+            "Name them id_a, id_b and label, or say which they are, for example: "
+            f"`columns='{_as_text(example)}'`.{other}"
         )
     return {role: roles[role] for role in ROLES if role in roles}
 

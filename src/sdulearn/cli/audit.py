@@ -1,16 +1,9 @@
-"""The accuracy of any classifier's predictions, from answers about random rows that had no part in making them.
-
-PREDICTIONS has an id and a class in its first two columns, as sdulearn predict writes them. ANSWERS is a file of
-answers, or of labels with the columns id and label. Two classes: pairs of random rows. More: random rows that were
-compared with examples (sdulearn ask --design match), or labels; by pairs only the agreement with the answers, beside
-that of always answering "different". With --at-least, exit code 2 where the accuracy is certainly lower.
-"""
+"""``sdulearn audit``."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
 
 from sdulearn.answer_files.rows import read_labels, read_sheet
 from sdulearn.answers import AnswerModel, Answers
@@ -21,19 +14,6 @@ from sdulearn.metrics import Audit, audit_predictions
 
 # Exit code where the floor is missed for certain.
 MISSED = 2
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``sdulearn audit``."""
-    add = parser.add_argument
-    add("predictions", type=Path, help="an id and a predicted class in each row")
-    add("answers", type=Path, help="answers about random rows, as for sdulearn check, or labels: id,label")
-    add("--compare", type=Path, metavar="OTHER", help="predictions of a second classifier, to compare on the same rows")
-    add("--at-least", type=cli.share, metavar="A", help="exit code 2 where the accuracy is certainly below this share")
-    text = "share of answers that are wrong (default: estimated, and allowed for by the interval)"
-    add("--error-rate", type=cli.error_rate, default="auto", metavar="E", help=text)
-    cli.add_answer_options(parser)
-    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +37,7 @@ def _evidence(arguments: argparse.Namespace) -> Answers | Mapping[str, str]:
     path = arguments.answers
     if len(read_sheet(path, "the answers").header) == 2:
         return read_labels(path).by_id
-    return cli.answers_of(arguments, path)
+    return cli.answers_of(arguments)
 
 
 def _known_rate(answers: Answers) -> float | AnswerModel | None:

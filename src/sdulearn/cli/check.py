@@ -1,12 +1,4 @@
-"""Read a file of answers and say what is in it and what is wrong with it.
-
-How columns and labels were understood, unreadable rows, pairs of a point with itself, repeated questions, and with
---features ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
-questions about which people disagree more than errors explain; contradictions, the clearest first; how many answers are
-independent; whether they can be those of random pairs; of two classes, the share of the larger one with its confidence
-interval. Of a log of sdulearn ask only random questions count for that. Each finding ends with what to do about it.
-Exit code 0: nothing wrong; 1: something to look at.
-"""
+"""``sdulearn check``."""
 
 from __future__ import annotations
 
@@ -37,25 +29,11 @@ from sdulearn.tables.scan import read_ids
 from sdulearn.tables.source import open_table
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``sdulearn check``."""
-    add = parser.add_argument
-    add("pairs", type=Path, help="answers: .csv, .tsv, .jsonl, .json, .parquet or .xlsx, of any known tool")
-    cli.add_answer_options(parser)
-    add("--features", type=Path, help="table that the ids must be in")
-    add("--id", help="id column of that table (default: the one that holds the ids of the answers)")
-    cli.add_sheet_options(parser)
-    add("--prior", type=cli.share, help="share of class +1, where it is known")
-    add("--classes", type=cli.number_of_classes, default="auto", help="number of classes (default: by the answers)")
-    add("--html", type=Path, metavar="FILE", help="write a page with the same, and plots of the people")
-    add("--show", type=cli.positive, default=10, help="findings to list of each kind (%(default)s)")
-    cli.add_json_option(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; return 1 if anything is."""
-    cli.check_outputs((arguments.html,), (arguments.pairs, arguments.features))
-    answers = cli.answers_of(arguments, arguments.pairs)
+    page = None if arguments.output is None else Path(arguments.output)
+    cli.check_outputs((page,), (arguments.answers, arguments.table))
+    answers = cli.answers_of(arguments)
     unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
     found = [
@@ -65,13 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
         *_faults(answers, checks, unknown, why),
     ]
     wrong = any(one.severity == "warning" for one in found)
-    if arguments.html:
-        with written_whole(arguments.html) as draft:
-            draft.write_text(whole_page(arguments.pairs.name, found), encoding="utf-8")
+    if page is not None:
+        with written_whole(page) as draft:
+            draft.write_text(whole_page(arguments.answers.name, found), encoding="utf-8")
     if arguments.json:
         cli.print_json({"findings": found, **_lines_of(answers, checks, unknown)})
     else:
-        cli.say("\n".join(map(cli.in_options, lines(found, arguments.show))))
+        cli.say("\n".join(map(cli.in_options, lines(found, arguments.limit))))
         if not wrong:
             cli.say("\nNo problems found.")
     return int(wrong)
@@ -83,7 +61,8 @@ def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int,
     if unknown:
         ids = tuple(f"line {answers.lines[k]}: {shortened(name)}" for k, name in unknown)
         found.append(UnknownIds(count=len(ids), items=ids, cause=why))
-    for kind, numbers in ((SelfPairs, checks.self_pairs), (Repeats, checks.repeats)):
+    repeats = checks.repeats[:0] if answers.n_chosen else checks.repeats
+    for kind, numbers in ((SelfPairs, checks.self_pairs), (Repeats, repeats)):
         if shown := tuple(_answer(answers, k) for k in numbers.tolist()):
             found.append(kind(count=len(shown), items=shown))
     return found
@@ -104,7 +83,8 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     notes = [FitWarning(message=str(one.message), category=one.category.__name__) for one in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)
-    checks = replace(checks, odd_cycles=[]) if entities else checks
+    # Odd cycles contradict two classes only, and `ask` repeats questions and shares points by design.
+    checks = checks if n_classes == 2 and not entities else replace(checks, odd_cycles=[])
     names = list(dict.fromkeys(answers.ids.ravel().tolist()))
     # First the contradictions of few answers by reliable annotators.
     chains = [list(one.answers) for one in (*checks.closure, *checks.odd_cycles) if len(one.answers) > 1]
@@ -112,14 +92,14 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
         sides = ([k for k in both.answers if answers.answers[k] == side] for side in (SIMILAR, DISSIMILAR))
         chains.append([min(side, key=errors.__getitem__) for side in sides])
     telling = sorted(chains, key=lambda one: -np.log1p(-errors[one]).sum())
-    shown = tuple("; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.show])
+    shown = tuple("; ".join(_answer(answers, k) for k in one) for one in telling[: arguments.limit])
     contradictions: list[Finding] = [
         replace(finding, count=len(telling), items=shown) for finding in diagnostics.check_contradictions(checks)
     ]
     if entities:
         return [*about, *contradictions], checks
     about = [*about, *notes, *_classes(answers, model, arguments.prior, n_classes), *contradictions]
-    structure = diagnostics.check_shared_points(graph, names)
+    structure = [] if answers.n_chosen else diagnostics.check_shared_points(graph, names)
     return [*diagnostics.check_crowd(answers, model, n_classes), *structure, *about], checks
 
 
@@ -151,13 +131,13 @@ def _answer(answers: Answers, k: int) -> str:
 
 def _compared(answers: Answers, arguments: argparse.Namespace) -> tuple[list[tuple[int, str]], str, list[Finding]]:
     """Return positions of answers with ids that are not in the table, a likely cause, and changes of the table."""
-    if arguments.features is None:
+    if arguments.table is None:
         return [], "", []
     stored = answers.reading or Reading()
-    reading = stored.continued(Reading(arguments.id, sheet=arguments.sheet, skip_rows=arguments.skip_rows))
+    reading = stored.continued(Reading(arguments.id_column, sheet=arguments.sheet, skip_rows=arguments.skip_rows))
     where = reading.sheet, reading.skip_rows
-    ids, column = read_ids(arguments.features, reading.id_column, set(answers.ids.ravel().tolist()), *where)
-    changes = [] if answers.reading is None else compare_table(open_table(arguments.features, *where), stored)
+    ids, column = read_ids(arguments.table, reading.id_column, set(answers.ids.ravel().tolist()), *where)
+    changes = [] if answers.reading is None else compare_table(open_table(arguments.table, *where), stored)
     known = set(ids)
     found = [(k, name) for k, row in enumerate(answers.ids) for name in row if name not in known]
     return found, unknown_ids([name for _, name in found], known, column), changes

@@ -1,9 +1,4 @@
-"""Classes of the ids in a file of answers, by the answers alone: no table is needed.
-
-Prints how many classes there are, how large and how certain they are, and what share of the answers is wrong; -o writes
-one row for each id. Classes have no names: 1 is the largest. If no answers connect two parts of the ids, class 1 of one
-is not class 1 of the other, and is called "1 of part 2". An id that the answers do not determine has no class.
-"""
+"""``sdulearn classes``."""
 
 from __future__ import annotations
 
@@ -22,23 +17,13 @@ from sdulearn.report.results import ITEMS_SHOWN, ClassesFound, UnconnectedParts,
 from sdulearn.types import Array
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn classes``."""
-    parser.add_argument("pairs", type=Path, help="answers, as for sdulearn check")
-    fewest = "number of classes, or auto for the fewest that explain the answers (%(default)s)"
-    parser.add_argument("--classes", type=cli.number_of_classes, default="auto", metavar="K", help=fewest)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write, .csv")
-    cli.add_answer_options(parser)
-    cli.add_json_option(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Find classes, write them, and say how sure they are."""
-    output = arguments.output
-    cli.check_outputs((output,), (arguments.pairs,))
+    output = None if arguments.output is None else Path(arguments.output)
+    cli.check_outputs((output,), (arguments.answers,))
     if output is not None and output.suffix.lower() != ".csv":
         raise InputError(f"{output}: the name must end in .csv.")
-    answers = cli.answers_of(arguments, arguments.pairs)
+    answers = cli.answers_of(arguments)
     if entities := check_entities(answers):
         raise InputError(f"{answers.name}: {entities[0]}")
     columns, model = classes_of_answers(answers, arguments.classes)
@@ -52,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         cli.say("\n".join(map(cli.in_options, lines(found, ITEMS_SHOWN))))
         if output is not None:
-            cli.say(f"wrote {output}")
+            cli.say(f"Wrote {output}.")
     return 0
 
 

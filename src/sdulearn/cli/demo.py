@@ -1,8 +1,4 @@
-"""Compare all risks and losses on pairs drawn from two data sets that need no download.
-
-Fits SU, DU, SD, SDSU, SDDU and SUDU with each loss, and the joint estimator, with settings chosen by
-cross-validation on the pairs alone, and k-means and a classifier of true labels for comparison.
-"""
+"""``sdulearn demo``."""
 
 from __future__ import annotations
 
@@ -41,42 +37,64 @@ Means = dict[tuple[str, int, str], tuple[float, float]]
 """Mean accuracy and its standard error, in per cent, by data set, number of pairs and method."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``sdulearn demo``."""
-    parser.add_argument("--seeds", type=cli.positive, default=6, help="random draws (default: %(default)s)")
-    out = Path("sdulearn-demo")
-    parser.add_argument("--out", type=Path, default=out, metavar="FOLDER", help="(default: %(default)s)")
-    cli.add_json_option(parser)
+NEXT = """What to try next:
+  {program} check {answers} --table {points}
+  {program} fit {points} {answers} -o {model}
+  {program} ask --demo    # answer questions about handwritten digits, on a page in the browser"""
 
 
 @long_work
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print a table per data set, and write the picture and the numbers."""
-    files = output_files(arguments.out)
+    """Measure, print a table per data set, and write the picture, the numbers, and files to go on with."""
+    folder = new_folder(Path(arguments.output))
+    picture, numbers = folder / "demo.png", folder / "demo.csv"
+    seeds = range(arguments.seed, arguments.seed + arguments.draws)
     means: Means = {}
     for name, n_pairs in steps(list(itertools.product(SETS, SIZES)), "settings"):
-        draws = [accuracies(name, n_pairs, seed) for seed in range(arguments.seeds)]
-        means |= {(name, n_pairs, method): mean_of([one[method] for one in draws]) for method in draws[0]}
-    draw(files["picture"], means)
+        draws = [accuracies(name, n_pairs, seed) for seed in seeds]
+        means |= {(name, n_pairs, method): mean_of([draw[method] for draw in draws]) for method in draws[0]}
+    draw(picture, means)
     fields = ("dataset", "n_pairs", "method", "accuracy", "standard_error")
-    rows = [(*cell, *numbers) for cell, numbers in means.items()]
-    cli.write_csv(files["numbers"], [fields, *rows])
+    rows = [(*cell, *values) for cell, values in means.items()]
+    cli.write_csv(numbers, [fields, *rows])
+    points, answers = write_example(folder)
     if arguments.json:
-        cli.print_json({"results": [dict(zip(fields, row, strict=True)) for row in rows], **files})
+        results = [dict(zip(fields, row, strict=True)) for row in rows]
+        files = {"picture": picture, "numbers": numbers, "points": points, "answers": answers}
+        cli.print_json({"results": results, **files})
         return 0
-    cli.say("\n".join([HEAD.format(arguments.seeds), *(table(name, means) for name in SETS)]))
-    cli.say("\nPicture: {picture}\nNumbers: {numbers}".format(**files))
+    cli.say("\n".join([HEAD.format(arguments.draws), *(table(name, means) for name in SETS)]))
+    cli.say(f"\nPicture: {picture}\nNumbers: {numbers}\n")
+    cli.say(NEXT.format(program=cli.program(), points=points, answers=answers, model=folder / "model.sdu"))
     return 0
 
 
-def output_files(folder: Path) -> dict[str, Path]:
-    """Make the folder of ``--out`` and return the paths in it; before the work, as it may fail."""
+def new_folder(folder: Path) -> Path:
+    """Make the folder of ``-o``, before the work, as it may fail."""
     require("matplotlib", "demo")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"The folder {folder} cannot be made: {error.strerror}. Choose another with --out.") from error
-    return {"picture": folder / "demo.png", "numbers": folder / "demo.csv"}
+        raise FileError(
+            f"The folder {folder} cannot be created: {error.strerror}. Choose another one with -o."
+        ) from error
+    return folder
+
+
+def write_example(folder: Path) -> tuple[Path, Path]:
+    """Write a table of tumours, and 150 answers about pairs of them."""
+    data = load_breast_cancer()
+    points, answers = folder / "points.csv", folder / "answers.csv"
+    ids = [f"p{k:03}" for k in range(len(data.data))]
+    names = (name.replace(" ", "_") for name in data.feature_names[:10])
+    cells = zip(ids, data.data[:, :10].round(4).tolist(), strict=True)
+    cli.write_csv(points, [("id", *names), *((name, *values) for name, values in cells)])
+    pairs = np.random.default_rng(2).permutation(len(ids))[:300].reshape(-1, 2).tolist()
+    words = {True: "similar", False: "dissimilar"}
+    same = [words[bool(data.target[a] == data.target[b])] for a, b in pairs]
+    rows = ((ids[a], ids[b], word) for (a, b), word in zip(pairs, same, strict=True))
+    cli.write_csv(answers, [("id_a", "id_b", "label"), *rows])
+    return points, answers
 
 
 @threadpool_limits.wrap(limits=1)
@@ -113,7 +131,9 @@ def table(name: str, means: Means) -> str:
     """Format all methods at the largest number of pairs: one row per risk, one column per loss."""
 
     def cell(method: str) -> str:
-        return "{:.1f} ± {:.1f}".format(*means[name, SIZES[-1], method]).rjust(15)
+        mean, error = means[name, SIZES[-1], method]
+        # A single draw has no standard error.
+        return (f"{mean:.1f}" if math.isnan(error) else f"{mean:.1f} ± {error:.1f}").rjust(15)
 
     rows = [f"  {risk:<6}" + "".join(cell(f"{risk}-{loss}") for loss in TRAINING_LOSSES) for risk in RISKS]
     rows += [f"  {text:<36}{cell(method)}" for method, text in BESIDE.items()]

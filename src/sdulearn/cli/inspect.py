@@ -1,14 +1,9 @@
-"""Say what is in a model file: method, classes, prior, estimated accuracy, columns it needs, strongest features.
-
-Reads any file that `sdulearn fit` or an estimator's save wrote. A model file holds numbers and text, never code,
-so it is safe to look into an untrusted one.
-"""
+"""``sdulearn inspect``."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
 from sdulearn.cli import options as cli
 from sdulearn.errors import quoted, shortened
@@ -17,13 +12,6 @@ from sdulearn.report.results import findings_of_estimator, findings_of_model, li
 from sdulearn.table_model import TableModel, load_model
 from sdulearn.tables.columns import Column
 from sdulearn.types import Estimator
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``sdulearn inspect``."""
-    parser.add_argument("model", type=Path, help="model file")
-    parser.add_argument("--top", type=cli.positive, default=10, help="features to list (default: %(default)s)")
-    cli.add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

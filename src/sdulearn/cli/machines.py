@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -12,33 +11,11 @@ from sdulearn.answers.records import Answer
 from sdulearn.asking.oracles import Judge, open_questions
 from sdulearn.asking.records import Question
 from sdulearn.asking.session import MAX_NAME, Session
-from sdulearn.cli.options import positive, say
+from sdulearn.cli.options import Budget, say
 from sdulearn.errors import InputError, NothingToAskError, shortened
 from sdulearn.web.things import Things
 
 _PROGRESS_EVERY = 50
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
-def add_machine_options(machine: argparse._ArgumentGroup) -> None:
-    """Options of ``sdulearn ask`` for a process that answers."""
-    add = machine.add_argument
-    text = "a process that answers instead of people: it reads a line of JSON a question, and writes one a reply"
-    add("--command", metavar="COMMAND", help=text)
-    text = 'stop it there: 500 answers, 90s, 30m or 2h, or money as in 5usd, by the "cost" in its replies (200)'
-    add("--budget", type=_budget, metavar="AMOUNT", help=text)
-    add("--batch-size", type=positive, default=1, metavar="N", help="questions at a time (%(default)s)")
-    add("--timeout", type=positive, default=120, metavar="SECONDS", help="longest wait for a reply (%(default)s)")
-    text = "ask a person this many answered questions again, drawn at random: how often is the machine wrong?"
-    add("--audit", type=positive, metavar="N", help=text)
-
-
-def _budget(text: str) -> tuple[str, float]:
-    """Return unit and amount: answers without a unit, a time, or a currency."""
-    amount = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|[a-zA-Z]{3})?", text)
-    if amount is None or not float(amount[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount such as 500 (answers), 90s, 30m, 2h or 5usd")
-    return amount[2] or "", float(amount[1])
 
 
 def ask_machine(
@@ -66,10 +43,10 @@ def _ask_on(
     answers: Callable[[int], Iterable[Answer[str] | None]],
 ) -> None:
     """Collect answers in batches until the budget is spent or no question is left."""
-    unit, limit = arguments.budget or ("", arguments.questions)
+    budget = arguments.budget or Budget(arguments.questions)
     reached = False
     try:
-        while not reached and (number := _affordable(given, unit, limit, arguments.batch_size)) > 0:
+        while not reached and (number := _affordable(given, budget, arguments.batch_size)) > 0:
             for answer in filter(None, answers(number)):
                 given.append(answer)
                 if len(given) % _PROGRESS_EVERY == 0:
@@ -77,23 +54,27 @@ def _ask_on(
                     say(describe_numbers(numbers))
                     reached = numbers["reached"]
     except NothingToAskError as error:
-        counted = "" if unit or session.goal.audit else f"Only {len(given):,} of {limit:,.0f} questions were asked. "
+        counted = ""
+        if not budget.unit and not session.goal.audit:
+            counted = f"Only {len(given):,} of {budget.amount:,.0f} questions were asked. "
         say(f"{counted}{error}")
     if len(given) % _PROGRESS_EVERY:
         say(describe_numbers(session.numbers(wait=True)))
 
 
-def _affordable(given: Sequence[Answer[str]], unit: str, limit: float, batch_size: int) -> int:
+def _affordable(given: Sequence[Answer[str]], budget: Budget, batch_size: int) -> int:
     """Return the number of questions in the next batch, by what the earlier ones cost."""
-    if not unit:
-        return int(min(limit - len(given), batch_size))
-    name = "seconds" if unit in _SECONDS else "cost"
-    amounts = [getattr(one, name) for one in given]
-    if None in amounts:
-        raise InputError(f'--budget in {unit} needs a "cost" in every reply of --command. Give --budget in answers.')
+    if not budget.unit:
+        return int(min(budget.amount - len(given), batch_size))
+    known = [answer.seconds if budget.unit == "seconds" else answer.cost for answer in given]
+    amounts = [amount for amount in known if amount is not None]
+    if len(amounts) < len(known):
+        raise InputError(
+            f'--budget in {budget.unit} needs a "cost" in every reply of --command. Give --budget in answers.'
+        )
     spent = sum(amounts)
     mean = spent / len(amounts) if amounts else 0.0
-    left = limit * _SECONDS.get(unit, 1) - spent
+    left = budget.amount - spent
     return int(min(batch_size, left / mean + 1e-9 if mean else batch_size)) if left > 0 else 0
 
 
@@ -146,9 +127,9 @@ def describe_numbers(numbers: Mapping[str, Any]) -> str:
         parts.append(f"{len(classes)} classes" + (f" ({shares})" if shares else ""))
     if accuracy := numbers["accuracy"]:
         interval = f"{accuracy['low']:.1%} to {accuracy['high']:.1%}"
-        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), by the random questions")
+        parts.append(f"estimated accuracy {accuracy['value']:.1%} ({interval}), from the random questions")
     elif numbers["missing"]:
         parts.append(f"accuracy unknown, random questions still missing: {numbers['missing']}")
     if advice := numbers["advice"]:
-        parts.append(f"the next {advice['n_next']} may add {100 * advice['expected_gain']:.1f} points")
+        parts.append(f"the next {advice['n_next']} may add {100 * advice['expected_gain']:.1f} percentage points")
     return "; ".join(parts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import inspect
 import os
 import signal
 import sys
@@ -12,27 +11,111 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from sdulearn import __version__
-from sdulearn.cli.options import in_options, say
+from sdulearn.cli.options import add_options, in_options, printable, say
 from sdulearn.errors import SdulearnError, reason
+from sdulearn.progress import SCREEN
 
-# Only the module of the command is imported: all of them take a second.
+
+class Command(NamedTuple):
+    """A command in `sdulearn --help`, and what its own --help says above the options."""
+
+    summary: str
+    description: str
+
+
+# Here and not in their modules, of which only that of the command is imported, once its options are understood.
 COMMANDS = {
-    "ask": "ask people on a page, same class or different, and keep their answers in a log",
-    "check": "counts, mistakes, contradictions and the class prior in a file of answers",
-    "fit": "learn a model from a table and a file of answers",
-    "predict": "classes of the rows of a table",
-    "inspect": "what is in a model file",
-    "audit": "the accuracy of any classifier's predictions, from answers about random rows",
-    "classes": "classes of the ids in a file of answers, without a table",
-    "demo": "train every risk and loss on bundled data; a table, a picture and a CSV",
+    "ask": Command(
+        "ask people on a page, same class or different, and keep their answers in a log",
+        """\
+Ask people "same class, or different?" about the rows of a table, on a page in the browser.
+
+The page opens by itself. Each answer is on the disk, in the log (-o), before the next question shows: stop at any time,
+and continue later with the same command. The last page fits a model; so does `sdulearn fit TABLE LOG -o MODEL`.
+
+All columns of a row are shown, unless --text, --images, --audio or --show name some. Which rows are asked about next is
+chosen by the features in the columns, as `sdulearn fit` reads them. Several people can answer at once: each gives a
+name on the page. For people on other machines see --host.""",
+    ),
+    "check": Command(
+        "counts, mistakes, contradictions and the class prior in a file of answers",
+        """\
+Read a file of answers and say what is in it and what is wrong with it.
+
+How columns and labels were understood, unreadable rows, pairs of a row with itself, repeated questions, and with
+--table ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
+questions about which people disagree more than errors explain; contradictions, the clearest first; how many answers are
+independent; whether they can be those of random pairs; of two classes, the share of the larger one with its confidence
+interval, for which only the random questions of a log count. Exit code 0: nothing wrong; 1: something to look at.""",
+    ),
+    "fit": Command(
+        "learn a model from a table and a file of answers",
+        """\
+Learn a classifier from a table and a file of same/different answers, and save it.
+
+Settings are chosen by cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
+class label is needed. All of it goes into one model file, from which `sdulearn predict` works on raw tables, and a
+report page is written beside it. A table may be larger than memory: Parquet is read on all cores, and only the rows in
+answers and a sample of all rows are kept.""",
+    ),
+    "predict": Command(
+        "classes of the rows of a table",
+        """\
+Predict the class of every row of a table with a model that `sdulearn fit` wrote.
+
+Writes id, label and, if the model has one, the probability of the second class, or of each of several, in the order of
+the table, which may be larger than memory; the file appears whole or not at all. Large tables go fastest from Parquet
+to Parquet: into one file (-o out.parquet), or into a folder of files (-o out/), which all cores write. In CSV and TSV
+an apostrophe stands before ids and class names that a spreadsheet would run as a formula; the summary says how many.
+
+With --answers, rows that answers are about are predicted from features and answers together; the column n_answers says
+from how many of these (0: from features alone).""",
+    ),
+    "inspect": Command(
+        "what is in a model file",
+        """\
+Say what is in a model file: method, classes, prior, estimated accuracy, columns it needs, strongest features.
+
+Reads any file that `sdulearn fit` or an estimator's save wrote. A model file contains numbers and text, never code, so
+it is safe to look into an untrusted one.""",
+    ),
+    "audit": Command(
+        "the accuracy of any classifier's predictions, from answers about random rows",
+        """\
+The accuracy of any classifier's predictions, from answers about random rows that had no part in making them.
+
+PREDICTIONS has an id and a class in its first two columns, as sdulearn predict writes them. ANSWERS is a file of
+answers, or of labels with the columns id and label. Two classes: pairs of random rows. More: random rows that were
+compared with examples (sdulearn ask --design match), or labels; from pairs only the agreement with the answers, beside
+that of always answering "different". With --at-least, exit code 2 if the accuracy is certainly lower.""",
+    ),
+    "classes": Command(
+        "classes of the ids in a file of answers, without a table",
+        """\
+Classes of the ids in a file of answers, from the answers alone: no table is needed.
+
+Prints how many classes there are, how large and how certain they are, and what share of the answers is wrong; -o writes
+one row for each id. Classes have no names: 1 is the largest. If no answers connect two parts of the ids, class 1 of one
+is not class 1 of the other, and is called "1 of part 2". An id that the answers do not determine has no class.""",
+    ),
+    "demo": Command(
+        "compare the paper's methods, the joint one and labels on bundled data",
+        """\
+Compare all risks and losses on pairs drawn from two data sets that need no download.
+
+Fits SU, DU, SD, SDSU, SDDU and SUDU with each loss, and the joint estimator, with settings chosen by cross-validation
+on the pairs alone; and, for comparison, k-means and a classifier of true labels. Writes a picture and the numbers, and
+a table with answers to try the other commands on.""",
+    ),
 }
 _WAYS_IN = """\
 sdulearn learns a classifier from answers to "same class, or different?". Four ways to start:
 
   a page       sdulearn ask TABLE.csv -o answers.jsonl
-  two files    sdulearn fit --features TABLE.csv --pairs ANSWERS.csv -o model.sdu
+  two files    sdulearn fit TABLE.csv ANSWERS.csv -o model.sdu
   Python       model = sdulearn.fit_table("TABLE.csv", "ANSWERS.csv")
   a notebook   sdulearn.asking.Asker(X)
 
@@ -48,24 +131,24 @@ def build_parser(commands: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sdulearn {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
-    found = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for name, text in COMMANDS.items():
-        if name not in commands:
-            found.add_parser(name, help=text)
-            continue
-        with _interrupt_later():
-            module = importlib.import_module(f"sdulearn.cli.{name}")
-        command = found.add_parser(name, help=text, description=inspect.getdoc(module), formatter_class=_Paragraphs)
-        module.add_arguments(command)
+    subparsers = parser.add_subparsers(title="commands", metavar="command", required=True, dest="command_name")
+    for name, (summary, description) in COMMANDS.items():
+        # No abbreviations: what one stands for would change with the next option.
+        command = subparsers.add_parser(
+            name, help=summary, description=description, formatter_class=_Paragraphs, allow_abbrev=False
+        )
+        if name in commands:
+            add_options(command, name)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        command.set_defaults(run=module.run, parser=command)
+        command.set_defaults(parser=command)
     return parser
 
 
 def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
     """Return the message about an argument that a command does not take."""
     options = [name for action in parser._actions for name in action.option_strings]
-    near = get_close_matches(argument.split("=")[0], options, 1, 0.75)
+    name = argument.split("=")[0]
+    near = [option for option in options if option.startswith(name)] or get_close_matches(name, options, 1, 0.75)
     hint = f"Did you mean {near[0]}? " if near else ""
     return f"{parser.prog} does not take {argument}. {hint}{parser.prog} --help lists what it takes."
 
@@ -104,7 +187,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments, unknown = build_parser(named).parse_known_args(given)
         if unknown:
             return _stop(_unknown(unknown[0], arguments.parser), 2)
-        return arguments.run(arguments)
+        SCREEN.quiet = arguments.quiet
+        with _interrupt_later():
+            module = importlib.import_module(f"sdulearn.cli.{arguments.command_name}")
+        return module.run(arguments)
     except KeyboardInterrupt:
         _stop("stopped", 130)
         if argv is None:
@@ -122,16 +208,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, SdulearnError):
             return _stop(in_options(str(error)), 2)
         if isinstance(error, MemoryError):
-            return _stop("out of memory. Write the table as Parquet, or give --unlabeled a smaller number.", 2)
+            return _stop("out of memory. Write the table as Parquet, or give --max-unlabeled a smaller number.", 2)
         return _stop(
             f"{type(error).__name__}: {reason(error)}. This is a mistake in sdulearn: please report it, with what "
             "`sdulearn --debug` and the same command print.",
             3,
         )
+    finally:
+        SCREEN.quiet = False
 
 
 def _stop(message: str, code: int) -> int:
-    say(f"sdulearn: {' '.join(message.split())}", error=True)
+    print(f"sdulearn: {printable(' '.join(message.split()))}", file=sys.stderr, flush=True)
     return code
 
 

@@ -1,85 +1,45 @@
-"""What several commands share: options, their names in messages, output as text and JSON.
+"""All options of the command line in one table, and what several commands share: parameters in messages, output.
 
-Imports nothing that takes time.
+An option has the name of a parameter of the library; those of reading a table are the fields of ``Reading``. Imports
+nothing that takes time, so that ``--help`` and a mistake in a command are answered at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import csv
-import inspect
 import json
 import math
 import re
 import shlex
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sdulearn.errors import InputError
-from sdulearn.progress import PATIENCE
+from sdulearn.progress import PATIENCE, SCREEN
 
 if TYPE_CHECKING:
     from sdulearn.answers.records import Answers
+    from sdulearn.reading import Reading
+    from sdulearn.workflow.options import FitOptions
 
-TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories", "sheet", "skip_rows")
-_ROLES = ("id_a", "id_b", "label", "weight", "annotator")
-
-# Options for the parameters that messages name: those of the same name, and the others.
-_ALIKE = (
-    "categories", "classes", "design", "drop", "error_rate",
-    "exclude_annotators", "labels", "loss", "max_categories", "method", "missing", "model",
-    "port", "prior", "private", "skip_bad", "answered", "text",
-    "image_root", "embedding", "sheet", "skip_rows",
-)  # fmt: skip
-OPTIONS = {
-    **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},
-    "X": "--features",
-    "answers": "--pairs",
-    "check_answers": "sdulearn check",
-    "columns": "--columns",
-    "id_column": "--id",
-    "images": "--image",
-    "max_unlabeled": "--unlabeled",
-    "n_classes": "--classes",
-    "predict": "sdulearn predict",
-    "random_state": "--seed",
-    "table": "--features",
-    "words": "--answers",
-}
-_PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
+Kind = Callable[[str], Any] | tuple[str, ...] | None
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-def in_options(message: str) -> str:
-    """Replace parameters in backticks by options in a message of the library."""
-    return _PARAMETER.sub(_option, message)
+class Budget(NamedTuple):
+    """What a program that answers may use: an amount of answers (no unit), seconds or a currency."""
+
+    amount: float
+    unit: str = ""
 
 
-def _option(found: re.Match[str]) -> str:
-    name, value = found.groups()
-    if name not in OPTIONS:
-        return found[0].strip("`")
-    return OPTIONS[name] if value is None else f"{OPTIONS[name]} {_as_typed(value)}".strip()
-
-
-def _as_typed(literal: str) -> str:
-    """Return a Python literal as it is typed on the command line."""
-    try:
-        value = ast.literal_eval(literal)
-    except (ValueError, SyntaxError):
-        return literal
-    if value is True:
-        return ""
-    if isinstance(value, dict):
-        value = [f"{key}={meaning}" for key, meaning in value.items()]
-    return shlex.quote(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
-
-
-def number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
+def _number(kind: Callable[[str], float], fits: Callable[[float], bool], what: str) -> Callable[[str], Any]:
     """Return a function that reads numbers of a kind, and "auto" if ``what`` names it."""
 
     def read(text: str) -> float | str:
@@ -103,73 +63,277 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-not_negative = number(_whole, lambda n: n >= 0, "a whole number")
-positive = number(_whole, lambda n: n >= 1, "a whole number of 1 or more")
-number_of_classes = number(_whole, lambda n: n >= 2, "'auto' or a whole number of 2 or more")
-share = number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
-error_rate = number(float, lambda x: 0 <= x <= 0.5, "'auto' or a rate from 0 to 0.5")
-
-
-def parameters_of(function: Callable[..., object], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that have the names of parameters of a function."""
-    known = inspect.signature(function).parameters
-    return {name: value for name, value in vars(arguments).items() if name in known}
-
-
-def names(text: str) -> tuple[str, ...]:
+def _names(text: str) -> tuple[str, ...]:
     """Split names at commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def add_answer_options(parser: argparse._ActionsContainer) -> None:
-    """Add ``--columns`` and ``--answers``, which say how to read a file of answers."""
-    add = parser.add_argument
-    text = "columns of the file of answers, where their names are unusual, or label=NAME,sheet=NAME and the like"
-    roles = "A,B,LABEL[,WEIGHT[,ANNOTATOR]]"
-    add("--columns", dest="answer_columns", type=_columns, metavar=roles, help=text)
-    text = "what unusual words mean: yes=similar,no=dissimilar,maybe=unsure, or '>=4=similar,3=unsure,<=2=dissimilar'"
-    add("--answers", dest="answer_words", type=_words, metavar="WORD=MEANING,...", help=text)
+def _budget(text: str) -> Budget:
+    amount = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h|[a-zA-Z]{3})?", text)
+    if amount is None or not float(amount[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount such as 500 (answers), 90s, 30m, 2h or 5usd")
+    unit = amount[2] or ""
+    return Budget(float(amount[1]) * _SECONDS.get(unit, 1), "seconds" if unit in _SECONDS else unit)
 
 
-def answers_of(arguments: argparse.Namespace, path: Path | str) -> Answers:
-    """Read a file of answers by these options."""
+_not_negative = _number(_whole, lambda n: n >= 0, "a whole number")
+_positive = _number(_whole, lambda n: n >= 1, "a whole number of 1 or more")
+_n_classes = _number(_whole, lambda n: n >= 2, "'auto' or a whole number of 2 or more")
+_share = _number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
+_error_rate = _number(float, lambda x: 0 <= x <= 0.5, "'auto' or a rate from 0 to 0.5")
+_epsilon = _number(float, lambda x: 0.001 <= x <= 100, "a number from 0.001 to 100")
+
+
+class Option(NamedTuple):
+    """An option, or an argument without a name, of some commands."""
+
+    name: str  # of the parameter; the option has "-" for "_"
+    commands: str  # that take it, separated by blanks
+    kind: Kind  # reads the text; the texts that are allowed; None: the option takes no value
+    help: str
+    metavar: str = ""
+    default: Any = None
+    group: str = ""
+
+
+ARGUMENTS = (
+    Option("model", "predict inspect", Path, "model file", "MODEL"),
+    Option("table", "fit ask predict", Path, ".csv, .tsv, .jsonl, .parquet, .xlsx or a folder of Parquet files; "
+           "one row per item", "TABLE"),
+    Option("predictions", "audit", Path, "file with an id and a predicted class in each row", "PREDICTIONS"),
+    Option("answers", "fit check classes", Path, "id_a,id_b,label as .csv, .tsv, .jsonl, .json, .parquet or .xlsx, or "
+           "a file of another tool", "ANSWERS"),
+    Option("answers", "audit", Path, "answers about random rows, or their labels: id,label", "ANSWERS"),
+)  # fmt: skip
+
+_TABLE, _ANSWERS, _METHOD = "reading the table", "reading the answers", "method"
+_SHOWN, _ASKED, _PROGRAM, _PAGE = "what the page shows", "what is asked", "a program that answers", "the page"
+# At most one of these.
+PRINTED = "what is printed"
+_COLUMNS = "COLUMN,..."
+_ALL = "ask check fit predict inspect audit classes demo"
+
+OPTIONS = (
+    Option("output", "fit", str, "model file to write", "MODEL"),
+    Option("output", "predict", str, "file to write (.csv, .tsv, .parquet), folder of Parquet files (a name that ends "
+           "in /), or - for standard output (default)", "OUT"),
+    Option("output", "ask", str, "log of answers (.jsonl): a new one, or one to continue", "LOG"),
+    Option("output", "check", str, "page to write (.html), with plots of the people", "PAGE"),
+    Option("output", "classes", str, "file to write (.csv), one row per id", "OUT"),
+    Option("output", "demo", str, "folder to write into (sdulearn-demo)", "FOLDER", "sdulearn-demo"),
+    Option("report", "fit", Path, "report page (default: the model's name with .html)", "PAGE"),
+    Option("answered", "fit", Path, "classes of the rows in answers, from features and answers together", "OUT"),
+    Option("labels", "fit", Path, "a few id,label rows, which name the classes and are learned from", "FILE"),
+    Option("answers", "predict", Path, "same/different answers about rows of this table", "FILE"),
+    Option("table", "check", Path, "table that the ids must be in", "TABLE"),
+    Option("demo", "ask", None, "ask about handwritten digits, and learn a model of them"),
+    Option("compare", "audit", Path, "predictions of a second classifier, to compare on the same rows", "OTHER"),
+    Option("at_least", "audit", _share, "exit code 2 if the accuracy is certainly below this share", "A"),
+    Option("limit", "check", _positive, "findings to list of each kind (10)", "N", 10),
+    Option("top", "inspect", _positive, "features to list (10)", "N", 10),
+    Option("draws", "demo", _positive, "random draws (6)", "N", 6),
+    Option("seed", "demo", _not_negative, "seed of the first draw (0)", "N", 0),
+
+    Option("id_column", "fit ask check", str, "column of ids, or '' for row numbers from 0 (default: the column that "
+           "has the ids of the answers)", "COLUMN", group=_TABLE),
+    Option("id_column", "predict", str, "column of ids, or '' for row numbers (default: as in training)", "COLUMN",
+           group=_TABLE),
+    Option("drop", "fit ask", _names, "columns to leave out", _COLUMNS, (), _TABLE),
+    Option("categories", "fit ask", _names, "columns of categories that look like numbers with mistakes", _COLUMNS, (),
+           _TABLE),
+    Option("text", "fit ask", _names, "columns of sentences", _COLUMNS, (), _TABLE),
+    Option("text_model", "fit ask", str, "name or folder of a model of sentence embeddings that reads them", "NAME",
+           group=_TABLE),
+    Option("images", "fit ask", _names, "columns of image files; also links, which are only shown (--drop them)",
+           _COLUMNS, (), _TABLE),
+    Option("image_root", "fit ask predict", Path, "folder of images and sounds (default: the table's)", "FOLDER",
+           group=_TABLE),
+    Option("embedding", "fit ask predict", Path, "vectors as features, one row per row of the table: .npy, or "
+           ".parquet, also by a column of ids", "FILE", group=_TABLE),
+    Option("sheet", "fit ask check predict", str, "sheet of a workbook, by name or number (default: the first)",
+           "NAME", group=_TABLE),
+    Option("skip_rows", "fit ask check predict", _not_negative, "lines above the header (default: titles are "
+           "recognised)", "N", group=_TABLE),
+    Option("missing", "fit ask", ("auto", "error", "mean"), "missing values: trees take them, linear models the mean "
+           "and where they are (auto); refuse them; take the mean", default="auto", group=_TABLE),
+    Option("max_categories", "fit ask", _positive, "maximum number of categories per column (50)", "N", 50, _TABLE),
+    Option("groups", "fit ask", str, "column whose equal cells mark rows that belong together, such as a person's",
+           "COLUMN", group=_TABLE),
+
+    Option("answer_columns", "fit check classes predict audit", str, "unusual columns of the answers: "
+           "A,B,LABEL[,WEIGHT[,ANNOTATOR]], or by role: label=NAME,sheet=NAME", "ROLE=NAME,...", group=_ANSWERS),
+    Option("words", "fit check classes predict audit", str, "unusual words of the answers: "
+           "yes=similar,no=dissimilar,maybe=unsure, or '>=4=similar,3=unsure,<=2=dissimilar'", "WORD=MEANING,...",
+           group=_ANSWERS),
+    Option("skip_bad", "fit predict", None, "leave out answers that cannot be used", group=_ANSWERS),
+    Option("exclude_annotators", "fit", _names, "fit again without these people, and say what it changes",
+           "NAME,...", (), _ANSWERS),
+
+    Option("method", "fit", ("auto", "joint", "su", "du", "sd", "sdsu", "sddu", "sudu"), "joint likelihood (auto, "
+           "joint) or a risk of the paper", default="auto", group=_METHOD),
+    Option("classes", "fit", _n_classes, "number of classes, or auto for the one that held-out answers favour (2, or "
+           "as many as --labels names)", "K", group=_METHOD),
+    Option("classes", "check classes", _n_classes, "number of classes (auto: the fewest that explain the answers)",
+           "K", "auto", _METHOD),
+    Option("model", "fit", ("auto", "linear", "boosted"), "linear, boosted trees (needs sdulearn[boosting]), or "
+           "whichever makes held-out answers likelier (default)", group=_METHOD),
+    Option("loss", "fit", ("squared", "double_hinge", "logistic"), "loss of the paper's risks (squared)",
+           default="squared", group=_METHOD),
+    Option("prior", "fit check", _share, "share of class +1, if it is known", "SHARE", group=_METHOD),
+    Option("error_rate", "fit audit", _error_rate, "share of wrong answers (auto: estimated)", "RATE", "auto",
+           _METHOD),
+    Option("max_unlabeled", "fit", _positive, "most rows to use as unlabeled, drawn at random (20,000)", "N",
+           group=_METHOD),
+
+    Option("show", "ask", _names, "columns to show side by side (default: all, unless --text, --images or --audio)",
+           _COLUMNS, (), _SHOWN),
+    Option("audio", "ask", str, "column of sound files, which are not used as features", "COLUMN", group=_SHOWN),
+    Option("question", "ask", str, "the question in your words", "TEXT", "", _SHOWN),
+    Option("instructions", "ask", Path, "what people should keep in mind (Markdown)", "FILE", group=_SHOWN),
+    Option("language", "ask", ("de", "en", "es", "fr", "it"), "language of the page (en)", default="en",
+           group=_SHOWN),
+    Option("design", "ask", ("linked", "match", "random"), "a row beside an example of its likeliest class (default "
+           "for 2 classes), of each class (more), or random pairs", group=_ASKED),
+    Option("classes", "ask", _n_classes, "number of classes, or auto to find it (2; with --demo auto)", "K",
+           group=_ASKED),
+    Option("examples", "ask", Path, "labelled rows to begin with: a file id,label", "FILE", group=_ASKED),
+    Option("class_names", "ask", _names, "names of a new class to choose from", "NAME,...", (), _ASKED),
+    Option("annotator", "ask", str, "who answers, unless they say otherwise", "NAME", "", _ASKED),
+    Option("per_person", "ask", _positive, "thank a person after this many answers", "N", group=_ASKED),
+    Option("overlap", "ask", _share, "share of each person's questions that somebody else answers, too: it shows how "
+           "often people are wrong", "SHARE", 0.0, _ASKED),
+    Option("until", "ask", _share, "until the confidence interval of the accuracy is this wide, such as 0.05",
+           "WIDTH", group=_ASKED),
+    Option("private", "ask", _epsilon, "flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; "
+           "no row is in two answers", "EPSILON", group=_ASKED),
+    Option("audit", "ask", _positive, "ask a person this many answered questions again, drawn at random: how often is "
+           "the program wrong?", "N", group=_ASKED),
+    Option("seed", "ask", _not_negative, "seed of a new log; an old one keeps its own", "N", group=_ASKED),
+    Option("oracle", "ask", str, "take the answers from this column of labels; no page", "COLUMN", group=_PROGRAM),
+    Option("questions", "ask", _positive, "number of questions, with --oracle or --command (200)", "N", 200, _PROGRAM),
+    Option("command", "ask", str, "a program that answers instead of people: reads a line of JSON per question, and "
+           "writes one per reply", "COMMAND", group=_PROGRAM),
+    Option("budget", "ask", _budget, "stop it there: 500 answers, 90s, 30m or 2h, or money as in 5usd, by the cost in "
+           "its replies", "AMOUNT", group=_PROGRAM),
+    Option("batch_size", "ask", _positive, "questions at a time (1)", "N", 1, _PROGRAM),
+    Option("timeout", "ask", _positive, "longest wait for a reply (120)", "SECONDS", 120, _PROGRAM),
+    Option("host", "ask", str, "address to listen on (127.0.0.1: this machine alone). With 0.0.0.0, everybody who can "
+           "reach this machine and has the address with its key sees the rows and can answer; the connection is not "
+           "encrypted", "ADDRESS", "127.0.0.1", _PAGE),
+    Option("port", "ask", _not_negative, "port of the page (any that is free)", "N", 0, _PAGE),
+    Option("no_browser", "ask", None, "print the address of the page, and do not open it", group=_PAGE),
+
+    Option("json", _ALL.removeprefix("ask "), None, "print the results as one JSON object", group=PRINTED),
+    Option("quiet", _ALL, None, "print nothing but errors and what was asked for on standard output", group=PRINTED),
+    Option("verbose", "fit", None, "print notes and numbers, too, as on the report page", group=PRINTED),
+)  # fmt: skip
+
+# Names in messages of the library that are not those of options.
+OTHER_NAMES = {
+    "X": "TABLE",
+    "table": "TABLE",
+    "answers": "ANSWERS",
+    "columns": "--answer-columns",
+    "n_classes": "--classes",
+    "seeds": "--examples",
+}
+_BY_NAME = {option.name: f"--{option.name.replace('_', '-')}" for option in OPTIONS} | OTHER_NAMES
+_QUOTES = "'\""
+_PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
+
+
+def add_options(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the arguments and options of a command."""
+    for option in ARGUMENTS:
+        if command in option.commands.split():
+            # `ask --demo` has no table.
+            nargs = "?" if command == "ask" else None
+            parser.add_argument(option.name, type=option.kind, metavar=option.metavar, help=option.help, nargs=nargs)  # type: ignore[arg-type]
+    groups: dict[str, Any] = {"": parser}
+    for option in OPTIONS:
+        if command not in option.commands.split():
+            continue
+        if option.group not in groups:
+            group = parser.add_argument_group(option.group)
+            groups[option.group] = group.add_mutually_exclusive_group() if option.group == PRINTED else group
+        names = ["-o", "--output"] if option.name == "output" else [_flag(option.name)]
+        add = groups[option.group].add_argument
+        if option.kind is None:
+            add(*names, action="store_true", help=option.help)
+        elif isinstance(option.kind, tuple):
+            add(*names, choices=option.kind, default=option.default, help=option.help)
+        else:
+            add(*names, type=option.kind, metavar=option.metavar, default=option.default, help=option.help)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def reading_of(arguments: argparse.Namespace) -> Reading:
+    """Return how `fit` and `ask` read a table."""
+    from sdulearn.reading import Reading
+
+    return Reading(
+        id_column=arguments.id_column,
+        drop=arguments.drop,
+        categories=arguments.categories,
+        text=arguments.text,
+        images=arguments.images,
+        image_root=arguments.image_root,
+        embedding=arguments.embedding,
+        text_model=arguments.text_model,
+        sheet=arguments.sheet,
+        skip_rows=arguments.skip_rows,
+        missing=arguments.missing,
+        max_categories=arguments.max_categories,
+        groups=arguments.groups,
+    )
+
+
+def fit_options_of(arguments: argparse.Namespace) -> FitOptions:
+    """Return the options of a fit."""
+    from sdulearn.workflow.options import FitOptions
+
+    return FitOptions(
+        reading=reading_of(arguments),
+        method=arguments.method,
+        loss=arguments.loss,
+        prior=arguments.prior,
+        error_rate=arguments.error_rate,
+        classes=arguments.classes,
+        model=arguments.model,
+        max_unlabeled=arguments.max_unlabeled,
+        skip_bad=arguments.skip_bad,
+        exclude_annotators=arguments.exclude_annotators,
+    )
+
+
+def answers_of(arguments: argparse.Namespace) -> Answers:
+    """Read the file of answers."""
     from sdulearn.answer_files.read import read_answers
 
-    return read_answers(path, columns=arguments.answer_columns, words=arguments.answer_words)
+    return read_answers(arguments.answers, columns=arguments.answer_columns, words=arguments.words)
 
 
-def add_files_options(things: argparse._ActionsContainer) -> None:
-    """Add options of files that belong to a table."""
-    add = things.add_argument
-    add("--image-root", type=Path, metavar="FOLDER", help="folder of pictures and sounds (the table's folder)")
-    text = "vectors as features, a row for each row of the table: .npy, or .parquet, also by a column of ids"
-    add("--embedding", type=Path, metavar="FILE", help=text)
+def in_options(message: str) -> str:
+    """Replace parameters in backticks by options in a message of the library."""
+    return _PARAMETER.sub(_as_option, message)
 
 
-def add_sheet_options(table: argparse._ActionsContainer) -> None:
-    """Add options of the place of a table in its file."""
-    add = table.add_argument
-    add("--sheet", metavar="NAME", help="sheet of a workbook, by name or number (default: the first)")
-    add("--skip-rows", type=not_negative, metavar="N", help="lines above the header (default: titles are recognised)")
-
-
-def add_table_options(table: argparse._ArgumentGroup) -> None:
-    """Add options of reading a table."""
-    add_sheet_options(table)
-    add = table.add_argument
-    add("--id", help="id column, or '' for row numbers from 0 (default: the column that holds the ids of the answers)")
-    columns: dict[str, Any] = {"type": names, "default": (), "metavar": "COLUMN,..."}
-    add("--drop", **columns, help="columns to leave out")
-    add("--categories", **columns, help="columns that are categories though they look like numbers with mistakes")
-    text = "missing values: trees take them, linear models take the mean and mark it (auto); refuse them; take the mean"
-    add("--missing", choices=("auto", "error", "mean"), default="auto", help=text)
-    add("--max-categories", type=positive, default=50, help="most texts a column may have (%(default)s)")
+def _as_option(parameter: re.Match[str]) -> str:
+    name, value = parameter.groups()
+    if name not in _BY_NAME:
+        return parameter[0].strip("`")
+    if value in (None, "True"):
+        return _BY_NAME[name]
+    return f"{_BY_NAME[name]} {shlex.quote(value.strip(_QUOTES))}"
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Say what is being done if it takes long and has no steps to count."""
-    timer = threading.Timer(PATIENCE, say, (f"{what} ...",), {"error": True})
+    timer = threading.Timer(PATIENCE, say, (f"{what} ...", sys.stderr))
     timer.daemon = True
     timer.start()
     try:
@@ -178,36 +342,23 @@ def waiting(what: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _columns(text: str) -> dict[str, str]:
-    columns = [name.strip() for name in text.split(",")]
-    if all(name.partition("=")[0] in (*_ROLES, "sheet") for name in columns):
-        return dict(name.split("=", 1) for name in columns if "=" in name)
-    if not 3 <= len(columns) <= len(_ROLES) or not all(columns):
-        raise argparse.ArgumentTypeError(f"{text!r} does not name three to five columns, with commas between them")
-    return dict(zip(_ROLES, columns, strict=False))
+def say(text: str, file: Any = None) -> None:
+    """Print text that may come from a file, with control characters spelled out; nothing with ``--quiet``."""
+    if not SCREEN.quiet:
+        print("\n".join(printable(line) for line in text.split("\n")), file=file or sys.stdout, flush=True)
 
 
-def _words(text: str) -> dict[str, str]:
-    parts = [part.rpartition("=") for part in text.split(",")]
-    if not all(word and mark and meaning for word, mark, meaning in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form yes=similar,no=dissimilar")
-    return {word.strip(): meaning.strip() for word, _, meaning in parts}
-
-
-def say(text: str, *, error: bool = False) -> None:
-    """Print text that may come from a file, with control characters spelled out."""
-    lines = "\n".join(printable(line) for line in text.split("\n"))
-    print(lines, file=sys.stderr if error else sys.stdout, flush=True)
+def program() -> str:
+    """Return the name under which this command can be called again: its path, if it is not on the search path."""
+    script = Path(sys.executable).with_name("sdulearn")
+    if shutil.which("sdulearn") or not script.exists():
+        return "sdulearn"
+    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
 
 
 def printable(text: str) -> str:
     """Spell out control characters, which could steer a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print the results as one JSON object instead of text")
 
 
 def print_json(data: object) -> None:
@@ -229,6 +380,6 @@ def check_outputs(outputs: tuple[Path | None, ...], inputs: tuple[Path | None, .
     """Refuse an output file that is an input, or whose folder is not there."""
     for output in filter(None, outputs):
         if not output.parent.is_dir():
-            raise InputError(f"There is no folder {output.parent} to write {output.name} into. Make it first.")
+            raise InputError(f"There is no folder {output.parent} to write {output.name} into. Create it first.")
         if output.exists() and any(output.samefile(path) for path in inputs if path and path.exists()):
             raise InputError(f"{output} is read by this command; writing it would overwrite it. Name another file.")

@@ -1,14 +1,4 @@
-"""Predict the class of every row of a table with a model that `sdulearn fit` wrote.
-
-Writes id, label and, where the model has one, the probability of the second class, or of each of several, in the
-order of the table, which may be larger than memory; the file appears whole or not at all. Large tables go fastest
-from Parquet to Parquet: into one file (-o out.parquet), or into a folder of files (-o out), which all cores write.
-In CSV and TSV an apostrophe stands before ids and class names that a spreadsheet would
-run as a formula; the summary says how many.
-
-With --answers, rows that answers are about are predicted by features and answers together; the column
-n_answers says by how many of these (0: by features alone).
-"""
+"""``sdulearn predict``."""
 
 from __future__ import annotations
 
@@ -16,6 +6,7 @@ import argparse
 import csv
 import gzip
 import io
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -45,42 +36,39 @@ from sdulearn.workflow.predict import (
 Write = Callable[[Predictions], object]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``sdulearn predict``."""
-    add = parser.add_argument
-    add("model", type=Path, help="model file")
-    add("table", type=Path, help="table, or folder of Parquet files, with the columns of the model, in any order")
-    text = "file to write, .csv, .tsv (.gz too) or .parquet, or a folder of Parquet files, without an ending (screen)"
-    add("-o", "--output", type=Path, help=text)
-    add(
-        "--id", dest="id_column", metavar="COLUMN", help="id column, or '' for row numbers (that of the training table)"
-    )
-    cli.add_sheet_options(parser)
-    cli.add_files_options(parser)
-    asked = parser.add_argument_group("rows that were asked about")
-    asked.add_argument("--answers", type=Path, metavar="FILE", help="same/different answers about rows of this table")
-    asked.add_argument("--skip-bad", action="store_true", help="leave out answers that cannot be used")
-    cli.add_json_option(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Predict batch by batch, and print a summary."""
-    output = arguments.output
+    given = arguments.output
+    output = None if given in (None, "-") else Path(given)
     cli.check_outputs((output,), (arguments.table, arguments.model, arguments.answers))
     if arguments.json and output is None:
-        raise InputError("--json prints a summary in the place of the rows: name a file for these with -o.")
+        raise InputError("--json prints a summary instead of the rows: name a file for the rows with -o.")
     model = load_model(arguments.model)
     if not isinstance(model, TableModel):
-        raise ModelFileError(f"{arguments.model} holds an estimator without a table. Use sdulearn.load_model.")
+        raise ModelFileError(f"{arguments.model} contains an estimator without a table. Use sdulearn.load_model.")
     escaped: Counter[str] = Counter(id=0, label=0)
-    options = cli.parameters_of(predict_table, arguments) | {"model": model}
-    if output is not None and not output.suffix:
-        found = write_predictions(**options, path=arguments.table, folder=output)
+    answers = None if arguments.answers is None else cli.answers_of(arguments)
+    options: dict[str, Any] = {
+        "answers": answers,
+        "id_column": arguments.id_column,
+        "skip_bad": arguments.skip_bad,
+        "image_root": arguments.image_root,
+        "embedding": arguments.embedding,
+        "sheet": arguments.sheet,
+        "skip_rows": arguments.skip_rows,
+    }
+    if output is not None and given.endswith(("/", os.sep)):
+        sums = write_predictions(model, arguments.table, output, **options)
     else:
-        found = _write(arguments, options, escaped)
-    counts = dict(zip(model.names, found["by_class"].tolist(), strict=True))
-    summary = {"n_rows": int(found["by_class"].sum()), "n_asked": found["n_asked"], "classes": counts}
-    summary |= {"unseen_texts": found["unseen"], "formulas": escaped}
+        sums = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
+        with _written(output, model, escaped, answers is not None) as write:
+            # No bar between the rows on a screen.
+            for batch in predict_table(model, arguments.table, **options, progress=output is not None):
+                write(batch)
+                sums += counts_of(batch, len(model.classes))
+    counts = dict(zip(model.names, sums["by_class"].tolist(), strict=True))
+    summary = {"n_rows": int(sums["by_class"].sum()), "n_asked": sums["n_asked"], "classes": counts}
+    summary |= {"unseen_texts": sums["unseen"], "formulas": escaped}
     if arguments.json:
         cli.print_json({"file": output, **summary})
     else:
@@ -88,31 +76,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(arguments: argparse.Namespace, options: dict[str, Any], escaped: Counter[str]) -> Sums:
-    """Write predictions to the screen or to one file."""
-    model: TableModel = options["model"]
-    counts = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
-    # No bar between the rows on a screen.
-    progress = arguments.output is not None
-    with _written(arguments.output, model, escaped, arguments.answers is not None) as write:
-        for found in predict_table(**options, path=arguments.table, progress=progress):
-            write(found)
-            counts += counts_of(found, len(model.classes))
-    return counts
-
-
 def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> None:
     """Print a summary; on standard error if the rows are on the screen."""
     shares = ", ".join(f"{count:,} of class {shortened(name)}" for name, count in summary["classes"].items())
     two = len(model.classes) == 2 and model.link is not None
     meaning = f"; probability: that of class {shortened(model.names[1])}" if two else ""
-    meaning += f"; {summary['n_asked']:,} rows by features and answers" if summary["n_asked"] else ""
-    where = "" if output is None else f"wrote {output}: "
+    meaning += f"; {summary['n_asked']:,} rows from features and answers" if summary["n_asked"] else ""
+    where = "" if output is None else f"Wrote {output}: "
     shown = [f"{where}{summary['n_rows']:,} rows, {shares}{meaning}"]
     shown += [f"warning: {model.columns.unseen_words(*cells)}" for cells in summary["unseen_texts"].most_common()]
     escaped = "begin like a formula and are written with an apostrophe before them (not in -o out.parquet)"
     shown += [f"warning: {count:,} cells of {name!r} {escaped}" for name, count in (+summary["formulas"]).items()]
-    cli.say("\n".join(shown), error=output is None)
+    cli.say("\n".join(shown), sys.stderr if output is None else None)
 
 
 def write_answered(path: Path, model: TableModel) -> None:
@@ -128,7 +103,9 @@ def _written(path: Path | None, model: TableModel, escaped: Counter[str], answer
         with _csv_writer(_Screen(), ",", model, escaped, answered) as write:
             yield write
         return
-    name = file_format(path, ("csv", "tsv", "parquet"))
+    if not path.suffix:
+        raise InputError(f"{path} has no ending. For a folder of Parquet files write {path}/, for a file {path}.csv.")
+    name = file_format(path, ("csv", "tsv", "parquet"), output=True)
     with written_whole(path) as draft:
         if name == "parquet":
             with parquet_writer(draft, model) as write:

@@ -53,16 +53,15 @@ def is_location(source: object) -> bool:
     return isinstance(source, str) or hasattr(source, "__fspath__")
 
 
-def file_format(path: Location, allowed: Sequence[str]) -> str:
-    """Return one of the allowed formats by the ending of a file's name, before ``.gz``."""
+def file_format(path: Location, allowed: Sequence[str], output: bool = False) -> str:
+    """Return one of the allowed formats by the ending of a file's name, before ``.gz``; an ``output`` is written."""
     endings = [ending.lower() for ending in Path(path).suffixes if ending.lower() != ".gz"]
     for name in allowed:
         if endings and endings[-1] in _ENDINGS[name]:
             return name
-    raise InputError(
-        f"{path}: the name must end in .{', .'.join(allowed)} (and .gz, if zipped). Save other kinds "
-        "of files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
-    )
+    advice = "Save other kinds of files, such as .xls, .ods or .sav, as .xlsx or as CSV in UTF-8."
+    advice = "Other formats cannot be written." if output else advice
+    raise InputError(f"{path}: the name must end in .{', .'.join(allowed)} (and .gz, if zipped). {advice}")
 
 
 def open_bytes(path: Location) -> IO[bytes]:

@@ -216,7 +216,7 @@ class Prior(Finding, severity="result"):
             return f"Prior: {self.value:.1%} of the rows are {share}, as given."
         if self.n_answers == 0:
             return f"Prior: unknown. {_NO_RANDOM}"
-        source = "the answers" if self.n_answers is None else f"{self.n_answers:,g} answers"
+        source = "the answers" if self.n_answers is None else count_of(self.n_answers, "answer", "answers")
         known = f"{interval(self.low, self.high, self.confidence)}, from {source}"
         text = f"Prior: {self.value:.1%} of the rows are {share} ({known})."
         return text if self.identified else f"{text} The answers do not show which class is larger."
@@ -629,7 +629,7 @@ def lines(found: Iterable[Finding], show: int = 0, indent: str = "") -> list[str
         if isinstance(finding, Listing) and show:
             text += [f"  {item}" for item in finding.items[:show]]
             if finding.items and finding.count > show:
-                text.append(f"  ... and {finding.count - show:,} more (sdulearn check --show {finding.count})")
+                text.append(f"  ... and {finding.count - show:,} more (sdulearn check --limit {finding.count})")
     return text
 
 

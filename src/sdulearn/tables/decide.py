@@ -300,7 +300,7 @@ def _recognised(
     raise Problem(
         f"cells that are no {'dates' if form in DATES else 'numbers'} in",
         noted(column, f"{rest:,}, the first {quoted(text_there)} in {where(row)}"),
-        f"Correct them, leave the column out with `drop`, or call it `categories=[{quoted(column)}]`.",
+        "Correct them, leave the column out with `drop`, or name it in `categories`.",
     )
 
 

@@ -73,6 +73,7 @@ class Page:
     instructions: str = ""  # in Markdown
     language: str = "en"
     class_names: Sequence[str] = ()  # to choose from
+    is_demo: bool = False  # the page begins with what to do
     report: Path | None = None  # of the last fit
     answered: Path | None = None  # the rows that were asked about, from the last fit
     _fitting: threading.Lock = field(default_factory=threading.Lock)
@@ -85,7 +86,7 @@ class Page:
             **{name: getattr(self, name) for name in own},
             "people": session.people(),
             "log": str(session.store.path),
-            "can_fit": self.fit is not None,
+            "demo": self.is_demo,
             "need_name": session.for_team,
             "flip_rate": None if session.epsilon is None else flip_rate(session.epsilon),
             "match": session.asker.design == "match",
@@ -168,7 +169,7 @@ class Page:
         self._refuse_shared_names(names)
         self.session.label(names, _name(given))
         if self.fit is None:
-            raise InputError("There is nothing to fit: this is a demonstration.")
+            raise InputError("This page fits no model.")
         with self._fitting:
             # Only these names: earlier ones may have been changed.
             result = self.fit(names)

@@ -29,7 +29,7 @@ class Things:
 
     ids: list[str]
     table: ArrowTable | None = None
-    text: str | None = None  # column with a text
+    text: Sequence[str] = ()  # columns with texts
     image: Sequence[str] = ()  # columns with files of pictures, or links
     audio: str | None = None  # column with files of sounds
     columns: Sequence[str] = ()  # columns shown as fields
@@ -41,23 +41,23 @@ class Things:
         """Return all parts of a row for the page."""
         parts: list[Part] = []
         if self.pictures is not None:
-            parts.append({"kind": "image", "src": f"image/{row}", "pixels": True})
+            parts.append({"kind": "image", "src": f"image/{row}"})
         for place, name in enumerate(self._files(row)):
             # The page loads nothing from elsewhere: a link is shown as a link.
             file: Part = {"kind": "image", "src": f"image/{row}/{place}", "name": Path(name).name}
             parts.append({"kind": "link", "href": name} if is_link(name) else file)
         if self.audio is not None and (name := self._value(self.audio, row)):
             parts.append({"kind": "audio", "src": f"audio/{row}", "name": Path(name).name})
-        if self.text is not None:
-            parts.append({"kind": "text", "text": _cut(self._value(self.text, row), _LONGEST_TEXT)})
+        for name in self.text:
+            parts.append({"kind": "text", "text": _cut(self._value(name, row), _LONGEST_TEXT)})
         if self.columns:
             parts.append({"kind": "fields", "fields": [self._field(name, row) for name in self.columns]})
         return parts
 
     def title(self, row: int) -> str:
         """Return a short text of a row, for lists."""
-        if self.text is not None:
-            return _cut(" ".join(self._value(self.text, row).split()), _LONGEST_TITLE)
+        if self.text:
+            return _cut(" ".join(self._text(row).split()), _LONGEST_TITLE)
         if self.columns and not self.image:
             return _cut(", ".join(self._value(name, row) for name in self.columns[:6]), _LONGEST_TITLE)
         return self.ids[row]
@@ -88,8 +88,8 @@ class Things:
     def data(self, row: int) -> dict[str, object]:
         """Return a row as data, for a program."""
         data: dict[str, object] = {"id": self.ids[row]}
-        if self.text is not None:
-            data["text"] = self._value(self.text, row)
+        if self.text:
+            data["text"] = self._text(row)
         if files := self._files(row):
             data["images"] = [name if is_link(name) else str((self.root / name).absolute()) for name in files]
         if self.audio is not None:
@@ -97,6 +97,9 @@ class Things:
         if self.columns:
             data["fields"] = {name: self._value(name, row) for name in self.columns}
         return data
+
+    def _text(self, row: int) -> str:
+        return "\n\n".join(self._value(name, row) for name in self.text)
 
     def _check(self, row: int) -> None:
         if not 0 <= row < len(self.ids):
@@ -128,7 +131,7 @@ def things_of_table(
     """Return what to show of rows: by default all columns except the hidden ones."""
     names = table.column_names
     things = Things(ids, table, **shown)
-    wanted = [things.text, *things.image, things.audio, *things.columns]
+    wanted = [*things.text, *things.image, things.audio, *things.columns]
     if unknown := [name for name in wanted if name is not None and name not in names]:
         known = listed(map(shortened, names))
         raise InputError(f"The table has no column {quoted(unknown[0])} to show. Its columns: {known}.")

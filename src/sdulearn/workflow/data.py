@@ -295,7 +295,7 @@ def usable_answers(
     left_out = _left_out(answers, own, unknown)
     if left_out and not skip_bad:
         listed = " and ".join(finding.words for finding in left_out)
-        advice = "`check_answers` lists them all; `skip_bad=True` leaves them out."
+        advice = "sdulearn check lists them all; `skip_bad` leaves them out."
         if unknown.any():
             advice += " " + why(answers.ids[unknown][ends[unknown] < 0].tolist())
         raise InputError(f"{answers.name}: {listed}. {advice}")

@@ -76,8 +76,8 @@ def fit_table(
     missing: Missing = "auto",
     max_categories: int = 50,
     groups: str | None = None,
-    answer_columns: Mapping[str, str] | None = None,
-    answer_words: Mapping[str, str] | None = None,
+    answer_columns: Mapping[str, str] | str | None = None,
+    words: Mapping[str, str] | str | None = None,
     skip_bad: bool = False,
     exclude_annotators: str | Sequence[str] = (),
 ) -> TableModel:
@@ -148,8 +148,10 @@ def fit_table(
     groups : str, optional
         A column whose equal cells mark rows that belong together, such as several rows of one person: accuracy is then
         that on new groups.
-    answer_columns, answer_words : mapping, optional
-        ``columns`` and ``words`` of :func:`~sdulearn.answers.read_answers`.
+    answer_columns : mapping or str, optional
+        ``columns`` of :func:`~sdulearn.answers.read_answers`.
+    words : mapping or str, optional
+        As in :func:`~sdulearn.answers.read_answers`.
     skip_bad : bool, default=False
         Leave out answers that cannot be used instead of refusing them.
     exclude_annotators : sequence of str, optional
@@ -209,10 +211,16 @@ def fit_table(
         skip_bad=skip_bad,
         exclude_annotators=exclude_annotators,
     )
-    all_answers = read_answers(answers, columns=answer_columns, words=answer_words)
-    options = options.for_answers(all_answers)
-    fit = partial(_fit, table, None if labels is None else read_labels(labels), options)
-    return _fit_without(fit, all_answers, options) if exclude_annotators else fit(all_answers)
+    read = read_answers(answers, columns=answer_columns, words=words)
+    return fit_answers(table, read, None if labels is None else read_labels(labels), options)
+
+
+@long_work
+def fit_answers(table: Location | Frame, answers: Answers, labels: Labels | None, options: FitOptions) -> TableModel:
+    """Do what :func:`fit_table` does, with answers and labels that have been read."""
+    options = options.for_answers(answers)
+    fit = partial(_fit, table, labels, options)
+    return _fit_without(fit, answers, options) if options.exclude_annotators else fit(answers)
 
 
 def _fit_without(fit: Callable[[Answers], TableModel], answers: Answers, options: FitOptions) -> TableModel:
@@ -421,7 +429,9 @@ def _checks(
     if prior is not None and options.method not in ("su", "du"):
         # SU and DU learn from one kind of answer, in any number.
         found += diagnostics.check_ratio(graph, options.prior, random_of(graph, data.random_points))
-    found += diagnostics.check_shared_points(graph) if prior is not None else []
+    # Questions that `ask` chose share points by design.
+    if prior is not None and not data.answers.n_chosen:
+        found += diagnostics.check_shared_points(graph)
     # Points in answers are compared with the table, each once; only random ones count.
     X, names = data.columns.filled(data.X), data.columns.feature_names
     drawn = data.ends if data.random is None else data.ends[data.random]

@@ -228,9 +228,9 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
         graph = AnswerGraph.from_y(y, np.repeat(answers.weights[used["used"]], 2))
         p[ends.ravel()] = posterior_of(errors, by_features, graph)
     except InputError:
-        advice = "Correct them (see `check_answers`), or fit with an error rate, for example `error_rate=0.05`."
+        advice = "Correct them (sdulearn check lists them), or fit with an error rate, for example `error_rate=0.05`."
         raise InputError(
-            f"{answers.name}: answers contradict each other, and the model takes all for right. {advice}"
+            f"{answers.name}: answers contradict each other, and the model assumes that all are correct. {advice}"
         ) from None
     return replace(reader, answered=(ids, p, np.bincount(ends.ravel(), minlength=len(p))))
 

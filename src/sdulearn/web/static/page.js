@@ -607,8 +607,6 @@ async function showFinish() {
     return make("div", { class: "class" }, head, make("div", { class: "examples" }, ...one.examples.map(exampleView)));
   });
   at("classes").replaceChildren(...(views.length ? views : [soft(t("no_classes"))]));
-  at("fit").hidden = !state.start.can_fit;
-  if (!state.start.can_fit) at("result").replaceChildren(soft(t("demonstration")));
 }
 
 const inHundred = (share) => number(Math.round(100 * share));
@@ -781,10 +779,11 @@ async function begin() {
   at("private").hidden = !isPrivate();
   at("private").textContent = isPrivate() ? t("private", { rate: percent(start.flip_rate, 1) }) : "";
   at("comment").hidden = isPrivate();
-  at("instructions").hidden = !start.instructions;
+  const instructions = start.instructions || (start.demo ? t("demonstration") : "");
+  at("instructions").hidden = !instructions;
   at("instructions")
     .querySelector("div")
-    .replaceChildren(...markdown(start.instructions));
+    .replaceChildren(...markdown(instructions));
   state.name = sessionStorage.getItem("name") ?? start.annotator;
   at("name").value = state.name;
   at("known").append(...start.people.filter(Boolean).map((name) => make("option", { value: name })));

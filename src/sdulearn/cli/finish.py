@@ -1,0 +1,141 @@
+"""The end of ``sdulearn ask``: a model of the answers so far, its report, and what to do with them."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sdulearn.answer_files.log import log_answers
+from sdulearn.asking.session import Session
+from sdulearn.cli import options as cli
+from sdulearn.cli.predict import write_answered
+from sdulearn.errors import InputError
+from sdulearn.io.files import as_cell
+from sdulearn.report.results import Headline, Learned, findings_of_model, headline_of, least_certain, lines
+from sdulearn.table_model import TableModel
+from sdulearn.workflow.fit import fit_table
+
+_ASKED_SHOWN = 500
+_EXAMPLES_SHOWN = 3
+
+
+NEXT = """What to try next:
+  {program} predict {model} {table} -o classes.csv
+  {program} ask TABLE.csv -o answers.jsonl    # with a table of your own"""
+
+
+class Finish:
+    """Fits models of the answers of a session, beside its log."""
+
+    def __init__(self, arguments: argparse.Namespace, session: Session) -> None:
+        self.arguments = arguments
+        self.session = session
+        self.model: TableModel | None = None
+        assert session.store.path is not None
+        self.log = session.store.path
+
+    def fit(self, labels: Mapping[str, str]) -> dict[str, Any]:
+        """Fit a model, and write it and its report beside the log; return what the page shows."""
+        table, session = self.arguments.table, self.session
+        ends = (".sdu", ".html", ".labels.csv", ".answered.csv")
+        model_path, report, labels_path, answered = (self.log.with_suffix(end) for end in ends)
+        # While people answer on, this fit is about the answers of now.
+        with session.store.lock:
+            n_classes = 0 if session.asker.design == "random" else len(session.asker.groups())
+            answers = log_answers(str(self.log), session.store.contents)
+            has_bad_rows = bool(session.store.contents.bad_rows)
+        # The log says how the table is read.
+        classes = n_classes if n_classes > 2 else None
+        model = fit_table(table, answers, labels=dict(labels) or None, classes=classes, skip_bad=has_bad_rows)
+        self.model = model
+        model.save(model_path)
+        model.write_report(report, model_path=model_path)
+        write_answered(answered, model)
+        accuracy = headline(model, session)
+        again = ["sdulearn", "fit", table, self.log, "-o", model_path]
+        again += ["--classes", classes] if classes else []
+        again += ["--skip-bad"] if has_bad_rows else []
+        if labels:
+            cli.write_csv(labels_path, [("id", "label"), *(map(as_cell, row) for row in labels.items())])
+            again += ["--labels", labels_path]
+        return {
+            "accuracy": None if accuracy is None else accuracy.numbers(),
+            "classes": classes_found(model),
+            "n_asked": len(model.asked.ids) if model.asked else 0,
+            "lines": cli.in_options(model.summary()).split("\n"),
+            "model": str(model_path),
+            "report": str(report),
+            "answered": str(answered),
+            "asked": [{**vars(row), "class": row.label} for row in least_certain(model, _ASKED_SHOWN)],
+            "predict": shlex.join(["sdulearn", "predict", str(model_path), str(table), "-o", "classes.csv"]),
+            "fit": shlex.join(map(str, again)),
+        }
+
+    def say_end(self) -> None:
+        """Say how to learn from the answers, if no model was fitted; a demonstration ends with a model."""
+        if not self.session.n_answers:
+            return
+        if self.arguments.demo:
+            self._say_result()
+        elif self.model is None:
+            command = ["sdulearn", "fit", self.arguments.table, self.log, "-o", self.log.with_suffix(".sdu")]
+            cli.say(f"Learn from them: {shlex.join(map(str, command))}")
+
+    def _say_result(self) -> None:
+        """Show the model of a demonstration and its classes, and say what to try next."""
+        if self.model is None:
+            try:
+                with cli.waiting("Learning from the answers"):
+                    self.fit({})
+            except InputError as error:
+                cli.say(f"{cli.in_options(str(error))} The same command continues where you stopped.")
+                return
+        assert self.model is not None
+        findings = findings_of_model(self.model)
+        accuracy = headline(self.model, self.session)
+        shown = [*(finding for finding in findings if isinstance(finding, Learned)), *([accuracy] if accuracy else [])]
+        classes = []
+        for group in classes_found(self.model):
+            examples = f", such as {', '.join(group['ids'])}" if group["ids"] else ""
+            classes.append(f"  class {group['name']}: {group['share']:.0%} of the rows{examples}")
+        model, report = (self.log.with_suffix(end) for end in (".sdu", ".html"))
+        cli.say("\n".join([*lines(shown), *classes, f"The model is in {model}, its report in {report}."]))
+        cli.say(NEXT.format(program=cli.program(), model=model, table=self.arguments.table))
+
+
+def headline(model: TableModel, session: Session) -> Headline | None:
+    """Return the accuracy of the model, or that from the questions; None if neither is known."""
+    assert model.report is not None
+    of_model = headline_of(model.report)
+    if of_model.measure == "accuracy" and not of_model.unknown:
+        return of_model
+    accuracy = session.numbers(wait=True)["accuracy"]
+    if accuracy is None:
+        return None
+    return Headline(
+        measure="accuracy",
+        value=accuracy["value"],
+        low=accuracy["low"],
+        high=accuracy["high"],
+        confidence=0.95,
+        n=accuracy["n_random"],
+        basis="random questions",
+        unknown=False,
+    )
+
+
+def classes_found(model: TableModel) -> list[dict[str, Any]]:
+    """Return name and share of each class, and the rows that are most likely in it."""
+    report, asked = model.report, model.answered
+    assert report is not None
+    assert asked is not None
+    classes = []
+    for name, share, p in zip(model.classes, report.class_shares, asked["probabilities"].T, strict=True):
+        likeliest = np.argsort(-p, kind="stable")[:_EXAMPLES_SHOWN]
+        ids = [asked["id"][row] for row in likeliest if asked["class"][row] == name]
+        classes.append({"name": name, "share": share, "ids": ids})
+    return classes
