@@ -148,14 +148,9 @@ def lines_of(design, X, y, n_classes, seed):
         asker = ask(X, match, 40, design="match", n_classes=n_classes, random_state=seed)
     yield {"event": "session", "seed": seed, "design": design, "classes": n_classes, "session": "s"}
     for number, answer in enumerate(asker.given, 1):
-        line = {"event": "answer", "left": str(answer.left), "kind": answer.kind, "number": number}
-        if design == "linked":
-            line |= {"right": str(answer.choices[0]), "answer": answer.word}
-        else:
-            line |= {"choices": [str(choice) for choice in answer.choices], "answer": answer.said, "form": "match"}
-        if answer.rank is not None:
-            line["rank"] = answer.rank
-        yield line | {"session": "s"}
+        line = {"event": "answer", "number": number, "form": answer.question.form, "why": answer.question.why}
+        line |= {"items": list(map(str, answer.question.items)), "groups": answer.groups}
+        yield line | {"rank": answer.question.rank, "session": "s"}
 
 
 def main():

@@ -31,7 +31,6 @@ import sdulearn.asking
 import sdulearn.cli.ask
 import sdulearn.web.app  # noqa: F401
 from sdulearn.answer_files.log import read_log
-from sdulearn.answers.records import PAIR_WORDS
 from sdulearn.cli.main import main as sdulearn_main
 
 ROOT = Path(__file__).parents[1]
@@ -94,10 +93,10 @@ class Person:
             question = self.call("skip", token=0)["question"]
             while question:
                 said, name = self.answer_to(question, moves)
-                left = question["left"]["id"]
-                result = self.call("answer", token=question["token"], answer=said, name=name)
+                left = question["items"][0]["id"]
+                result = self.call("answer", token=question["token"], reply=said, name=name)
                 question = result["question"]
-                key = result["written"]["session"], result["written"]["number"]
+                key = tuple(result["written"])
                 self.said.standing[key] = said
                 if name:
                     self.said.names[left] = name
@@ -109,11 +108,11 @@ class Person:
 
     def answer_to(self, question: dict, moves: random.Random) -> tuple[int | str, str]:
         """Any answer, and a name where it opens a class."""
-        if "choices" not in question:
+        if question["form"] == "pair":
             return moves.choice(("same", "different", "unsure")), ""
         # Mostly a class that was found: with very many of them each question would take long.
         said = moves.choice(
-            (*range(len(question["choices"])), *(["none"] if len(question["choices"]) < 12 else []), "unsure")
+            (*range(len(question["items"]) - 1), *(["none"] if len(question["items"]) < 13 else []), "unsure")
         )
         return said, f"{self.name} {self.said.n_requests}" if said == "none" else ""
 
@@ -121,7 +120,7 @@ class Person:
         """Change an answer or take it back; until that is acknowledged both are possible."""
         self.said.open.add(key)
         if moves.random() < 0.5:
-            self.call("change", session=key[0], number=key[1], answer="unsure")
+            self.call("change", key=key, reply="unsure")
             self.said.standing[key] = "unsure"
             question = None
         else:
@@ -140,7 +139,7 @@ def losses(log: Path, everybody: list[Said]) -> list[str]:
             there = found.answers.get(key)
             if key in said.open:
                 continue
-            if (there is None) != (word is None) or (there is not None and there.said != PAIR_WORDS.get(word, word)):
+            if (there is None) != (word is None) or (there is not None and there.reply != word):
                 wrong.append(f"{key}: {word} was acknowledged, the log has {there}")
     names = [item for said in everybody for item in said.names.items()]
     moved = set().union(*(said.moved for said in everybody))

@@ -75,9 +75,10 @@ def answers_about(design, X, y, wrong, people, rng):
     asker = ask(X, lambda a, b: bool((y[a] == y[b]) ^ next(turns)), N_ANSWERS, random_state=int(rng.integers(2**31)))
     lines = [{"event": "session", "seed": 0, "design": "linked", "classes": 2, "session": "s"}]
     for k, answer in enumerate(asker.given, 1):
-        line = {"event": "answer", "left": str(answer.left), "right": str(answer.choices[0]), "answer": answer.word}
-        line |= {"annotator": "ann", "kind": answer.kind, "number": k, "rank": answer.rank, "session": "s"}
-        lines.append({name: value for name, value in line.items() if value is not None})
+        question = answer.question
+        line = {"event": "answer", "number": k, "form": "pair", "items": list(map(str, question.items))}
+        line |= {"groups": answer.groups, "annotator": "ann", "why": question.why, "rank": question.rank}
+        lines.append(line | {"session": "s"})
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
         file.write("\n".join(map(json.dumps, lines)) + "\n")
     return file.name

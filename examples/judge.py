@@ -25,13 +25,14 @@ def topic(text):
 
 for line in sys.stdin:
     question = json.loads(line)
-    kind = topic(question["left"]["text"])
-    kinds = [topic(one["text"]) for one in question.get("choices", [question.get("right")])]
-    if kind is None:
+    first, *others = [topic(item["text"]) for item in question["items"]]
+    if question["form"] == "sort":
+        answer = [first, *others]
+    elif first is None:
         answer = "unsure"
-    elif "right" in question:
-        answer = "same" if kinds[0] == kind else "different"
+    elif question["form"] == "pair":
+        answer = "same" if others[0] == first else "different"
     else:
-        answer = kinds.index(kind) if kind in kinds else "none"
+        answer = others.index(first) if first in others else "none"
     reply = {"question": question["question"], "answer": answer, "cost": 0.0001}
     print(json.dumps(reply), flush=True)

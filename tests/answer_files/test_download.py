@@ -94,7 +94,7 @@ def test_somebody_may_work_on_it_in_a_spreadsheet(folder, tmp_path):
         assert not answers.drawn[-1]
 
 
-@pytest.mark.parametrize(("column", "cell"), [("rank", "x"), ("epsilon", "-1"), ("choices", "[1"), ("rank", "1.5")])
+@pytest.mark.parametrize(("column", "cell"), [("rank", "x"), ("epsilon", "-1"), ("items", "[1"), ("rank", "1.5")])
 def test_a_line_that_cannot_be_read_is_named(folder, tmp_path, column, cell):
     log = tmp_path / "log.jsonl"
     main(["ask", str(folder / "t.csv"), "-o", str(log), "--oracle", "two", "--questions", "5", "--drop", "three"])

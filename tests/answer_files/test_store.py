@@ -6,8 +6,8 @@ import pytest
 
 from sdulearn.answer_files.log import parse_log, read_log
 from sdulearn.answer_files.store import AnswerStore
-from sdulearn.answers.records import Answer
 from sdulearn.errors import FileError, InputError
+from tests.made import store as put
 
 
 @pytest.fixture
@@ -19,15 +19,15 @@ def path(tmp_path):
 def test_an_id_that_no_log_can_hold_is_refused_before_it_is_written(path, left):
     with AnswerStore(path) as store:
         with pytest.raises(InputError):
-            store.add(Answer(left, ("b",), 0))
+            put(store, left, ("b",), True)
         assert (path.read_bytes(), store.version, store.contents.answers) == (b"", 0, {})
-        store.add(Answer("a", ("b",), 0))
+        put(store, "a", ("b",), True)
     assert len(read_log(path).answers) == 1
 
 
 def test_several_answers_are_changed_at_once_or_not_at_all(path):
     with AnswerStore(path) as store:
-        first, second = (store.add(Answer(left, ("b", "c"), 0)).key for left in ("a", "d"))
+        first, second = (put(store, left, ("b", "c"), 0).key for left in ("a", "d"))
         before = path.read_bytes()
         for bad in ({first: 1, second: 2}, {first: 1, ("", 9): 0}):
             with pytest.raises(InputError):
@@ -35,16 +35,16 @@ def test_several_answers_are_changed_at_once_or_not_at_all(path):
         assert (path.read_bytes(), store.version) == (before, 2)
         store.change({first: 1, second: "none"}, "ann")
         assert store.version == 3
-        assert [answer.said for answer in store.snapshot().answers] == [1, "none"]
-    assert [answer.said for answer in read_log(path).answers.values()] == [1, "none"]
+        assert [answer.reply for answer in store.snapshot().answers] == [1, "none"]
+    assert [answer.reply for answer in read_log(path).answers.values()] == [1, "none"]
 
 
 def test_a_snapshot_stays_and_memory_is_like_a_file(path):
     with AnswerStore(path) as stored:
         for store in (stored, AnswerStore.in_memory()):
-            store.add(Answer("a", ("b",), 0))
+            put(store, "a", ("b",), True)
             before = store.snapshot()
-            key = store.add(Answer("c", ("b",), "none")).key
+            key = put(store, "c", ("b",), False).key
             store.undo(key)
             with pytest.raises(InputError):
                 store.undo(key)
@@ -52,7 +52,7 @@ def test_a_snapshot_stays_and_memory_is_like_a_file(path):
             assert (before.version, store.version) == (1, 3)
         path.unlink()
         with pytest.raises(FileError):
-            stored.add(Answer("e", ("f",), 0))
+            put(stored, "e", ("f",), True)
         assert len(stored.snapshot().answers) == 1
 
 

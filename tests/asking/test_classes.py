@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sdulearn.answers import AnswerGraph
-from sdulearn.answers.records import Answer
 from sdulearn.asking.records import read_classes
+from tests.made import made
 
 
-def one(a, b, sign, kind="linked"):
-    return Answer(a, (b,), 0 if sign > 0 else "none", kind=kind)
+def one(a, b, sign, why="uncertain"):
+    return made(a, (b,), sign > 0, why=why)
 
 
 def partition(label):
@@ -60,7 +60,7 @@ def test_two_classes_are_the_sides_of_the_graph(seed):
 )
 def test_what_follows_from_answers(answers, limit, classes, excluded):
     """Of pairs with a sign, or of choices and what was said."""
-    given = [Answer(*answer) if isinstance(answer[1], tuple) else one(*answer) for answer in answers]
+    given = [made(*answer, form="match") if isinstance(answer[1], tuple) else one(*answer) for answer in answers]
     found = read_classes(given, limit)
     assert partition(found.label) == classes
     assert found.excluded == excluded
@@ -71,7 +71,7 @@ def test_the_majority_of_answers_to_a_question_stands():
     again = [one(1, 0, 1, "repeat"), one(0, 1, 1, "doubtful")]
     assert read_classes(first + again[:1], 2).label == {1: 0, 0: 1}
     assert read_classes(first + again, 2).label == {0: 0, 1: 0}
-    first = [Answer(0, (1,), "none"), Answer(2, (0, 1), 0)]
-    again = [Answer(2, (1, 0), 0), Answer(2, (1, 0), 0)]
+    first = [made(0, (1,), "none", form="match"), made(2, (0, 1), 0)]
+    again = [made(2, (1, 0), 0), made(2, (1, 0), 0)]
     assert read_classes(first + again[:1], None).label[2] == 1
     assert read_classes(first + again, None).label[2] == 0

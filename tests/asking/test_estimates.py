@@ -33,7 +33,7 @@ def test_the_sample_is_a_beginning_of_the_random_order():
     state = asker._now
     sample = set(state.points.order[: state.n_sampled].tolist())
     given = asker.answers
-    asked = {left for left, kind in zip(given["left"], given["kind"], strict=True) if kind == "random"}
+    asked = {left for left, kind in zip(given["left"], given["why"], strict=True) if kind == "random"}
     assert asked < sample
     known = state.known[random_sample(state)]
     assert set(known.tolist()) == sample
@@ -114,7 +114,7 @@ def test_random_pairs_have_a_model_and_an_accuracy_too():
     right = np.mean((model.predict(frame) > 0) == y)
     found = asker.accuracy()
     assert found.low <= max(right, 1 - right) <= found.high
-    assert found.n_answers == asker.answers["kind"].count("random") < 60
+    assert found.n_answers == asker.answers["why"].count("random") < 60
     # Sparse rows are not centred.
     thin = ask(sparse.csr_matrix(X), oracle(y), 60, design="random", random_state=0).model()
     np.testing.assert_allclose(thin.decision_function(X), model.decision_function(frame), rtol=0.05, atol=0.05)

@@ -5,11 +5,11 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 
-from sdulearn.answers.records import Answer
 from sdulearn.asking import Asker, ask
 from sdulearn.asking.match import MatchState
 from sdulearn.asking.points import Points
 from sdulearn.asking.state import NEVER, Settings, fit_softmax
+from tests.made import made
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,7 @@ def test_wrong_answers_are_found_and_weighed(wrong_digits):
     assert 0.06 < asker.error_rate() < 0.3
     found = asker.accuracy()
     assert found.value > found.agreement
-    rate = asker.annotator_rates()[""]
-    assert rate.low < 0.15 < rate.high
-    # Nobody was asked again about what "new" answered.
-    question = asker.next("new")
-    asker.tell(question, "none", "new")
-    assert "new" not in asker.annotator_rates()
-    asker.undo("new")
+    assert asker.annotator_rates()[""].identified
     is_wrong = np.array([
         any(y[one.left] == y[point] for point in one.choices) if one.picked is None else y[one.left] != y[one.picked]
         for one in asker.review(6)
@@ -57,42 +51,44 @@ def test_wrong_answers_are_found_and_weighed(wrong_digits):
 
 def test_most_answers_about_a_point_decide():
     X, _ = load_iris(return_X_y=True)
-    opened = [Answer(50, (0,), "none"), Answer(100, (0, 50), "none")]
+    opened = [made(50, (0,), "none", form="match"), made(100, (0, 50), "none")]
     points = Points(X, np.random.default_rng(0))
 
     def label(*about, limit=None):
-        answers = tuple(one._replace(number=k) for k, one in enumerate([*opened, *about]))
-        return MatchState(points, answers, limit).classes.label.get(1)
+        return MatchState(points, (*opened, *about), limit).classes.label.get(1)
 
-    first = Answer(1, (100, 0, 50), 0)
-    assert label(first) == label(first, Answer(1, (100, 0, 50), 1)) == 2
-    assert label(first, Answer(1, (50, 0, 100), 1), Answer(1, (0, 100), 0)) == 0
-    assert label(first, Answer(1, (50, 0, 100), "none"), Answer(1, (0, 100), "none")) == 3
+    first = made(1, (100, 0, 50), 0)
+    assert label(first) == label(first, made(1, (100, 0, 50), 1)) == 2
+    assert label(first, made(1, (50, 0, 100), 1), made(1, (0, 100), 0)) == 0
+    assert label(first, made(1, (50, 0, 100), "none"), made(1, (0, 100), "none")) == 3
     # "None", which two others deny, opens no class though they do not agree.
-    assert label(*(Answer(1, (50, 0, 100), said) for said in ("none", 1, 0))) == 0
+    assert label(*(made(1, (50, 0, 100), reply) for reply in ("none", 1, 0))) == 0
     # None of the first two, then one that was not among them: no contradiction.
-    followed = (Answer(1, (0, 50), "none"), Answer(1, (100,), 0))
+    followed = (made(1, (0, 50), "none"), made(1, (100,), 0, form="match"))
     assert label(*followed) == 2
     assert MatchState(points, (*opened, *followed), None).error == 0
-    assert MatchState(points, (*opened, first, followed[0]._replace(choices=(100, 50))), None).error > 0
+    assert MatchState(points, (*opened, first, made(1, (100, 50), "none")), None).error > 0
 
 
 def test_what_opened_a_class_is_asked_again_once_an_answer_was_wrong():
     """One "none" in error splits a class in two, for good. It is asked beside all classes of now."""
     X, _ = load_iris(return_X_y=True)
-    right = [Answer(50, (0,), "none"), Answer(100, (0, 50), "none"), Answer(1, (100, 0, 50), 1)]
+    right = [
+        made(50, (0,), "none", form="match"),
+        made(100, (0, 50), "none"),
+        made(1, (100, 0, 50), 1),
+    ]
 
     def go_on(*answers):
-        numbered = [one._replace(number=k, kind="linked") for k, one in enumerate([*right, *answers], start=1)]
-        return Asker(X, n_classes="auto", answers=numbered, random_state=0)
+        return Asker(X, n_classes="auto", answers=[*right, *answers], random_state=0)
 
-    assert go_on().next().kind != "doubtful"
-    asker = go_on(Answer(1, (100, 0, 50), 0))
-    for left, choices, said in ((50, (0, 100), "none"), (100, (0, 50), 0), (100, (0, 50), 0)):
+    assert go_on().next().why != "doubtful"
+    asker = go_on(made(1, (100, 0, 50), 0))
+    for *items, reply in ((50, 0, 100, "none"), (100, 0, 50, 0), (100, 0, 50, 0)):
         question = asker.next()
-        assert question[:3] == (left, choices, "doubtful")
-        asker.tell(question, said)
-    assert asker.next().kind != "doubtful"
+        assert question[:3] == ("match", tuple(items), "doubtful")
+        asker.tell(question, reply)
+    assert asker.next().why != "doubtful"
     assert [sorted(one.examples) for one in asker.classes()] == [[0, 1, 100], [50]]
 
 
@@ -131,8 +127,8 @@ def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong
     assert again._now.settings == state.settings
 
 
-def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_digits):
-    """A match answer with m choices and the error rate e is a pair answer with e / (e + m (1 - e))."""
+def test_the_model_is_that_of_the_library(wrong_digits):
+    """The pairs of a match answer share one careless switch."""
     state = wrong_digits[0]._now
     assert state.error > 0.02
     # Where all examples are founders, whose classes are certain, the two are one model.
@@ -142,5 +138,6 @@ def test_the_model_is_that_of_the_library_with_the_error_rate_of_a_pair(wrong_di
     right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), seeds)
     p = np.exp(right.log_probabilities(right.known))
     theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
-    assert np.abs(p - theirs).max() < 0.1
-    assert np.mean(p.argmax(axis=1) == theirs.argmax(axis=1)) > 0.97
+    # Propagation on the pairs of a question is approximate.
+    assert np.abs(p - theirs).mean() < 0.05
+    assert np.mean(p.argmax(axis=1) == theirs.argmax(axis=1)) > 0.9

@@ -29,7 +29,7 @@ def asker():
 
 def press(cell, said):
     """What the script sends when somebody clicks or presses a key."""
-    cell.widget._handle_custom_msg({"said": said}, [])
+    cell.widget._handle_custom_msg({"reply": said}, [])
 
 
 def answer(cell):
@@ -46,9 +46,9 @@ def status(cell):
     return cell.widget.shown["status"]
 
 
-def fields(cell, side="left"):
+def fields(cell, place=0):
     """Fields of one thing: name to value and deviation."""
-    (part,) = question(cell)[side]["parts"]
+    (part,) = question(cell)["items"][place]["parts"]
     return {name: rest for name, *rest in part["fields"]}
 
 
@@ -60,7 +60,7 @@ def test_presses_are_answers_and_undo_takes_them_back(asker):
         press(cell, said)
     assert asker.answers["answer"] == ["same", "different", "unsure"]
     assert asker.answers["annotator"] == ["ann"] * 3
-    assert len({one["left"]["id"] for one in shown}) == 3
+    assert len({one["items"][0]["id"] for one in shown}) == 3
     assert status(cell) == "3 answers"
     for number in (3, 2, 1):
         press(cell, "undo")
@@ -109,7 +109,7 @@ def test_texts_and_fields_go_to_the_page_as_they_are(asker):
     frame = pd.DataFrame(values)
     left = asker.next().left
     for things in (texts, texts.__getitem__):
-        assert question(QuestionCell(asker, things))["left"]["parts"] == [{"kind": "text", "text": texts[left]}]
+        assert question(QuestionCell(asker, things))["items"][0]["parts"] == [{"kind": "text", "text": texts[left]}]
     for things in (frame, pl.from_pandas(frame)):
         found = fields(QuestionCell(asker, things))
         assert found["<b>"] == [texts[left], None]
@@ -127,7 +127,7 @@ def test_rows_of_x_by_default_dense_and_sparse():
     dense = QuestionCell(Asker(zeros, random_state=0), zeros)
     few = QuestionCell(Asker(zeros, random_state=0), sparse.csr_array(zeros))
     assert list(fields(dense)) == [f"feature {k}" for k in range(3)]
-    for side, row in (("left", asked.left), ("right", asked.right)):
+    for side, row in enumerate(asked.items):
         # Both sides have the same fields, empty where one is zero.
         assert sorted(fields(few, side)) == [f"feature {k}" for k in both]
         for k in both:
@@ -140,7 +140,7 @@ def test_rows_of_x_by_default_dense_and_sparse():
 @pytest.mark.parametrize("kind", [float, np.uint8])
 def test_pictures(asker, shape, kind):
     pictures = (RNG.random((60, *shape)) * (255 if kind is np.uint8 else 1)).astype(kind)
-    (part,) = question(QuestionCell(asker, pictures))["left"]["parts"]
+    (part,) = question(QuestionCell(asker, pictures))["items"][0]["parts"]
     data = base64.b64decode(part["src"].removeprefix("data:image/png;base64,"))
     assert (part["kind"], media_type(data, "image")) == ("image", "image/png")
     # Numbers between 0 and 1, or whole numbers to 255.
@@ -150,7 +150,7 @@ def test_pictures(asker, shape, kind):
         QuestionCell(asker, np.zeros((60, 5, 4, 2)))
     # What shows itself.
     drawn = SimpleNamespace(_repr_png_=lambda: b"\x89PNG")
-    (part,) = question(QuestionCell(asker, lambda row: drawn))["right"]["parts"]
+    (part,) = question(QuestionCell(asker, lambda row: drawn))["items"][1]["parts"]
     assert part["src"].endswith(base64.b64encode(b"\x89PNG").decode())
 
 
@@ -173,7 +173,7 @@ def test_match_questions_have_all_choices():
     cell = QuestionCell(asker, X)
     for _ in range(8):
         asked = asker.next()
-        assert [one["id"] for one in question(cell)["choices"]] == [str(row) for row in asked.choices]
+        assert [one["id"] for one in question(cell)["items"]] == [str(row) for row in asked.items]
         like = [k for k, row in enumerate(asked.choices) if Y[row] == Y[asked.left]]
         press(cell, like[0] if like else "none")
     assert len(asker.classes()) == 2

@@ -33,7 +33,7 @@ def test_a_list_of_questions_at_a_time():
     assert len(asker.classes()) == 3
     more = ask(X, oracle, 2, batch_size=8, answers=asker.answers, **options)
     assert (more.n_answers, seen[4:]) == (32, [2])
-    one = ask(X, lambda left, choices: picks([Question(left, choices)])[0], 12, **options)
+    one = ask(X, lambda left, choices: picks([Question("match", (left, *choices))])[0], 12, **options)
     assert one.answers == ask(X, picks, 12, batch_size=1, **options).answers
     with pytest.raises(InputError, match="`oracle` gave 1 answers to 4 questions"):
         ask(X, lambda questions: ["unsure"], 10, batch_size=4, n_classes="auto")

@@ -7,10 +7,10 @@ import pytest
 from scipy.special import softmax
 from sklearn.datasets import load_iris, make_classification
 
-from sdulearn.answers.records import Answer
-from sdulearn.asking import Asker, ask
+from sdulearn.asking import Asker, Question, ask
 from sdulearn.asking.points import Points
 from sdulearn.asking.state import State
+from tests.made import made
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +55,17 @@ def test_stretched_axes_are_a_penalty_by_the_covariance():
         assert np.mean(points.variances * points.stretch(power).diagonal() ** 2) == pytest.approx(1)
 
 
+def opposite(answer):
+    return answer.with_reply(answer.sign < 0)
+
+
 def test_held_out_points_are_not_in_their_model(two):
     """Whatever is said of the points of a fold, its model says the same of them."""
     fold = np.random.default_rng(0).permutation(len(two.known)) % 10
     test = two.known[fold == 3]
     flipped = tuple(
-        one._replace(said="none" if one.said == 0 else 0) if {one.left, one.right} <= {two.founders[0], *test} else one
-        for one in two.answers
+        opposite(answer) if {answer.left, answer.right} <= {two.founders[0], *test} else answer
+        for answer in two.answers
     )
     changed = State(two.points, flipped, 2, two.settings)
     assert (changed.known == two.known).all()
@@ -73,13 +77,13 @@ def test_contradictions_and_nothing_else_make_answers_wrong(two):
     """Also those with what follows by exclusion: different from two of three classes is the third."""
     assert two.error == 0
     first = two.answers[0]
-    again = first._replace(said=0 if first.said == "none" else "none", annotator="bob", number=99)
+    again = opposite(first)._replace(annotator="bob")
     state = State(two.points, (*two.answers, again), 2)
     assert set(state.error_rates) == {0, 1}
     assert 0.01 <= state.error < 0.1
     X, y = load_iris(return_X_y=True)
     ends = [(0, 50), (100, 0), (100, 50), (7, 0), (7, 50), (7, 100), (1, 0), (51, 50), (101, 100)]
-    answers = [Answer(a, (b,), 0 if y[a] == y[b] and a != 7 else "none", number=k) for k, (a, b) in enumerate(ends)]
+    answers = [made(a, (b,), bool(y[a] == y[b] and a != 7)) for a, b in ends]
     right = Asker(X, n_classes=3, answers=[one for one in answers if one.left != 7 or one.right != 100])
     assert right.error_rate() == 0
     asker = Asker(X, n_classes=3, answers=answers, random_state=0)
@@ -92,23 +96,23 @@ def test_answers_to_look_at_again():
     X, y = make_classification(200, 3, n_redundant=0, n_clusters_per_class=1, class_sep=3, flip_y=0, random_state=0)
     asker = ask(X, lambda a, b: y[a] == y[b], 30, repeat_share=0, random_state=0)
     sure = np.abs(asker.model().decision_function(X[asker.answers["left"]]))
-    number = 1 + max((k for k in range(30) if asker.answers["kind"][k] == "random"), key=sure.__getitem__)
+    number = 1 + max((k for k in range(30) if asker.answers["why"][k] == "random"), key=sure.__getitem__)
     asker.change(number, "same" if asker.answers["answer"][number - 1] == "different" else "different")
-    assert number in [one.number for one in asker.review()]
+    assert number in [answer.given.number for answer in asker.review()]
     left, other = asker.answers["left"][4], asker.answers["right"][4]
-    asker.add(Answer(left, (other,), "none" if asker.answers["answer"][4] == "same" else 0, number=40))
-    found = [one.number for one in asker.review()]
-    doubtful = [asker.given[k].number for k in asker._now.doubtful]
+    asker.tell(Question("pair", (left, other)), asker.answers["answer"][4] == "different")
+    found = [answer.given.number for answer in asker.review()]
+    doubtful = [asker.given[k].given.number for k in asker._now.doubtful]
     assert found[: len(doubtful)] == doubtful
-    assert {5, number, 40} <= set(found)
+    assert {5, number, 31} <= set(found)
     # One that says nothing, in front of all others, is none of them.
-    unsure = Answer(left, (other,), "unsure", number=41)
+    unsure = made(left, (other,), "unsure", number=41)
     again = Asker(X, answers=[unsure, *asker.given], random_state=0)
-    assert [again.given[k].number for k in again._now.doubtful] == doubtful
+    assert [again.given[k].given.number for k in again._now.doubtful] == doubtful
     assert len(set(found)) == len(found)
     assert len(asker.review(2)) == 2
     # A single class has no model to doubt by.
-    assert Asker(X, answers=[one._replace(said=0) for one in asker.given[:12]]).review() == []
+    assert Asker(X, answers=[answer.with_reply("same") for answer in asker.given[:12]]).review() == []
 
 
 def test_the_point_that_the_model_is_least_sure_of_is_asked_about_and_classes_keep_their_places(matcher):
@@ -119,7 +123,7 @@ def test_the_point_that_the_model_is_least_sure_of_is_asked_about_and_classes_ke
     for _ in range(12):
         question = asker.next()
         state = asker._now
-        if question.kind == "linked":
+        if question.why == "uncertain":
             p = np.sort(np.exp(state.of_candidates), axis=1)[:, ::-1]
             score = 1 - p[:, 0] + p[:, 1]
             score[list(state.asked)] = -1
@@ -135,7 +139,7 @@ def test_settings_are_chosen_by_the_evidence(two, three):
     assert three.next_settings.penalty in (0.1, 0.3, 1.0, 3.0)
     assert two.next_settings[:2] == pytest.approx((2 * 4.11914655, 2))
     # Answers that hang on one point cannot be cut into folds.
-    star = tuple(Answer(k, (0,), 0 if k % 2 else "none", number=k) for k in range(1, 14))
+    star = tuple(made(k, (0,), k % 2 == 1) for k in range(1, 14))
     assert State(two.points, star, 2).next_settings != State.FIRST
     few = tuple(one for one in two.answers if one.sign > 0)
     assert State(two.points, few, 2).next_settings == State.FIRST

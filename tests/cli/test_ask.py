@@ -25,7 +25,6 @@ from sdulearn import load_model
 from sdulearn.answer_files.log import read_log
 from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import read_answers
-from sdulearn.answers.records import Answer
 from sdulearn.answers.y import scramble
 from sdulearn.cli import ask
 from sdulearn.datasets import make_waveform
@@ -33,6 +32,7 @@ from sdulearn.errors import InputError
 from sdulearn.io.media import grey_png
 from sdulearn.workflow import data
 from sdulearn.workflow.options import FitOptions
+from tests.made import store
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_an_oracle_answers_by_itself_and_a_later_one_goes_on(call, refused, tabl
     first = read_log(log)
     labels = pd.read_csv(table).set_index("id")["label"]
     for one in first.answers.values():
-        assert one.word == ("same" if labels[one.left] == labels[one.right] else "different")
+        assert one.reply == ("same" if labels[one.left] == labels[one.right] else "different")
     assert call("ask", table, "-o", log, "--oracle", "label", "--questions", 4, *SHOWN) == 0
     found = read_log(log)
     assert len(found.answers) == 18
@@ -99,8 +99,8 @@ def test_a_large_table_is_asked_about_by_a_sample_that_grows(call, folder, tmp_p
     for questions, drawn in ((3, 16), (13, 32), (6, 240)):
         assert call("ask", parts, "-o", tmp_path / "log.jsonl", "--questions", questions, *options) == 0
         assert (f"about {drawn} of the 240 rows, drawn at random" in capsys.readouterr().out) == (drawn < 240)
-    answers = [one for one in read_log(tmp_path / "log.jsonl").answers.values() if one.kind == "random"]
-    assert [one.rank for one in answers] == list(range(0, 2 * len(answers), 2))
+    answers = [one for one in read_log(tmp_path / "log.jsonl").answers.values() if one.question.why == "random"]
+    assert [one.question.rank for one in answers] == list(range(0, 2 * len(answers), 2))
     places = scramble(np.arange(240)).argsort().argsort()
     rows = {name: row for row, name in enumerate(frame["id"])}
     asked = np.array([[places[rows[name]] for name in (one.left, one.right)] for one in answers]).ravel()
@@ -117,10 +117,10 @@ def test_links_a_log_without_kinds_and_an_oracle_that_runs_out(call, refused, lo
     command = (*command[:4], "--drop", "picture", *command[4:])
     assert call(*command, 8, "--seed", 3) == 0
     # None of these answers is known to be random, so the next ones are, but for those that check answers.
-    log.write_text(re.sub(r'"kind": "\w+", ', "", log.read_text()))
+    log.write_text(re.sub(r'"why": "\w+", ', "", log.read_text()))
     assert call(*command, 4) == 0
-    kinds = [one.kind for one in read_log(log).answers.values()]
-    assert (set(kinds[:8]), "random" in kinds[8:], "linked" in kinds[8:]) == ({""}, True, False)
+    kinds = [one.question.why for one in read_log(log).answers.values()]
+    assert (set(kinds[:8]), "random" in kinds[8:], "uncertain" in kinds[8:]) == ({""}, True, False)
     log.unlink()
     capsys.readouterr()
     assert call(*command, 50, "--design", "random") == 0
@@ -232,7 +232,7 @@ def test_a_log_is_a_file(refused, log, tmp_path):
         assert "file" in refused("ask", "--demo", "-o", name, "--no-browser")
     assert "a device" in refused("check", tmp_path / "zero.jsonl")
     with AnswerStore(log) as opened:
-        opened.add(Answer("a", ("b",), 0))
+        store(opened, "a", ("b",), True)
     writer = threading.Thread(target=(tmp_path / "pipe.jsonl").write_bytes, args=(log.read_bytes(),))
     writer.start()
     assert "is a pipe" in refused("check", tmp_path / "pipe.jsonl")
@@ -324,7 +324,7 @@ def test_private_answers_are_flipped_and_fits_allow_for_it(call, refused, table,
     found = read_log(log)
     assert set(found.epsilons.values()) == {2.0}
     labels = pd.read_csv(table).set_index("id")["label"]
-    wrong = [(one.word == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
+    wrong = [(one.reply == "same") != (labels[one.left] == labels[one.right]) for one in found.answers.values()]
     assert 0.04 < np.mean(wrong) < 0.2
     assert len({name for one in found.answers.values() for name in (one.left, one.right)}) == 120
     fit = ("fit", table, log, "-o", tmp_path / "model.sdu", "--drop", "note,picture,label")
@@ -391,7 +391,7 @@ def request(server, name, data=None):
 
 def answer(server, name, word="same"):
     token = request(server, f"question?annotator={name}")["question"]["token"]
-    return request(server, "answer", {"annotator": name, "token": token, "answer": word})
+    return request(server, "answer", {"annotator": name, "token": token, "reply": word})
 
 
 def answer_until_killed(server, name, acknowledged):

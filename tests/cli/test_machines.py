@@ -12,9 +12,9 @@ import pytest
 from sdulearn import fit_table
 from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import read_answers
-from sdulearn.answers.records import Answer
 from sdulearn.cli.main import main
 from sdulearn.diagnostics import audited_rates
+from tests.made import store
 
 pytestmark = pytest.mark.usefixtures("no_importances")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -59,11 +59,11 @@ def test_the_worked_example(asked):
     assert "cost 0.003" in screen
     # The column of topics is the person, who differs from the machine about some messages.
     messages = pd.read_csv("messages.csv")
-    messages.loc[messages["id"].isin([one["left"] for one in answers[::5]]), "topic"] = "other"
+    messages.loc[messages["id"].isin([one["items"][0] for one in answers[::5]]), "topic"] = "other"
     messages.to_csv("messages.csv", index=False)
     _, screen, answers = asked("--audit", 10, "--annotator", "ann", "--oracle", "topic", command=None)
-    audits = [one for one in answers if one["kind"] == "audit"]
-    assert len(audits) == len({one["left"] for one in audits}) == 10
+    audits = [one for one in answers if one["why"] == "audit"]
+    assert len(audits) == len({one["items"][0] for one in audits}) == 10
     assert {one["annotator"] for one in audits} == {"ann"}
     found = read_answers("log.jsonl")
     n, wrong = found.audits["judge"]
@@ -86,7 +86,7 @@ def test_a_fit_takes_the_rates_of_an_audit(tmp_path):
             same = (y[k] == y[k + 100]) == (k % 5 > 0)
             for kind, who, said in (("random", "machine", same), ("audit", "ann", y[k] == y[k + 100])):
                 if kind == "random" or k < 40:
-                    log.add(Answer(f"r{k}", (f"r{k + 100}",), 0 if said else "none", who, kind))
+                    store(log, f"r{k}", (f"r{k + 100}",), bool(said), who, kind)
     model = fit_table(table, tmp_path / "log.jsonl", model="linear")
     rates = {one.name: one for one in model.report.annotators}
     assert rates["machine"].rate == pytest.approx(8.5 / 41)
@@ -95,7 +95,7 @@ def test_a_fit_takes_the_rates_of_an_audit(tmp_path):
     assert "Audit: 8 of the 40 answers of machine that a person gave again are wrong: 20.7%" in model.summary()
     # Somebody else who answered has no rate by the audit: all are estimated together.
     with AnswerStore(tmp_path / "log.jsonl") as log:
-        log.add(Answer("r150", ("r160",), 0, "bob", "random"))
+        store(log, "r150", ("r160",), True, "bob", "random")
     assert audited_rates(read_answers(tmp_path / "log.jsonl")) is None
 
 
@@ -109,15 +109,14 @@ def test_questions_hold_the_things_and_are_not_asked_twice(asked, tmp_path):
     assert len(lines) == 6
     for one in lines:
         assert one["ask"] == "About the same?"
-        assert one["left"]["text"] == table[one["left"]["id"]]
-        assert one["right"]["text"] == table[one["right"]["id"]]
+        assert one["form"] == "pair"
+        assert [thing["text"] for thing in one["items"]] == [table[thing["id"]] for thing in one["items"]]
     log = Path("log.jsonl")
     first = json.loads(log.read_text().splitlines()[-1])
     undo = {"event": "undo", **{name: first[name] for name in ("number", "annotator", "session")}}
     log.write_text(log.read_text() + json.dumps(undo) + "\n")
     _, _, answers = asked(*options, command=command, classes="2")
-    assert answers[-1]["left"] == first["left"]
-    assert answers[-1]["answer"] == first["answer"]
+    assert (answers[-1]["items"], answers[-1]["groups"]) == (first["items"], first["groups"])
     assert len(Path("asked").read_text().splitlines()) == 6
 
 

@@ -120,7 +120,7 @@ class Client:
 
     def answer(self, answer, name=""):
         token = self.ask(name)["token"]
-        return self.post("answer", {"annotator": name, "token": token, "answer": answer}).json()
+        return self.post("answer", {"annotator": name, "token": token, "reply": answer}).json()
 
 
 @pytest.fixture

@@ -36,30 +36,29 @@ def test_answer_undo_change_skip(page):
     assert result["question"]["token"] != first["token"]
     undone = page.post("undo", {"annotator": "ann"}).json()
     assert undone["undone"]
-    assert (undone["question"]["left"], undone["question"]["right"]) == (first["left"], first["right"])
+    assert undone["question"]["items"] == first["items"]
     page.answer("different", "ann")
     (logged,) = page.get("api/history").json()["answers"]
-    assert logged["answer"] == "different"
-    changed = page.post("change", {"session": logged["session"], "number": logged["number"], "answer": "unsure"})
-    assert changed.json()["answer"]["answer"] == "unsure"
+    assert logged["reply"] == "different"
+    changed = page.post("change", {"key": logged["key"], "reply": "unsure"})
+    assert changed.json()["answer"]["reply"] == "unsure"
     token = page.ask("ann")["token"]
     assert page.post("skip", {"annotator": "ann", "token": token}).json()["question"]["token"] != token
-    assert page.post("change", {"session": "x", "number": 1, "answer": "same"}).status == 400
+    assert page.post("change", {"key": ["x", 1], "reply": "same"}).status == 400
     for comment, status in (("both red", 200), (" ", 200), ("x" * 1000, 200), ("x" * 1001, 400), (5, 400)):
-        sent = {"token": page.ask()["token"], "answer": "same", "comment": comment}
+        sent = {"token": page.ask()["token"], "reply": "same", "comment": comment}
         assert page.post("answer", sent).status == status
     comments = ["", "both red", "", "x" * 1000]
     assert [one["comment"] for one in page.get("api/history").json()["answers"]] == comments[::-1]
-    assert [one.comment for one in read_log(page.session.store.path).answers.values()] == comments
+    assert [one.given.comment for one in read_log(page.session.store.path).answers.values()] == comments
 
 
 def ids(question):
-    return [question[side]["id"] for side in ("left", "right")]
+    return [item["id"] for item in question["items"]]
 
 
-def change(page, logged, name, answer="unsure"):
-    names = {key: logged[key] for key in ("session", "number")}
-    return page.post("change", {**names, "annotator": name, "answer": answer})
+def change(page, logged, name, reply="unsure"):
+    return page.post("change", {"key": logged["key"], "annotator": name, "reply": reply})
 
 
 def test_only_one_s_own_answers_can_be_changed(page):
@@ -75,9 +74,9 @@ def test_only_one_s_own_answers_can_be_changed(page):
         refused = change(page, of_ann, name)
         assert refused.status == 400
         assert "only your own" in refused.json()["error"]
-    assert change(page, of_ann, "ann").json()["answer"]["answer"] == "unsure"
+    assert change(page, of_ann, "ann").json()["answer"]["reply"] == "unsure"
     assert not page.post("undo", {"annotator": ""}).json()["undone"]
-    assert [one["answer"] for one in page.get("api/history").json()["answers"]] == ["same", "unsure"]
+    assert [one["reply"] for one in page.get("api/history").json()["answers"]] == ["same", "unsure"]
 
 
 def test_in_a_team_nobody_is_without_a_name(open_session, make_page):
@@ -85,7 +84,7 @@ def test_in_a_team_nobody_is_without_a_name(open_session, make_page):
     page = make_page(session)
     assert page.get("api/start").json()["need_name"]
     token = page.ask("ann")["token"]
-    for name, data in (("answer", {"token": token, "answer": "same"}), ("undo", {}), ("skip", {"token": token})):
+    for name, data in (("answer", {"token": token, "reply": "same"}), ("undo", {}), ("skip", {"token": token})):
         refused = page.post(name, data)
         assert "name first" in (refused.json().get("error") or refused.json()["reason"])
     page.answer("same", "ann")
@@ -105,7 +104,7 @@ def test_a_question_that_is_left_open_goes_to_others_in_the_end(open_session, ma
     while page.ask("dan"):
         page.answer("same", "dan")
     assert session.n_answers == 3
-    late = page.post("answer", {"annotator": "ann", "token": token, "answer": "same"}).json()
+    late = page.post("answer", {"annotator": "ann", "token": token, "reply": "same"}).json()
     assert late["written"] is None
     assert session.people() == ["ann", "dan"]
 
@@ -114,7 +113,7 @@ def test_the_page_of_private_answers(open_session, make_page):
     """It says what rows and people reveal; comments and names of classes would undo the flips."""
     session = open_session(n_points=20, private=0.5)
     page = make_page(session, fit=lambda names: {})
-    refused = page.post("answer", {"token": page.ask()["token"], "answer": "same", "comment": "both red"})
+    refused = page.post("answer", {"token": page.ask()["token"], "reply": "same", "comment": "both red"})
     assert "give one away" in refused.json()["error"]
     assert not session.n_answers
     asked = []
@@ -149,7 +148,7 @@ def test_what_was_acknowledged_is_on_the_disk_and_a_full_disk_is_no_acknowledgem
 
     with monkeypatch.context() as patch:
         patch.setattr("sdulearn.answer_files.store._LogFile._write", full)
-        response = page.post("answer", {"token": page.ask()["token"], "answer": "same"})
+        response = page.post("answer", {"token": page.ask()["token"], "reply": "same"})
         assert response.status == 507
         assert "No space left" in response.json()["error"]
     assert page.session.n_answers == 1
@@ -163,7 +162,7 @@ def test_history_comes_in_pages(page, monkeypatch):
     first = page.get("api/history").json()
     assert (len(first["answers"]), first["total"], first["begin"]) == (4, 7, 0)
     rest = page.get("api/history", begin=4).json()
-    assert [one["number"] for one in rest["answers"]] == [3, 2, 1]
+    assert [one["key"][1] for one in rest["answers"]] == [3, 2, 1]
     for begin in ("x", "-1", "1" * 16):
         assert page.get("api/history", begin=begin).status == 400
     assert page.get("api/history", begin="1" * 15).json()["answers"] == []
@@ -343,36 +342,34 @@ def match_page(open_session, make_page):
 
 
 def like(question):
-    left = int(question["left"]["id"][1:])
-    alike = [k for k, one in enumerate(question["choices"]) if int(one["id"][1:]) % 3 == left % 3]
+    left = int(question["items"][0]["id"][1:])
+    alike = [k for k, one in enumerate(question["items"][1:]) if int(one["id"][1:]) % 3 == left % 3]
     return alike[0] if alike else "none"
 
 
 def names_of(question):
     """Name of each class, by the rest that its rows leave."""
-    return {int(one["id"][1:]) % 3: one["name"] for one in question["choices"]}
+    return {int(one["id"][1:]) % 3: one["name"] for one in question["items"][1:]}
 
 
 def test_match_questions(match_page):
     page = match_page
-    assert (page.get("api/start").json()["match"], page.get("api/start").json()["class_names"]) == (
-        True,
-        ["zero", "one"],
-    )
+    start = page.get("api/start").json()
+    assert (start["design"], start["class_names"]) == ("match", ["zero", "one"])
     question = page.ask("ann")
-    assert set(question) == {"token", "left", "choices"}
-    assert [set(one) for one in question["choices"]] == [{"id", "parts", "name"}] * 3
+    assert set(question) == {"token", "form", "items"}
+    assert [set(one) for one in question["items"]] == [{"id", "parts", "name"}] * 4
     sent = {"annotator": "ann", "token": question["token"]}
-    for answer in ("same", 3, -1, True, 1.5, None, "some"):
-        assert page.post("answer", {**sent, "answer": answer}).status == 400
+    for reply in ("same", 3, -1, True, 1.5, None, "some", [0, 1], [0, 1, 1, 1], {"a": 1}, [[0], 1, 2, 3]):
+        assert page.post("answer", {**sent, "reply": reply}).status == 400
     assert page.session.n_answers == 10
     logged = page.get("api/history", annotator="ann").json()["answers"]
     last = page.session.history()[0]
-    assert [one["id"] for one in logged[0]["choices"]] == list(last.choices)
-    assert logged[0]["answer"] == last.said
-    assert change(page, logged[0], "ann", "none").json()["answer"]["answer"] == "none"
+    assert [one["id"] for one in logged[0]["items"][1:]] == list(last.choices)
+    assert logged[0]["reply"] == last.reply
+    assert change(page, logged[0], "ann", "none").json()["answer"]["reply"] == "none"
     assert change(page, logged[0], "ann", 99).status == 400
-    assert change(page, logged[0], "ann", last.said).status == 200
+    assert change(page, logged[0], "ann", last.reply).status == 200
     response = page.get("answers")
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     assert response.headers["content-disposition"] == 'attachment; filename="answers.csv"'
@@ -383,12 +380,12 @@ def test_classes_are_named_on_the_way_merged_and_split(match_page):
     page = match_page
     who = {"annotator": "ann"}
     question = page.ask("ann")
-    rests = [int(one["id"][1:]) % 3 for one in question["choices"]]
-    for choice, rest in zip(question["choices"], rests, strict=True):
+    rests = [int(one["id"][1:]) % 3 for one in question["items"][1:]]
+    for choice, rest in zip(question["items"][1:], rests, strict=True):
         named = page.post("rename", {**who, "id": choice["id"], "name": f" rest {rest} "}).json()["question"]
     assert names_of(named) == {rest: f"rest {rest}" for rest in rests}
     assert named["token"] == question["token"]
-    first = question["choices"][0]["id"]
+    first = question["items"][1:][0]["id"]
     assert (
         "Another class is named"
         in page.post("rename", {**who, "id": first, "name": f"rest {rests[1]}"}).json()["error"]
@@ -396,21 +393,21 @@ def test_classes_are_named_on_the_way_merged_and_split(match_page):
     for name in ("", " ", "x" * 61, "a\nb", 5):
         assert page.post("rename", {**who, "id": first, "name": name}).status == 400
     shown = page.post("example", {**who, "token": question["token"], "position": 0}).json()["question"]
-    assert shown["choices"][0]["id"] != first
-    assert shown["choices"][0]["name"] == f"rest {rests[0]}"
+    assert shown["items"][1]["id"] != first
+    assert shown["items"][1]["name"] == f"rest {rests[0]}"
     for place in (3, -1, "0"):
         assert page.post("example", {**who, "token": shown["token"], "position": place}).status == 400
     # Whatever example is shown, the class has its name; a new one gives it to all rows.
-    page.post("rename", {**who, "id": shown["choices"][0]["id"], "name": "first"})
+    page.post("rename", {**who, "id": shown["items"][1]["id"], "name": "first"})
     assert names_of(page.ask("ann"))[rests[0]] == "first"
     assert [one["name"] for one in page.session.numbers(wait=True)["classes"]].count("first") == 1
-    merged = page.post("merge", {**who, "id": first, "into": question["choices"][1]["id"]}).json()["question"]
-    assert sorted(one["name"] for one in merged["choices"]) == sorted(f"rest {rest}" for rest in rests[1:])
+    merged = page.post("merge", {**who, "id": first, "into": question["items"][1:][1]["id"]}).json()["question"]
+    assert sorted(one["name"] for one in merged["items"][1:]) == sorted(f"rest {rest}" for rest in rests[1:])
     leaving = next(one for one in page.session.history() if one.picked is not None)
-    before = {one["name"] for one in merged["choices"]}
+    before = {one["name"] for one in merged["items"][1:]}
     split = page.post("split", {**who, "id": leaving.left}).json()["question"]
     # It leaves without the name.
-    assert sorted(one["name"] for one in split["choices"]) == sorted([*before, ""])
+    assert sorted(one["name"] for one in split["items"][1:]) == sorted([*before, ""])
     # Rows are called by their ids.
     again = page.post("merge", {**who, "id": first, "into": first}).json()["error"]
     assert again.startswith(f"Nothing to merge: row '{first}' and row '{first}' are of one class already")
@@ -421,9 +418,9 @@ def test_classes_are_named_on_the_way_merged_and_split(match_page):
 def test_a_new_class_has_the_name_that_is_chosen_until_it_is_taken_back(open_session, make_page):
     page = make_page(open_session(n_points=60, design="match", n_classes="auto"))
     question = page.ask()
-    sent = {"token": question["token"], "answer": "none", "name": "cat"}
+    sent = {"token": question["token"], "reply": "none", "name": "cat"}
     following = page.post("answer", sent).json()["question"]
-    assert {one["id"]: one["name"] for one in following["choices"]}[question["left"]["id"]] == "cat"
+    assert {one["id"]: one["name"] for one in following["items"][1:]}[question["items"][0]["id"]] == "cat"
     page.post("undo", {})
     again = page.answer(0)["question"]
-    assert [one["name"] for one in again["choices"]] == [""]
+    assert [one["name"] for one in again["items"][1:]] == [""]

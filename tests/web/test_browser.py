@@ -77,7 +77,7 @@ def log(tmp_path):
 
 
 def words(log):
-    return [one.word for one in read_log(log).answers.values()]
+    return [one.reply for one in read_log(log).answers.values()]
 
 
 def pair(page):
@@ -227,7 +227,7 @@ def test_words_of_one_s_own_a_language_a_comment_a_goal_and_pictures_to_enlarge(
     page.keyboard.press("Enter")
     press(page, "s", "Antwort 1 gespeichert: gleich")
     playwright.expect(page.locator("#progress")).to_contain_text("1 von 2 Fragen")
-    assert [one.comment for one in read_log(log).answers.values()] == ["beide sind rot"]
+    assert [one.given.comment for one in read_log(log).answers.values()] == ["beide sind rot"]
     page.locator("#pair .zoom").first.click()
     playwright.expect(page.locator("dialog img")).to_be_visible()
     # In front of the question no key is an answer to it.
@@ -322,7 +322,7 @@ def test_match_questions_by_keyboard_with_names_a_search_and_a_menu(start_server
     playwright.expect(page.locator("#list select").first.locator("option:checked")).to_have_text("renamed")
     page.locator("#list select").first.select_option("none")
     playwright.expect(page.locator("#status")).to_contain_text("changed to None of these", timeout=PATIENCE_MS)
-    assert list(read_log(log).answers.values())[-1].said == "none"
+    assert list(read_log(log).answers.values())[-1].reply == "none"
 
 
 def axe():

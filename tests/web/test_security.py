@@ -20,7 +20,7 @@ POST = {**HOST, "Origin": "http://127.0.0.1:8000", "Content-Type": "application/
 def send_answer(page, headers, **changes):
     """Try to answer; the status, and whether an answer was written."""
     token, _ = page.session.question("")
-    body = json.dumps({"annotator": "", "token": token, "answer": "same", **changes}).encode()
+    body = json.dumps({"annotator": "", "token": token, "reply": "same", **changes}).encode()
     headers = {**headers, "Content-Length": str(len(body))}
     before = page.session.n_answers
     response = page.raw("POST", f"/{page.key}/api/answer", headers, [body])
@@ -143,8 +143,8 @@ def test_texts_of_the_table_are_data_only_links_are_links_and_no_score_is_shown(
     response = page.get("api/question", annotator="")
     assert response.headers["content-type"] == "application/json"
     question = response.json()["question"]
-    assert (set(question), set(question["left"])) == ({"token", "left", "right"}, {"id", "parts"})
-    assert question["left"]["parts"][1]["text"] == nasty
+    assert (set(question), set(question["items"][0])) == ({"token", "form", "items"}, {"id", "parts", "name"})
+    assert question["items"][0]["parts"][1]["text"] == nasty
 
 
 def test_the_page_asks_nobody_else_holds_nothing_inline_and_is_small():

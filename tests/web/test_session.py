@@ -12,18 +12,18 @@ import pytest
 from sdulearn import fit_table
 from sdulearn.answer_files.log import read_log
 from sdulearn.answer_files.store import AnswerStore
-from sdulearn.answers.records import Answer
 from sdulearn.asking.session import Goal, Session, continue_asker
 from sdulearn.errors import InputError, NothingToAskError
+from tests.made import store
 
 
 def standing(session):
     """What the log on the disk and the engine each say: they must be the same."""
     contents = read_log(session.store.path)
-    of_log = [(session.rows[one.left], session.rows[one.right], one.word) for one in contents.answers.values()]
+    of_log = [(session.rows[one.left], session.rows[one.right], one.reply) for one in contents.answers.values()]
     given = session.asker.answers
     assert of_log == list(zip(given["left"], given["right"], given["answer"], strict=True))
-    assert [one.number for one in contents.answers.values()] == given["number"]
+    assert [answer.given.number for answer in contents.answers.values()] == given["number"]
     return of_log
 
 
@@ -36,7 +36,7 @@ def by_parity(session, n):
     asked = []
     for _ in range(n):
         token, question = session.question("")
-        asked.append(question[:3])
+        asked.append(question.items)
         session.answer("", token, "same" if question.left % 2 == question.right % 2 else "different")
     return asked
 
@@ -68,7 +68,7 @@ def test_a_question_that_is_put_off_comes_back_after_ten_or_when_nothing_else_is
         token, question = session.question("")
         session.skip("", token)
         for _ in range(n_others):
-            assert session.question("")[1][:2] != question[:2]
+            assert session.question("")[1].items != question.items
             answer(session, "same")
         assert session.question("")[1] == question
         answer(session, "same")
@@ -90,9 +90,10 @@ def test_undo_leaves_no_trace_in_what_is_asked(open_session):
     # Ranks are places in the random order.
     written = read_log(session.store.path).answers.values()
     order = session.asker._points.order
-    assert all(session.ids[order[one.rank]] == one.left for one in written)
-    last = max(one.rank for one in written if one.kind == "random")
-    assert read_log(session.store.path).drawn().tolist() == [one.rank <= last for one in written]
+    assert all(session.ids[order[one.question.rank]] == one.left for one in written)
+    last = max(one.question.rank for one in written if one.question.why == "random")
+    sampled = [{one.left} if one.question.rank <= last else set() for one in written]
+    assert read_log(session.store.path).sampled() == sampled
 
 
 def test_numbers(open_session):
@@ -136,8 +137,8 @@ def test_error_rates_of_people_are_those_of_a_fit(tmp_path, classes):
         for who, rate in wrong.items():
             if left != right:
                 said = (y[left] == y[right]) != (rng.random() < rate)
-                log.add(Answer(ids[left], (ids[right],), 0 if said else "none", who))
-    log.add(Answer("r100", ("r101",), "none", "dan"))
+                store(log, ids[left], (ids[right],), bool(said), who)
+    store(log, "r100", ("r101",), False, "dan")
     session = Session(continue_asker(X, log, ids, n_classes=classes, random_state=0))
     shown = {one["name"]: one["error_rate"] for one in session.agreement()["people"]}
     # It is kept while no other answer comes.
@@ -175,7 +176,7 @@ def test_what_people_did_and_how_far_they_agree(open_session, tmp_path):
     # Their answers do not tell how often they are wrong.
     assert [one["error_rate"] for one in found["people"]] == [None] * 3
     # What contradicts other answers is to be looked at again.
-    assert [one.number for one in session.numbers(wait=True)["review"]] == [2, 3]
+    assert [answer.given.number for answer in session.numbers(wait=True)["review"]] == [2, 3]
 
 
 def test_numbers_do_not_wait_for_estimates(open_session, monkeypatch):
@@ -219,7 +220,7 @@ def test_match_questions_with_classes_merged_and_split_are_gone_on_with(open_ses
         session.answer("ann", token, like[0] if like else "none")
     token, question = session.question("ann")
     other = session.example("ann", token, 0)
-    assert (other.left, other.choices[1:], other.number) == (question.left, question.choices[1:], question.number)
+    assert (other.left, other.choices[1:]) == (question.left, question.choices[1:])
     assert other.choices[0] % 3 == question.choices[0] % 3 != other.choices[1] % 3
     renewed, shown = session.question("ann")
     assert shown == other != question
@@ -270,18 +271,18 @@ def test_people_share_as_many_questions_as_are_asked_for(open_session):
     for _ in range(20):
         for name in names:
             answer(session, "same", name)
-    asked = {name: {one.asked for one in session.history() if one.annotator == name} for name in names}
+    asked = {name: {one.question.key for one in session.history() if one.annotator == name} for name in names}
     for name in names:
         assert len(asked[name]) == 20
         others = set().union(*(asked[other] for other in names if other != name))
         # The first have nobody to share with; those whose questions are chosen share more.
         assert len(asked[name] & others) >= 5
-    assert {one.kind for one in session.history()} == {"random", "repeat"}
+    assert {one.question.why for one in session.history()} == {"random", "repeat"}
     assert session.agreement()["couples"]
     alone = open_session("alone.jsonl", goal=Goal(overlap=0.5))
     for _ in range(6):
         answer(alone, "same", "ann")
-    assert {one.kind for one in alone.history()} == {"random"}
+    assert {one.question.why for one in alone.history()} == {"random"}
     with pytest.raises(InputError, match="cannot overlap"):
         open_session("private.jsonl", private=1.0, goal=Goal(overlap=0.5))
 
@@ -291,7 +292,7 @@ def test_an_audit_asks_what_others_answered_and_each_question_once(session):
     answer(session, "same", "ann")
     session.goal = Goal(audit=3)
     again = [answer(session, "same", "ann") for _ in range(3)]
-    assert {one.kind for one in again} == {"audit"}
-    assert {one.left for one in again} == {one.left for one in others if one.said != "unsure"}
+    assert {one.question.why for one in again} == {"audit"}
+    assert {one.left for one in again} == {one.left for one in others if not one.is_unsure}
     with pytest.raises(NothingToAskError, match="The audit is over: 3 answers were given again"):
         session.question("ann")

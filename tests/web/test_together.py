@@ -36,14 +36,13 @@ def work(page, who, n_requests):
         try:
             if do < 0.7:
                 question = page.question({"annotator": who})["question"]
-                reply = chance.choice([*range(len(question["choices"])), "none"])
-                result = page.answer({"annotator": who, "token": question["token"], "answer": reply})
-                written += [tuple(result["written"].values())] if result["written"] else []
+                reply = chance.choice([*range(len(question["items"][1:])), "none"])
+                result = page.answer({"annotator": who, "token": question["token"], "reply": reply})
+                written += [tuple(result["written"])] if result["written"] else []
             elif do < 0.8:
                 page.undo({"annotator": who, "key": list(page.session.last_of(who) or ("", 0))})
             elif do < 0.9 and written:
-                session, number = chance.choice(written)
-                page.change({"annotator": who, "session": session, "number": number, "answer": "none"})
+                page.change({"annotator": who, "key": list(chance.choice(written)), "reply": "none"})
             elif do < 0.95:
                 first, second = chance.sample(range(200), 2)
                 page.act("merge", {"annotator": who, "id": f"r{first}", "into": f"r{second}"})
@@ -71,7 +70,7 @@ def test_eight_people_at_once_lose_nothing(page):
 def test_an_undo_that_is_sent_twice_undoes_one(page):
     for _ in range(3):
         token = page.question({"annotator": "ann"})["question"]["token"]
-        last = page.answer({"annotator": "ann", "token": token, "answer": "none"})["last"]
+        last = page.answer({"annotator": "ann", "token": token, "reply": "none"})["last"]
     results = [page.undo({"annotator": "ann", "key": list(last)}) for _ in range(3)]
     assert page.session.n_answers == 2
     assert all(result["undone"] for result in results)
@@ -83,22 +82,22 @@ def test_after_a_merge_nobody_is_shown_two_examples_of_one_class(page):
     y = page.session.y
 
     def right(question):
-        left, *choices = (int(one["id"][1:]) for one in (question["left"], *question["choices"]))
+        left, *choices = (int(one["id"][1:]) for one in question["items"])
         return next((k for k, row in enumerate(choices) if y[row] == y[left]), "none")
 
     for _ in range(30):
         question = page.question({"annotator": "ann"})["question"]
-        page.answer({"annotator": "ann", "token": question["token"], "answer": right(question)})
+        page.answer({"annotator": "ann", "token": question["token"], "reply": right(question)})
     asked = {who: page.question({"annotator": who})["question"] for who in ("ann", "bob")}
     page.act("skip", {"annotator": "bob", "token": asked["bob"]["token"]})
-    first, second = (one["id"] for one in asked["ann"]["choices"][:2])
+    first, second = (one["id"] for one in asked["ann"]["items"][1:3])
     page.act("merge", {"annotator": "ann", "id": first, "into": second})
     for who in ("ann", "bob", "cid"):
         for _ in range(12):
             question = page.question({"annotator": who})["question"]
-            classes = [page.session.asker.members(int(one["id"][1:]))[0] for one in question["choices"]]
+            classes = [page.session.asker.members(int(one["id"][1:]))[0] for one in question["items"][1:]]
             assert len(set(classes)) == len(classes)
-            page.answer({"annotator": who, "token": question["token"], "answer": "unsure"})
+            page.answer({"annotator": who, "token": question["token"], "reply": "unsure"})
 
 
 def test_names_of_classes_are_looked_up_once_for_a_page_of_the_history(page, monkeypatch):

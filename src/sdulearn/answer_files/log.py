@@ -2,8 +2,8 @@
 
 docs/ask.md describes the keys of a line. ``session`` and ``number`` identify an answer; a line that
 changes or undoes it repeats them. Every start of the program is a session of its own, so that logs are
-merged by concatenation. ``rank`` is the place of ``left`` in the random order of all rows: the rows up
-to the last random question are a random sample, whatever the kind of their questions.
+merged by concatenation. ``rank`` is the place of the row that is asked about in the random order of all rows:
+the rows up to the last random question are a random sample, whatever the reason of their questions.
 """
 
 from __future__ import annotations
@@ -15,16 +15,30 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sdulearn.answers.records import AUDIT, EPSILONS, Answer, Answers, BadRow, given_pairs, read_said
+from sdulearn.answers.records import (
+    AUDIT,
+    EPSILONS,
+    FORMS,
+    Answer,
+    Answers,
+    BadRow,
+    Form,
+    Given,
+    Question,
+    implied_pairs,
+    read_reply,
+)
+from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError, shortened
 from sdulearn.io.files import Location, as_text, read_bytes
 from sdulearn.io.typed import read
 from sdulearn.reading import Reading
-from sdulearn.types import Indices, Mask
+from sdulearn.types import Codes, Indices
 
 EVENTS = ("session", "answer", "undo", "change", "label")
 # Every line of ours begins like this; within a text of a line its quotes would be escaped.
@@ -35,12 +49,11 @@ _END = re.compile(rb'[^\\]"\}\Z')
 
 Record = dict[str, object]
 Key = tuple[str, int]
-_TEXTS = ("annotator", "time", "kind")
 # Numbers that an answer may have, and their limits.
 LIMITS = {"rank": (0, 10**12), "epsilon": EPSILONS, "seconds": (0, 1e9), "probability": (0, 1), "cost": (0, 1e12)}
 _FORCED = (
-    'a forced choice: without "none" as an answer it says which row is nearer, not which is of the same class, and '
-    'implies no pair. Offer "none", and write "form": "match" into such lines'
+    'a forced choice among more than two: without "none" as an answer it does not say which row is of the same class. '
+    'Offer "none", and write "form": "match" into such lines'
 )
 # Number of a line, its text, and the record it holds where it can be read.
 Piece = tuple[int, bytes, Record | None]
@@ -60,9 +73,10 @@ class LogContents:
     readings: list[Reading] = field(default_factory=list)  # how the table was read, by session that says so
     cells: dict[str, str] = field(default_factory=dict)  # digest of each asked row, if ids are row numbers
     # sessions whose questions with several choices offered "none" (only then a pick means "same"), by their answers;
-    # and sessions that name their design
+    # sessions that name their design; and answers to questions with several choices whose lines have no form
     offering_none: set[str] = field(default_factory=set)
     designed: set[str] = field(default_factory=set)
+    formless: set[Key] = field(default_factory=set)
     undone: set[Key] = field(default_factory=set)
     # undone answers whose own lines are in the log
     withdrawn: dict[Key, Answer[str]] = field(default_factory=dict)
@@ -86,7 +100,7 @@ class LogContents:
                 raise ValueError("no event of a log")
             # Other events are of later versions, and not about answers.
         except ValueError as reason:
-            self.bad_rows.append(BadRow(line, str(reason)))
+            self.bad_rows.append(BadRow(line, str(reason).removesuffix(".")))
 
     def _begin(self, session: str, record: Record, line: int) -> None:
         if isinstance(seed := record.get("seed"), int):
@@ -119,28 +133,36 @@ class LogContents:
             raise InputError(f"The log does not say how its table was read: fix the `reading` in line {lines}.")
         return replace((known or self.readings)[-1], cells=self.cells) if self.readings else None
 
-    def drawn(self) -> Mask:
-        """Return which answers are about rows up to the last random question of their seed."""
-        given = [(self.seeds.get(one.session), one) for one in self.answers.values()]
+    def sampled(self) -> list[set[str]]:
+        """Return for each answer which of its rows are among those up to the last random question of their seed."""
         last: dict[int | None, int] = {}
-        for seed, one in given:
-            if one.kind == "random" and one.rank is not None:
-                last[seed] = max(last.get(seed, -1), one.rank)
-        ranks = [math.inf if one.rank is None else one.rank for _, one in given]
-        limits = [math.inf if one.kind == "random" else last.get(seed, -1) for seed, one in given]
-        return np.less_equal(ranks, limits)
+        for answer in self.answers.values():
+            if answer.question.why == "random":
+                seed = self.seeds.get(answer.given.session)
+                last[seed] = max([last.get(seed, -1), *(rank for rank in answer.question.ranks if rank is not None)])
+        return [
+            self._sampled(answer, last.get(self.seeds.get(answer.given.session), -1))
+            for answer in self.answers.values()
+        ]
+
+    def _sampled(self, answer: Answer[str], last: int) -> set[str]:
+        question = answer.question
+        if question.rank is None:
+            # Without ranks the reason alone tells: the row asked about is random.
+            asked = question.items if question.form == "sort" else question.items[:1]
+            return set(asked) if question.why == "random" else set()
+        ranked = zip(question.items, question.ranks, strict=True)
+        return {item for item, rank in ranked if rank is not None and rank <= last}
 
     def audits(self) -> dict[str, tuple[int, int]]:
         """Return by annotator how many answers were audited, and how many of them differ."""
-        sure = [one for one in self.answers.values() if one.sign]
-        # The two rows of a pair may be exchanged, so that its sign says all.
-        verdicts = [(one.sign, one.picked if len(one.choices) > 1 else None) for one in sure]
-        right = {one.asked: verdict for one, verdict in zip(sure, verdicts, strict=True) if one.kind == AUDIT}
+        sure = [answer for answer in self.answers.values() if not answer.is_unsure]
+        right = {answer.question.key: answer.verdict for answer in sure if answer.question.why == AUDIT}
         counts: dict[str, tuple[int, int]] = {}
-        for one, verdict in zip(sure, verdicts, strict=True):
-            if one.kind != AUDIT and one.asked in right:
-                n, n_wrong = counts.get(one.annotator, (0, 0))
-                counts[one.annotator] = (n + 1, n_wrong + (verdict != right[one.asked]))
+        for answer in sure:
+            if answer.question.why != AUDIT and answer.question.key in right:
+                n, n_wrong = counts.get(answer.annotator, (0, 0))
+                counts[answer.annotator] = (n + 1, n_wrong + (answer.verdict != right[answer.question.key]))
         return counts
 
     @property
@@ -150,9 +172,10 @@ class LogContents:
             return self.epsilon(given)
         return next((one for one in reversed(self.epsilons.values()) if one is not None), None)
 
-    def epsilon_of(self, one: Answer[str]) -> float | None:
+    def epsilon_of(self, answer: Answer[str]) -> float | None:
         """Return the privacy of an answer: that of its own line, or else of its session."""
-        return self.epsilons.get(one.session) if one.epsilon is None else one.epsilon
+        given = answer.given
+        return self.epsilons.get(given.session) if given.epsilon is None else given.epsilon
 
     def epsilon(self, answers: Iterable[Answer[str]]) -> float | None:
         """Return the privacy that all these answers have; None where they are not flipped."""
@@ -183,73 +206,105 @@ class LogContents:
             self.undone.add(key)
         elif key in self.answers:
             known = self.answers[key]
-            said = read_choice(record, known.choices, len(known.choices) > 1)
-            self._note_offer(key[0], record, said, known.choices)
-            self.answers[key] = known._replace(said=said)
+            # The lines of a question without a form are told apart when all are read.
+            form = "nearer" if key in self.formless and "nearer" in record else known.question.form
+            self.answers[key] = known.with_reply(_reply(record, form))
+            self._note_offer(record, self.answers[key])
         elif key not in self.undone:
             raise ValueError(f"changes answer {number}, which is not in the log")
 
     def _add(self, key: Key, record: Record, line: int) -> None:
         answer = read_answer(record, line)
-        self._note_offer(key[0], record, answer.said, answer.choices)
+        self._note_offer(record, answer)
+        items = answer.question.items
         if known := self.answers.get(key):
             # The same answer again comes from a copy of the log.
-            if (answer.left, answer.choices) != (known.left, known.choices):
-                raise ValueError(f"answer {key[1]} of its session is about other rows in line {known.line}")
+            if items != known.question.items:
+                raise ValueError(f"answer {key[1]} of its session is about other rows in line {known.given.line}")
             return
         digests = record.get("cells")
-        if isinstance(digests, list) and len(digests) == 1 + len(answer.choices):
-            self.cells |= zip((answer.left, *answer.choices), map(as_text, digests), strict=True)
+        if isinstance(digests, list) and len(digests) == len(items):
+            self.cells |= zip(items, map(as_text, digests), strict=True)
         standing = self.withdrawn if key in self.undone else self.answers
         standing[key] = answer
+        if "choices" in record and "form" not in record:
+            self.formless.add(key)
 
-    def _note_offer(self, session: str, record: Record, said: int | str, choices: tuple[str, ...]) -> None:
-        if record.get("form") == "match" or (said == "none" and len(choices) > 1):
-            self.offering_none.add(session)
+    def _note_offer(self, record: Record, answer: Answer[str]) -> None:
+        if record.get("form") == "match" or (len(answer.choices) > 1 and answer.reply == "none"):
+            self.offering_none.add(answer.given.session)
 
     def set_forced_apart(self) -> None:
-        """Take out picks without "none": "more like a or b?" does not say that two rows are of one class.
+        """Read picks without "none" as "nearer": "more like a or b?" does not say that two rows are of one class.
 
-        Earlier versions wrote no "form". Their questions had two choices only after an answer or an example had
+        The first versions wrote no "form". Their questions had two choices only after an answer or an example had
         opened a second class.
         """
         given = (*self.answers.values(), *self.withdrawn.values())
-        opened = bool(self.examples) or any(one.said == "none" for one in given)
+        opened = bool(self.examples) or any(answer.reply in ("none", "different") for answer in given)
         offering = self.offering_none | (self.designed if opened else set())
         for answers in (self.answers, self.withdrawn):
-            for one in [one for one in answers.values() if len(one.choices) > 1 and one.session not in offering]:
-                del answers[one.key]
-                self.bad_rows.append(BadRow(one.line, _FORCED))
+            for answer in [answers[key] for key in self.formless if key in answers and key[0] not in offering]:
+                if len(answer.choices) == 2:
+                    question = answer.question._replace(form="nearer")
+                    answers[answer.key] = answer._replace(question=question).with_reply(answer.reply)
+                else:
+                    del answers[answer.key]
+                    self.bad_rows.append(BadRow(answer.given.line, _FORCED))
         self.bad_rows.sort(key=lambda row: row.line)
 
 
 def read_answer(record: Record, line: int) -> Answer[str]:
     """Return the answer of a line; a ValueError says what cannot be read."""
-    left = as_text(record.get("left"))
-    listed = record.get("choices", [record.get("right")])
-    choices = tuple(map(as_text, listed)) if isinstance(listed, list) else ("",)
-    if record.get("form", "match") not in ("match", "pair"):
-        raise ValueError(_FORCED)
-    said = read_choice(record, choices, "choices" in record)
-    if not left or not all(choices):
-        raise ValueError(f"{'choices' if left and 'choices' in record else 'right' if left else 'left'} is empty")
-    if "choices" in record and len({left, *choices}) <= len(choices):
-        raise ValueError("left and choices are not different rows")
-    more = {name: log_number(record, name) for name in LIMITS}
-    more |= {name: as_text(record.get(name)) for name in (*_TEXTS, "comment")}
+    form, listed, why = record.get("form"), record.get("items"), record.get("why")
+    if "items" not in record:
+        # Lines of the first versions.
+        several = "choices" in record
+        choices = record.get("choices", [record.get("right")])
+        listed = [record.get("left"), *choices] if isinstance(choices, list) else choices
+        form = form or ("match" if several else "pair")
+        why = {"linked": "uncertain"}.get(as_text(record.get("kind")), record.get("kind"))
+    if not isinstance(listed, list):
+        raise ValueError(f"{'items' if 'items' in record else 'choices'} is not a list")
+    items = tuple(map(as_text, listed))
+    if "" in items:
+        raise ValueError("an id is empty")
+    named: Form = form if form in FORMS else "pair"
+    if form != named:
+        raise ValueError(f"form {shortened(repr(form))} is unknown")
+    question = Question(named, items, as_text(why), read_rank(record))
     number = record.get("number")
     assert isinstance(number, int)
-    return Answer(left, choices, said, session=as_text(record.get("session")), number=number, line=line, **more)
+    given = Given(
+        time=as_text(record.get("time")),
+        session=as_text(record.get("session")),
+        number=number,
+        line=line,
+        comment=as_text(record.get("comment")),
+        seconds=log_number(record, "seconds"),
+        probability=log_number(record, "probability"),
+        cost=log_number(record, "cost"),
+        epsilon=log_number(record, "epsilon"),
+    )
+    answer = read_reply(question, _reply(record, named))
+    return answer._replace(annotator=as_text(record.get("annotator")), given=given)
 
 
-def read_choice(record: Record, choices: tuple[str, ...], positions: bool) -> int | str:
-    """Return which of its choices a line answers with."""
-    said = read_said(record.get("answer"), len(choices), positions=positions)
-    if said is None:
-        several = f"a position from 0 to {len(choices) - 1}, none or unsure"
-        ways = several if len(choices) > 1 else "same, different or unsure"
-        raise ValueError(f"answer {shortened(repr(record.get('answer')))} is not {ways}")
-    return said
+def _reply(record: Record, form: Form) -> object:
+    """Return the reply of a line that answers or changes, which ``read_reply`` reads."""
+    if "answer" in record:
+        return record["answer"]
+    reply = record.get("nearer" if form == "nearer" else "groups", "nothing")
+    return "unsure" if reply is None else reply
+
+
+def read_rank(record: Record) -> int | tuple[int | None, ...] | None:
+    """Return the rank of a question, or of each of its items."""
+    rank = record.get("rank")
+    if isinstance(rank, list | tuple):
+        return tuple(log_number({"rank": place}, "rank") for place in rank)
+    number: int | None = log_number(record, "rank")
+    return number
 
 
 def log_number(record: Record, name: str) -> Any:
@@ -325,55 +380,86 @@ def _record(line: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
-def pairs_of(given: Sequence[Answer[str]]) -> list[tuple[int, str, str, int]]:
-    """Return the pairs of answers, those "unsure" included: number of the answer, both ids and the code."""
-    unsure = [(k, one.left, one.right, 0) for k, one in enumerate(given) if not one.sign]
-    return sorted([*given_pairs(given), *unsure], key=lambda pair: pair[0])
+class LogPairs(NamedTuple):
+    """The pairs of the answers of a log, those of "unsure" ones included."""
+
+    ends: NDArray[np.object_]  # (n_pairs, 2) ids
+    codes: Codes
+    answers: Indices  # position of the answer of each pair
+
+
+def pairs_of(answers: Sequence[Answer[str]]) -> LogPairs:
+    """Return the pairs of answers: of one that is unsure its first two rows, of "nearer" none."""
+    implied = implied_pairs(answers)
+    unsure = [k for k, answer in enumerate(answers) if answer.is_unsure and answer.groups is not None]
+    of = np.concatenate([implied.answers, unsure]).astype(np.intp)
+    ends = np.empty((len(of), 2), dtype=object)
+    ends[: len(implied.ends)] = implied.ends
+    ends[len(implied.ends) :] = [answers[k].question.items[:2] for k in unsure] or ends[len(implied.ends) :]
+    order = np.argsort(of, kind="stable")
+    return LogPairs(ends[order], np.pad(implied.signs, (0, len(unsure)))[order], of[order])
 
 
 def log_answers(name: str, contents: LogContents) -> Answers:
     """Convert the contents of a log to answers, as of any other file."""
     given = list(contents.answers.values())
-    several = any(len(one.choices) > 1 for one in given)
-    columns = {"id_a": "left", "id_b": "choices" if several else "right", "label": "answer"}
-    if any(one.annotator for one in given):
+    columns = {"id_a": "items", "id_b": "items", "label": "groups"}
+    if any(answer.annotator for answer in given):
         columns["annotator"] = "annotator"
     pairs = pairs_of(given)
-    of = np.array([k for k, *_ in pairs], dtype=np.intp)
-    counts = Counter((one.word, one.sign) for one in sorted(given, key=lambda one: -(one.sign**2)))
-    texts = {field: np.array([getattr(one, field) for one in given], dtype=object)[of] for field in _TEXTS}
+    of = pairs.answers
+    words = Counter(_word(answer) for answer in sorted(given, key=lambda answer: -(answer.sign**2)))
     answers = Answers(
         name=name,
-        ids=np.array([ends for _, *ends, _ in pairs], dtype=object).reshape(-1, 2),
-        answers=np.array([code for *_, code in pairs], dtype=np.int64),
+        ids=pairs.ends,
+        answers=pairs.codes,
         weights=np.ones(len(of)),
-        annotators=texts["annotator"],
-        lines=np.array([one.line for one in given], dtype=np.int64)[of],
+        annotators=np.array([answer.annotator for answer in given], dtype=object)[of],
+        lines=np.array([answer.given.line for answer in given], dtype=np.int64)[of],
         columns=columns,
-        words={word: (code, count) for (word, code), count in counts.items()},
+        words={word: (_CODES[word], count) for word, count in words.items() if word in _CODES},
         bad_rows=tuple(contents.bad_rows),
-        times=texts["time"],
+        times=np.array([answer.given.time for answer in given], dtype=object)[of],
         format="answer_log",
-        kinds=texts["kind"],
-        seconds=np.array([one.seconds for one in given], dtype=np.float64)[of],
+        kinds=np.array([answer.question.why for answer in given], dtype=object)[of],
+        seconds=np.array([answer.given.seconds for answer in given], dtype=np.float64)[of],
     )
     return with_log(answers, contents, of)
+
+
+_CODES = {"same": SIMILAR, "different": DISSIMILAR, "unsure": UNSURE}
+
+
+def _word(answer: Answer[str]) -> str:
+    """Say an answer in one word: "same" if some rows belong together."""
+    if answer.is_unsure:
+        return "unsure"
+    return {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "nearer"}[answer.sign]
 
 
 def with_log(answers: Answers, contents: LogContents, of: Indices) -> Answers:
     """Return answers with what their log knows: the answer in the log has number ``of``."""
     given = list(contents.answers.values())
-    sure = np.array([one.probability for one in given], dtype=np.float64)[of]
+    sure = np.array([answer.given.probability for answer in given], dtype=np.float64)[of]
     seconds = answers.seconds
+    sampled = contents.sampled()
+    nearer = [
+        (answer.left, answer.choices[answer.nearer], answer.choices[1 - answer.nearer])
+        for answer in given
+        if answer.nearer is not None
+    ]
     return replace(
         answers,
         annotators=answers.annotators if answers.annotator_names else None,
         times=None if answers.times is None or not any(answers.times) else answers.times,
         seconds=None if seconds is None or np.isnan(seconds).all() else seconds,
-        drawn=contents.drawn()[of],
-        n_unranked=sum(one.kind != "random" and one.rank is None for one in given),
+        drawn=np.array(
+            [left in sampled[k] for left, k in zip(answers.ids[:, 0], of.tolist(), strict=True)], dtype=bool
+        ),
+        n_unranked=sum(answer.question.why != "random" and answer.question.rank is None for answer in given),
         epsilon=contents.epsilon(given),
-        questions=of if any(len(one.choices) > 1 for one in given) else None,
+        questions=of if len(np.unique(of)) < len(of) else None,
+        nearer=np.array(nearer, dtype=object) if nearer else None,
         reading=contents.reading,
         certainty=None if np.isnan(sure).all() else np.maximum(np.nan_to_num(sure, nan=1.0), 0.5),
         audits=contents.audits() or None,

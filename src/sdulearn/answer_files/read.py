@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from sdulearn.answer_files.download import COLUMNS, NEEDED, read_cells, with_log_columns
+from sdulearn.answer_files.download import COLUMNS, NEARER, NEEDED, read_cells, with_log_columns
 from sdulearn.answer_files.log import EVENTS, log_answers, read_log
 from sdulearn.answer_files.parameters import as_columns, as_words
 from sdulearn.answer_files.rows import Record, Sheet, by_plain_name, pair_columns, read_sheet
@@ -164,6 +164,8 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
             parsed.append({**_parse(record, read_as, n_cells, of_page), "line": line})
         except (TypeError, ValueError) as reason:
             bad.append(BadRow(line, str(reason)))
+    nearer = [row for row in parsed if of_page and row["asked"].form == NEARER]
+    parsed = [row for row in parsed if row not in nearer] if nearer else parsed
     meaning = _meanings(name, roles["label"], Counter(row["label"] for row in parsed), words)
     rows = [row for row in parsed if row["label"] in meaning]
     for row in parsed:
@@ -194,7 +196,7 @@ def _read_answers(sheet: Sheet, columns: Mapping[str, str], words: Mapping[str, 
         seconds=_seconds(texts["seconds"], roles["seconds"]) if "seconds" in roles else None,
         certainty=certainty if np.any((certainty > 0.5) & (certainty < 1)) else None,
     )
-    return with_log_columns(answers, rows) if of_page else answers
+    return with_log_columns(answers, rows, nearer) if of_page else answers
 
 
 def _nothing_readable(name: str, bad: Sequence[BadRow]) -> InputError:

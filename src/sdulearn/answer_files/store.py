@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from sdulearn.answer_files.log import LIMITS, Key, LogContents, Record, parse_log, read_answer, read_choice
-from sdulearn.answers.records import Answer, flip_rate
+from sdulearn.answer_files.log import LIMITS, Key, LogContents, Record, parse_log, read_answer
+from sdulearn.answers.records import Answer, Given, Question, flip_rate, read_reply
 from sdulearn.errors import FileError, InputError, SpentRowError, quoted
 from sdulearn.io.files import Location
 
@@ -75,27 +75,29 @@ class AnswerStore:
         spent = (*self.contents.answers.values(), *self.contents.withdrawn.values())
         self.flips = Flips(epsilon, spent)
 
-    def add(self, answer: Answer[str], cells: Sequence[str] = ()) -> Answer[str]:
-        """Store an answer under its number, or the next one; cells are digests of its rows."""
+    def add(
+        self,
+        question: Question[str],
+        reply: object,
+        annotator: str = "",
+        given: Given = Given(),  # noqa: B008  (immutable)
+        cells: Sequence[str] = (),
+    ) -> Answer[str]:
+        """Store an answer under the next number; cells are digests of its rows."""
         with self.lock:
-            number = answer.number or self._last + 1
-            if (self.session, number) in self.contents.answers:
-                raise InputError(f"Question {number} is answered already. Change that answer with `change`.")
-            if self._file is None:
-                # A log does not use a number twice; in memory the number is that of the question.
-                self.contents.undone.discard((self.session, number))
-            elif (self.session, number) in self.contents.undone:
-                number = self._last + 1
+            number = self._last + 1
+            answer = read_reply(question, reply)._replace(annotator=annotator, given=given._replace(number=number))
             answer = self.flips.stored(answer)
-            record = _as_record(answer._replace(number=number), cells)
+            record = _as_record(answer, cells)
             try:
-                read = read_answer(record, 0)
+                known = read_answer(record, 0)
             except ValueError as error:
-                raise InputError(f"{str(error).capitalize()}.") from None
-            if (read.left, read.choices) != (answer.left, answer.choices):
-                raise InputError(f"Ids must not begin or end with blanks, as {quoted(answer.left)} or its choices do.")
+                raise InputError(f"{str(error).removesuffix('.').capitalize()}.") from None
+            if known.question.items != question.items:
+                odd = next(item for item in question.items if item not in known.question.items)
+                raise InputError(f"Ids must not begin or end with blanks, as {quoted(odd)} does.")
             self._append([record])
-            self._last = max(self._last, number)
+            self._last = number
             self.flips.remember(answer)
             return self.contents.answers[self.session, number]
 
@@ -108,15 +110,15 @@ class AnswerStore:
             return self.contents.withdrawn[key]
 
     def change(self, changes: Mapping[Key, object], annotator: str = "") -> list[Answer[str]]:
-        """Give other answers to the same questions, all or none of them, and return these."""
+        """Give other replies to the same questions, all or none of them, and return these answers."""
         with self.lock:
             changed = [self._changed(key, reply) for key, reply in changes.items()]
             self._append(
                 [
-                    {"event": "change", "number": answer.number, "answer": answer.spoken, "annotator": annotator}
+                    {"event": "change", "number": answer.given.number, **_reply_fields(answer), "annotator": annotator}
                     for answer in changed
                 ],
-                [answer.session for answer in changed],
+                [answer.given.session for answer in changed],
             )
             for answer in changed:
                 self.flips.remember(answer)
@@ -126,11 +128,7 @@ class AnswerStore:
         known = self.contents.answers.get(key)
         if known is None:
             raise InputError(f"There is no answer {key[1]} to change.")
-        try:
-            said = read_choice({"answer": reply}, known.choices, positions=True)
-        except ValueError as error:
-            raise InputError(f"{str(error).capitalize()}.") from None
-        return self.flips.stored(known._replace(said=said))
+        return self.flips.stored(known.with_reply(reply))
 
     def label(self, names: Mapping[str, str], annotator: str = "", *, seed: bool = False) -> None:
         """Name the classes of rows; seeds are examples that were given at the start."""
@@ -170,14 +168,16 @@ class AnswerStore:
 
 
 def _as_record(answer: Answer[str], cells: Sequence[str]) -> Record:
-    several = len(answer.choices) > 1
-    compared: Record = {"choices": list(answer.choices)} if several else {"right": answer.right}
-    form = {"form": "match"} if several else {}
-    record: Record = {"event": "answer", "number": answer.number, **form, "left": answer.left, **compared}
-    record |= {"answer": answer.spoken, "annotator": answer.annotator, "kind": answer.kind}
-    more = {name: getattr(answer, name) for name in (*LIMITS, "comment")}
+    question, given = answer.question, answer.given
+    record: Record = {"event": "answer", "number": given.number, "form": question.form, "items": list(question.items)}
+    record |= {**_reply_fields(answer), "annotator": answer.annotator, "why": question.why}
+    more = {name: getattr(question if name == "rank" else given, name) for name in (*LIMITS, "comment")}
     record |= {name: value for name, value in more.items() if value not in (None, "")}
     return record | ({"cells": list(cells)} if cells else {})
+
+
+def _reply_fields(answer: Answer[str]) -> Record:
+    return {"nearer": answer.nearer} if answer.groups is None else {"groups": answer.groups}
 
 
 class Flips:
@@ -188,23 +188,25 @@ class Flips:
         self.rate = None if epsilon is None else flip_rate(epsilon)
         self._key = secrets.token_bytes(32)
         # All questions with a flipped answer, and whether it was flipped with this key.
-        self.ours: dict[Flip, bool] = {_flip(answer): False for answer in answers if answer.sign}
+        self.ours: dict[Flip, bool] = {_flip(answer): False for answer in answers if not answer.is_unsure}
 
     def stored(self, answer: Answer[str]) -> Answer[str]:
         """Return the answer to store: with probability `rate` the opposite one."""
-        if self.epsilon is None or not answer.sign:
+        if self.epsilon is None or answer.is_unsure:
             return answer
+        if answer.question.form != "pair":
+            raise InputError("Private answers are about pairs.")
         self._refuse_second_look(_flip(answer))
         # Always the same for the same key, rows and annotator.
-        low, high = answer.asked
+        (low, high), _ = _flip(answer)
         message = f"{low} {high} {answer.annotator}".encode("utf-8", "surrogatepass")
         is_flipped = int.from_bytes(hmac.digest(self._key, message, "sha256"), "big") < (self.rate or 0.0) * 2.0**256
-        opposite = 0 if answer.said == "none" else "none"
-        return answer._replace(said=opposite if is_flipped else answer.said, epsilon=self.epsilon)
+        stored = answer.with_reply(answer.sign < 0) if is_flipped else answer
+        return stored._replace(given=answer.given._replace(epsilon=self.epsilon))
 
     def remember(self, answer: Answer[str]) -> None:
         """Remember that an answer was stored."""
-        if self.epsilon is not None and answer.sign:
+        if self.epsilon is not None and not answer.is_unsure:
             self.ours[_flip(answer)] = True
 
     def _refuse_second_look(self, flip: Flip) -> None:
@@ -226,7 +228,7 @@ class Flips:
 
 def _flip(answer: Answer[str]) -> Flip:
     """What decides about a flip: the order of the two rows does not matter."""
-    return answer.asked, answer.annotator
+    return tuple(sorted(answer.question.items)), answer.annotator
 
 
 class _LogFile:

@@ -223,6 +223,7 @@ def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
         answers.answers[used],
         annotators=answers.annotator_numbers[used],
         weights=answers.weights[used],
+        questions=None if answers.questions is None else answers.questions[used] + 1,
         n_points=int(ends.max(initial=-1)) + 1,
     )
     return graph, used

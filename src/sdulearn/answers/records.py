@@ -1,30 +1,351 @@
-"""Answers as people gave them: the points that were compared, and the answer."""
+"""Questions, and answers as people gave them.
+
+A question shows a few items; an answer says which of them belong together:
+
+======== ============================================ ====================================================
+form     items                                        reply
+======== ============================================ ====================================================
+"pair"   a new item and an example, or any two        "same" or "different", or a bool
+"match"  a new item, and one example of each class    position in ``choices``, or "none"
+"sort"   three to five, some of them examples         a list with the group of each item, None if not placed
+"nearer" a new item, and examples of two classes      position in ``choices`` of the one it is more like
+======== ============================================ ====================================================
+
+Every reply may be "unsure". ``read_reply`` is the only place that reads a reply, whether it comes from the page, from
+Python, from another program or from a log; ``implied_pairs`` the only one that turns answers into pairs. "Nearer"
+implies no pair: a person who is not offered "none" has to choose one of two examples, even if the item is in neither
+of their classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sdulearn.answers.graph import connect, number_questions
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
-from sdulearn.errors import InputError
+from sdulearn.errors import InputError, shortened
 from sdulearn.reading import Reading
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Range of the privacy parameter: below it answers are noise, above it they are never flipped.
 EPSILONS = (1e-3, 100.0)
-# Answers about two points, as words and as answers to a question with one choice.
-PAIR_WORDS: dict[str, int | str] = {"same": 0, "different": "none", "unsure": "unsure"}
-
-# Kind of a question that a machine answered and a person is asked again.
+# Why a machine's question is asked again, of a person.
 AUDIT = "audit"
 
-# A point: its row number in an Asker, its id in a log.
+Form = Literal["pair", "match", "sort", "nearer"]
+FORMS: tuple[Form, ...] = get_args(Form)
+# Fewest and most items of a question; a match question shows as many examples as there are classes.
+N_ITEMS: dict[Form, tuple[int, float]] = {"pair": (2, 2), "match": (2, np.inf), "sort": (3, 5), "nearer": (3, 3)}
+# An item: its row number in an Asker, its id in a log.
 Point = TypeVar("Point", bound=int | str)
+Other = TypeVar("Other", bound=int | str)
+# Number of the group of each item, in the order of their first items; None if an item was not placed.
+Groups = tuple[int | None, ...]
+
+
+class Question(NamedTuple, Generic[Point]):
+    """Items to compare.
+
+    Attributes
+    ----------
+    form : {"pair", "match", "sort", "nearer"}
+        What is asked: are the two of one class; which example is of the class of the first item; which items
+        belong together; which of two examples is the first item more like.
+    items : tuple
+        Row numbers in an :class:`Asker`, ids in a log; except when sorting, the first is the one asked about.
+    why : str
+        Why it is asked, such as "random", "uncertain" or "repeat". Estimates use only what their assumptions allow.
+    rank : int, tuple or None
+        Place of the item asked about in the random order of all items; in a question to sort, of each item, None
+        for examples.
+    """
+
+    form: Form
+    items: tuple[Point, ...]
+    why: str = "uncertain"
+    rank: int | tuple[int | None, ...] | None = None
+
+    @property
+    def left(self) -> Point:
+        """The first item."""
+        return self.items[0]
+
+    @property
+    def right(self) -> Point:
+        """The second item."""
+        return self.items[1]
+
+    @property
+    def choices(self) -> tuple[Point, ...]:
+        """The items that the first one is compared with."""
+        return self.items[1:]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What is asked, independent of the order in which it is shown."""
+        first = () if self.form in ("pair", "sort") else self.items[:1]
+        return (self.form, *first, *sorted(self.items[len(first) :]))
+
+    @property
+    def ranks(self) -> tuple[int | None, ...]:
+        """Rank of each item; None for examples, and where it is not known."""
+        return self.rank if isinstance(self.rank, tuple) else (self.rank, *[None] * len(self.choices))
+
+    def about(self, items: Sequence[Other]) -> Question[Other]:
+        """Return the same question with other names for its items.
+
+        Parameters
+        ----------
+        items : sequence
+            Ids instead of row numbers, for example.
+
+        Returns
+        -------
+        Question
+            With these items.
+        """
+        return Question(self.form, tuple(items), self.why, self.rank)
+
+
+class Given(NamedTuple):
+    """When, where and how an answer was given."""
+
+    time: str = ""  # when it was first given, in UTC
+    session: str = ""  # start of the program in which it was given
+    number: int = 0  # within its session
+    line: int = 0  # in the log
+    comment: str = ""
+    seconds: float | None = None  # how long it took
+    probability: float | None = None  # that it is right, as stated by the annotator
+    cost: float | None = None  # of an answer by a machine
+    epsilon: float | None = None  # privacy of the answer
+
+
+class Answer(NamedTuple, Generic[Point]):
+    """An answer; the same record in a log, in an Asker and in a session."""
+
+    question: Question[Point]
+    groups: Groups | None  # by item; None for "nearer"
+    nearer: int | None = None  # position in ``choices``; None if unsure
+    annotator: str = ""  # who answered; empty where not known
+    given: Given = Given()
+
+    @property
+    def left(self) -> Point:
+        """The first item of the question."""
+        return self.question.left
+
+    @property
+    def right(self) -> Point:
+        """The second item of the question."""
+        return self.question.right
+
+    @property
+    def choices(self) -> tuple[Point, ...]:
+        """The items that the first one was compared with."""
+        return self.question.choices
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Unique key of the answer, also among logs that are merged."""
+        return self.given.session, self.given.number
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether it says nothing."""
+        return self.nearer is None if self.groups is None else set(self.groups) == {None}
+
+    @property
+    def sign(self) -> int:
+        """The answer as a code: +1 if some items belong together, -1 if none do; 0 if unsure, and for "nearer"."""
+        placed = [group for group in self.groups or () if group is not None]
+        return UNSURE if not placed else SIMILAR if len(set(placed)) < len(placed) else DISSIMILAR
+
+    @property
+    def picked(self) -> Point | None:
+        """The choice of the same class, in an answer to a pair or match question."""
+        if self.question.form in ("sort", "nearer") or self.sign != SIMILAR:
+            return None
+        assert self.groups is not None
+        return self.choices[self.groups[1:].index(0)]
+
+    @property
+    def reply(self) -> int | str | list[int | None]:
+        """The answer as :func:`read_reply` reads it."""
+        if self.is_unsure:
+            return "unsure"
+        if self.groups is None:
+            assert self.nearer is not None
+            return self.nearer
+        if self.question.form == "sort":
+            return list(self.groups)
+        if self.question.form == "pair":
+            return "same" if self.picked is not None else "different"
+        return "none" if self.picked is None else self.choices.index(self.picked)
+
+    @property
+    def verdict(self) -> object:
+        """The answer, independent of the order in which the items were shown."""
+        if self.groups is None:
+            return None if self.nearer is None else self.choices[self.nearer]
+        together: dict[int | None, set[Point]] = {}
+        for item, group in zip(self.question.items, self.groups, strict=True):
+            together.setdefault(group, set()).add(item)
+        return frozenset(frozenset(items) for group, items in together.items() if group is not None)
+
+    def with_reply(self, reply: object) -> Answer[Point]:
+        """Return another answer to the same question, by the same person."""
+        return read_reply(self.question, reply)._replace(annotator=self.annotator, given=self.given)
+
+    def about(self, items: Sequence[Other]) -> Answer[Other]:
+        """Return the same answer with other names for the items."""
+        return Answer(self.question.about(items), *self[1:])
+
+    def pairs(self) -> list[tuple[Point, Point, int]]:
+        """Return the pairs that it implies: both items, and +1 for "same" or -1 for "different".
+
+        A match answer is about the pairs of its first item alone; sorting is about all pairs of the items that were
+        placed, and each of at least three is the first of some pair.
+        """
+        if self.groups is None:
+            return []
+        every = zip(self.question.items, self.groups, strict=True)
+        placed = [(item, group) for item, group in every if group is not None]
+        codes = {True: SIMILAR, False: DISSIMILAR}
+        if self.question.form != "sort":
+            return [(placed[0][0], item, codes[group == placed[0][1]]) for item, group in placed[1:]]
+        n = len(placed)
+        order = [(i, j) if j - i <= n // 2 else (j, i) for i in range(n) for j in range(i + 1, n)]
+        return [(placed[i][0], placed[j][0], codes[placed[i][1] == placed[j][1]]) for i, j in order]
+
+
+_REPLIES: dict[Form, str] = {
+    "pair": '"same" or "different" (or True, False), or "unsure"',
+    "match": 'a position in `choices` from 0 to {last}, "none" or "unsure"',
+    "sort": 'a list with the group of each of the {n} items, None for items that were not placed, or "unsure"',
+    "nearer": 'a position in `choices`, 0 or 1, or "unsure"',
+}
+
+
+def read_reply(question: Question[Point], reply: object) -> Answer[Point]:
+    """Return the answer that a reply gives; an InputError says what it may be.
+
+    Parameters
+    ----------
+    question : Question
+        The question.
+    reply : object
+        As the form of the question wants it; except for "nearer" also a list with the group of each item.
+
+    Returns
+    -------
+    Answer
+        Without annotator, time and number.
+    """
+    check_question(question)
+    form, n = question.form, len(question.items)
+    if isinstance(reply, np.ndarray | np.generic):
+        reply = reply.tolist()
+    groups: Groups | None = None
+    if isinstance(reply, str):
+        words: dict[str, Groups] = {"unsure": (None,) * n}
+        if form == "pair":
+            words |= {"same": (0, 0), "different": (0, 1)}
+        if form == "match":
+            words["none"] = tuple(range(n))
+        if form == "nearer" and reply == "unsure":
+            return Answer(question, None)
+        groups = words.get(reply)
+    elif isinstance(reply, bool):
+        groups = (0, int(not reply)) if form == "pair" else None
+    elif isinstance(reply, int):
+        if form == "nearer" and reply in (0, 1):
+            return Answer(question, None, reply)
+        if form == "match" and 0 <= reply < n - 1:
+            groups = _numbered([0, *(-(k != reply) * (k + 1) for k in range(n - 1))])
+    elif isinstance(reply, list | tuple) and len(reply) == n and form != "nearer":
+        groups = _groups_of(form, reply)
+    if groups is None:
+        ways = _REPLIES[form].format(n=n, last=n - 2)
+        raise InputError(f"An answer to a question of the form {form!r} is {ways}; got {shortened(repr(reply))}.")
+    return Answer(question, groups)
+
+
+def _groups_of(form: Form, labels: Sequence[object]) -> Groups | None:
+    """Return groups given by their labels; None if the form does not allow them."""
+    plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    if any(
+        isinstance(label, bool) or not (label is None or isinstance(label, int | str)) or label == "" for label in plain
+    ):
+        return None
+    groups = _numbered(plain)
+    placed = [group for group in groups if group is not None]
+    if form != "sort" and len(placed) not in (0, len(groups)):
+        return None
+    if form == "match" and placed and len(set(groups[1:])) < len(groups) - 1:
+        # Its examples are of different classes.
+        return None
+    # An item by itself is compared with nothing.
+    return groups if len(placed) > 1 else (None,) * len(groups)
+
+
+def _numbered(labels: Sequence[Hashable | None]) -> Groups:
+    """Number groups in the order of their first items."""
+    numbers: dict[Hashable, int] = {}
+    return tuple(None if label is None else numbers.setdefault(label, len(numbers)) for label in labels)
+
+
+def check_question(question: Question[Point]) -> None:
+    """Refuse a question of an unknown form, or with too few or repeated items."""
+    form, items = question.form, question.items
+    if form not in FORMS:
+        raise InputError(f"The form of a question is {', '.join(FORMS)}; got {shortened(repr(form))}.")
+    low, high = N_ITEMS[form]
+    if not low <= len(items) <= high:
+        wanted = f"{low}" if low == high else f"at least {low}" if high == np.inf else f"{low} to {high}"
+        raise InputError(f"A question of the form {form!r} has {wanted} items; got {len(items)}.")
+    if len(set(items)) < len(items):
+        raise InputError(f"The items of a question must differ; got {shortened(repr(items))}.")
+    if isinstance(question.rank, tuple) and (form != "sort" or len(question.rank) != len(items)):
+        raise InputError("`rank` is one number; in a question to sort, one number or None per item.")
+
+
+class PairTable(NamedTuple):
+    """The pairs that answers imply; answers \"unsure\" and \"nearer\" imply none."""
+
+    ends: NDArray[Any]  # (n_pairs, 2) items
+    signs: Codes  # +1 same, -1 different
+    annotators: Codes  # numbers of the annotators
+    answers: Indices  # position of the answer that implies it
+
+    @property
+    def questions(self) -> Codes:
+        """Number of the question of each pair, from 1; 0 if it implies no other pair."""
+        return np.where(np.bincount(self.answers)[self.answers] > 1, self.answers + 1, 0)
+
+
+def implied_pairs(answers: Sequence[Answer[Point]]) -> PairTable:
+    """Return all pairs that answers imply."""
+    numbers = number_annotators(answers)
+    pairs = [(k, *pair) for k, answer in enumerate(answers) for pair in answer.pairs()]
+    ends = np.empty((len(pairs), 2), dtype=object)
+    ends[:] = [pair[1:3] for pair in pairs] or ends
+    if not any(isinstance(answer.left, str) for answer in answers[:1]):
+        ends = ends.astype(np.intp)
+    of = np.array([k for k, *_ in pairs], dtype=np.intp)
+    who = np.array([numbers[answers[k].annotator] for k in of.tolist()], dtype=np.int64)
+    return PairTable(ends, np.array([sign for *_, sign in pairs], dtype=np.int64), who, of)
+
+
+def number_annotators(answers: Sequence[Answer[Point]]) -> dict[str, int]:
+    """Number the annotators from 1 in the order of their first answers; without a name it is 0."""
+    names = dict.fromkeys(["", *(answer.annotator for answer in answers)])
+    return {name: k for k, name in enumerate(names)}
 
 
 @dataclass(frozen=True)
@@ -41,98 +362,6 @@ class BadRow:
 
     line: int
     reason: str
-
-
-class Answer(NamedTuple, Generic[Point]):
-    """A question and its answer; the same record in a log, in an Asker and in a session."""
-
-    left: Point  # the point that is asked about
-    choices: tuple[Point, ...]  # the points it was compared with; one in a pair question
-    said: int | str  # position of the choice of the same class, "none" or "unsure"
-    annotator: str = ""  # who answered; empty where not known
-    kind: str = ""  # why it was asked, as the design calls it
-    number: int = 0  # number of the answer within its session
-    rank: int | None = None  # place of ``left`` in the random order of all points
-    epsilon: float | None = None  # privacy of the answer
-    time: str = ""  # when it was first given, in UTC
-    session: str = ""  # start of the program in which it was given
-    line: int = 0  # line in the log
-    comment: str = ""  # free text
-    seconds: float | None = None  # how long it took
-    probability: float | None = None  # probability that it is right, as stated by the annotator
-    cost: float | None = None  # cost of an answer by a machine
-
-    @property
-    def right(self) -> Point:
-        """The second point of a pair."""
-        return self.choices[0]
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Unique key of the answer, also among logs that are merged."""
-        return self.session, self.number
-
-    @property
-    def sign(self) -> int:
-        """The answer as a code: +1 same class as a choice, -1 as none of them, 0 unsure."""
-        return {"none": DISSIMILAR, "unsure": UNSURE}.get(str(self.said), SIMILAR)
-
-    @property
-    def word(self) -> str:
-        """The answer as a word for pairs."""
-        return {SIMILAR: "same", DISSIMILAR: "different", UNSURE: "unsure"}[self.sign]
-
-    @property
-    def spoken(self) -> int | str:
-        """The answer as written to a log: the word for pairs."""
-        return self.said if len(self.choices) > 1 else self.word
-
-    @property
-    def picked(self) -> Point | None:
-        """The choice of the same class."""
-        return self.choices[self.said] if isinstance(self.said, int) else None
-
-    @property
-    def asked(self) -> tuple[Point, ...]:
-        """The question, independent of the order of its choices, or of the points of a pair."""
-        if len(self.choices) > 1:
-            return self.left, *sorted(self.choices)
-        return tuple(sorted((self.left, self.right)))
-
-    def pairs(self) -> list[tuple[Point, Point, int]]:
-        """Return the answer as pairs: "same" with the choice, or "different" from each of them."""
-        if self.picked is not None:
-            return [(self.left, self.picked, SIMILAR)]
-        return [(self.left, choice, DISSIMILAR) for choice in self.choices if self.said == "none"]
-
-
-def given_pairs(answers: Sequence[Answer[Point]]) -> list[tuple[int, Point, Point, int]]:
-    """Return the pairs that answers imply: number of the answer, both points and the code."""
-    pairs = [(k, *pair) for k, answer in enumerate(answers) for pair in answer.pairs()]
-    # A pick adds "different" only for choices not known to differ from it: a wrong pick is one wrong pair.
-    points = dict.fromkeys(point for answer in answers for point in (answer.left, *answer.choices))
-    place = {point: k for k, point in enumerate(points)}
-    same = [(place[a], place[b]) for _, a, b, code in pairs if code == SIMILAR]
-    group = dict(zip(points, connect(np.array(same, dtype=np.intp).reshape(-1, 2), len(place)).tolist(), strict=True))
-    apart = {frozenset((group[a], group[b])) for _, a, b, code in pairs if code == DISSIMILAR}
-    for k, answer in enumerate(answers):
-        if answer.picked is not None:
-            rest = [other for other in answer.choices if group[other] != group[answer.picked]]
-            rest = [other for other in rest if frozenset((group[answer.picked], group[other])) not in apart]
-            pairs += [(k, answer.left, other, DISSIMILAR) for other in rest]
-    return sorted(pairs, key=lambda pair: pair[0])
-
-
-def read_said(answer: object, n_choices: int, *, positions: bool) -> int | str | None:
-    """Read an answer given as a word, a bool or a position; return None for anything else."""
-    if isinstance(answer, (bool, np.bool_)):
-        answer = "same" if answer else "different"
-    if isinstance(answer, str):
-        said = PAIR_WORDS.get(answer) if n_choices == 1 else None
-        return answer if said is None and positions and answer in ("none", "unsure") else said
-    # In pair answers of other programs 0 is not the first choice.
-    is_position = positions and isinstance(answer, (int, np.integer)) and 0 <= answer < n_choices
-    return int(answer) if is_position else None  # type: ignore[call-overload]
 
 
 def is_epsilon(value: object) -> TypeGuard[float]:
@@ -204,7 +433,9 @@ class Answers:
     seconds, certainty : array of shape (n_answers,) or None
         How long each answer took, and its stated probability of being right, from 0.5 to 1.
     questions : int array of shape (n_answers,) or None
-        Number of the question of each answer, from 0, where questions had several choices.
+        Number of the question of each answer, from 0, where a question implies several pairs.
+    nearer : object array of shape (n, 3) or None
+        Forced choices, which imply no pair: ids of the item, of the example it is more like, and of the other one.
     reading : Reading or None
         How the table of a log was read, as in :func:`sdulearn.fit_table`.
     audits : dict or None
@@ -230,6 +461,7 @@ class Answers:
     seconds: Array | None = None
     certainty: Array | None = None
     questions: Indices | None = None
+    nearer: NDArray[np.object_] | None = None
     reading: Reading | None = None
     audits: dict[str, tuple[int, int]] | None = None
 
@@ -240,7 +472,7 @@ class Answers:
 
     @property
     def n_classes(self) -> int | None:
-        """Number of classes found by questions with several choices; None without such questions.
+        """Number of classes found by questions about several items; None without such questions.
 
         The first pick of a point is its class; a point unlike all choices starts a new one.
         """
@@ -293,6 +525,7 @@ class Answers:
 def some_answers(answers: Answers, kept: Mask) -> Answers:
     """Return some of the answers, as if the file held no others."""
     columns: dict[str, Any] = {name: value for name, value in vars(answers).items() if isinstance(value, np.ndarray)}
+    columns.pop("nearer", None)
     return replace(answers, **{name: value[kept] for name, value in columns.items()})
 
 

@@ -18,7 +18,16 @@ from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
-from sdulearn.answers.records import Answer
+from sdulearn.answers.records import (
+    Answer,
+    Form,
+    Given,
+    PairTable,
+    Question,
+    implied_pairs,
+    number_annotators,
+    read_reply,
+)
 from sdulearn.answers.y import stack_pairs
 from sdulearn.asking import estimates, records
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random, renewed_choices
@@ -27,7 +36,7 @@ from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.oracles import open_questions
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, leak_of
-from sdulearn.asking.records import KINDS, Question, RowAnswer, as_pairs
+from sdulearn.asking.records import RowAnswer, RowQuestion
 from sdulearn.asking.state import State, fit_quietly
 from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError, quoted
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
@@ -35,9 +44,21 @@ from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.tables.ids import unknown_ids
-from sdulearn.types import Codes, Estimator, MatrixLike, RandomState, Rows
+from sdulearn.types import Codes, Estimator, Indices, MatrixLike, RandomState, Rows
 
-DESIGNS = {"linked": next_linked, "match": next_linked, "random": next_random}
+
+class _Design(NamedTuple):
+    """How questions are chosen, and their form."""
+
+    choose: Callable[[Turn], RowQuestion]
+    form: Form
+
+
+DESIGNS = {
+    "linked": _Design(next_linked, "pair"),
+    "match": _Design(next_linked, "match"),
+    "random": _Design(next_random, "pair"),
+}
 # Settings are chosen after the first of these numbers of answers, and after each growth by a factor.
 _FIRST_CHOICE = 12
 _GROWTH = 1.5
@@ -84,7 +105,7 @@ class Asker:
     repeat_share : float, default=0.05
         Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
     answers : frame, mapping of columns or list of Answer, optional
-        Answers to begin with, in the form of :attr:`answers`; annotator, kind and number if known.
+        Answers to begin with, in the form of :attr:`answers`; annotator, why and number if known.
     random_state : int, RandomState or None, default=None
         Seed.
     private : float, optional
@@ -113,8 +134,8 @@ class Asker:
     >>> X, y = load_iris(return_X_y=True)
     >>> asker = Asker(X, n_classes="auto", random_state=0)
     >>> for _ in range(60):
-    ...     left, choices, *_ = question = asker.next()
-    ...     like = [k for k, point in enumerate(choices) if y[point] == y[left]]
+    ...     question = asker.next()
+    ...     like = [k for k, point in enumerate(question.choices) if y[point] == y[question.left]]
     ...     asker.tell(question, like[0] if like else "none")
     >>> len(asker.classes())
     3
@@ -157,8 +178,8 @@ class Asker:
             # Questions that explore need them; the first one should not wait.
             _ = self._points.distances
         self._set_store(answers, store, ids)
-        self._pending: dict[str, Question] = {}
-        self._skipped: list[Question] = []
+        self._pending: dict[str, RowQuestion] = {}
+        self._skipped: list[RowQuestion] = []
         self._state_type = MatchState if self.design == "match" else State
         self._states = lru_cache(_KEPT)(self._new_state)
         self._stages = lru_cache(None)(partial(self._new_state, is_stage=True))
@@ -174,7 +195,7 @@ class Asker:
             row = next(row for row, name in enumerate(self.ids) if not name or self.rows[name] != row)
             raise InputError(f"`ids` must be different and not empty; see {quoted(self.ids[row])} of row {row}.")
         given = records.read_answers([] if answers is None else answers, n_points)
-        named = (Answer(self.ids[one.left], tuple(self.ids[row] for row in one.choices), *one[2:]) for one in given)
+        named = (answer.about([self.ids[row] for row in answer.question.items]) for answer in given)
         self.store = AnswerStore.in_memory(named) if store is None else store
         self.store.keep_private(self.private)
         # One lock: with two, two threads could wait for each other.
@@ -194,7 +215,7 @@ class Asker:
         except MissingExtraError as error:
             return {"text/plain": f"{self!r}. To answer here: {error}"}
 
-    def next(self, annotator: str | None = None) -> Question:
+    def next(self, annotator: str | None = None) -> RowQuestion:
         """Return the question to ask now: the same one until it is answered.
 
         Parameters
@@ -213,16 +234,18 @@ class Asker:
                 self._pending[name] = self._choose(self.given, name)
             return self._pending[name]
 
-    def prepare(self, question: Question, annotator: str | None = None) -> None:
+    def prepare(self, question: RowQuestion, annotator: str | None = None) -> None:
         """Compute the next question for each likely answer, while this one is read."""
         if self.private is not None:
             return
-        replies: list[int | str] = [*self._likeliest(question)[:_PREPARED], "none", "unsure"]
-        for said in replies:
-            given = records.answered(question, said, annotator or "")
-            self._choose((*self.given, given), given.annotator)
+        replies: list[object] = ["same", "different", "unsure"]
+        if question.form == "match":
+            replies = [*self._likeliest(question)[:_PREPARED], "none", "unsure"]
+        for reply in replies:
+            answer = read_reply(question, reply)._replace(annotator=annotator or "")
+            self._choose((*self.given, answer), answer.annotator)
 
-    def _likeliest(self, question: Question) -> list[int]:
+    def _likeliest(self, question: RowQuestion) -> list[int]:
         """Positions of the choices of a question, the likeliest first."""
         now = self._now
         log_p = now.log_probabilities(np.array([question.left]))[0]
@@ -230,33 +253,36 @@ class Asker:
         likely = [-np.inf if number is None else log_p[number] for number in numbers]
         return np.argsort(-np.array(likely), kind="stable").tolist()
 
-    def tell(self, question: Question, answer: object, annotator: str | None = None) -> None:
+    def tell(self, question: RowQuestion, answer: object, annotator: str | None = None) -> None:
         """Store an answer.
 
         Parameters
         ----------
         question : Question
             A question from :meth:`next`, or about any other points.
-        answer : {"same", "different", "unsure"}, bool, int or "none"
-            The answer; to a match question the position of the choice of the same class, "none" or "unsure".
+        answer : {"same", "different", "unsure"}, bool, int, "none" or list
+            The answer, as the form of the question wants it: to a pair "same" or "different"; to a match question
+            the position of the choice of the same class, or "none"; to one to sort the group of each item, None for
+            those not placed; to "nearer" the position of the choice that the point is more like.
         annotator : str, optional
             Who gave it.
         """
-        self.add(self.answer_to(question, answer, annotator))
+        self.add(question, answer, annotator or "")
 
-    def answer_to(self, question: Question, answer: object, annotator: str | None = None) -> RowAnswer:
-        """Return the answer as it was given; with ``private`` it may be flipped when it is stored."""
-        said = records.read_said(answer, len(question.choices), match=self.design == "match")
-        return records.check_answer(records.answered(question, said, annotator or ""), self._points.n_points)
-
-    def add(self, answer: RowAnswer, cells: Sequence[str] = ()) -> Answer[str]:
-        """Store an answer from :meth:`answer_to`, and return it as it is stored."""
-        choices = tuple(self.ids[row] for row in answer.choices)
-        named: Answer[str] = Answer(self.ids[answer.left], choices, *answer[2:])
+    def add(
+        self,
+        question: RowQuestion,
+        reply: object,
+        annotator: str = "",
+        given: Given = Given(),  # noqa: B008  (immutable)
+        cells: Sequence[str] = (),
+    ) -> Answer[str]:
+        """Store an answer, and return it as it is stored: with ``private`` it may be flipped."""
+        asked = records.check_rows(question, self._points.n_points)
         with self._lock:
-            stored = self.store.add(named, cells)
-            self._skipped = [q for q in self._skipped if q[:2] != answer[:2]]
-            self._pending = {who: q for who, q in self._pending.items() if q[:2] != answer[:2]}
+            stored = self.store.add(asked.about([self.ids[row] for row in asked.items]), reply, annotator, given, cells)
+            self._skipped = [open_one for open_one in self._skipped if open_one.items != asked.items]
+            self._pending = {who: q for who, q in self._pending.items() if q.items != asked.items}
             return stored
 
     def undo(self, annotator: str | None = None, *, number: int | None = None, session: str = "") -> RowAnswer:
@@ -290,7 +316,7 @@ class Asker:
         ----------
         number : int
             Number of its question.
-        answer : {"same", "different", "unsure"}, bool, int or "none"
+        answer : {"same", "different", "unsure"}, bool, int, "none" or list
             The new answer, as in :meth:`tell`.
         session : str, default=""
             Its session in a log.
@@ -299,12 +325,7 @@ class Asker:
 
     def change_all(self, changes: Mapping[Key, object], annotator: str = "") -> list[RowAnswer]:
         """Change several answers at once, all or none of them."""
-        match = self.design == "match"
         with self._lock:
-            known = {answer.key: answer for answer in self.given}
-            for key, reply in changes.items():
-                if key in known:
-                    records.read_said(reply, len(known[key].choices), match=match)
             changed = [self._row_answer(answer) for answer in self.store.change(changes, annotator)]
             # Open questions may show classes that are gone.
             self._pending.clear()
@@ -332,9 +353,8 @@ class Asker:
         both = {self._class_of(a), self._class_of(b)}
         changed = []
         for one in self.given:
-            others = [k for k, point in enumerate(one.choices) if {label.get(one.left), label.get(point)} == both]
-            if one.said == "none" and others:
-                changed.append(one._replace(said=others[0]))
+            if merged := _merged(one, label, both):
+                changed.append(merged)
         if not changed:
             names = f"{self.name_point(a)} and {self.name_point(b)}"
             raise InputError(f"Nothing to merge: {names} are of one class already, or examples that were given.")
@@ -360,14 +380,19 @@ class Asker:
     def splitting(self, points: int | Sequence[int]) -> list[RowAnswer]:
         """Return the answers that :meth:`split` changes, as they will be."""
         leaving = set(np.atleast_1d(np.asarray(points, dtype=np.intp)).tolist())
-        changed = [one._replace(said="none") for one in self.given if one.left in leaving and one.sign > 0]
-        if stay := leaving - {one.left for one in changed}:
+        changed = []
+        moved: set[int] = set()
+        for answer in self.given:
+            if out := _grouped(answer, leaving):
+                changed.append(_taken_out(answer, out))
+                moved |= {answer.question.items[k] for k in out}
+        if stay := leaving - moved:
             name = self.name_point(min(stay))
             raise InputError(f"No answer put {name} into its class: others were compared with it. Take these out.")
         return changed
 
     def _give(self, changed: list[RowAnswer]) -> list[RowAnswer]:
-        return self.change_all({answer.key: answer.said for answer in changed})
+        return self.change_all({answer.key: answer.reply for answer in changed})
 
     def _class_of(self, point: int) -> int:
         label = self._now.classes.label
@@ -384,12 +409,14 @@ class Asker:
         """Return the points known to be of each class, in the order in which the classes were found."""
         return list(self._now.classes.members.values())
 
-    def renewed(self, question: Question) -> Question:
+    def renewed(self, question: Question) -> RowQuestion:
         """Return a question about the same point beside the examples of now; a pair stays as it is."""
+        if question.form != "match":
+            return question
         choices = renewed_choices(self._now, question.left, question.choices)
-        return question._replace(choices=tuple(choices))
+        return question._replace(items=(question.left, *choices))
 
-    def another_example(self, question: Question, position: int) -> Question:
+    def another_example(self, question: RowQuestion, position: int) -> RowQuestion:
         """Replace one example in an open question by another one of its class.
 
         Parameters
@@ -410,7 +437,7 @@ class Asker:
             if len(shown) < 2:
                 raise InputError("This class has no other example yet.")
             choices[position] = shown[(shown.index(choices[position]) + 1) % len(shown)]
-            changed = question._replace(choices=tuple(choices))
+            changed = question._replace(items=(question.left, *choices))
             self._pending = {who: changed if one == question else one for who, one in self._pending.items()}
             return changed
 
@@ -431,8 +458,8 @@ class Asker:
 
     @property
     def answers(self) -> Mapping[str, list[Any]]:
-        """All answers so far, as columns; match answers have ``choices`` instead of ``right``."""
-        return records.as_columns(self.given, pairs=self.design != "match")
+        """All answers so far, as columns; match answers have ``choices`` instead of ``right``, sorting ``items``."""
+        return records.as_columns(self.given)
 
     @property
     def given(self) -> tuple[RowAnswer, ...]:
@@ -448,12 +475,10 @@ class Asker:
         """Return an answer of the store by row numbers, each made once."""
         kept = self._by_key.get(answer.key)
         if kept is None or kept[0] is not answer:
-            unknown = [name for name in (answer.left, *answer.choices) if name not in self.rows]
-            if unknown:
+            if unknown := [name for name in answer.question.items if name not in self.rows]:
                 why = unknown_ids(unknown, self.rows, "", "log")
-                raise InputError(f"{self.store.path}, line {answer.line}: {why} Is it the log of another table?")
-            choices = tuple(self.rows[name] for name in answer.choices)
-            kept = answer, Answer(self.rows[answer.left], choices, *answer[2:])
+                raise InputError(f"{self.store.path}, line {answer.given.line}: {why} Is it the log of another table?")
+            kept = answer, answer.about([self.rows[name] for name in answer.question.items])
             self._by_key[answer.key] = kept
         return kept[1]
 
@@ -467,8 +492,9 @@ class Asker:
 
         Returns
         -------
-        rows, y : rows of ``X``, and int array of shape (n_rows, 3)
-            As from :func:`~sdulearn.stack_pairs`, with columns answer, point and annotator.
+        rows, y : rows of ``X``, and int array of shape (n_rows, 3 or 5)
+            As from :func:`~sdulearn.stack_pairs`, with columns answer, point and annotator, and the question if one
+            implies several pairs.
         """
         return self._stack(None)
 
@@ -522,7 +548,7 @@ class Asker:
             return estimates.match_accuracy(now, stages, confidence)
         if self.design == "linked":
             return estimates.linked_accuracy(now, confidence)
-        rows, y = self._stack(_MOST_UNLABELED, kinds=("random",))
+        rows, y = self._stack(_MOST_UNLABELED, why="random")
         missing = [_LEAST_OF_A_KIND - int(np.sum(y[:, 0] * sign > 0)) // 2 for sign in (1, -1)]
         if max(missing) > 0:
             needed = f"An accuracy needs {_LEAST_OF_A_KIND} answers of each kind. Answer more questions."
@@ -590,7 +616,7 @@ class Asker:
             return []
         given = self.given
         positions = [] if self.design == "random" else list(self._state(given).doubtful)
-        ends, signs, _, places = as_pairs(given)
+        ends, signs, _, places = implied_pairs(given)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []
         for contradiction in (*checks.disagreements, *checks.closure, *cycles):
@@ -617,18 +643,18 @@ class Asker:
             with ``private``.
         """
         given = self.given
-        ends, signs, annotators, _ = as_pairs(given)
-        if self.private is not None or not len(ends):
+        pairs = implied_pairs(given)
+        if self.private is not None or not len(pairs.ends):
             return {}
         n_classes = self._limit or max(self._now.n_classes, 2)
         rest = self._points.order[:_MOST_FITTED]
-        rows, y = stack_pairs(self._X, ends, signs, unlabeled=np.sort(rest), annotators=annotators)
+        rows, y = _stacked(self._X, pairs, np.sort(rest))
         try:
             model = fit_quietly(PairLogisticRegression(n_classes=n_classes, prior_strength=0).fit, rows, y)
         except InputError:
             return {}
         rates = model.answer_model_.by_annotator
-        numbers = records.annotator_numbers(given)
+        numbers = number_annotators(given)
         return {name: rates[k] for name, k in numbers.items() if k in rates and rates[k].identified}
 
     def leak(self) -> Leak:
@@ -642,17 +668,14 @@ class Asker:
         """
         return leak_of(self.given, self.store.flips, two_classes=self._limit == 2)
 
-    def _choose(self, answers: tuple[RowAnswer, ...], annotator: str) -> Question:
+    def _choose(self, answers: tuple[RowAnswer, ...], annotator: str) -> RowQuestion:
         # Of a copy: other threads may change it meanwhile.
         others = [*(question for who, question in list(self._pending.items()) if who != annotator), *self._skipped]
-        numbers = [*(one.number for one in answers), *(question.number for question in others)]
         # By their count: a log does not use the numbers of undone answers again.
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
-        number, closed = (
-            1 + max(numbers, default=0),
-            frozenset(self.rows[name] for name in self.store.flips.closed_to(annotator)),
-        )
-        return DESIGNS[self.design](Turn(self._state(answers), others, annotator, number, rng, *self._shares, closed))
+        closed = frozenset(self.rows[name] for name in self.store.flips.closed_to(annotator))
+        choose, form = DESIGNS[self.design]
+        return choose(Turn(form, self._state(answers), others, annotator, rng, *self._shares, closed))
 
     @property
     def _now(self) -> State:
@@ -660,8 +683,8 @@ class Asker:
 
     def _state(self, answers: Sequence[RowAnswer], *, is_stage: bool = False) -> State:
         """Return what the answers say; all stages are kept, and the last few other states."""
-        # Number, time, session and line of an answer do not matter.
-        key = tuple(Answer(*one[:5]) for one in answers)
+        # When and where an answer was given does not matter.
+        key = tuple(answer._replace(given=Given()) for answer in answers)
         return self._stages(key) if is_stage else self._states(key)
 
     def _new_state(self, answers: tuple[RowAnswer, ...], *, is_stage: bool = False) -> State:
@@ -676,12 +699,11 @@ class Asker:
                 before = self._state(answers[: -1 - (n_more - 1) % _START_EVERY])
         return self._state_type(self._points, answers, self._limit, settings, self._seeds, before)
 
-    def _stack(self, most_unlabeled: int | None, kinds: tuple[str, ...] = KINDS) -> tuple[Rows, Codes]:
+    def _stack(self, most_unlabeled: int | None, why: str | None = None) -> tuple[Rows, Codes]:
         answers = self.given
-        ends, signs, annotators, _ = as_pairs([one for one in answers if one.kind in kinds])
-        asked = [point for one in answers for point in (one.left, *one.choices)]
-        rest = np.setdiff1d(self._points.order[:most_unlabeled], asked)
-        return stack_pairs(self._X, ends, signs, unlabeled=rest, annotators=annotators)
+        pairs = implied_pairs([answer for answer in answers if why in (None, answer.question.why)])
+        asked = [point for answer in answers for point in answer.question.items]
+        return _stacked(self._X, pairs, np.setdiff1d(self._points.order[:most_unlabeled], asked))
 
     def _of_random_pairs(self, rows: Rows) -> Pipeline:
         model = PairLogisticRegressionCV(error_rate="auto" if self.store.flips.rate is None else self.store.flips.rate)
@@ -698,7 +720,10 @@ def ask(X: MatrixLike, oracle: Callable[..., Any], n: int, *, batch_size: int | 
         Features of all points.
     oracle : callable
         Called with two row numbers; returns "same", "different" or "unsure", or True or False. In the match design it
-        is called with a row number and a tuple of them, and returns a position in the tuple, "none" or "unsure".
+        is called with a row number and a tuple of them, and returns a position in the tuple, "none" or "unsure"; in
+        the sort design with a tuple of row numbers, and returns a list with the group of each; in the design "nearer"
+        with three row numbers, and returns 0 or 1, the position among the last two of the one that the first is more
+        like.
     n : int
         Number of questions; fewer if no more are left.
     batch_size : int, optional
@@ -729,8 +754,7 @@ def ask(X: MatrixLike, oracle: Callable[..., Any], n: int, *, batch_size: int | 
         except NothingToAskError:
             break
         if batch_size is None:
-            (one,) = questions
-            answers = [oracle(one.left, one.choices if asker.design == "match" else one.right)]
+            answers = [_asked(oracle, question) for question in questions]
         else:
             answers = list(oracle(questions))
             if len(answers) != len(questions):
@@ -738,6 +762,57 @@ def ask(X: MatrixLike, oracle: Callable[..., Any], n: int, *, batch_size: int | 
         for question, answer in zip(questions, answers, strict=True):
             asker.tell(question, answer)
     return asker
+
+
+def _asked(oracle: Callable[..., Any], question: RowQuestion) -> object:
+    """Ask a function one question."""
+    if question.form == "sort":
+        return oracle(question.items)
+    return oracle(question.left, question.choices) if question.form == "match" else oracle(*question.items)
+
+
+def _stacked(X: MatrixLike, pairs: PairTable, unlabeled: Indices) -> tuple[Rows, Codes]:
+    """Return rows and ``y`` of pairs and of unlabeled points."""
+    ends, signs, annotators, _ = pairs
+    # Pairs that share no question need no column for it.
+    questions = pairs.questions if pairs.questions.any() else None
+    return stack_pairs(X, ends, signs, unlabeled=unlabeled, annotators=annotators, questions=questions)
+
+
+def _merged(answer: RowAnswer, label: Mapping[int, int], both: set[int]) -> RowAnswer | None:
+    """Return an answer that separates two classes as it is if they are one; None if it does not."""
+    if answer.groups is None:
+        return None
+    if answer.question.form == "sort":
+        placed = zip(answer.question.items, answer.groups, strict=True)
+        groups = {group for item, group in placed if group is not None and label.get(item) in both}
+        joined = ["both" if group in groups else group for group in answer.groups]
+        return answer.with_reply(joined) if len(groups) > 1 else None
+    others = [k for k, point in enumerate(answer.choices) if {label.get(answer.left), label.get(point)} == both]
+    if answer.sign >= 0 or not others:
+        return None
+    return answer.with_reply(others[0] if answer.question.form == "match" else "same")
+
+
+def _grouped(answer: RowAnswer, points: set[int]) -> list[int]:
+    """Return the places of these points that an answer puts into a group with others."""
+    if answer.question.form != "sort":
+        return [0] if answer.left in points and answer.sign > 0 else []
+    groups = answer.groups or ()
+    placed = zip(answer.question.items, groups, strict=True)
+    return [
+        k for k, (item, group) in enumerate(placed) if item in points and group is not None and groups.count(group) > 1
+    ]
+
+
+def _taken_out(answer: RowAnswer, places: Sequence[int]) -> RowAnswer:
+    """Return the answer without some items in their groups: one alone is in a group of its own, others in none."""
+    if answer.question.form != "sort":
+        return answer.with_reply("none" if answer.question.form == "match" else "different")
+    groups: list[object] = list(answer.groups or ())
+    for k in places:
+        groups[k] = "alone" if len(places) == 1 else None
+    return answer.with_reply(groups)
 
 
 def stage_sizes(n_answers: int) -> list[int]:

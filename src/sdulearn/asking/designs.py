@@ -7,10 +7,10 @@
 The linked and the match design
 
 - ask about a point until its class is known,
-- ask about a share of the points in random order, whatever the model says (kind "random"),
-- check earlier answers with a share of the questions (kinds "repeat", "triangle", "doubtful"),
+- ask about a share of the points in random order, whatever the model says ("random"),
+- check earlier answers with a share of the questions ("repeat", "triangle", "doubtful"),
 - begin with points that represent many others ("explore"), until these bring no new classes,
-- go on with points that the model is unsure about ("linked").
+- go on with points that the model is unsure about ("uncertain").
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sdulearn.asking.records import Question, RowAnswer
+from sdulearn.answers.records import Answer, Form, Question
+from sdulearn.asking.records import RowAnswer, RowQuestion
 from sdulearn.errors import NothingToAskError
 from sdulearn.types import Array
 
@@ -36,10 +37,10 @@ _LEAST_EXPLORED = 12
 class Turn(NamedTuple):
     """A request for a question."""
 
+    form: Form  # of the question
     state: State  # of the answers so far
-    pending: Sequence[Question]  # open questions of others
+    pending: Sequence[RowQuestion]  # open questions of others
     annotator: str  # who will answer
-    number: int  # of the question
     rng: np.random.Generator  # depends on the seed and the number of questions alone
     random_share: float  # of the questions, about points in random order
     check_share: float  # of the questions, to check earlier answers
@@ -50,13 +51,13 @@ class Turn(NamedTuple):
         """Points that open questions of others are about."""
         return {question.left for question in self.pending}
 
-    def ask(self, left: int, choices: Sequence[int], kind: str) -> Question:
+    def ask(self, left: int, choices: Sequence[int], why: str) -> RowQuestion:
         """Make the question."""
-        compared = tuple(int(point) for point in choices)
-        return Question(int(left), compared, kind, self.number, int(self.state.points.position[left]))
+        items = (int(left), *map(int, choices))
+        return Question(self.form, items, why, int(self.state.points.position[left]))
 
 
-def next_random(turn: Turn) -> Question:
+def next_random(turn: Turn) -> RowQuestion:
     """Return the next of the disjoint pairs, or an earlier one to check it."""
     if _due(turn, ("repeat",), turn.check_share) and (check := _repeat(turn)):
         return check
@@ -69,14 +70,14 @@ def next_random(turn: Turn) -> Question:
     raise NothingToAskError("All points are in a pair already: no disjoint random pair is left.")
 
 
-def next_linked(turn: Turn) -> Question:
+def next_linked(turn: Turn) -> RowQuestion:
     """Return the next question of the linked or the match design."""
     if (question := next(filter(None, _by_priority(turn)), None)) is not None:
         return question
     raise NothingToAskError("The class of every point that can be asked about is known: nothing is left to ask.")
 
 
-def _by_priority(turn: Turn) -> Iterator[Question | None]:
+def _by_priority(turn: Turn) -> Iterator[RowQuestion | None]:
     """What to ask, the most urgent first; None where there is no such question."""
     state = turn.state
     if not state.classes.members:
@@ -98,12 +99,12 @@ def _by_priority(turn: Turn) -> Iterator[Question | None]:
 
 def _due(turn: Turn, kinds: Collection[str], share: float) -> bool:
     """Whether there are fewer questions of these kinds than their share."""
-    asked = sum(turn.state.kinds[kind] for kind in kinds) + sum(q.kind in kinds for q in turn.pending)
+    asked = sum(turn.state.kinds[kind] for kind in kinds) + sum(q.why in kinds for q in turn.pending)
     total = len(turn.state.answers) + len(turn.pending) + 1
     return asked < int(share * total)
 
 
-def _first(turn: Turn) -> Question | None:
+def _first(turn: Turn) -> RowQuestion | None:
     """Two points that represent many others."""
     points = turn.state.points
     k = int(np.argmin(points.distances.sum(axis=1)))
@@ -112,20 +113,20 @@ def _first(turn: Turn) -> Question | None:
     return None if second is None else turn.ask(second, [first], "explore")
 
 
-def _under_way(turn: Turn) -> Question | None:
+def _under_way(turn: Turn) -> RowQuestion | None:
     """A point that answers exclude from some classes, beside the classes that are left."""
     state = turn.state
     closed = state.given_up | turn.busy
     for point in state.classes.excluded:
         if point not in closed:
-            kind = next(one.kind for one in state.answers if point in (one.left, *one.choices))
-            return ask_about(turn, point, kind if kind in ("random", "explore") else "linked")
+            why = next(one.question.why for one in state.answers if point in one.question.items)
+            return ask_about(turn, point, why if why in ("random", "explore") else "uncertain")
     return None
 
 
-def ask_about(turn: Turn, point: int, kind: str) -> Question:
+def ask_about(turn: Turn, point: int, why: str) -> RowQuestion:
     """Return a question about a point, beside examples of the classes that it may be in."""
-    return turn.ask(point, shown_beside(turn.state, point), kind)
+    return turn.ask(point, shown_beside(turn.state, point), why)
 
 
 def shown_beside(state: State, point: int) -> list[int]:
@@ -164,7 +165,7 @@ def examples(state: State, number: int) -> list[int]:
     return [*([] if first is None else [first]), *(members[k] for k in order if members[k] != first)]
 
 
-def _random_point(turn: Turn) -> Question | None:
+def _random_point(turn: Turn) -> RowQuestion | None:
     """The next point of the random order that was not asked about."""
     closed = turn.state.asked | turn.busy
     for point in turn.state.points.order[turn.state.n_sampled :].tolist():
@@ -176,7 +177,7 @@ def _random_point(turn: Turn) -> Question | None:
 def still_exploring(state: State) -> bool:
     """Whether the last explored points opened classes, or there are too few of them."""
     label = state.classes.label
-    explored = list(dict.fromkeys(r.left for r in state.answers if r.kind == "explore" and r.left in label))
+    explored = list(dict.fromkeys(r.left for r in state.answers if r.question.why == "explore" and r.left in label))
     if len(explored) < _LEAST_EXPLORED or state.n_classes < 2:
         return True
     if state.classes.complete:
@@ -185,7 +186,7 @@ def still_exploring(state: State) -> bool:
     return not set(state.founders).isdisjoint(latest)
 
 
-def _explore(turn: Turn) -> Question | None:
+def _explore(turn: Turn) -> RowQuestion | None:
     """The point that best represents points far from all that were asked about."""
     points = turn.state.points
     known = points.coordinates(np.array(sorted(turn.state.asked | turn.busy)))
@@ -201,13 +202,13 @@ def representation_gain(distances: Array, nearest: Array) -> Array:
     return np.maximum(nearest[None, :].astype(distances.dtype) - distances, 0).sum(axis=1)
 
 
-def _uncertain(turn: Turn) -> Question | None:
+def _uncertain(turn: Turn) -> RowQuestion | None:
     """The candidate with the smallest margin between its two likeliest classes."""
     if turn.state.model is None:
         return None
     rising = np.sort(np.exp(turn.state.of_candidates), axis=1)
     point = _best(turn, 1 - (rising[:, -1] - rising[:, -2]))
-    return None if point is None else ask_about(turn, point, "linked")
+    return None if point is None else ask_about(turn, point, "uncertain")
 
 
 def _best(turn: Turn, score: Array, closed: Collection[int] = ()) -> int | None:
@@ -217,7 +218,7 @@ def _best(turn: Turn, score: Array, closed: Collection[int] = ()) -> int | None:
     return int(candidates[np.argmax(np.where(free, score, -1.0))]) if free.any() else None
 
 
-def _repeat(turn: Turn) -> Question | None:
+def _repeat(turn: Turn) -> RowQuestion | None:
     """A question drawn at random, again; to somebody else, where possible."""
     answers = turn.state.answers
     times = _times_asked(turn.state)
@@ -242,9 +243,10 @@ def renewed_choices(state: State, point: int, choices: Sequence[int]) -> Sequenc
     return now if now and shown != [label[choice] for choice in now] else choices
 
 
-def _subject(state: State, one: RowAnswer | Question) -> object:
+def _subject(state: State, one: RowAnswer | RowQuestion) -> object:
     """What a question asks: the class of a point, or whether two points are of one class."""
-    return one.asked if state.MOST_CHOICES is not None else one.left
+    question = one.question if isinstance(one, Answer) else one
+    return question.key if state.MOST_CHOICES is not None else question.left
 
 
 def _times_asked(state: State) -> Counter[object]:
@@ -256,7 +258,7 @@ def _is_waiting(turn: Turn, one: RowAnswer) -> bool:
     return _subject(turn.state, one) in {_subject(turn.state, question) for question in turn.pending}
 
 
-def _triangle(turn: Turn) -> Question | None:
+def _triangle(turn: Turn) -> RowQuestion | None:
     """Two points that were compared with the same third one, drawn at random; only of pairs."""
     if turn.state.MOST_CHOICES != 1:
         return None
@@ -269,10 +271,10 @@ def _triangle(turn: Turn) -> Question | None:
     if not others:
         return None
     question = turn.ask(one.left, [others[turn.rng.integers(len(others))]], "triangle")
-    return None if any(one.asked == question.asked for one in turn.state.answers) else question
+    return None if any(one.question.key == question.key for one in turn.state.answers) else question
 
 
-def _again(turn: Turn, places: Sequence[int]) -> Question | None:
+def _again(turn: Turn, places: Sequence[int]) -> RowQuestion | None:
     """The question of the first answer at these positions that was asked less than three times."""
     times = _times_asked(turn.state)
     for one in (turn.state.answers[k] for k in places):

@@ -6,8 +6,8 @@ one with probability e / m. So the answers about a point have the likelihood
     L(k) = prod (1 - e if the answer is right when the class is k, else e / m)
 
 where k is its class. The model is a softmax with the loss -log sum_k p(k | x) L(k): an answer that
-is certainly right is a label. :class:`~sdulearn.PairLogisticRegression` has the same loss for the
-pair answer "same as this example" with the error rate e / (e + m (1 - e)).
+is certainly right is a label. :class:`~sdulearn.PairLogisticRegression` has the same likelihood for the
+pairs of the answer, which share its question.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
+from sdulearn.answers.records import number_annotators
 from sdulearn.asking.points import AS_GIVEN
-from sdulearn.asking.records import Classes, RowAnswer, annotator_numbers, read_classes
+from sdulearn.asking.records import Classes, RowAnswer, read_classes
 from sdulearn.asking.state import LEAST_ERROR, LEAST_KNOWN, LEAST_WRONG, NEVER, Settings, State, fit_softmax
 from sdulearn.joint.estimators import PairLogisticRegression
 from sdulearn.types import Array, Indices, Mask
@@ -79,7 +80,7 @@ class MatchState(State):
     @cached_property
     def _who(self) -> Indices:
         """Annotators of these answers."""
-        numbers = annotator_numbers(self.answers)
+        numbers = number_annotators(self.answers)
         return np.array([numbers[self.answers[k].annotator] for k in self._about_known[0]], dtype=np.intp)
 
     @cached_property
@@ -110,7 +111,7 @@ class MatchState(State):
     @cached_property
     def error_rates(self) -> dict[int, float]:
         """Share of wrong answers of each annotator, by number; 0 without contradictions."""
-        who = range(len(annotator_numbers(self.answers)))
+        who = range(len(number_annotators(self.answers)))
         if self._agrees.all():
             return dict.fromkeys(who, 0.0)
         errors = self.settings.errors
@@ -140,9 +141,7 @@ class MatchState(State):
     @cached_property
     def estimator(self) -> PairLogisticRegression:
         """The model of all answers as an estimator of the library, in the axes of the points."""
-        m = self.n_classes
-        # With these error rates, "same as an example" says what the match answer says.
-        return self._fit_pairs({who: e / (e + m * (1 - e)) for who, e in self.error_rates.items()})
+        return self._fit_pairs(self.error_rates)
 
     @cached_property
     def by_answers(self) -> Array:

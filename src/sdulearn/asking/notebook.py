@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import RowQuestion
 from sdulearn.errors import InputError, NothingToAskError, UndeterminedError, require
 from sdulearn.io.media import encode_png
 
@@ -65,35 +65,35 @@ class QuestionCell:
         self.asker = asker
         self.annotator = annotator
         self._thing, self._scales = _shower(things)
-        self._question: Question | None = None
+        self._question: RowQuestion | None = None
         self._accuracy = ""
-        self.widget.on_msg(lambda widget, content, buffers: self.press(content["said"]))
+        self.widget.on_msg(lambda widget, content, buffers: self.press(content["reply"]))
         self._estimate()
         self._show()
 
-    def press(self, said: int | str) -> None:
+    def press(self, reply: int | str | list[int | None]) -> None:
         """Do what a button or a key does.
 
         Parameters
         ----------
-        said : int or str
+        reply : int, str or list
             An answer to the question that is shown, as for :meth:`Asker.tell`, or "undo".
         """
         try:
-            note = self._answer(said)
+            note = self._answer(reply)
         except InputError as error:
             note = str(error)
         self._show(note)
 
-    def _answer(self, said: int | str) -> str:
-        if said == "undo":
+    def _answer(self, reply: int | str | list[int | None]) -> str:
+        if reply == "undo":
             taken = self.asker.undo(self.annotator)
             self._estimate()
-            return f"Answer {taken.number} is taken back."
+            return f"Answer {taken.given.number} is taken back."
         if self._question is None or self.asker.next(self.annotator) != self._question:
             # It was answered or undone in another cell.
             return "This question was out of date. Here is the one of now."
-        self.asker.tell(self._question, said, self.annotator)
+        self.asker.tell(self._question, reply, self.annotator)
         if self.asker.n_answers % _ACCURACY_EVERY == 0:
             self._estimate()
         return ""
@@ -102,13 +102,13 @@ class QuestionCell:
         shown = None
         try:
             self._question = self.asker.next(self.annotator)
-            rows = (self._question.left, *self._question.choices)
+            rows = self._question.items
             things = [self._thing(row) for row in rows]
             # All have the same fields.
             names = list(dict.fromkeys(name for thing in things if isinstance(thing, Mapping) for name in thing))
             parts = [_part(thing, names[:_MOST_FIELDS], self._scales) for thing in things]
-            left, *others = ({"id": str(k), "name": "", "parts": [part]} for k, part in zip(rows, parts, strict=True))
-            shown = {"left": left, **({"choices": others} if self.asker.design == "match" else {"right": others[0]})}
+            items = [{"id": str(k), "name": "", "parts": [part]} for k, part in zip(rows, parts, strict=True)]
+            shown = {"form": self._question.form, "items": items}
         except NothingToAskError as error:
             self._question = None
             note = f"{note} {error}".strip()

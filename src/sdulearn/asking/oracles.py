@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import RowQuestion
 from sdulearn.errors import FileError, InputError, NothingToAskError, shortened
 from sdulearn.io.typed import read
 from sdulearn.types import Between, Probability
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _PATIENCE = 2.0
 
 
-def open_questions(asker: Asker, number: int, annotator: str = "") -> list[Question]:
+def open_questions(asker: Asker, number: int, annotator: str = "") -> list[RowQuestion]:
     """Return different questions for one annotator, fewer if no more are left."""
-    questions: list[Question] = []
+    questions: list[RowQuestion] = []
     for k in range(number):
         try:
             # Each annotator has a question of their own.
@@ -43,7 +43,7 @@ def open_questions(asker: Asker, number: int, annotator: str = "") -> list[Quest
 class Reply:
     """The reply of a process to a question."""
 
-    answer: bool | int | str
+    answer: bool | int | str | list[int | str | None]
     question: int | None = None  # its number; without numbers, replies are in order
     probability: Probability | None = None  # that the answer is right
     cost: Annotated[float, Between(0, 1e12)] | None = None  # in the currency of the budget

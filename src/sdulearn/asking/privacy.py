@@ -29,8 +29,8 @@ import numpy as np
 
 from sdulearn.answer_files.store import Flips
 from sdulearn.answers.graph import connect
-from sdulearn.answers.records import EPSILONS, flip_rate
-from sdulearn.asking.records import RowAnswer, as_pairs
+from sdulearn.answers.records import EPSILONS, flip_rate, implied_pairs
+from sdulearn.asking.records import RowAnswer
 from sdulearn.types import Indices
 
 _NAMED = 3
@@ -87,7 +87,7 @@ class Leak:
 
 def leak_of(answers: Sequence[RowAnswer], flips: Flips, *, two_classes: bool) -> Leak:
     """Return how many points answers connect, and what flipped answers reveal."""
-    ends, signs, *_ = as_pairs(answers)
+    ends, signs, *_ = implied_pairs(answers)
     points, local = np.unique(ends, return_inverse=True)
     joined: Indices = local.reshape(-1, 2)[(signs > 0) | two_classes]
     sizes = sorted(np.bincount(connect(joined, len(points))).tolist(), reverse=True) if len(points) else []

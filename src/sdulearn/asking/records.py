@@ -1,141 +1,85 @@
-"""Questions, answers as a caller gives and gets them, and the classes that follow from them."""
+"""Answers as a caller gives and gets them, and the classes that follow from them."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from sdulearn.answers import records
-from sdulearn.answers.records import AUDIT, Answer, given_pairs
+from sdulearn.answers.records import AUDIT, Answer, Question, read_reply
 from sdulearn.errors import InputError
-from sdulearn.types import Codes, Indices
 
-KINDS = ("random", "linked", "explore", "repeat", "triangle", "doubtful", AUDIT)
-COLUMNS = ("left", "choices", "answer", "annotator", "kind", "number")
+REASONS = ("random", "uncertain", "explore", "repeat", "triangle", "doubtful", AUDIT)
 RowAnswer = Answer[int]
-
-
-class Question(NamedTuple):
-    """A point, and the points to compare it with.
-
-    Attributes
-    ----------
-    left, choices : int and tuple of int
-        Row of the point that is asked about, and of those it is compared with: one other point, or
-        in the match design an example of each class, in the order in which the classes were found.
-    kind : {"random", "linked", "explore", "repeat", "triangle", "doubtful"}
-        Why it is asked. Estimates use only the kinds that their assumptions allow.
-    number, rank : int
-        Counts from 1; place of ``left`` in the random order of all points, or None.
-    """
-
-    left: int
-    choices: tuple[int, ...]
-    kind: str = "linked"
-    number: int = 1
-    rank: int | None = None
-
-    @property
-    def right(self) -> int:
-        """Row of the second point of a pair."""
-        return self.choices[0]
-
-    @property
-    def asked(self) -> tuple[int, ...]:
-        """The points, in an order that does not depend on how the question is put."""
-        return answered(self, "unsure", "").asked
-
-
-def answered(question: Question, said: int | str, annotator: str) -> RowAnswer:
-    """Return an answer to a question."""
-    left, choices, kind, number, rank = question
-    return Answer(left, choices, said, annotator, kind, int(number), rank)
-
-
-def read_said(answer: object, n_choices: int, *, match: bool) -> int | str:
-    """Return a choice's position, "none" or "unsure", from an answer as a caller gives it."""
-    said = records.read_said(answer, n_choices, positions=match)
-    if said is None:
-        ways = '"same", "different" or "unsure" (or True, False)'
-        if match:
-            ways = f'a position in `choices`, below {n_choices}, "none" or "unsure"'
-        raise InputError(f"An answer is {ways}; got {answer!r}.")
-    return said
+RowQuestion = Question[int]
 
 
 def read_answers(table: Any, n_points: int) -> list[RowAnswer]:
     """Check a list of answers, or read them from columns in the form of :attr:`Asker.answers`."""
     if isinstance(table, list):
-        answers = [check_answer(answer, n_points) for answer in table]
-        if len({answer.key for answer in answers}) < len(answers):
-            answers = [answer._replace(session="", number=k) for k, answer in enumerate(answers, start=1)]
-        return answers
-    columns = {name: list(table[name]) for name in (*COLUMNS, "right") if name in table}
-    match = "right" not in columns
-    if not match:
-        columns["choices"] = [(right,) for right in columns.pop("right")]
-    if missing := [name for name in COLUMNS[:3] if name not in columns]:
-        raise InputError(f"`answers` has no column {missing[0]!r}. It needs left, right (match: choices) and answer.")
-    n = len(columns["answer"])
-    columns = {"annotator": [""] * n, "kind": [""] * n, "number": list(range(1, n + 1)), **columns}
+        answers = [answer._replace(question=check_rows(answer.question, n_points)) for answer in table]
+        answers = [answer.with_reply(answer.reply) for answer in answers]
+        if len({answer.key for answer in answers}) == len(answers):
+            return answers
+        return [numbered(answer, number) for number, answer in enumerate(answers, start=1)]
+    names = ("form", "items", "left", "right", "choices", "answer", "annotator", "why", "number")
+    columns = {name: list(table[name]) for name in names if name in table}
+    shown = columns.keys() & {"items", "right", "choices"}
+    if "answer" not in columns or not shown or not ("items" in columns or "left" in columns):
+        raise InputError(
+            "`answers` needs the columns left, right and answer; left, choices and answer; or form, items and answer."
+        )
     lengths = {name: len(values) for name, values in columns.items()}
-    if set(lengths.values()) != {n}:
+    if len(set(lengths.values())) != 1:
         raise InputError(f"The columns of `answers` differ in length: {lengths}.")
-    answers = []
-    for left, choices, answer, who, kind, number in zip(*(columns[name] for name in COLUMNS), strict=True):
-        said = read_said(answer, len(choices), match=match)
-        given = Answer(left, tuple(choices), said, str(who or ""), kind, int(number))
-        answers.append(check_answer(given, n_points))
-    if len({answer.number for answer in answers}) < n:
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    answers = [_read_row(row, number, n_points) for number, row in enumerate(rows, start=1)]
+    if len({answer.given.number for answer in answers}) < len(answers):
         raise InputError("Two rows of `answers` have the same number. Leave the column `number` out to count anew.")
     return answers
 
 
-def check_answer(answer: RowAnswer, n_points: int) -> RowAnswer:
-    """Return the answer with plain integers; refuse one that does not compare rows of X."""
-    for point in (answer.left, *answer.choices):
+def _read_row(row: Mapping[str, Any], number: int, n_points: int) -> RowAnswer:
+    if "items" in row:
+        items = tuple(row["items"])
+    else:
+        items = (row["left"], *(row["choices"] if "choices" in row else [row["right"]]))
+    # An answer that does not say why it was asked is not random.
+    default = "sort" if "items" in row else "match" if "choices" in row else "pair"
+    question = Question(row.get("form", default), items, row.get("why") or "uncertain")
+    answer = read_reply(check_rows(question, n_points), row["answer"])
+    return numbered(answer._replace(annotator=str(row.get("annotator") or "")), int(row.get("number", number)))
+
+
+def numbered(answer: RowAnswer, number: int) -> RowAnswer:
+    """Return an answer with a number, of no session."""
+    return answer._replace(given=answer.given._replace(session="", number=number))
+
+
+def check_rows(question: RowQuestion, n_points: int) -> RowQuestion:
+    """Return the question with plain integers; refuse one that does not compare rows of X."""
+    for point in question.items:
         if not isinstance(point, (int, np.integer)) or not 0 <= point < n_points:
             raise InputError(f"Points are the row numbers 0 to {n_points - 1} of `X`, got {point!r}.")
-    if len({answer.left, *answer.choices}) <= len(answer.choices):
-        raise InputError(f"An answer compares point {answer.left} with itself, or twice with another. Remove it.")
-    # An answer of unknown kind is not random.
-    kind = answer.kind or "linked"
-    if kind not in KINDS:
-        raise InputError(f"An answer has the kind {kind!r}; kinds are {', '.join(KINDS)}.")
-    return answer._replace(left=int(answer.left), choices=tuple(map(int, answer.choices)), kind=kind)
+    if question.why not in REASONS:
+        raise InputError(f"A question has the reason {question.why!r}; `why` is one of {', '.join(REASONS)}.")
+    return question._replace(items=tuple(map(int, question.items)))
 
 
-def as_columns(answers: Sequence[RowAnswer], *, pairs: bool) -> Mapping[str, list[Any]]:
-    """Return the answers as columns; of pairs with the second point and a word."""
-    fields = {"answer": "word" if pairs else "said"}
-    names = [{"choices": "right"}.get(name, name) if pairs else name for name in COLUMNS]
-    return {name: [getattr(answer, fields.get(name, name)) for answer in answers] for name in names}
-
-
-class PairTable(NamedTuple):
-    """What answers say about pairs of points."""
-
-    ends: Indices  # (n_pairs, 2) points
-    signs: Codes  # +1 same, -1 different
-    annotators: Codes  # numbers of the annotators
-    answers: Indices  # position of the answer that says it
-
-
-def as_pairs(answers: Sequence[RowAnswer]) -> PairTable:
-    """Return the pairs that answers tell about; those "unsure" tell nothing."""
-    numbers = annotator_numbers(answers)
-    pairs = [(a, b, sign, numbers[answers[k].annotator], k) for k, a, b, sign in given_pairs(answers)]
-    table = np.array(pairs, dtype=np.int64).reshape(-1, 5)
-    return PairTable(table[:, :2].astype(np.intp), table[:, 2], table[:, 3], table[:, 4].astype(np.intp))
-
-
-def annotator_numbers(answers: Sequence[RowAnswer]) -> dict[str, int]:
-    """Number the annotators from 1 in the order of their first answers; without a name it is 0."""
-    names = dict.fromkeys(["", *(one.annotator for one in answers)])
-    return {name: k for k, name in enumerate(names)}
+def as_columns(answers: Sequence[RowAnswer]) -> Mapping[str, list[Any]]:
+    """Return the answers as columns: ``left`` and ``right`` of pairs, or ``choices``, or ``items`` where some sort."""
+    forms = {answer.question.form for answer in answers}
+    shown = ("items",) if "sort" in forms else ("left", "right") if forms <= {"pair"} else ("left", "choices")
+    columns: dict[str, list[Any]] = {"form": [answer.question.form for answer in answers]}
+    columns |= {name: [getattr(answer.question, name) for answer in answers] for name in shown}
+    return columns | {
+        "answer": [answer.reply for answer in answers],
+        "annotator": [answer.annotator for answer in answers],
+        "why": [answer.question.why for answer in answers],
+        "number": [answer.given.number for answer in answers],
+    }
 
 
 class Classes:
@@ -211,21 +155,23 @@ class Classes:
 def read_classes(answers: Sequence[RowAnswer], limit: int | None, seeds: Sequence[Sequence[int]] = ()) -> Classes:
     """Return the classes that answers have found; seeds are examples of the first ones."""
     classes = Classes(limit, seeds)
-    first = {one.asked: one for one in reversed(answers) if one.sign}
-    for asked, votes in count_votes(answers).items():
-        one = first[asked]
+    first = {answer.question.key: answer for answer in reversed(answers) if answer.sign}
+    for key, votes in count_votes(answers).items():
+        answer = first[key]
         # The first answer wins a tie.
         picked, _ = votes.most_common(1)[0]
-        others = one.choices if picked is None or len(one.choices) == 1 else (picked,)
-        classes.read(one.left, others, -1 if picked is None else 1)
+        others = answer.choices if picked is None or len(answer.choices) == 1 else (picked,)
+        classes.read(answer.left, others, -1 if picked is None else 1)
     return classes
 
 
-def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[int, ...], Counter[int | None]]:
-    """Count how often each choice, or none, was picked in the answers to each question."""
-    votes: dict[tuple[int, ...], Counter[int | None]] = defaultdict(Counter)
-    for one in answers:
-        if one.sign:
+def count_votes(answers: Sequence[RowAnswer]) -> dict[tuple[object, ...], Counter[int | None]]:
+    """Count how often each choice, or none, was picked in the answers to each question about pairs or matches."""
+    votes: dict[tuple[object, ...], Counter[int | None]] = defaultdict(Counter)
+    for answer in answers:
+        if answer.sign:
             # A pair may be asked with either point as the choice.
-            votes[one.asked][one.picked if len(one.choices) > 1 or one.sign < 0 else one.asked[1]] += 1
+            is_pair = answer.question.form == "pair"
+            picked = max(answer.question.items) if is_pair and answer.sign > 0 else answer.picked
+            votes[answer.question.key][picked] += 1
     return votes

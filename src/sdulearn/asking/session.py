@@ -16,10 +16,11 @@ from sdulearn.answer_files.download import as_csv
 from sdulearn.answer_files.log import Key, log_answers
 from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers.answer_model import Rate
-from sdulearn.answers.records import AUDIT, PAIR_WORDS, Answer, Answers
+from sdulearn.answers.records import AUDIT, Answer, Answers, Given
+from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.asking.asker import Asker
 from sdulearn.asking.estimates import ClassFound
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import RowAnswer, RowQuestion
 from sdulearn.diagnostics import audited_rates
 from sdulearn.errors import InputError, NothingToAskError, SpentRowError, UndeterminedError, quoted
 from sdulearn.progress import long_work
@@ -48,8 +49,8 @@ class _Person:
     """The open question of a person, and their answers in this session."""
 
     token: int = 0  # names the open question
-    question: Question | None = None
-    later: deque[tuple[int, Question]] = field(default_factory=deque)  # put off, until so many answers are given
+    question: RowQuestion | None = None
+    later: deque[tuple[int, RowQuestion]] = field(default_factory=deque)  # put off, until so many answers are given
     seen: float = 0.0  # time of their last request
     # By token: key and reply, as an answer that is sent twice counts once.
     answered: dict[int, tuple[Key, object]] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Session:
         self._slots: dict[str, Future[None]] = {}
         self._closed = False
 
-    def question(self, annotator: str) -> tuple[int, Question]:
+    def question(self, annotator: str) -> tuple[int, RowQuestion]:
         """Return the open question of a person and its token; choose one if there is none."""
         with self._lock:
             person = self._person(annotator)
@@ -97,7 +98,7 @@ class Session:
             return person.token, question
 
     def answer(
-        self, annotator: str, token: int, answer: object, comment: str = "", name: str = ""
+        self, annotator: str, token: int, reply: object, comment: str = "", name: str = ""
     ) -> Answer[str] | None:
         """Store an answer, on disk when this returns; "none" may name the class that it opens.
 
@@ -112,27 +113,26 @@ class Session:
         with self._lock:
             person = self._person(annotator)
             if token in person.answered:
-                key, reply = person.answered[token]
+                key, earlier = person.answered[token]
                 standing = self.store.contents.answers.get(key)
-                return standing if reply == answer else None
+                return standing if reply == earlier else None
             if person.question is None or person.token != token:
                 return None
             written = None
             try:
-                written = self.record(person.question, answer, annotator, comment=comment)
-                person.answered[token] = written.key, answer
+                written = self.record(person.question, reply, annotator, Given(comment=comment))
+                person.answered[token] = written.key, reply
             except SpentRowError:
                 self.asker.skip(annotator, later=False)
             person.question = None
-            if name and written is not None and written.said == "none":
+            if name and written is not None and written.reply == "none":
                 self.rename(annotator, written.left, name)
             return written
 
-    def record(self, question: Question, answer: object, annotator: str, **more: Any) -> Answer[str]:
-        """Store an answer to any question, with further fields."""
-        given = self.asker.answer_to(question, answer, annotator)._replace(number=0, **more)
-        digests = [] if self.digest is None else [self.digest(row) for row in (given.left, *given.choices)]
-        return self.asker.add(given, digests)
+    def record(self, question: RowQuestion, reply: object, annotator: str, given: Given) -> Answer[str]:
+        """Store an answer to any question, and how it was given."""
+        digests = [] if self.digest is None else [self.digest(row) for row in question.items]
+        return self.asker.add(question, reply, annotator, given, digests)
 
     def n_of(self, annotator: str) -> int:
         """Return the number of answers of a person."""
@@ -152,7 +152,7 @@ class Session:
                 person.question = None
                 self.asker.skip(annotator)
 
-    def undo(self, annotator: str, key: Key | None = None) -> Question | None:
+    def undo(self, annotator: str, key: Key | None = None) -> RowQuestion | None:
         """Undo an answer of a person, the last one by default, and ask its question again; an undone one stays so."""
         with self._lock:
             person = self._person(annotator)
@@ -168,22 +168,22 @@ class Session:
             self._refuse_others(self.store.contents.answers[key], annotator)
             gone = self.asker.undo(annotator, number=key[1], session=key[0])
             self._unname(self.ids[gone.left], annotator)
-            return self._show(person, self.asker.renewed(_question_of(gone, gone.kind)))
+            return self._show(person, self.asker.renewed(gone.question))
 
     def last_of(self, annotator: str) -> Key | None:
         """Return the key of the last answer of a person that they can undo."""
         answers = [answer for answer in self.store.snapshot().answers if answer.annotator == annotator]
         if self.epsilon is not None:
             # How answers of earlier sessions were flipped is forgotten.
-            answers = [answer for answer in answers if answer.session == self.store.session]
+            answers = [answer for answer in answers if answer.given.session == self.store.session]
         return answers[-1].key if answers else None
 
-    def _refuse_others(self, given: Answer[str], annotator: str) -> None:
-        if given.annotator != annotator and not self.is_alone(annotator):
-            name = given.annotator or "somebody else"
-            raise InputError(f"Answer {given.number} is by {name}. Change only your own.")
+    def _refuse_others(self, answer: Answer[str], annotator: str) -> None:
+        if answer.annotator != annotator and not self.is_alone(annotator):
+            name = answer.annotator or "somebody else"
+            raise InputError(f"Answer {answer.given.number} is by {name}. Change only your own.")
 
-    def example(self, annotator: str, token: int, position: int) -> Question | None:
+    def example(self, annotator: str, token: int, position: int) -> RowQuestion | None:
         """Show another example of one class in the open question."""
         with self._lock:
             person = self._person(annotator)
@@ -225,8 +225,8 @@ class Session:
         if self.store.contents.labels.get(row_id):
             self.label({row_id: ""}, annotator)
 
-    def _give(self, changed: Sequence[Answer[int]], annotator: str) -> None:
-        self._change({one.key: one.said for one in changed}, annotator)
+    def _give(self, changed: Sequence[RowAnswer], annotator: str) -> None:
+        self._change({answer.key: answer.reply for answer in changed}, annotator)
 
     def _change(self, changes: Mapping[Key, object], annotator: str) -> None:
         self.asker.change_all(changes, annotator)
@@ -239,7 +239,7 @@ class Session:
             raise InputError(f"There is no row {quoted(name)}.")
         return self.rows[name]
 
-    def change(self, key: Key, answer: object, annotator: str) -> Answer[str]:
+    def change(self, key: Key, reply: object, annotator: str) -> Answer[str]:
         """Change an answer of this person."""
         if self.epsilon is not None:
             raise InputError("Private answers are randomised and cannot be changed. Undo takes the last ones back.")
@@ -248,9 +248,9 @@ class Session:
             if given is None:
                 raise InputError(f"There is no answer {key[1]} to change.")
             self._refuse_others(given, annotator)
-            self._change({key: answer}, annotator)
+            self._change({key: reply}, annotator)
             changed = self.store.contents.answers[key]
-            if changed.said != given.said:
+            if changed.verdict != given.verdict:
                 self._unname(changed.left, annotator)
             return changed
 
@@ -287,19 +287,19 @@ class Session:
             answers = log_answers(str(self.store.path), self.store.contents)
         rates = self._error_rates(version, answers)
         people: list[dict[str, Any]] = []
-        said: dict[str, dict[tuple[str, ...], str | None]] = {}
+        verdicts: dict[str, dict[tuple[object, ...], object]] = {}
         for name in sorted({one.annotator for one in given}):
             own = [one for one in given if one.annotator == name]
-            sure = [one for one in own if one.sign]
-            said[name] = {one.asked: one.picked if len(one.choices) > 1 else one.word for one in sure}
+            sure = [answer for answer in own if not answer.is_unsure]
+            verdicts[name] = {answer.question.key: answer.verdict for answer in sure}
             rate = rates.get(name)
             known = rate and {"value": rate.value, "low": rate.low, "high": rate.high}
             n_unsure = len(own) - len(sure)
             people.append({"name": name, "n_answers": len(own), "n_unsure": n_unsure, "error_rate": known})
         couples = []
-        for first, second in combinations(said, 2):
-            if both := said[first].keys() & said[second].keys():
-                n_agreed = len(said[first].items() & said[second].items())
+        for first, second in combinations(verdicts, 2):
+            if both := verdicts[first].keys() & verdicts[second].keys():
+                n_agreed = len(verdicts[first].items() & verdicts[second].items())
                 couples.append({"first": first, "second": second, "n_both": len(both), "n_agreed": n_agreed})
         return {"people": people, "couples": couples}
 
@@ -334,13 +334,16 @@ class Session:
                 estimating = self._slots.get("estimate")
         if wait and estimating is not None:
             estimating.result()
-        counts = Counter(one.word for one in standing)
+        counts = Counter(answer.sign for answer in standing)
+        n_unsure = sum(answer.is_unsure for answer in standing)
         of_key = {one.key: one for one in standing}
         accuracy, until = self._estimates["accuracy"], self.goal.until
         classes = [(self.name_of(one.examples[0]), one) for one in self._estimates["classes"]]
         return {
             "n_answers": len(standing),
-            **{f"n_{word}": counts[word] for word in PAIR_WORDS},
+            "n_same": counts[SIMILAR],
+            "n_different": counts[DISSIMILAR],
+            "n_unsure": n_unsure,
             **self._estimates,
             "classes": [{"name": name, "share": one.share, "n_points": one.n_points} for name, one in classes],
             "review": [of_key[key] for key in self._estimates["review"] if key in of_key],
@@ -418,12 +421,12 @@ class Session:
             if not self._people[name].answered:
                 del self._people[name]
 
-    def _show(self, person: _Person, question: Question) -> Question:
+    def _show(self, person: _Person, question: RowQuestion) -> RowQuestion:
         person.token = next(self._tokens)
         person.question = question
         return question
 
-    def _choose(self, person: _Person, annotator: str) -> Question:
+    def _choose(self, person: _Person, annotator: str) -> RowQuestion:
         if not person.later or person.later[0][0] > len(person.answered):
             if self.goal.audit is not None:
                 return self._audited(annotator, self.goal.audit)
@@ -438,46 +441,45 @@ class Session:
         # Beside the examples of now.
         return self.asker.renewed(person.later.popleft()[1])
 
-    def _shared(self, annotator: str) -> Question | None:
+    def _shared(self, annotator: str) -> RowQuestion | None:
         """A question that others answered, of those answered least, while this person shares too few."""
         people: dict[tuple[object, ...], set[str]] = {}
-        for one in self.asker.given:
-            people.setdefault(one[:2], set()).add(one.annotator)
+        for answer in self.asker.given:
+            people.setdefault(answer.question.items, set()).add(answer.annotator)
         own = [names for names in people.values() if annotator in names]
         if sum(len(names) > 1 for names in own) >= int(self.goal.overlap * (len(own) + 1)):
             return None
-        shown = {question[:2] for question in self._open()}
-        free = [one for one in self.asker.given if annotator not in people[one[:2]] and one[:2] not in shown]
-        fewest = min((len(people[one[:2]]) for one in free), default=0)
-        return self._draw([one for one in free if len(people[one[:2]]) == fewest], "repeat") if free else None
+        closed = {question.items for question in self._open()} | {
+            items for items in people if annotator in people[items]
+        }
+        free = [answer for answer in self.asker.given if answer.question.items not in closed]
+        fewest = min((len(people[answer.question.items]) for answer in free), default=0)
+        rarest = [answer for answer in free if len(people[answer.question.items]) == fewest]
+        return self._draw(rarest, "repeat") if free else None
 
-    def _audited(self, annotator: str, number: int) -> Question:
+    def _audited(self, annotator: str, number: int) -> RowQuestion:
         """A random question that somebody else answered, until there are enough."""
-        done = {one.asked for one in self.asker.given if one.kind == AUDIT}
-        closed = done | {question.asked for question in self._open()}
-        others = [one for one in self.asker.given if one.kind != AUDIT and one.sign and one.annotator != annotator]
-        free = {one.asked: one for one in others if one.asked not in closed}
+        done = {answer.question.key for answer in self.asker.given if answer.question.why == AUDIT}
+        closed = done | {question.key for question in self._open()}
+        others = [one for one in self.asker.given if not one.is_unsure and one.annotator != annotator]
+        free = {one.question.key: one for one in others if one.question.why != AUDIT and one.question.key not in closed}
         if len(done) >= number or not free:
             raise NothingToAskError(f"The audit is over: {len(done):,} answers were given again. Thank you.")
         return self._draw(list(free.values()), AUDIT)
 
-    def _open(self) -> list[Question]:
+    def _open(self) -> list[RowQuestion]:
         """Open questions."""
         return [person.question for person in self._people.values() if person.question is not None]
 
-    def _draw(self, pool: Sequence[Answer[int]], kind: str) -> Question:
-        return _question_of(random.Random(f"{self.asker.seed} {self.n_answers}").choice(pool), kind)
+    def _draw(self, pool: Sequence[RowAnswer], why: str) -> RowQuestion:
+        answer = random.Random(f"{self.asker.seed} {self.n_answers}").choice(pool)
+        return answer.question._replace(why=why)
 
     def close(self) -> None:
         """Stop the thread, and let others write to the log."""
         self._closed = True
         self._ahead.shutdown(cancel_futures=True)
         self.store.close()
-
-
-def _question_of(answer: Answer[int], kind: str) -> Question:
-    """Return the question of an answer, to ask it again."""
-    return Question(answer.left, answer.choices, kind, 1, answer.rank)
 
 
 def _check_name(name: str, what: str) -> None:

@@ -22,8 +22,9 @@ from sklearn.model_selection import check_cv
 from sdulearn.answers.answer_model import AnswerModel
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.propagate import Propagation
+from sdulearn.answers.records import PairTable, implied_pairs
 from sdulearn.asking.points import Points
-from sdulearn.asking.records import Classes, PairTable, RowAnswer, as_pairs, count_votes, read_classes
+from sdulearn.asking.records import Classes, RowAnswer, count_votes, read_classes
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike
 
@@ -110,9 +111,9 @@ class State:
         self.anchors = self.founders[:1] if self.limit == 2 else self.founders
         asked = ((one.left, *one.choices) for one in self.answers)
         self.asked = {point for points in (*self.seeds, *asked) for point in points}
-        self.kinds = Counter(one.kind for one in self.answers)
+        self.kinds = Counter(one.question.why for one in self.answers)
         # Points up to the last random one, in the random order, are a random sample.
-        random = [one.left for one in self.answers if one.kind == "random"]
+        random = [one.left for one in self.answers if one.question.why == "random"]
         self.n_sampled = int(self.points.position[random].max(initial=-1)) + 1
 
     def _read_classes(self) -> Classes:
@@ -137,7 +138,7 @@ class State:
         trusted = set(self.anchors)
         votes = count_votes(self.answers)
         for one in self.answers:
-            counts = votes[one.asked]
+            counts = votes[one.question.key]
             confirmed = any(2 * n - counts.total() >= 2 for n in counts.values())
             if confirmed and not trusted.isdisjoint((one.left, one.right)):
                 trusted |= {one.left, one.right}
@@ -151,14 +152,15 @@ class State:
     @cached_property
     def pairs(self) -> PairTable:
         """What the answers say about pairs of points."""
-        return as_pairs(self.answers)
+        return implied_pairs(self.answers)
 
     @cached_property
     def error_rates(self) -> dict[int, float]:
         """Share of wrong answers of each annotator, by number; 0 without contradictions."""
         ends, signs, annotators, _ = self.pairs
         _, local = np.unique(ends, return_inverse=True)
-        graph = AnswerGraph.from_answers(local.reshape(-1, 2), signs, annotators=annotators)
+        questions = self.pairs.questions
+        graph = AnswerGraph.from_answers(local.reshape(-1, 2), signs, annotators=annotators, questions=questions)
         if not graph.contradictory.any():
             return dict.fromkeys(annotators.tolist(), 0.0)
         return {who: max(rate, LEAST_WRONG) for who, rate in AnswerModel.estimate(graph, 2).rates.items()}
@@ -236,16 +238,18 @@ class State:
 
     def _rows(self, labelled: Sequence[int], left_out: Collection[int] = ()) -> tuple[Indices, Codes]:
         """Points and ``y`` of all answers, except about some points, then of labelled points."""
-        ends, signs, annotators, _ = self.pairs
+        ends, signs, annotators, answers = self.pairs
         # A point that fits no class would force one more.
         stuck = [point for point in self.given_up if point in self.classes.excluded]
-        kept = ~np.isin(ends, [*left_out, *stuck]).any(axis=1)
+        # The pairs of a question are right or wrong together.
+        kept = ~np.isin(answers, answers[np.isin(ends, [*left_out, *stuck]).any(axis=1)])
         n = int(kept.sum())
         points = np.concatenate([ends[kept].ravel(), labelled]).astype(np.intp)
-        y = np.zeros((len(points), 4), dtype=np.int64)
+        y = np.zeros((len(points), 5), dtype=np.int64)
         y[: 2 * n, 0] = np.repeat(signs[kept] * np.arange(1, n + 1), 2)
         y[:, 1] = points
         y[: 2 * n, 2] = np.repeat(annotators[kept], 2)
+        y[: 2 * n, 4] = np.repeat(self.pairs.questions[kept], 2)
         y[2 * n :, 3] = [self._names[self.classes.label[point]] for point in labelled]
         return points, y
 
@@ -332,7 +336,10 @@ class State:
         labels = np.zeros(len(self.known), dtype=np.int64)
         # The anchor is the first point of the first class.
         labels[np.argmin(self.known_class)] = self._names[0]
-        graph = AnswerGraph.from_answers(local, signs[inside], annotators=annotators[inside], labels=labels)
+        questions = self.pairs.questions[inside]
+        graph = AnswerGraph.from_answers(
+            local, signs[inside], annotators=annotators[inside], labels=labels, questions=questions
+        )
         rates = {who: max(rate, least_error) for who, rate in self.error_rates.items()}
         factors = AnswerModel.given(rates, graph).factor_graph(graph, self.n_classes)
         return factors.propagate(log_p, tol=1e-4, max_iter=30)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from sdulearn.answers.records import Answer
+from sdulearn.answers.records import Answer, Given
 from sdulearn.asking.oracles import Judge, open_questions
-from sdulearn.asking.records import Question
+from sdulearn.asking.records import RowQuestion
 from sdulearn.asking.session import MAX_NAME, Session
 from sdulearn.cli.options import Budget, say
 from sdulearn.errors import InputError, NothingToAskError, shortened
@@ -32,7 +32,7 @@ def ask_machine(
     given = [one for one in session.store.contents.answers.values() if one.annotator == who]
     with closing(Judge(arguments.command, arguments.timeout)) as judge:
         _ask_on(session, arguments, given, lambda number: _judged(session, things, judge, who, number, texts))
-    seconds, cost = (sum(getattr(one, name) or 0.0 for one in given) for name in ("seconds", "cost"))
+    seconds, cost = (sum(getattr(answer.given, name) or 0.0 for answer in given) for name in ("seconds", "cost"))
     say(f"{who}: {len(given):,} answers, {seconds:.1f} seconds" + (f", cost {cost:.4g}" if cost else ""))
 
 
@@ -66,7 +66,7 @@ def _affordable(given: Sequence[Answer[str]], budget: Budget, batch_size: int) -
     """Return the number of questions in the next batch, by what the earlier ones cost."""
     if not budget.unit:
         return int(min(budget.amount - len(given), batch_size))
-    known = [answer.seconds if budget.unit == "seconds" else answer.cost for answer in given]
+    known = [answer.given.seconds if budget.unit == "seconds" else answer.given.cost for answer in given]
     amounts = [amount for amount in known if amount is not None]
     if len(amounts) < len(known):
         raise InputError(
@@ -82,40 +82,52 @@ def _judged(
     session: Session, things: Things, judge: Judge, who: str, number: int, texts: Mapping[str, str]
 ) -> Iterator[Answer[str]]:
     """Ask a process, except what it has answered before; yield each answer once it is on disk."""
-    match = session.asker.design == "match"
     contents = session.store.contents
     every = (*contents.withdrawn.values(), *contents.answers.values())
-    known = {one.asked: one for one in every if one.annotator == who}
-    asked: dict[int, tuple[Question, dict[str, object]]] = {}
-    for question in open_questions(session.asker, number, who):
-        ids = tuple(session.ids[row] for row in question.choices)
-        old = known.get(Answer(session.ids[question.left], ids, "unsure").asked)
+    known = {answer.question.key: answer for answer in every if answer.annotator == who}
+    asked: dict[int, RowQuestion] = {}
+    lines: dict[int, dict[str, object]] = {}
+    n_before = max((key[1] for key in (*contents.answers, *contents.undone)), default=0)
+    for place, question in enumerate(open_questions(session.asker, number, who), start=n_before + 1):
+        old = known.get(question.about([session.ids[row] for row in question.items]).key)
         if old is not None:
-            said = old.said if old.picked is None else ids.index(old.picked)
-            yield session.record(question, said if match else old.word, who, seconds=0.0, cost=0.0)
+            yield session.record(question, _again(session, old, question), who, Given(seconds=0.0, cost=0.0))
             continue
-        left, *others = (things.data(row) for row in (question.left, *question.choices))
-        compared = {"choices": others} if match else {"right": others[0]}
-        asked[question.number] = (question, {**texts, "left": left, **compared})
-    for number, reply in judge.replies({number: line for number, (_, line) in asked.items()}) if asked else ():
-        more = {name: value for name, value in vars(reply).items() if name not in ("question", "answer")}
+        asked[place] = question
+        lines[place] = {**texts, "form": question.form, "items": [things.data(row) for row in question.items]}
+    for place, reply in judge.replies(lines) if asked else ():
+        given = Given(comment=reply.comment, seconds=reply.seconds, probability=reply.probability, cost=reply.cost)
         try:
-            yield session.record(asked[number][0], reply.answer, who, **more)
+            yield session.record(asked[place], reply.answer, who, given)
         except InputError as error:
             raise InputError(f"{who}: {error} The answers before it are in the log.") from None
+
+
+def _again(session: Session, old: Answer[str], question: RowQuestion) -> object:
+    """Return an earlier reply to the same question, whose items may have been in another order."""
+    items = [session.ids[row] for row in question.items]
+    if old.is_unsure or old.groups is None:
+        return "unsure" if old.nearer is None else items.index(old.choices[old.nearer]) - 1
+    groups = dict(zip(old.question.items, old.groups, strict=True))
+    return [groups[item] for item in items]
 
 
 def _by_labels(session: Session, labels: Sequence[str], who: str) -> Answer[str] | None:
     """Answer the next question from a column of labels; unsure if a label is missing."""
     token, question = session.question(who)
-    left, *others = (labels[row] for row in (question.left, *question.choices))
-    match = session.asker.design == "match"
-    said: int | str = "none" if match else "different"
+    return session.answer(who, token, reply_by_labels(question, labels))
+
+
+def reply_by_labels(question: RowQuestion, labels: Sequence[str]) -> object:
+    """Return the reply of somebody who knows some labels, "" where not."""
+    left, *others = shown = [labels[row] for row in question.items]
+    if question.form == "sort":
+        return [label or None for label in shown]
     if left and left in others:
-        said = others.index(left) if match else "same"
-    elif "" in (left, *others):
-        said = "unsure"
-    return session.answer(who, token, said)
+        return True if question.form == "pair" else others.index(left)
+    if "" in shown or question.form == "nearer":
+        return "unsure"
+    return False if question.form == "pair" else "none"
 
 
 def describe_numbers(numbers: Mapping[str, Any]) -> str:

@@ -1,4 +1,27 @@
-"""The server of the page: requests become calls of a session, results JSON (extra ``ask``)."""
+"""The server of the page: requests become calls of a session, results JSON (extra ``ask``).
+
+``GET question`` gives the open question of a person, and ``POST answer`` its reply:
+
+    {"token": 7, "form": "match", "items": [{"id": "r9", "parts": [...], "name": ""}, ...]}
+    {"annotator": "ann", "token": 7, "reply": 1, "comment": "", "name": ""}
+
+A reply is what :func:`~sdulearn.answers.records.read_reply` takes:
+
+======== ===================================================== ==================================================
+form     items                                                 reply
+======== ===================================================== ==================================================
+"pair"   two                                                   "same", "different", "unsure"
+"match"  the new one, then an example of each class            position of the example from 0, "none", "unsure"
+"sort"   three to five, in any order                           a list with the group (a number) of each item in
+                                                               this order, null if not placed; "unsure"
+"nearer" the new one, then the two examples                    0 or 1, position of the example; "unsure"
+======== ===================================================== ==================================================
+
+``name`` is that of the class of an example, "" for other items and classes without a name. ``written`` in the
+response is the key of the stored answer, ``[session, number]``: ``undo`` and ``change`` take it as ``key``. Answers in
+``history`` have ``key``, ``form``, ``items`` and ``reply`` alike, with ``title`` and ``picture`` of an item instead
+of its parts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +35,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -28,6 +51,7 @@ from sdulearn.io.typed import plain, read
 from sdulearn.web.security import Guard, whole_body
 
 if TYPE_CHECKING:
+    from sdulearn.asking.records import RowQuestion
     from sdulearn.asking.session import Session
     from sdulearn.web.things import Things
 
@@ -42,8 +66,6 @@ _PAGE = 100
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 Json = dict[str, Any]
-# A word about a pair; a position among several choices, or "none".
-Said = int | Literal["same", "different", "unsure", "none"]
 # Windows may have another type, and then browsers would not run the script.
 mimetypes.add_type("text/javascript", ".js")
 
@@ -89,7 +111,7 @@ class Page:
             "demo": self.is_demo,
             "need_name": session.for_team,
             "flip_rate": None if session.epsilon is None else flip_rate(session.epsilon),
-            "match": session.asker.design == "match",
+            "design": session.asker.design,
             "per_person": session.goal.per_person,
             "until": session.goal.until,
         }
@@ -100,11 +122,10 @@ class Page:
         shown = reason = None
         try:
             token, question = self.session.question(name)
-            shown = {"token": token, "left": self._thing(question.left)}
-            if self.session.asker.design == "match":
-                shown["choices"] = [{**self._thing(row), "name": self.session.name_of(row)} for row in question.choices]
-            else:
-                shown["right"] = self._thing(question.right)
+            items = [
+                {**self._thing(row), "name": self._name_shown(question, k)} for k, row in enumerate(question.items)
+            ]
+            shown = {"token": token, "form": question.form, "items": items}
         except SdulearnError as error:
             reason = str(error)
         counts = {"answers": self.session.n_answers, "own": self.session.n_of(name), "last": self.session.last_of(name)}
@@ -112,11 +133,9 @@ class Page:
 
     def answer(self, given: Json) -> Json:
         """Store an answer, and return the next question."""
-        said = _field(given, "answer", Said)
         texts = _text(given, "comment"), _text(given, "name")
-        written = self.session.answer(_name(given), _field(given, "token", int), said, *texts)
-        key = None if written is None else {"session": written.session, "number": written.number}
-        return {"written": key, **self.question(given)}
+        written = self.session.answer(_name(given), _field(given, "token", int), given.get("reply"), *texts)
+        return {"written": None if written is None else written.key, **self.question(given)}
 
     def act(self, name: str, given: Json) -> Json:
         """Do one of the actions."""
@@ -131,8 +150,8 @@ class Page:
 
     def change(self, given: Json) -> Json:
         """Change an earlier answer."""
-        key = _field(given, "session", str), _field(given, "number", int)
-        changed = self.session.change(key, _field(given, "answer", Said), _name(given))
+        key = _field(given, "key", tuple[str, int])
+        changed = self.session.change(key, given.get("reply"), _name(given))
         return {"answer": self._logged([changed], given)[0]}
 
     def history(self, given: Json) -> Json:
@@ -186,6 +205,11 @@ class Page:
         if shared := sorted(name for name, n in times.items() if n > 1):
             raise InputError(f"Two classes are named {shared[0]!r}. Give them different names, or leave one empty.")
 
+    def _name_shown(self, question: RowQuestion, place: int) -> str:
+        """Return the name of the class of an example; that of the item asked about would be an answer."""
+        is_example = place > 0 if question.form != "sort" else question.ranks[place] is None
+        return self.session.name_of(question.items[place]) if is_example and question.form != "pair" else ""
+
     def _thing(self, row: int) -> Json:
         return {"id": self.things.ids[row], "parts": self.things.show(row)}
 
@@ -195,16 +219,15 @@ class Page:
         alone = self.session.is_alone(name)
         changeable = self.session.epsilon is None
         listed = []
-        for one in answers:
-            shown = {key: getattr(one, key) for key in ("session", "number", "annotator", "time", "comment")}
-            shown |= {"left": self._end(one.left), "may_change": changeable and (alone or one.annotator == name)}
-            if self.session.asker.design == "match":
-                names = [self.session.name_of(self.session.rows[row_id]) for row_id in one.choices]
-                ends = zip(one.choices, names, strict=True)
-                shown |= {"choices": [{**self._end(row_id), "name": name} for row_id, name in ends], "answer": one.said}
-            else:
-                shown |= {"right": self._end(one.right), "answer": one.word}
-            listed.append(shown)
+        for answer in answers:
+            items = [
+                {**self._end(row_id), "name": self.session.name_of(self.session.rows[row_id])}
+                for row_id in answer.question.items
+            ]
+            may_change = changeable and (alone or answer.annotator == name)
+            when = {"key": answer.key, "annotator": answer.annotator, "time": answer.given.time}
+            asked = {"form": answer.question.form, "items": items, "reply": answer.reply}
+            listed.append({**when, **asked, "comment": answer.given.comment, "may_change": may_change})
         return listed
 
     def _end(self, row_id: str) -> Json:

@@ -65,6 +65,11 @@ class TrainingData:
         return self.answers.answers[self.used] == SIMILAR
 
     @property
+    def questions(self) -> Indices | None:
+        """Number of the question of each of the answers used, from 1; None if each is a question of its own."""
+        return None if self.answers.questions is None else self.answers.questions[self.used] + 1
+
+    @property
     def n_similar(self) -> int:
         """Number of answers "similar" that are used."""
         return int(self.similar.sum())
@@ -82,8 +87,8 @@ class TrainingData:
             # NaN where unknown: all labels may be of class 1.
             labels = np.full(self.X.shape[0], np.nan)
             labels[self.label_rows] = self.label_codes
-        known = {"unlabeled": self.unlabeled, "annotators": self.annotators, "labels": labels}
-        rows, y = stack_pairs(self.X, self.ends, self.similar, **known)
+        known = {"annotators": self.annotators, "labels": labels, "questions": self.questions}
+        rows, y = stack_pairs(self.X, self.ends, self.similar, unlabeled=self.unlabeled, **known)
         weights = None
         of_answers = self.answers.weights[self.used]
         if len(np.unique(of_answers)) > 1:

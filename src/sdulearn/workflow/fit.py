@@ -331,7 +331,9 @@ def _with_known_rates(data: TrainingData, options: FitOptions) -> tuple[Training
     options.need_joint("answers with a certainty")
     who = np.zeros(len(data.ends), dtype=np.int64) if data.annotators is None else data.annotators
     parts, people, stated = split_by_certainty(who, data.answers.certainty[data.used])
-    graph = AnswerGraph.from_answers(data.ends, data.similar, annotators=parts, n_points=len(data.ids))
+    graph = AnswerGraph.from_answers(
+        data.ends, data.similar, annotators=parts, questions=data.questions, n_points=len(data.ids)
+    )
     n_classes = max(2, len(set(data.labels.values())))
     if options.classes is not None:
         # With an unknown number of classes, two rows may be different without being opposite.

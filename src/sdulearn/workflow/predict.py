@@ -220,7 +220,8 @@ def _with_answers(reader: Reader, table: Table, answers: Answers, skip_bad: bool
         known = known[np.isclose(p[place[known]], model.asked.by_model[known], atol=_SAME_ROW).all(axis=1)]
         p[place[known]] = model.asked.unseen[known]
     similar = answers.answers[used["used"]] == SIMILAR
-    by_features, y = stack_pairs(p, ends, similar, unlabeled=None, annotators=who)
+    questions = None if answers.questions is None else answers.questions[used["used"]] + 1
+    by_features, y = stack_pairs(p, ends, similar, unlabeled=None, annotators=who, questions=questions)
     errors = model.estimator.answer_model_
     if answers.epsilon is not None:
         errors = AnswerModel.given(flip_rate(answers.epsilon), AnswerGraph.from_y(y))

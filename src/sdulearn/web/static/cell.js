@@ -13,7 +13,7 @@ function render({ model, el }) {
   const things = make("div", {});
   const answers = make("div", { class: "answers" });
   const status = make("span", { class: "soft", role: "status" });
-  const send = (said) => model.send({ said });
+  const send = (reply) => model.send({ reply });
   const undo = make(
     "button",
     { type: "button", "aria-keyshortcuts": "Z", onclick: () => send("undo") },
@@ -27,7 +27,7 @@ function render({ model, el }) {
   const draw = () => {
     const shown = model.get("shown");
     const hadFocus = root.contains(document.activeElement);
-    question = shown.question;
+    question = shown.question && named(shown.question);
     title.textContent = question ? t(isMatch(question) ? "which" : "same_or_different") : "";
     things.replaceChildren(...(question ? questionView(question, { pick: send }) : []));
     answers.replaceChildren(...(question ? answerButtons(question, send) : []));

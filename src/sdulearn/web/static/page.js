@@ -8,6 +8,7 @@ import {
   isTaken,
   keyed,
   make,
+  named,
   nameOf,
   number,
   openDialog,
@@ -99,7 +100,7 @@ function setEnabled() {
 const heading = (question) => state.start.wording || t(question && isMatch(question) ? "which" : "same_or_different");
 
 function showQuestion(result, said) {
-  const { question } = result;
+  const question = result.question && named(result.question);
   const changed = !state.question || !question || isMatch(state.question) !== isMatch(question);
   state.question = question;
   state.own = result.own;
@@ -149,7 +150,7 @@ function send(said, name = "") {
     const result = await insist("answer", {
       annotator: state.name,
       token: state.question.token,
-      answer: said,
+      reply: said,
       comment: at("comment").value,
       name,
     });
@@ -372,7 +373,7 @@ function numbersView(numbers) {
   const counts = { same: numbers.n_same, different: numbers.n_different, unsure: numbers.n_unsure };
   const parts = [
     make("p", { class: "big", id: "n-answers" }, t("n_answers", { n: numbers.n_answers })),
-    soft(t(isPrivate() ? "counts_private" : state.start.match ? "counts_match" : "counts", counts)),
+    soft(t(isPrivate() ? "counts_private" : state.start.design === "match" ? "counts_match" : "counts", counts)),
   ];
   const seconds = pace();
   if (seconds !== null) parts.push(soft(t("pace", { seconds: number(seconds, 1), n: Math.ceil((50 * seconds) / 60) })));
@@ -431,30 +432,37 @@ function adviceWords(advice) {
 
 // What can be said of a question: words of a pair; classes, none of them, and unsure.
 function waysOf(one) {
-  if (!one.choices) return ["same", "different", "unsure"].map((word) => [word, t(word)]);
+  if (!isMatch(one)) return ["same", "different", "unsure"].map((word) => [word, t(word)]);
   return [
-    ...one.choices.map((choice, k) => [k, choice.name || choice.title]),
+    ...one.items.slice(1).map((choice, k) => [k, choice.name || choice.title]),
     ["none", t("none")],
     ["unsure", t("unsure")],
   ];
 }
 
+// Its key is session and number.
+const numberOf = (one) => one.key[1];
+
 function answerCell(one, name) {
   const ways = waysOf(one);
   const words = (said) => ways.find(([way]) => way === said)[1];
-  if (!one.may_change) return make("span", {}, words(one.answer));
+  if (!one.may_change) return make("span", {}, words(one.reply));
   const change = async (event) => {
     const select = event.target;
     await guarded(async () => {
-      const [said] = ways[select.selectedIndex];
-      await insist("change", { annotator: state.name, session: one.session, number: one.number, answer: said });
-      say(t("changed", { n: one.number, answer: one.choices ? words(said) : words(said).toLocaleLowerCase() }));
-      one.answer = said;
+      const [reply] = ways[select.selectedIndex];
+      await insist("change", { annotator: state.name, key: one.key, reply });
+      say(t("changed", { n: numberOf(one), answer: isMatch(one) ? words(reply) : words(reply).toLocaleLowerCase() }));
+      one.reply = reply;
     });
-    select.value = one.answer;
+    select.value = one.reply;
   };
-  const options = ways.map(([said, text]) => make("option", { value: said, selected: said === one.answer }, text));
-  return make("select", { "aria-label": `${name} ${one.number}: ${one.left.title}`, onchange: change }, ...options);
+  const options = ways.map(([said, text]) => make("option", { value: said, selected: said === one.reply }, text));
+  return make(
+    "select",
+    { "aria-label": `${name} ${numberOf(one)}: ${one.items[0].title}`, onchange: change },
+    ...options,
+  );
 }
 
 function endView(end) {
@@ -465,10 +473,10 @@ function endView(end) {
 }
 
 function comparedView(one) {
-  if (!one.choices) return endView(one.right);
-  return typeof one.answer === "number"
-    ? endView(one.choices[one.answer])
-    : make("span", { class: "soft" }, t("n_classes", { n: one.choices.length }));
+  if (!isMatch(one)) return endView(one.items[1]);
+  return typeof one.reply === "number"
+    ? endView(one.items[1 + one.reply])
+    : make("span", { class: "soft" }, t("n_classes", { n: one.items.length - 1 }));
 }
 
 // Cells are texts, elements or lists of these; a narrow screen has no place for columns from `optional` on.
@@ -490,7 +498,7 @@ function tableOf(head, rows, optional = head.length) {
 function answersTable(answers, name) {
   const head = [
     t("number"),
-    ...(state.start.match ? [t("row"), t("like_this")] : [t("first"), t("second")]),
+    ...(state.start.design === "match" ? [t("row"), t("like_this")] : [t("first"), t("second")]),
     t("answer"),
     t("who"),
     t("when"),
@@ -504,8 +512,8 @@ function answersTable(answers, name) {
   return tableOf(
     head,
     answers.map((one) => [
-      String(one.number),
-      endView(one.left),
+      String(numberOf(one)),
+      endView(one.items[0]),
       comparedView(one),
       answered(one),
       one.annotator,

@@ -378,7 +378,13 @@ function matchView(question, actions) {
 
 // ---- answers
 
-export const isMatch = (question) => "choices" in question;
+// The items of a question as its form names them.
+export function named(question) {
+  const [left, ...choices] = question.items;
+  return question.form === "match" ? { ...question, left, choices } : { ...question, left, right: choices[0] };
+}
+
+export const isMatch = (question) => question.form === "match";
 
 export const questionView = (question, actions) =>
   isMatch(question) ? matchView(question, actions) : pairView(question);
