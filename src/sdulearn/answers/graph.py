@@ -317,10 +317,19 @@ class AnswerGraph:
         return graph
 
     def folds(self, shown: Mask) -> tuple[AnswerGraph, Indices]:
-        """Return the answers and labels that touch only points ``shown`` (n_points, n_folds), for all folds together.
+        """Return the answers and labels that each fold knows, on copies of all points.
 
-        Each fold has a copy of all rows and points, one behind the other. The second value says which of the answers
-        of this graph those of the copies are.
+        Parameters
+        ----------
+        shown : bool array of shape (n_points, n_folds)
+            A fold knows the answers and labels that touch only points that it is shown.
+
+        Returns
+        -------
+        graph : AnswerGraph
+            All rows and points once for each fold, one fold behind the other.
+        answer : int array
+            The answer of this graph that each answer of the copies is.
         """
         kept = np.array([~self._touched(~of_fold) for of_fold in shown.T])
         fold, answer = np.nonzero(kept)
