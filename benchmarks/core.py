@@ -17,8 +17,8 @@ import pandas as pd
 from runs import quietly
 from sklearn.datasets import load_digits
 
-from sdulearn import PairLogisticRegressionCV, stack_pairs
-from sdulearn.answers import AnswerGraph, graph, propagate
+from sdulearn import PairLogisticRegressionCV, model_selection, stack_pairs
+from sdulearn.answers import AnswerGraph, graph, likelihood, propagate, rates
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.metrics import cross_val_accuracy
 
@@ -108,7 +108,7 @@ def main():
         print(f"| 300 annotators, 9,000 answers, six classes | {took:.1f} |")
     counters = {
         "y is read": Counter((graph, "pair_up")),
-        "connect": Counter((graph, "connect"), (propagate, "connect")),
+        "connect": Counter(*((module, "connect") for module in (graph, likelihood, propagate, rates, model_selection))),
         "FactorGraph": Counter((propagate.FactorGraph, "_reduced")),
         "graphs from y": Counter((AnswerGraph, "from_y")),
     }

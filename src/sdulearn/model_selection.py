@@ -188,10 +188,12 @@ def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
     """Return the unit of each point, which stays in one fold; -1 for hubs and unasked points."""
     # A unit is a component of the answers between points that are not hubs; a large one is cut.
     free = graph.degree > 0
-    free[graph.hubs()] = False
+    hubs = graph.hubs()
+    free[hubs] = False
     between = graph.ends[free[graph.ends].all(axis=1)]
     points = np.flatnonzero(free)
-    numbers, unit = np.unique(connect(between, graph.n_points)[points], return_inverse=True)
+    component = connect(between, graph.n_points) if len(hubs) else graph.component
+    numbers, unit = np.unique(component[points], return_inverse=True)
     most = max(len(points) / n_splits, 2)
     unit_of_point = np.full(graph.n_points, -1)
     unit_of_point[points] = unit

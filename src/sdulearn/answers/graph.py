@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -264,7 +265,10 @@ class AnswerGraph:
             weights=self.weights if weights is None else weights,
             labels=self.labels if labels is None else labels,
         )
-        for name in ("ends", "degree", "component", "component_sizes", "first_row"):
+        if same is None:
+            vars(graph)["_connected"] = self._connected
+            vars(graph)["_connected_in_folds"] = self._connected_in_folds
+        for name in ("ends", "degree", "component_sizes", "first_row"):
             if name in vars(self):
                 vars(graph)[name] = vars(self)[name]
         return graph
@@ -308,14 +312,53 @@ class AnswerGraph:
         if np.array_equal(inside, np.any(place[self.ends] >= 0, axis=1)):
             # Whole components need not be found again, only numbered in the order of their first points.
             _, first, number = np.unique(self.component[points], return_index=True, return_inverse=True)
-            vars(graph)["component"] = np.argsort(np.argsort(first))[number]
+            sides = self.sides[points]
+            vars(graph)["_connected"] = _Connected(np.argsort(np.argsort(first))[number], sides * sides[first][number])
         return graph
 
-    def leave_out(self, points: Mask) -> AnswerGraph:
-        """Return the same points without the answers and labels that touch some of them."""
-        return self.restrict(~self.touched(points), ~points)
+    def folds(self, shown: Mask) -> tuple[AnswerGraph, Indices]:
+        """Return the answers and labels that each fold knows, on copies of all points.
 
-    def touched(self, points: Mask) -> Mask:
+        Parameters
+        ----------
+        shown : bool array of shape (n_points, n_folds)
+            A fold knows the answers and labels that touch only points that it is shown.
+
+        Returns
+        -------
+        graph : AnswerGraph
+            All rows and points once for each fold, one fold behind the other.
+        answer : int array
+            The answer of this graph that each answer of the copies is.
+        """
+        kept = np.array([~self._touched(~of_fold) for of_fold in shown.T])
+        fold, answer = np.nonzero(kept)
+        n_folds = len(kept)
+        rows, points = (np.arange(n_folds)[:, None] * n for n in (self.n_rows, self.n_points))
+        graph = replace(
+            self,
+            n_given=n_folds * self.n_given,
+            rows=np.tile(self.rows, n_folds),
+            row_point=(points + self.row_point).ravel(),
+            row_weight=np.tile(self.row_weight, n_folds),
+            end_rows=self.end_rows[answer] + rows[fold],
+            same=self.same[answer],
+            annotators=self.annotators[answer],
+            codes=self.codes[answer],
+            question=self.question[answer] + fold * (int(self.question.max(initial=-1)) + 1),
+            outcomes=self.outcomes[answer],
+            weights=self.weights[answer],
+            points=np.tile(self.points, n_folds),
+            labels=np.where(shown.T, self.labels, 0).ravel(),
+            point_weights=np.tile(self.point_weights, n_folds),
+        )
+        key = shown.tobytes()
+        if key not in self._connected_in_folds:
+            self._connected_in_folds[key] = graph._connected
+        vars(graph)["_connected"] = self._connected_in_folds[key]
+        return graph, answer
+
+    def _touched(self, points: Mask) -> Mask:
         """Return which answers are about some of these points, or were given together with such an answer."""
         about = np.any(points[self.ends], axis=1)
         return about | np.isin(self.question, self.question[about & self.in_larger_question])
@@ -373,9 +416,23 @@ class AnswerGraph:
         return np.flatnonzero((self.degree == 0) & (self.labels == 0))
 
     @cached_property
+    def _connected(self) -> _Connected:
+        return connect_both_ways(self.ends, self.same, self.n_points)
+
+    @cached_property
+    def _connected_in_folds(self) -> dict[bytes, _Connected]:
+        # By the points that the folds show: the folds that estimate error rates also choose a penalty.
+        return {}
+
+    @property
     def component(self) -> Indices:
         """Connected component of each point, numbered in the order of their first points."""
-        return connect(self.ends, self.n_points)
+        return self._connected.component
+
+    @property
+    def sides(self) -> Codes:
+        """Side of each point with two classes, equation (3); 0 in contradictory components."""
+        return self._connected.side
 
     @property
     def n_components(self) -> int:
@@ -396,11 +453,6 @@ class AnswerGraph:
     def n_independent(self) -> int:
         """Number of answers that do not follow from the others with two classes and no errors."""
         return int(np.sum(self.component_sizes - 1))
-
-    @cached_property
-    def sides(self) -> Codes:
-        """Side of each point with two classes, equation (3); 0 in contradictory components."""
-        return find_sides(self.ends, self.same, self.n_points)
 
     @cached_property
     def contradictory(self) -> Mask:
@@ -506,7 +558,7 @@ def least_classes(graph: AnswerGraph, certain: Mask) -> int:
     group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
     ends = group[graph.ends[certain & (graph.same < 0)]]
     # A cycle with an odd number of "different" needs a third class.
-    sides = find_sides(graph.ends[certain], graph.same[certain], graph.n_points)
+    sides = connect_both_ways(graph.ends[certain], graph.same[certain], graph.n_points).side
     odd = 3 if (sides == 0).any() else 2
     return max(odd, int(graph.labels.max(initial=0)), len(different_groups(ends)))
 
@@ -560,13 +612,21 @@ def connect(ends: Indices, n_points: int) -> Indices:
     return connected_components(adjacency, directed=False)[1].astype(np.intp)
 
 
-def find_sides(ends: Indices, same: Codes, n_points: int) -> Codes:
-    """Return the side of each point, equations (1) to (3); 0 in contradictory components."""
+class _Connected(NamedTuple):
+    """What answers connect."""
+
+    component: Indices  # of each point, numbered in the order of their first points
+    side: Codes  # of each point, equations (1) to (3); 0 in contradictory components
+
+
+def connect_both_ways(ends: Indices, same: Codes, n_points: int) -> _Connected:
+    """Return components and sides, both by the components of the double cover."""
     a, b = 2 * ends.T
     crosses = same < 0
     # (i, +) is node 2 i and (i, -) node 2 i + 1: neighbours in memory.
     cover = connect(np.column_stack([np.r_[a, a + 1], np.r_[b + crosses, b + 1 - crosses]]), 2 * n_points)
-    return np.sign(cover[1::2] - cover[::2])
+    plus, minus = cover[::2], cover[1::2]
+    return _Connected(np.unique(np.minimum(plus, minus), return_inverse=True)[1], np.sign(minus - plus))
 
 
 def find_core(ends: Indices, n_points: int) -> Indices:

@@ -130,13 +130,17 @@ class Likelihood:
         """Whether no point is in two answers, and none has a label."""
         return bool(self.graph.degree.max(initial=0) <= 1 and not self.graph.labels.any())
 
-    def restricted(self, shown: Mask) -> Likelihood:
-        """Return the likelihood of the answers and labels of the points ``shown`` only; weights stay."""
-        part = self.graph.leave_out(~shown)
-        kept = ~self.graph.touched(~shown)
-        weight = np.ones(part.n_components)
-        weight[part.component] = self.weight[self.graph.component]
-        return Likelihood(part, self.n_classes, self.errors[kept], self.evidence, weight, self.total, tied=self.tied)
+    def folds(self, shown: Mask) -> Likelihood:
+        """Return that of the answers and labels that touch only points ``shown`` (n_points, n_folds); weights stay.
+
+        Its points are those of :meth:`AnswerGraph.folds`: one copy of all points for each fold.
+        """
+        n_folds = shown.shape[1]
+        graph, answer = self.graph.folds(shown)
+        weight = np.ones(graph.n_components)
+        weight[graph.component] = np.tile(self.weight[self.graph.component], n_folds)
+        evidence = None if self.evidence is None else np.tile(self.evidence, (n_folds, 1))
+        return Likelihood(graph, self.n_classes, self.errors[answer], evidence, weight, self.total, tied=self.tied)
 
     def terms(self, Z: Array, exact: bool = False) -> Terms:
         """Return the likelihood and its slope at scores (n_points, n_scores, B); messages converge further if exact."""

@@ -55,7 +55,15 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, first_by, number_questions, sum_by
+from sdulearn.answers.graph import (
+    AnswerGraph,
+    connect,
+    connect_both_ways,
+    find_core,
+    first_by,
+    number_questions,
+    sum_by,
+)
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
@@ -470,8 +478,8 @@ def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indice
     if n_classes > 2:
         certain = certain & (graph.same > 0)
         return connect(graph.ends[certain], graph.n_points), np.zeros(graph.n_points, dtype=bool)
-    ends = graph.ends[certain]
-    return connect(ends, graph.n_points), find_sides(ends, graph.same[certain], graph.n_points) < 0
+    group, side = connect_both_ways(graph.ends[certain], graph.same[certain], graph.n_points)
+    return group, side < 0
 
 
 def _label_potentials(

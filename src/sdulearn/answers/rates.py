@@ -51,6 +51,7 @@ References
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -292,7 +293,7 @@ def two_class_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, logits: 
     if logits is not None and not graph.contradictory.any():
         # Only the model checks the answers: its errors are taken to be as its logits say. The interval allows for
         # points about which it is blind.
-        rates = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False).maximise().rates[0]
+        rates = likelihood.without_blind_points().maximise().rates[0]
         # A model tells people apart, but hardly a rate that all have in common.
         rates = rates - max(rates.min() - _MAX_BY_MODEL, 0.0)
     return RateColumns(rates, *likelihood.intervals(best))
@@ -301,10 +302,8 @@ def two_class_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, logits: 
 class TwoClassAnswers(RateLikelihood):
     """The likelihood of some answers of two classes, with equation (3) beside a model."""
 
-    def __init__(
-        self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None, blind: bool = True
-    ) -> None:
-        self.blind = blind and logits is not None
+    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
+        self.blind = logits is not None
         # Labels become log odds, so that the edges do not depend on the rates.
         self.answers = graph.restrict(used, np.zeros(graph.n_points, dtype=bool))
         any_rate = np.full(self.answers.n_answers, 0.1)
@@ -316,6 +315,13 @@ class TwoClassAnswers(RateLikelihood):
         # Messages of the last step, by the number of sets: the next step begins there.
         self.messages: dict[int, Array] = {}
         super().__init__(self.questions.counts(n_rates))
+
+    def without_blind_points(self) -> TwoClassAnswers:
+        """Return the likelihood at b = 0."""
+        other = copy(self)
+        other.blind = False
+        other.messages = {}
+        return other
 
     def starts(self) -> _Trial:
         """Return one set for each scale, or one where there is no model."""

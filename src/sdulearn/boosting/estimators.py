@@ -276,7 +276,7 @@ class ScoreClassifier(OrderedClassifier):
         dataset = lightgbm.Dataset(data.X, categorical_feature=categorical, params=parameters)
         boosters = [lightgbm.Booster(parameters, dataset) for _ in start.folds]
         pull = Pull.of(data.graph, self.prior, self.prior_strength, self.n_classes)
-        losses = [PointLoss(start.likelihood.restricted(data.fold != k), pull) for k in range(data.n_folds)]
+        losses = [PointLoss(start.likelihood.folds((data.fold != k)[:, None]), pull) for k in range(data.n_folds)]
         first = start.by_fold(data.X)
         now = first.copy()
 

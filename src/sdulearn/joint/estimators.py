@@ -560,7 +560,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         if not two and self.error_rate == "auto" and not model.of_crowd:
             # The fit takes answers that contradict none as right; how often they are wrong is a matter of what they say
             # about their points.
-            model = model.judged(problem.likelihood.graph, question_chances(problem, choice.fits, shown))
+            model = model.judged(problem.likelihood.graph, question_chances(choice.fits))
         fit = self._finished(problem, choice.W, choice.alpha, choice.power, prior, choice.temperature)
         of_folds = choice.fits.W[:, 0].reshape(-1, problem.likelihood.n_scores, shown.shape[1])
         fitted = {
