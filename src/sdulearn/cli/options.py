@@ -34,7 +34,7 @@ _ALIKE = (
     "categories", "classes", "design", "drop", "error_rate",
     "exclude_annotators", "labels", "loss", "max_categories", "method", "missing", "model",
     "port", "prior", "private", "skip_bad", "answered", "text",
-    "image_root", "embedding", "sheet", "skip_rows",
+    "image_root", "embedding", "text_model", "groups", "sheet", "skip_rows",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _ALIKE},

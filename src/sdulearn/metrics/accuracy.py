@@ -22,12 +22,14 @@ from scipy.stats import binomtest, norm
 from sdulearn.answers.answer_model import known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U
+from sdulearn.dependence import answer_spread, point_spread
 from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
     KnownRates,
     around,
     check_two_classes,
+    classes_by_answers,
     clopper_pearson,
     effective_number,
     mean_error,
@@ -147,9 +149,18 @@ def pair_accuracy(
     check_two_classes(graph)
     # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None])[:, 0] > 0, 1, -1)
-    models = [known_answer_model(rates, graph) for rates in plausible_rates(error_rate)]
     counted, asked = random_answers(graph, random_points)
+    if counted is None and graph.within_cluster.any():
+        # The model is right or wrong about both points of such an answer, as they have much in common.
+        graph = graph.restrict(~graph.within_cluster, np.ones(graph.n_points, dtype=bool))
+        asked = np.ones(graph.n_answers, dtype=bool)
+        if not graph.n_answers and not labelled:
+            return AccuracyEstimate(0.5, 0.5, 1.0, 0.5, 0, confidence)
+    models = [known_answer_model(rates, graph) for rates in plausible_rates(error_rate)]
     agrees = sign[graph.ends].prod(axis=1) == graph.same
+    if counted is None and asked.any():
+        deviations = graph.weights * (agrees - np.average(agrees, weights=graph.weights))
+        spread *= answer_spread(deviations, graph, asked, confidence)
     agreement = float(np.average(agrees[asked], weights=graph.weights[asked])) if asked.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(asked.sum()), confidence)
     if counted is None and not labelled and len(np.unique(graph.same)) < 2:
@@ -195,6 +206,9 @@ def _accuracy_of_points(
         if not counted.any():
             return empty
         graph = oriented(graph, sign)
+        if graph.clusters is not None:
+            hits = classes_by_answers(graph, model)[counted, (sign[counted] > 0).astype(np.intp)]
+            spread *= point_spread(hits - hits.mean(), graph.clusters[counted], empty.confidence)
     value, low, high = share_in_class(graph, sign, empty.confidence, model, spread, counted)
     majority, _, _ = share_in_class(graph, np.ones_like(sign), empty.confidence, model, counted=counted)
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))
