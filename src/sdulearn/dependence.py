@@ -40,7 +40,7 @@ def answer_spread(deviations: Array, graph: AnswerGraph, asked: Mask, confidence
     # An answer within a cluster is about one unit.
     ends[:, 1] = np.where(graph.within_cluster[asked], -1, ends[:, 1])
     by_points = design_effect(deviations, graph.ends[asked])
-    return max(design_effect(deviations, ends) / by_points, 1.0) * few_units(ends, confidence)
+    return max(design_effect(deviations, ends) / by_points, 1.0) * few_units(ends, confidence, 2)
 
 
 def point_spread(deviations: Array, clusters: Indices | None, confidence: float) -> float:
@@ -50,10 +50,14 @@ def point_spread(deviations: Array, clusters: Indices | None, confidence: float)
     return design_effect(deviations, clusters[:, None]) * few_units(clusters, confidence)
 
 
-def few_units(units: Indices, confidence: float) -> float:
-    """Return the square of the quantile of Student's t, over that of the normal distribution, for so many units."""
+def few_units(units: Indices, confidence: float, per_term: int = 1) -> float:
+    """Return what few units add: the square of the quantile of Student's t over that of the normal distribution.
+
+    Deviations are from an estimated mean, of which each unit has a share, so that equation (1) is too small: as in a
+    jackknife, by the square of 1 minus that share. A term is about ``per_term`` units.
+    """
     sizes = np.unique(units[units >= 0], return_counts=True)[1].astype(np.float64)
     # A few large clusters count as few, however many small ones there are.
     n = float(sizes.sum() ** 2 / (sizes @ sizes))
     tail = (1 - confidence) / 2
-    return float(t.isf(tail, max(n - 1, 1.0)) / norm.isf(tail)) ** 2 * n / max(n - 1, 0.5)
+    return float(t.isf(tail, max(n - 1, 1.0)) / norm.isf(tail) / max(1 - per_term / n, 0.5)) ** 2

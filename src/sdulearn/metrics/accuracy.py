@@ -158,9 +158,8 @@ def pair_accuracy(
             return AccuracyEstimate(0.5, 0.5, 1.0, 0.5, 0, confidence)
     models = [known_answer_model(rates, graph) for rates in plausible_rates(error_rate)]
     agrees = sign[graph.ends].prod(axis=1) == graph.same
-    if counted is None and asked.any():
-        deviations = graph.weights * (agrees - np.average(agrees, weights=graph.weights))
-        spread *= answer_spread(deviations, graph, asked, confidence)
+    if counted is None and graph.clusters is not None and graph.n_answers:
+        spread *= _spread_of_clusters(graph, sign, agrees, confidence)
     agreement = float(np.average(agrees[asked], weights=graph.weights[asked])) if asked.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(asked.sum()), confidence)
     if counted is None and not labelled and len(np.unique(graph.same)) < 2:
@@ -173,6 +172,21 @@ def pair_accuracy(
     if by_points:
         return around([_accuracy_of_points(empty, sign, graph, model, spread, counted) for model in models])
     return around([_accuracy_of_pairs(empty, graph, agrees, prior, spread, model) for model in models])
+
+
+def _spread_of_clusters(graph: AnswerGraph, sign: Codes, agrees: Mask, confidence: float) -> float:
+    """Return what clusters add to the variance: by answers, and by the points that connected answers judge."""
+    deviations = graph.weights * (agrees - np.average(agrees, weights=graph.weights))
+    by_answers = answer_spread(deviations, graph, np.ones(graph.n_answers, dtype=bool), confidence)
+    # More than two points are right or wrong up to one flip, in favour of the model.
+    right = sign * graph.sides
+    hits = right * np.sign(np.bincount(graph.component, right))[graph.component] > 0
+    judged = (graph.component_sizes[graph.component] > 2) & (graph.sides != 0)
+    assert graph.clusters is not None
+    by_points = (
+        point_spread(hits[judged] - np.mean(hits[judged]), graph.clusters[judged], confidence) if judged.any() else 1.0
+    )
+    return max(by_answers, by_points)
 
 
 def _accuracy_of_pairs(

@@ -163,7 +163,7 @@ def class_agreement(
     ends[:, 1] = np.where(graph.within_cluster, -1, ends[:, 1])
     most = len(np.unique(graph.ends[asked])) / 2 if spread > 1 else np.inf
     if graph.clusters is not None:
-        spread *= few_units(ends[asked], confidence)
+        spread *= few_units(ends[asked], confidence, 2)
     agreement, same, different = (
         _share(agrees[kind], graph.weights[kind], confidence, spread, ends[kind], most)
         for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
