@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from sdulearn import __version__
 from sdulearn.cli.options import add_options, in_options, printable, say
@@ -114,7 +114,7 @@ All commands: sdulearn --help. Options of one: sdulearn fit --help."""
 
 def build_parser(commands: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with the options of the given commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sdulearn",
         description='Learn a classifier from answers to "same class, or different?" plus unlabeled data.',
     )
@@ -140,6 +140,13 @@ def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
     near = [option for option in options if option.startswith(name)] or get_close_matches(name, options, 1, 0.75)
     hint = f"Did you mean {near[0]}? " if near else ""
     return f"{parser.prog} does not take {argument}. {hint}{parser.prog} --help lists what it takes."
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without all options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {printable(message)}. {self.prog} --help lists what it takes.\n")
 
 
 class _Paragraphs(argparse.HelpFormatter):
