@@ -21,6 +21,8 @@ from sdulearn.workflow.fit import fit_table
 
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
+# A demonstration with fewer answers ends without a model.
+_FEWEST = 10
 
 
 NEXT = """What to try next:
@@ -87,13 +89,16 @@ class Finish:
 
     def _say_result(self) -> None:
         """Show the model of a demonstration and its classes, and say what to try next."""
+        if self.model is None and self.session.n_answers < _FEWEST:
+            cli.say("These are too few answers to learn from. The same command continues where you stopped.")
+            return
         if self.model is None:
-            try:
-                with cli.waiting("Learning from the answers"):
+            with cli.waiting("Learning from the answers"):
+                try:
                     self.fit({})
-            except InputError as error:
-                cli.say(f"{cli.in_options(str(error))} The same command continues where you stopped.")
-                return
+                except InputError as error:
+                    cli.say(f"{cli.in_options(str(error))} The same command continues where you stopped.")
+                    return
         assert self.model is not None
         findings = findings_of_model(self.model)
         accuracy = headline(self.model, self.session)
