@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 from pages import write_between
 
 # Imported before the servers are forked: each start would take seconds otherwise.
@@ -57,7 +58,9 @@ def fork_server(log: Path, questions: str) -> tuple[int, str]:
     child = os.fork()
     if child == 0:
         os.dup2(writing, 1)
-        code = sdulearn_main(["ask", "--demo", *QUESTIONS[questions], "-o", str(log), "--no-browser"])
+        code = sdulearn_main(
+            ["ask", str(log.with_name("rows.csv")), *QUESTIONS[questions], "-o", str(log), "--no-browser"]
+        )
         os._exit(code)
     os.close(writing)
     text = b""
@@ -182,6 +185,9 @@ def main() -> None:
     wrong: list[str] = []
     counts = {name: Counter() for name in QUESTIONS}
     with tempfile.TemporaryDirectory() as folder:
+        # Enough rows for thousands of pairs.
+        rows = np.random.default_rng(0).normal(size=(10_000, 4))
+        np.savetxt(Path(folder, "rows.csv"), rows, "%.4f", ",", header="a,b,c,d", comments="")
         for k in range(arguments.kills):
             questions = list(QUESTIONS)[k // KILLS_A_LOG % len(QUESTIONS)]
             log = Path(folder, f"{k // KILLS_A_LOG}.jsonl")

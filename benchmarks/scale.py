@@ -27,7 +27,7 @@ COMMANDS = {
     "`fit`": FIT.format("joint"),
     "`fit --method sddu --loss logistic`": FIT.format("sddu") + " --method sddu --loss logistic",
     "`predict -o classes.parquet`": "predict joint.sdu table -o classes.parquet",
-    "`predict -o classes`, a folder": "predict joint.sdu table -o classes",
+    "`predict -o classes/`, a folder": "predict joint.sdu table -o classes/",
 }
 OPEN = """
 from sdulearn import *

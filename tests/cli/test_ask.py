@@ -141,6 +141,24 @@ def test_the_end_says_how_to_learn_from_the_answers(call, table, log, tmp_path, 
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("classes", [2, "auto"])
+def test_nothing_is_said_about_the_design_that_ask_chose(call, tmp_path, capsys, classes):
+    """Shared rows, hubs and repeats are its own; with right answers there is nothing to look at."""
+    wine = load_wine(as_frame=True)
+    target = wine.target if classes == "auto" else wine.target > 0
+    wine.data.assign(id=[f"w{k}" for k in range(len(target))], label=target).to_csv(tmp_path / "t.csv", index=False)
+    log = tmp_path / "log.jsonl"
+    options = ("--oracle", "label", "--questions", 60, "--seed", 1, "--classes", classes)
+    call("ask", tmp_path / "t.csv", "-o", log, *options)
+    capsys.readouterr()
+    assert call("check", log, "--json") == 0
+    codes = {finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    fit_options = ("-o", tmp_path / "m.sdu", "--drop", "label", "--model", "linear", "--json")
+    assert call("fit", tmp_path / "t.csv", log, *fit_options) == 0
+    codes |= {finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert not codes & {"shared_points", "hubs", "repeats", "contradictions"}
+
+
 def test_a_demonstration_ends_with_a_model_and_its_classes(call, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert call("ask", "--demo", "--oracle", "target", "--questions", 2, "--seed", 1) == 0

@@ -21,6 +21,8 @@ from sdulearn.workflow.fit import fit_table
 
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
+# A demonstration with fewer answers ends without a model.
+_FEWEST = 10
 
 
 NEXT = """What to try next:
@@ -87,23 +89,30 @@ class Finish:
 
     def _say_result(self) -> None:
         """Show the model of a demonstration and its classes, and say what to try next."""
+        if self.model is None and self.session.n_answers < _FEWEST:
+            cli.say("These are too few answers to learn from. The same command continues where you stopped.")
+            return
         if self.model is None:
-            try:
-                with cli.waiting("Learning from the answers"):
+            with cli.waiting("Learning from the answers"):
+                try:
                     self.fit({})
-            except InputError as error:
-                cli.say(f"{cli.in_options(str(error))} The same command continues where you stopped.")
-                return
+                except InputError as error:
+                    cli.say(f"{cli.in_options(str(error))} The same command continues where you stopped.")
+                    return
         assert self.model is not None
         findings = findings_of_model(self.model)
         accuracy = headline(self.model, self.session)
-        shown = [*(finding for finding in findings if isinstance(finding, Learned)), *([accuracy] if accuracy else [])]
+        shown = lines(finding for finding in findings if isinstance(finding, Learned))
+        # A quarter of the questions is about random rows.
+        more = 4 * self.session.numbers()["missing"]
+        unknown = f"Its accuracy is not known yet: about {more} more answers show it."
+        shown.append(unknown if accuracy is None else str(accuracy))
         classes = []
         for group in classes_found(self.model):
             examples = f", such as {', '.join(group['ids'])}" if group["ids"] else ""
             classes.append(f"  class {group['name']}: {group['share']:.0%} of the rows{examples}")
         model, report = (self.log.with_suffix(end) for end in (".sdu", ".html"))
-        cli.say("\n".join([*lines(shown), *classes, f"The model is in {model}, its report in {report}."]))
+        cli.say("\n".join([*shown, *classes, f"The model is in {model}, its report in {report}."]))
         cli.say(NEXT.format(program=cli.program(), model=model, table=self.arguments.table))
 
 

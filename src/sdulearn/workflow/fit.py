@@ -232,7 +232,7 @@ def _fit_without(fit: Callable[[Answers], TableModel], answers: Answers, options
     option = "`exclude_annotators`"
     options.need_joint(option)
     if answers.annotators is None:
-        raise InputError(f"{option} needs answers that say who gave them, in a column `annotator`.")
+        raise InputError(f"{option} needs answers that say who gave them, in a column 'annotator'.")
     people = answers.annotator_names
     excluded = np.atleast_1d(options.exclude_annotators).tolist()
     if unknown := [name for name in excluded if name not in people]:
