@@ -31,6 +31,7 @@ from sdulearn.findings import (
     Finding,
     FitWarning,
     FlippedAnswers,
+    ForcedChoicesUnused,
     Hubs,
     LabelsDisagree,
     LeftOut,
@@ -41,6 +42,7 @@ from sdulearn.findings import (
     NamesUncertain,
     NoBetterThanGuessing,
     NoBetterThanMajority,
+    NoClassesShown,
     OddValue,
     OtherFinding,
     OtherPopulation,
@@ -137,6 +139,9 @@ SQUARE = {"classes": ("1", "2"), "same": ((9.0, 1.0), (1.0, 8.0)), "different": 
 FOUND = ClassesFound(n_ids=9, n_classes=2, sizes={"1": 5, "2": 3}, n_open=0, probability=0.9)
 # Each sentence in all its forms.
 SAMPLES = [
+    ForcedChoicesUnused(count=1),
+    ForcedChoicesUnused(count=7),
+    NoClassesShown(count=28620),
     LEARNED,
     replace(LEARNED, kind="boosted", n_labels=1, classes=("no", "yes"), table="the table"),
     HEADLINE,

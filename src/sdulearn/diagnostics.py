@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
+from sdulearn.answers.checks import AnswerChecks, check_answers, check_forced_choices, known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
@@ -303,7 +303,7 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 
 def check_source(answers: Answers) -> list[Finding]:
     """Report what a file of answers is about, and how its questions were chosen."""
-    findings = check_entities(answers)
+    findings = [*check_entities(answers), *check_forced_choices(answers)]
     if n_chosen := answers.n_chosen:
         findings.append(ChosenQuestions(n_chosen=n_chosen, n_answers=answers.n_questions))
     for name, (n, n_wrong) in (answers.audits or {}).items():

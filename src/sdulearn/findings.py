@@ -251,6 +251,25 @@ class Contradictions(Listing, severity="warning"):
 _ASK_OTHERS = "There are too many to ask again: let more people answer the same questions."
 
 
+class ForcedChoicesUnused(Finding):
+    count: Count
+
+    def __str__(self) -> str:
+        choices = count_of(self.count, "forced choice is", "forced choices are")
+        return f"{choices} not used: that a row is nearer to one of two does not say that it is of its class."
+
+
+class NoClassesShown(Finding, severity="warning"):
+    count: Count
+
+    def __str__(self) -> str:
+        choices = count_of(self.count, "forced choice", "forced choices")
+        return (
+            f"These answers do not show classes: {choices}, which of two rows another is nearer to, and no answer that "
+            'two rows are of the same class or of different ones. Ask about pairs, or offer "neither" as an answer.'
+        )
+
+
 # The table
 
 

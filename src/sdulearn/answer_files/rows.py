@@ -46,6 +46,11 @@ PAIR_COLUMNS = (
     ("first", "second"), ("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("sinistra", "destra"),
     ("id_links", "id_rechts"), ("item1", "item2"), ("i", "j"),
 )  # fmt: skip
+# Names of ids that differ in their ends alone: identifier1, identifier2; Kennung A, Kennung B.
+_ENDS = (("a", "b"), ("1", "2"), ("left", "right"), ("l", "r"), ("first", "second"), ("x", "y"), ("i", "j"))
+_ID_STEM = re.compile(
+    r"(id|identifier|identifiant|kennung|schluessel|key|item|record|row|doc|document|text|image|object|point|sample)s?$"
+)
 _NEGATIVE = ("-1", "0", "false", "no")
 _POSITIVE = ("1", "true", "yes")
 # Whole numbers as Python writes them: 007 is a name.
@@ -82,7 +87,15 @@ def by_plain_name(header: Sequence[str]) -> dict[str, str]:
 def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
     """Return the two columns whose names are usual for the ends of a pair."""
     names = by_plain_name(header)
-    return next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None)
+    if usual := next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None):
+        return usual
+    stems = {(name.removesuffix(a).rstrip("_"), a, b): name for name in names for a, b in _ENDS if name.endswith(a)}
+    both = [
+        (names[first], names[second])
+        for (stem, a, b), first in stems.items()
+        if _ID_STEM.search(stem) and (second := f"{first.removesuffix(a)}{b}") in names
+    ]
+    return both[0] if len(both) == 1 else None
 
 
 def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) -> Sheet:

@@ -26,6 +26,7 @@ from sdulearn.answers.propagate import FactorGraph
 from sdulearn.answers.records import Answers
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
+from sdulearn.findings import Finding, ForcedChoicesUnused, NoClassesShown
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike
 
 Graph = dict[int, list[tuple[int, int]]]
@@ -223,9 +224,25 @@ def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
         answers.answers[used],
         annotators=answers.annotator_numbers[used],
         weights=answers.weights[used],
+        questions=None if answers.together is None else answers.together[used],
         n_points=int(ends.max(initial=-1)) + 1,
     )
     return graph, used
+
+
+def check_forced_choices(answers: Answers) -> list[Finding]:
+    """Report forced choices, which are in no fit."""
+    if answers.nearer is None or not len(answers.nearer):
+        return []
+    kind = ForcedChoicesUnused if len(answers.answers) else NoClassesShown
+    return [kind(count=len(answers.nearer))]
+
+
+def need_pairs(answers: Answers) -> None:
+    """Refuse answers that are forced choices alone."""
+    for finding in check_forced_choices(answers):
+        if finding.code == "no_classes_shown":
+            raise InputError(f"{answers.name}: {finding}")
 
 
 def number_ids(ids: NDArray[np.object_]) -> Indices:
@@ -340,6 +357,7 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     >>> columns["id"], columns["class"]
     (array(['a', 'b', 'c', 'd'], dtype=object), array(['1', '1', '2', '2'], dtype=object))
     """
+    need_pairs(answers)
     graph, _ = known_answers(answers)
     if len(np.unique(graph.same)) < 2:
         kind = "answers of one kind only" if graph.n_answers else "no answer 'similar' or 'dissimilar'"

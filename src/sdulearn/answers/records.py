@@ -204,7 +204,9 @@ class Answers:
     seconds, certainty : array of shape (n_answers,) or None
         How long each answer took, and its stated probability of being right, from 0.5 to 1.
     questions : int array of shape (n_answers,) or None
-        Number of the question of each answer, from 0, where questions had several choices.
+        Number of the question of each answer, from 0, where questions showed more than two items.
+    nearer : object array of shape (n_forced_choices, 3) or None
+        Forced choices: an item, the one it was said to be nearer to, and the other. They are no answers about pairs.
     reading : Reading or None
         How the table of a log was read, as in :func:`sdulearn.fit_table`.
     audits : dict or None
@@ -230,6 +232,7 @@ class Answers:
     seconds: Array | None = None
     certainty: Array | None = None
     questions: Indices | None = None
+    nearer: NDArray[np.object_] | None = None
     reading: Reading | None = None
     audits: dict[str, tuple[int, int]] | None = None
 
@@ -239,12 +242,20 @@ class Answers:
         return len(self.answers) if self.questions is None else len(np.unique(self.questions))
 
     @property
+    def together(self) -> Codes | None:
+        """Number of the question of each answer from 1 on, as a graph takes it; None where all questions are pairs."""
+        # A log leaves out pairs that follow from others.
+        if self.questions is None or self.kinds is not None or self.n_questions == len(self.answers):
+            return None
+        return self.questions.astype(np.int64) + 1
+
+    @property
     def n_classes(self) -> int | None:
-        """Number of classes found by questions with several choices; None without such questions.
+        """Number of classes found by the match questions of a log; None without such questions.
 
         The first pick of a point is its class; a point unlike all choices starts a new one.
         """
-        if self.questions is None:
+        if self.questions is None or self.kinds is None:
             return None
         sure = self.answers != UNSURE
         points, ends = np.unique(self.ids[sure].astype(str), return_inverse=True)
@@ -293,7 +304,7 @@ class Answers:
 def some_answers(answers: Answers, kept: Mask) -> Answers:
     """Return some of the answers, as if the file held no others."""
     columns: dict[str, Any] = {name: value for name, value in vars(answers).items() if isinstance(value, np.ndarray)}
-    return replace(answers, **{name: value[kept] for name, value in columns.items()})
+    return replace(answers, **{name: value[kept] for name, value in columns.items() if name != "nearer"})
 
 
 def random_ends(answers: Answers, ends: Indices, used: Indices | Mask) -> Mask | None:

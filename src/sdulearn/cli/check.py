@@ -14,13 +14,14 @@ import argparse
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from sdulearn import diagnostics
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
-from sdulearn.answers.checks import count_classes, known_answers
+from sdulearn.answers.checks import check_forced_choices, count_classes, known_answers
 from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
@@ -32,6 +33,7 @@ from sdulearn.reading import Reading
 from sdulearn.report.page import whole_page
 from sdulearn.report.results import ANSWER_NAMES, findings_of_answers, findings_of_prior, lines
 from sdulearn.tables.ids import unknown_ids
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.tables.same_table import compare_table
 from sdulearn.tables.scan import read_ids
 from sdulearn.tables.source import open_table
@@ -55,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; return 1 if anything is."""
     cli.check_outputs((arguments.html,), (arguments.pairs, arguments.features))
-    answers = cli.answers_of(arguments, arguments.pairs)
+    reading = Reading(arguments.id, sheet=arguments.sheet, skip_rows=arguments.skip_rows)
+    find_ids = None if arguments.features is None else partial(ids_among, arguments.features, reading)
+    answers = cli.answers_of(arguments, arguments.pairs, find_ids)
     unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
     found = [
@@ -92,7 +96,7 @@ def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int,
 def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
     """Return findings about all answers together, and their contradictions."""
     graph, used = known_answers(answers)
-    about = diagnostics.check_entities(answers)
+    about = [*check_forced_choices(answers), *diagnostics.check_entities(answers)]
     if not len(used):
         return about, check_answers(answers)
     # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.

@@ -24,10 +24,12 @@ from sdulearn.errors import InputError
 from sdulearn.progress import PATIENCE
 
 if TYPE_CHECKING:
+    from sdulearn.answer_files.columns import FindIds
     from sdulearn.answers.records import Answers
 
 TABLE_OPTIONS = ("drop", "categories", "missing", "max_categories", "sheet", "skip_rows")
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
+_NAMED_ROLES = (*_ROLES, "items", "groups", "x", "first", "second", "chosen", "confidence", "seconds", "time", "sheet")
 
 # Options for the parameters that messages name: those of the same name, and the others.
 _ALIKE = (
@@ -128,14 +130,15 @@ def add_answer_options(parser: argparse._ActionsContainer) -> None:
     roles = "A,B,LABEL[,WEIGHT[,ANNOTATOR]]"
     add("--columns", dest="answer_columns", type=_columns, metavar=roles, help=text)
     text = "what unusual words mean: yes=similar,no=dissimilar,maybe=unsure, or '>=4=similar,3=unsure,<=2=dissimilar'"
+    text += ", or '0=unsure,1-4=per person': a threshold for each person"
     add("--answers", dest="answer_words", type=_words, metavar="WORD=MEANING,...", help=text)
 
 
-def answers_of(arguments: argparse.Namespace, path: Path | str) -> Answers:
+def answers_of(arguments: argparse.Namespace, path: Path | str, table_ids: FindIds | None = None) -> Answers:
     """Read a file of answers by these options."""
     from sdulearn.answer_files.read import read_answers
 
-    return read_answers(path, columns=arguments.answer_columns, words=arguments.answer_words)
+    return read_answers(path, columns=arguments.answer_columns, words=arguments.answer_words, table_ids=table_ids)
 
 
 def add_files_options(things: argparse._ActionsContainer) -> None:
@@ -180,14 +183,16 @@ def waiting(what: str) -> Iterator[None]:
 
 def _columns(text: str) -> dict[str, str]:
     columns = [name.strip() for name in text.split(",")]
-    if all(name.partition("=")[0] in (*_ROLES, "sheet") for name in columns):
+    if all(name.partition("=")[0] in _NAMED_ROLES for name in columns):
         return dict(name.split("=", 1) for name in columns if "=" in name)
     if not 3 <= len(columns) <= len(_ROLES) or not all(columns):
         raise argparse.ArgumentTypeError(f"{text!r} does not name three to five columns, with commas between them")
     return dict(zip(_ROLES, columns, strict=False))
 
 
-def _words(text: str) -> dict[str, str]:
+def _words(text: str) -> dict[str, str] | str:
+    if text == "per person":
+        return text
     parts = [part.rpartition("=") for part in text.split(",")]
     if not all(word and mark and meaning for word, mark, meaning in parts):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form yes=similar,no=dissimilar")

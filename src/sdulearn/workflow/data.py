@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sdulearn.answer_files.rows import Labels, class_numbers
-from sdulearn.answers.checks import check_answers, majority_votes
+from sdulearn.answers.checks import check_answers, majority_votes, need_pairs
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.answers.y import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
@@ -82,7 +82,9 @@ class TrainingData:
             # NaN where unknown: all labels may be of class 1.
             labels = np.full(self.X.shape[0], np.nan)
             labels[self.label_rows] = self.label_codes
-        known = {"unlabeled": self.unlabeled, "annotators": self.annotators, "labels": labels}
+        together = self.answers.together
+        questions = None if together is None else together[self.used]
+        known = {"unlabeled": self.unlabeled, "annotators": self.annotators, "labels": labels, "questions": questions}
         rows, y = stack_pairs(self.X, self.ends, self.similar, **known)
         weights = None
         of_answers = self.answers.weights[self.used]
@@ -118,6 +120,7 @@ class TrainingData:
 
 def gather(source: Location | Frame, answers: Answers, labels: Labels | None, options: FitOptions) -> TrainingData:
     """Read the rows in answers and a sample of all rows."""
+    need_pairs(answers)
     asked = set(answers.ids.ravel().tolist())
     table, found, columns, place = _surveyed(source, options, asked, labels)
     changes = check_same_table(table, found, options.stored)

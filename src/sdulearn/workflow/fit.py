@@ -41,6 +41,7 @@ from sdulearn.progress import long_work
 from sdulearn.reading import Missing, Reading
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import AskedRows, TableModel
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.types import Estimator, Frame
 from sdulearn.workflow import judge
 from sdulearn.workflow.data import TrainingData, check_enough, gather
@@ -77,7 +78,7 @@ def fit_table(
     max_categories: int = 50,
     groups: str | None = None,
     answer_columns: Mapping[str, str] | None = None,
-    answer_words: Mapping[str, str] | None = None,
+    answer_words: Mapping[str, str] | str | None = None,
     skip_bad: bool = False,
     exclude_annotators: str | Sequence[str] = (),
 ) -> TableModel:
@@ -209,7 +210,9 @@ def fit_table(
         skip_bad=skip_bad,
         exclude_annotators=exclude_annotators,
     )
-    all_answers = read_answers(answers, columns=answer_columns, words=answer_words)
+    all_answers = read_answers(
+        answers, columns=answer_columns, words=answer_words, table_ids=partial(ids_among, table, reading)
+    )
     options = options.for_answers(all_answers)
     fit = partial(_fit, table, None if labels is None else read_labels(labels), options)
     return _fit_without(fit, all_answers, options) if exclude_annotators else fit(all_answers)

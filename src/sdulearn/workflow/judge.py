@@ -64,7 +64,9 @@ Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
     """Return the number of classes, "auto" if the fit itself searches it, and the interval of a search."""
     n_named = max(2, len(set(data.labels.values())))
-    found: int | str = options.classes or max(n_named, data.answers.n_classes or 2)
+    # Groups show how many classes there are, and two is rarely right.
+    found: int | str = "auto" if data.answers.together is not None else max(n_named, data.answers.n_classes or 2)
+    found = options.classes or found
     interval = None
     if found == "auto" and (data.labels or options.model == "boosted"):
         # Without the labels, whose numbers depend on the result.
