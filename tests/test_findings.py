@@ -213,6 +213,7 @@ SAMPLES = [
     replace(ODD, closure=9),
     PassedOver(columns=("a",), n_blank=1, sheet="Data", above=2),
     PassedOver(n_blank=4),
+    PassedOver(encoding="windows-1252"),
     TableGrew(before=100, now=120),
     AskedRowsChanged(count=1, n_asked=50),
     FitWarning(message="look out"),

@@ -278,6 +278,7 @@ class PassedOver(Finding):
     n_blank: Count = 0
     sheet: str | None = None
     above: Count = 0
+    encoding: str | None = None
 
     def __str__(self) -> str:
         shown = [f"sheets other than {quoted(self.sheet)}"] if self.sheet else []
@@ -286,7 +287,12 @@ class PassedOver(Finding):
         if self.columns:
             columns = listed(map(quoted, self.columns), MAX_COLUMNS)
             shown.append(f"columns that are empty, number the rows or are the index of a data frame, {columns}")
-        return f"Not read from the table: {'; '.join(shown)}."
+        text = [f"Not read from the table: {'; '.join(shown)}."] if shown else []
+        if self.encoding:
+            text.append(
+                f"The table is not in UTF-8 and was read as {self.encoding}: look whether its letters are right."
+            )
+        return " ".join(text)
 
 
 class TableGrew(Finding):

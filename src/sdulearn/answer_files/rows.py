@@ -17,11 +17,13 @@ import numpy as np
 
 from sdulearn.errors import InputError, quoted, shortened
 from sdulearn.io.files import (
+    WINDOWS,
     Location,
     as_text,
     check_quotes,
     check_repeated,
     decoded,
+    encoding_of,
     file_format,
     from_cell,
     is_location,
@@ -114,12 +116,15 @@ def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) ->
         rows = enumerate(found.rows, found.place + 1)
         filled = [one for one in rows if any(cell is not None for cell in one[1])]
         return Sheet(file, name, found.names, _records(found.names, filled))
-    text = decoded(path, read_bytes(path))
+    data = read_bytes(path)
+    encoding = encoding_of(path, [data]) if name in ("csv", "tsv") else "utf-8-sig"
+    text = data.decode(WINDOWS) if encoding == WINDOWS else decoded(path, data)
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
-    return Sheet(str(source), name, *_read_delimited(path, list(io.StringIO(text, newline="")), name))
+    cells = _read_delimited(path, list(io.StringIO(text, newline="")), name)
+    return Sheet(str(source), f"{name} in {WINDOWS}" if encoding == WINDOWS else name, *cells)
 
 
 def _records(header: list[str], rows: Iterable[tuple[int, Sequence[object]]]) -> list[NumberedRecord]:
@@ -228,7 +233,7 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
         raise InputError(f"{sheet.name} needs a first line id,label and then an id and its class in every row.")
     by_id = dict(rows)
     # In a text file, what looks like a number is one.
-    text = sheet.format in ("csv", "tsv")
+    text = sheet.format.startswith(("csv", "tsv"))
     whole = text or not any(isinstance(label, str) for _, label in cells)
     if sheet.format == "frame":
         return Labels(sheet.name, by_id, whole=whole)
