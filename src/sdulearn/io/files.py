@@ -47,6 +47,7 @@ HEAD_LINES = 50
 WINDOWS = "windows-1252"
 _NOT_WINDOWS = re.compile(rb"[\x00-\x08\x81\x8d\x8f\x90\x9d]|\xff\xfe|\xfe\xff|[\xc2-\xf4][\x80-\xbf]")
 _ASCII = bytes(range(128))
+_NO_LETTERS = bytes(code for code in _ASCII if not chr(code).isalpha())
 _BLOCK_BYTES = 1 << 20
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 # Begins like a formula, unlike -1 and +0.5; also after apostrophes, of which one more is removed.
@@ -127,12 +128,12 @@ def encoding_of(path: Location, blocks: Iterable[bytes]) -> str:
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_utf8 = True
     has_other = is_wide = False
-    n_bytes = n_high = 0
+    n_letters = n_high = 0
     for block in blocks:
-        n_bytes += len(block)
         if block.isascii() and b"\0" not in block:
             is_utf8 = is_utf8 and not decoder.getstate()[0]
             continue
+        n_letters += len(block.translate(None, _NO_LETTERS))
         n_high += len(block.translate(None, _ASCII))
         has_other |= bool(_NOT_WINDOWS.search(block))
         is_wide |= b"\0" in block
@@ -142,7 +143,7 @@ def encoding_of(path: Location, blocks: Iterable[bytes]) -> str:
             is_utf8 = False
     if is_utf8 and not decoder.getstate()[0]:
         return "utf-8-sig"
-    if has_other or is_wide or 4 * n_high > n_bytes:
+    if has_other or is_wide or 3 * n_high > n_letters:
         raise not_utf8(path, wide=is_wide)
     return WINDOWS
 
