@@ -30,6 +30,7 @@ from sdulearn.findings import (
     Finding,
     FitWarning,
     FlippedAnswers,
+    ForcedChoicesUnused,
     Hubs,
     LabelsDisagree,
     LeftOut,
@@ -40,6 +41,7 @@ from sdulearn.findings import (
     NamesUncertain,
     NoBetterThanGuessing,
     NoBetterThanMajority,
+    NoClassesShown,
     OddValue,
     OtherFinding,
     OtherPopulation,
@@ -138,6 +140,9 @@ SQUARE = {"classes": ("1", "2"), "same": ((9.0, 1.0), (1.0, 8.0)), "different": 
 FOUND = ClassesFound(n_ids=9, n_classes=2, sizes={"1": 5, "2": 3}, n_open=0, probability=0.9)
 # Each sentence in all its forms.
 SAMPLES = [
+    ForcedChoicesUnused(count=1),
+    ForcedChoicesUnused(count=7),
+    NoClassesShown(count=28620),
     LEARNED,
     replace(LEARNED, kind="boosted", n_labels=1, classes=("no", "yes"), table="the table"),
     HEADLINE,
@@ -211,6 +216,7 @@ SAMPLES = [
     replace(ODD, closure=9),
     PassedOver(columns=("a",), n_blank=1, sheet="Data", above=2),
     PassedOver(n_blank=4),
+    PassedOver(encoding="windows-1252"),
     TableGrew(before=100, now=120),
     AskedRowsChanged(count=1, n_asked=50),
     FitWarning(message="look out"),

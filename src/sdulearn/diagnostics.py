@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
+from sdulearn.answers.checks import AnswerChecks, check_answers, check_forced_choices, known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
@@ -302,7 +302,7 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 
 def check_source(answers: Answers) -> list[Finding]:
     """Report what a file of answers is about, who was found wrong by an audit, and flips for privacy."""
-    findings = check_entities(answers)
+    findings = [*check_entities(answers), *check_forced_choices(answers)]
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
         findings.append(Audit(name=name, n=n, n_wrong=n_wrong, value=rate.value, low=rate.low, high=rate.high))

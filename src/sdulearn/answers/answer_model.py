@@ -8,7 +8,7 @@ and confused classes together; the resulting evidence about each point replaces 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -255,6 +255,13 @@ class AnswerModel:
         """Return the model with other values of its rates, and intervals as they are."""
         return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
 
+    def of_people(self, people: Codes) -> AnswerModel:
+        """Return the mean rates of people; annotator k of this model is one certainty of ``people[k - 1]``."""
+        by_person: dict[int, list[Rate]] = {}
+        for a, rate in self.by_annotator.items():
+            by_person.setdefault(int(people[a - 1]), []).append(rate)
+        return replace(self, by_annotator={person: _mean_rate(rates) for person, rates in sorted(by_person.items())})
+
     def plausible(self) -> list[AnswerModel]:
         """Return the model, and where its rates are not exactly known, the same with lower and with higher ones.
 
@@ -445,6 +452,14 @@ def _from_columns(annotators: Codes, rates: RateColumns, *careless: Array) -> An
         high = mean + float(np.linalg.norm(share * (rates.high - rates.value)))
     whole = Rate(mean, low, high, len(annotators), *rest)
     return AnswerModel(whole, dict(zip(numbers.tolist(), by_annotator, strict=True)))
+
+
+def _mean_rate(rates: Sequence[Rate]) -> Rate:
+    """Return the rate of several kinds of answers together."""
+    n = np.array([rate.n_answers for rate in rates])
+    names = ("value", "low", "high", "careless", "same_when_careless")
+    value, low, high, careless, same = (float(n @ [getattr(rate, name) for rate in rates] / n.sum()) for name in names)
+    return Rate(value, low, high, int(n.sum()), careless, same)
 
 
 def known_answer_model(

@@ -33,11 +33,12 @@ and O outcomes of the question (2 of a pair),
 
     P(answers to a question) = (1 - g) A + g / O,   g = e_a O / (O - 1)                          (5)
 
-Where annotator a states to be right with probability c, they are right with
+Where annotator a states to be right with probability c, and r_c is the share of all answers with this c that are
+right, they are right with
 
-    logit P(right) = alpha_a + beta_a logit(c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)          (6)
+    logit P(right) = alpha_a + beta_a logit(r_c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)        (6)
 
-estimated from answers that others can check; without any, c is taken as stated.
+estimated from answers that others can check; r_c counts c as 30 answers, so that without any, c is taken as stated.
 
 References
 ----------
@@ -103,6 +104,8 @@ _FIRST_RATES = np.array([PRIOR_RATE, 0.25])
 # Certainties: the largest that is believed, steps of EM, and alpha and beta in equation (6).
 _SUREST = 0.99
 _SOFT_ITER = 30
+# What a level of certainty states counts as so many answers.
+_OF_LEVEL = 30.0
 _ALPHA, _BETA = (grid.ravel() for grid in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(0, 2, 17)))
 
 
@@ -535,14 +538,17 @@ def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes
     """Return error rates of the parts, which are the annotators of the graph, by equation (6)."""
     checked = graph.restrict(on_cycles(graph), graph.labels != 0)
     part = checked.annotators - 1
-    z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, logit(stated))
     prior = -(_ALPHA**2) / 2 - 2 * (_BETA - 1) ** 2
+    _, level = np.unique(stated, return_inverse=True)
     errors = 1 - stated
     for _ in range(_SOFT_ITER):
         right = propagated(checked, errors[part], n_classes).right
         n_right, n_wrong = (sum_by(part, share, len(stated)) for share in (right, 1 - right))
+        n_of_level = _OF_LEVEL + np.bincount(level, n_right + n_wrong)
+        known = logit((_OF_LEVEL * stated + np.bincount(level, n_right)[level]) / n_of_level[level])
+        z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, known)
         of_part = (n_right * log_expit(z) + n_wrong * log_expit(-z)).T
         chance = softmax(sum_by(person, of_part, int(person.max()) + 1) + prior, axis=1)
-        errors = expit(-(chance @ _ALPHA)[person] - (chance @ _BETA)[person] * logit(stated))
+        errors = expit(-(chance @ _ALPHA)[person] - (chance @ _BETA)[person] * known)
         errors = np.clip(errors, LOWEST, HIGHEST)
     return dict(enumerate(errors.tolist(), 1))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sdulearn.answer_files.rows import Labels, class_numbers
-from sdulearn.answers.checks import check_answers, majority_votes
+from sdulearn.answers.checks import check_answers, majority_votes, need_pairs
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.answers.y import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
@@ -127,6 +127,7 @@ class TrainingData:
 
 def gather(source: Location | Frame, answers: Answers, labels: Labels | None, options: FitOptions) -> TrainingData:
     """Read the rows in answers and a sample of all rows."""
+    need_pairs(answers)
     asked = set(answers.ids.ravel().tolist())
     table, found, columns, place = _surveyed(source, options, asked, labels)
     changes = check_same_table(table, found, options.stored)

@@ -44,6 +44,7 @@ from sdulearn.reading import Missing, Reading
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import AskedRows, TableModel
 from sdulearn.tables.features import TextFeatures
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.types import Array, Estimator, Frame
 from sdulearn.workflow import judge
 from sdulearn.workflow.data import TrainingData, check_enough, gather
@@ -215,7 +216,8 @@ def fit_table(
         skip_bad=skip_bad,
         exclude_annotators=exclude_annotators,
     )
-    read = read_answers(answers, columns=answer_columns, words=words)
+    find_ids = partial(ids_among, table, options.reading)
+    read = read_answers(answers, columns=answer_columns, words=words, table_ids=find_ids)
     return fit_answers(table, read, None if labels is None else read_labels(labels), options)
 
 

@@ -65,7 +65,10 @@ Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
     """Return the number of classes, "auto" if the fit itself searches it, and the interval of a search."""
     n_named = max(2, len(set(data.labels.values())))
-    found: int | str = options.classes or max(n_named, data.answers.n_classes or 2)
+    # Groups in a file show how many classes there are, and two is rarely right; a log shows one example per class.
+    are_groups = data.answers.questions is not None and data.answers.kinds is None
+    found: int | str = "auto" if are_groups else max(n_named, data.answers.n_classes or 2)
+    found = options.classes or found
     interval = None
     if found == "auto" and (data.labels or options.model == "boosted"):
         # Without the labels, whose numbers depend on the result.

@@ -26,6 +26,7 @@ from sdulearn.reading import Reading
 from sdulearn.table_model import TableModel
 from sdulearn.tables.columns import Where, in_row
 from sdulearn.tables.ids import find_ids, repeated_id
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.tables.same_table import compare_table, compares_cells
 from sdulearn.tables.scan import why_unknown, without_blanks
 from sdulearn.tables.source import Batches, DaskTable, Table, open_table
@@ -166,7 +167,8 @@ def _opened(
 ) -> tuple[Reader, Table]:
     """Open a table that fits the model, and return it with its reader."""
     named_now = None if reading.text_model is None else str(reading.text_model)
-    given = None if answers is None else read_answers(answers)
+    known = reading if reading.id_column is not None else replace(reading, id_column=model.columns.id_column or "")
+    given = None if answers is None else read_answers(answers, table_ids=partial(ids_among, path, known))
     if given is not None and given.reading is not None:
         reading = given.reading.continued(reading)
     root = folder_of(path) if reading.image_root is None else Path(reading.image_root)
