@@ -22,8 +22,8 @@ from sdulearn.answers.answer_model import (
     posteriors,
 )
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
-from sdulearn.answers.propagate import FactorGraph
-from sdulearn.answers.rates import calibrated_rates, split_by_certainty
+from sdulearn.answers.propagate import ROUGH_TOL, FactorGraph
+from sdulearn.answers.rates import SELDOM, calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
@@ -34,8 +34,6 @@ Graph = dict[int, list[tuple[int, int]]]
 
 # Chains of similar pairs are searched for this many contradictions.
 EXPLAINED = 20
-# Error rate of an annotator about whom nothing is known.
-_UNKNOWN_RATE = 0.05
 # Least probability of the class of an id.
 _LEAST = 2 / 3
 # The first point of a new class may be in an old one with this probability times (classes so far) / K.
@@ -204,7 +202,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     for a, rate in answer_model.by_annotator.items():
         if rate.value == 0:
             # An annotator without a wrong answer so far is not infallible.
-            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
+            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else SELDOM
             errors[graph.annotators == a] = least
     right = FactorGraph.from_answers(graph, log_p.shape[1], np.maximum(errors, 1e-3)).propagate(log_p).right
     order = np.argsort(right, kind="stable")
@@ -421,5 +419,5 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
         graph = graph.with_values(labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
-        chances = model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
+        chances = model.factor_graph(graph, n_classes).propagate(tol=ROUGH_TOL).posteriors
     return chances

@@ -45,8 +45,9 @@ from sdulearn.answers.y import (
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
-# A hub is in at least this many answers, and in at least this multiple of the mean number of answers.
-_HUB_ANSWERS = 10
+# Fewer answers, points or people than this tell nothing about a rate, a share or a mean.
+ENOUGH = 10
+# A hub is in enough answers, and in at least this multiple of the mean number of answers.
 _HUB_MULTIPLE = 5
 # Ways to put n things into groups: Bell's numbers.
 _BELL = np.array([1, 1, 2, 5, 15, 52, 203, 877, 4140, 21147, 115975])
@@ -516,7 +517,7 @@ class AnswerGraph:
         """
         asked, _ = number_questions(self.ends, self.n_points)
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
-        least = max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
+        least = max(ENOUGH, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
         order = np.argsort(-degree, kind="stable")
         return order[degree[order] >= least]
 

@@ -44,6 +44,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, number_questions, sum_matrix
 from sdulearn.answers.propagate import (
+    ROUGH_TOL,
     FactorGraph,
     Network,
     edge_beliefs,
@@ -51,18 +52,16 @@ from sdulearn.answers.propagate import (
     log_factors,
     log_sum_of_others,
 )
-from sdulearn.answers.two_classes import TwoClassNetwork
+from sdulearn.answers.two_classes import CERTAIN, TwoClassNetwork
 from sdulearn.losses import log_cosh
 from sdulearn.types import Array, Indices, Mask
 
 # Iterations and tolerance of messages with two classes: along a path of many problems, and exactly.
-_MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
+_MESSAGES = {False: (60, ROUGH_TOL), True: (200, 1e-9)}
 # Below this probability of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
 # Ratios of class shares, 1 to 1,000, among which the best is sought.
 _N_SHARES = 30
-# Score of a point whose class is fixed, so that others are relative to it.
-_FIXED = 40.0
 
 
 class Terms(NamedTuple):
@@ -124,11 +123,6 @@ class Likelihood:
             self.parts = [_Part(slice(None), slice(None), _Groups(self.factors))]
         # Total weight of independent answers and labels: n in every mean.
         self.total = float(self.weight @ self.independent) if total is None else total
-
-    @property
-    def is_loose(self) -> bool:
-        """Whether no point is in two answers, and none has a label."""
-        return bool(self.graph.degree.max(initial=0) <= 1 and not self.graph.labels.any())
 
     def folds(self, shown: Mask) -> Likelihood:
         """Return that of the answers and labels that touch only points ``shown`` (n_points, n_folds); weights stay.
@@ -193,7 +187,7 @@ class Likelihood:
         Without a label, sides are relative to the point of the component with the most answers.
         """
         Z = np.zeros((self.graph.n_points, 1, 1))
-        Z[first_by(self.graph.component, -self.graph.degree)[~self.graph.labelled]] = _FIXED
+        Z[first_by(self.graph.component, -self.graph.degree)[~self.graph.labelled]] = CERTAIN
         return 2 * self.posterior(Z)[:, 1, 0] - 1
 
 

@@ -69,8 +69,9 @@ from sdulearn.types import Array, Codes, Indices, Mask
 
 # Share of the old log message in a new one, around cycles.
 DAMPING = 0.3
-# Tolerance that suffices for the probabilities of right answers in equation (8).
-_ROUGH_TOL = 1e-4
+# Tolerance that suffices along a path of many problems, for EM, and for the probabilities of right answers in
+# equation (8).
+ROUGH_TOL = 1e-4
 
 
 class Propagation(NamedTuple):
@@ -105,7 +106,7 @@ class FactorGraph:
         alone = cls._reduced(graph, n_classes, log_factors(graph.same, errors, graph.weights))
         if not np.any(graph.in_larger_question & (errors > 0)):
             return alone
-        right = alone.propagate(tol=_ROUGH_TOL).right
+        right = alone.propagate(tol=ROUGH_TOL).right
         return cls._reduced(graph, n_classes, question_factors(graph, errors, right))
 
     @classmethod

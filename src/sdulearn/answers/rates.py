@@ -61,8 +61,8 @@ from scipy.special import betaln, expit, log_expit, logit, softmax
 from scipy.stats import beta
 
 from sdulearn.answers.graph import AnswerGraph, connect, find_core, number_questions, sum_by
-from sdulearn.answers.propagate import FactorGraph, Propagation, careless_share, log_factors
-from sdulearn.answers.two_classes import TwoClassNetwork
+from sdulearn.answers.propagate import ROUGH_TOL, FactorGraph, Propagation, careless_share, log_factors
+from sdulearn.answers.two_classes import CERTAIN, TwoClassNetwork
 from sdulearn.types import Array, Codes, Mask
 
 # The prior: one wrong answer in fifty, with the weight of 30 answers. One contradiction among few
@@ -80,6 +80,8 @@ FIRST_RATE = 0.15
 # Range of rates.
 LOWEST = 1e-4
 HIGHEST = 0.5
+# Answers that are wrong no more often than this are seldom wrong.
+SELDOM = 0.05
 # An interval of this width tells nothing.
 WIDE = 0.4
 # Half of the 95% quantile of chi^2 with one degree of freedom.
@@ -94,8 +96,6 @@ MAX_PROFILED = 10
 # A rate that all people have in common and only a model checks is at most this: a bad model would explain all answers
 # by errors.
 _MAX_BY_MODEL = 0.1
-# Log odds of a labelled point.
-_CERTAIN = 30.0
 # Scales t that are tried in equation (3), and where the share b begins.
 SCALES = np.array([0.25, 0.5, 0.75, 1.0, 1.4, 2.0])
 _BLIND = 0.1
@@ -339,7 +339,7 @@ class TwoClassAnswers(RateLikelihood):
         network = self.network.with_factors(
             *log_factors(same, at.rates.T[self.annotator], self.answers.weights[:, None])
         )
-        beliefs = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
+        beliefs = network.solve(logit(says), 60 if start is None else 20, ROUGH_TOL, start)
         self.messages[len(at.scale)] = beliefs.messages
         agree = beliefs.agree[self.network.factors.edge]
         if self.blind:
@@ -356,7 +356,7 @@ class TwoClassAnswers(RateLikelihood):
         else:
             says = (1 - at.share) * expit(np.outer(self.logits, at.scale)) + at.share / 2
         labels = np.broadcast_to(self.labels[:, None], says.shape)
-        return np.clip(np.where(labels == 0, says, labels > 0), expit(-_CERTAIN), expit(_CERTAIN))
+        return np.clip(np.where(labels == 0, says, labels > 0), expit(-CERTAIN), expit(CERTAIN))
 
 
 def beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
@@ -511,7 +511,7 @@ def judged_rates(chances: Array, graph: AnswerGraph, annotator: Codes, n_rates: 
 
 def propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:
     """Propagate answers that are wrong at these rates, with all classes equally likely."""
-    return FactorGraph.from_answers(graph, n_classes, errors).propagate(tol=1e-4, max_iter=60)
+    return FactorGraph.from_answers(graph, n_classes, errors).propagate(tol=ROUGH_TOL, max_iter=60)
 
 
 def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:

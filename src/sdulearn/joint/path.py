@@ -41,16 +41,14 @@ Columns = Indices | Sequence[int]
 
 # The penalty at which all starts are tried, as a share of the alpha at which the model leaves zero.
 PILOT = 0.03
-# Iterations after which only the best starts are continued; tolerance, iterations and memory of the problems on a path.
+# Iterations after which only the best starts are continued; tolerance and iterations of the problems on a path.
 _TRIAL_ITER = 15
 _PATH_TOL = 3e-3
 _PATH_ITER = 200
-_MEMORY = 20
 # How many starts of K classes are continued; two classes have one good start.
 _N_FOLLOWED = 3
-# How often points are clustered again from a solution at the pilot penalty, and what a better solution must gain.
+# How often points are clustered again from a solution at the pilot penalty.
 _N_AGAIN = 4
-_BETTER = 1e-4
 # How much the solution on all answers is shrunk to be a start of a fold.
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
@@ -197,11 +195,11 @@ def best_of(problem: Problem, pen: Array, starts: Sequence[Array], folds: Folds 
     W = np.hstack(starts)
     n_followed = min(count, _N_FOLLOWED if problem.likelihood.n_scores > 1 else 1)
     if count > n_followed:
-        W, values = lbfgs_many(evaluate, W, scale, _PATH_TOL, _TRIAL_ITER, memory=_MEMORY)
+        W, values = lbfgs_many(evaluate, W, scale, _PATH_TOL, _TRIAL_ITER)
         # Ties go to the earlier start.
         order = np.argsort(values.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)[:n_followed]
         W = np.take_along_axis(W.reshape(-1, count, m), order[None], axis=1).reshape(len(W), -1)
-    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, _PATH_ITER, memory=_MEMORY)
+    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, _PATH_ITER)
     best = np.argmin(values.reshape(n_followed, m), axis=0)
     every = np.arange(m)
     return Minima(values.reshape(n_followed, m)[best, every], W.reshape(-1, n_followed, m)[:, best, every])
@@ -214,7 +212,7 @@ def _improved(problem: Problem, pen: Array, minima: Minima, n_again: int) -> Min
         if not starts:
             break
         other = best_of(problem, pen, [start.reshape(-1, 1) for start in starts])
-        if other.values[0] > minima.values[0] - _BETTER:
+        if other.values[0] >= minima.values[0]:
             break
         minima = other
     return minima
@@ -413,6 +411,7 @@ class Choice(NamedTuple):
 
 def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask) -> Choice:
     """Return the best of alphas (n_alphas, n_powers), by folds or by evidence."""
+    graph = problem.likelihood.graph
     path = fit_path(problem, alphas, powers)
     column = row = 0
     usable = np.ones(len(alphas), dtype=bool)
@@ -426,7 +425,7 @@ def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask
         usable = np.isfinite(evidence[:, column])
     fits = fit_folds(problem, alphas[:, column], powers[column], path[:, :, column], shown)
     scores = fold_scores(fits)
-    if problem.likelihood.n_scores > 1 or problem.likelihood.is_loose:
+    if problem.likelihood.n_scores > 1 or not (graph.shares_points or graph.labels.any()):
         row = int(np.nanargmax(np.where(usable, np.nanmean(scores, axis=0), -np.inf)))
     chosen = FoldFits(fits.folds, fits.W[:, [row]])
     temperature = best_temperature(chosen)
@@ -473,7 +472,7 @@ def polish(problem: Problem, W: Array, alpha: float, power: float, tol: float, m
     pen = problem.penalties([alpha], power)
     scale = problem.scale(pen)
     objective = Counted(partial(problem.objective, pen=pen, exact=True))
-    W, _ = lbfgs_many(objective, W.reshape(-1, 1), scale, tol, max_iter, memory=_MEMORY)
+    W, _ = lbfgs_many(objective, W.reshape(-1, 1), scale, tol, max_iter)
     value, gradient = objective(W, np.zeros(1, dtype=np.intp))
     norm = float(gradient_norm(gradient, scale)[0])
     return Polished(W.reshape(-1, problem.likelihood.n_scores), float(value[0]), norm, objective.n_calls)

@@ -37,15 +37,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sdulearn.answers.clusters import match_clusters
 from sdulearn.answers.graph import different_groups, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
+from sdulearn.joint.data import UNEVEN, PriorPull, TrainingPoints, axis_penalties, bordered_sum
 from sdulearn.types import Array, Indices, Mask
 
 # The least alpha at which a model leaves zero, as a share of the mean variance of the axes.
 _MIN_ALPHA_MAX = 1e-6
 # Share of the mean variance that is added before whitening.
 _SHRINKAGE = 0.1
-# Variances of axes that differ by more than this factor: the median is their unit, not the mean.
-_UNEVEN = 1e4
 # From this many axes on, only the top eigenvector is computed.
 _MANY_AXES = 32
 # K classes: power of the variance of each axis by which rows are divided before the moment is taken.
@@ -104,7 +102,7 @@ class TwoClassStarts:
     def first(self) -> list[Array]:
         """Return the top eigenvector of the moment, and the direction of the labels, if any."""
         typical = float(self.variance.mean())
-        if typical > _UNEVEN * np.median(self.variance):
+        if typical > UNEVEN * np.median(self.variance):
             # One column in a tiny unit must not dominate the others.
             typical = float(np.median(self.variance))
         shrunk = self.variance + _SHRINKAGE * typical

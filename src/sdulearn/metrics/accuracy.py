@@ -45,8 +45,8 @@ from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = 10
-# A ratio of answers with a smaller p-value at the given prior is not that of random pairs.
-_OTHER_RATIO = 0.01
+# Significance level of each test: one false alarm in a hundred clean data sets.
+LEVEL = 0.01
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def pair_accuracy(
     if by_points and counted is None and prior is not None and graph.n_answers:
         # Answers of another ratio are reweighted by the prior, as pairs.
         n_similar = int(np.sum(graph.same > 0))
-        by_points = binomtest(n_similar, graph.n_answers, similar_share(prior)).pvalue >= _OTHER_RATIO
+        by_points = binomtest(n_similar, graph.n_answers, similar_share(prior)).pvalue >= LEVEL
     if by_points:
         return around([_accuracy_of_points(empty, sign, graph, model, spread, counted) for model in models])
     return around([_accuracy_of_pairs(empty, graph, agrees, prior, spread, model) for model in models])

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, known_answer_model
-from sdulearn.answers.graph import AnswerGraph, distinct_groups
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, distinct_groups
 from sdulearn.dependence import design_effect, few_units, point_spread
 from sdulearn.errors import InputError
 from sdulearn.prior import (
@@ -29,8 +29,6 @@ from sdulearn.prior import (
 )
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
-# A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
-_FEWEST_POINTS = 10
 Basis: TypeAlias = Literal["labels", "groups", "random questions", "crowd"]
 
 
@@ -249,7 +247,8 @@ def _counted_share(
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     """The class that the large group of each point matches best, else 0; None with too few groups."""
-    groups = distinct_groups(graph, _FEWEST_POINTS)
+    # The best of all matchings of small groups would be too optimistic.
+    groups = distinct_groups(graph, ENOUGH)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None
     inside = np.isin(graph.group, groups)
