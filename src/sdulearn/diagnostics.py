@@ -29,6 +29,7 @@ from sdulearn.findings import (
     Entities,
     Finding,
     FlippedAnswers,
+    ForcedChoicesUnused,
     Hubs,
     ManyClasses,
     NoBetterThanGuessing,
@@ -309,6 +310,8 @@ def check_source(answers: Answers) -> list[Finding]:
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
         findings.append(Audit(name=name, n=n, n_wrong=n_wrong, value=rate.value, low=rate.low, high=rate.high))
+    if answers.nearer is not None and len(answers.nearer):
+        findings.append(ForcedChoicesUnused(count=len(answers.nearer)))
     if answers.epsilon is not None:
         findings.append(FlippedAnswers(epsilon=answers.epsilon, flip_rate=flip_rate(answers.epsilon)))
     return findings

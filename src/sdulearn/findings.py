@@ -513,6 +513,17 @@ class Audit(Finding):
         )
 
 
+class ForcedChoicesUnused(Finding, severity="warning"):
+    count: Count
+
+    def __str__(self) -> str:
+        choices = count_of(self.count, "answer says", "answers say")
+        return (
+            f"{choices} which of two examples a row is more like. That does not say that two rows are of one class, so "
+            "a fit does not use them; asking with examples of all classes does."
+        )
+
+
 class FlippedAnswers(Finding):
     epsilon: float
     flip_rate: Probability

@@ -28,6 +28,7 @@ from sdulearn.answer_files.log import LogContents, log_answers, read_log
 from sdulearn.answer_files.rows import read_labels
 from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers.records import EPSILONS, flip_rate, is_epsilon
+from sdulearn.asking.asker import DESIGNS
 from sdulearn.asking.session import Goal, Session, continue_asker
 from sdulearn.cli import options as cli
 from sdulearn.cli.machines import add_machine_options, ask_machine
@@ -89,13 +90,21 @@ def _add_shown_options(shown: argparse._ArgumentGroup) -> None:
 def _add_asking_options(asking: argparse._ArgumentGroup) -> None:
     add = asking.add_argument
     add("--annotator", default="", metavar="NAME", help="who answers, unless they say otherwise")
-    text = "a row beside an example of its likeliest class (default: 2 classes), of each class (more), or random pairs"
-    add("--design", choices=("linked", "match", "random"), help=text)
+    text = (
+        "a row beside an example of its likeliest class (default: 2 classes), of each class (more), random pairs, a "
+        "few rows to sort, or which of two examples is nearer"
+    )
+    add("--design", choices=tuple(DESIGNS), help=text)
     add("--classes", type=cli.number_of_classes, help="number of classes, or auto to find it (2; with --demo auto)")
     epsilon = cli.number(float, is_epsilon, "a number above 0, from {:g} to {:g}".format(*EPSILONS))
     text = "flip each answer with probability 1 / (1 + exp(EPSILON)) before it is stored; no row is in two answers"
     add("--private", type=epsilon, metavar="EPSILON", help=text)
-    add("--seeds", type=Path, metavar="LABELS", help="examples of classes to begin with: a file id,label (match)")
+    add(
+        "--seeds",
+        type=Path,
+        metavar="LABELS",
+        help="examples of classes to begin with: a file id,label (match, sort, nearer)",
+    )
     add("--class-names", type=cli.names, default=(), metavar="A,B,...", help="names of a new class to choose from")
     add("--per-person", type=cli.positive, metavar="N", help="thank a person after this many answers")
     text = "share of each person's questions that somebody else answers, too: it shows how often people are wrong"
@@ -181,7 +190,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         sizes[-1],
         reading,
         stored=before.reading,
-        answer_ids={name for one in given for name in (one.left, *one.choices)} | examples,
+        answer_ids={name for answer in given for name in answer.question.items} | examples,
     )
     columns, ids, n_rows = drawn.columns, drawn.ids, drawn.n_rows
     if drawn.changes:
