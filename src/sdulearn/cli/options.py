@@ -194,8 +194,9 @@ OPTIONS = (
     Option("instructions", "ask", Path, "what people should keep in mind (Markdown)", "FILE", group=_SHOWN),
     Option("language", "ask", ("de", "en", "es", "fr", "it"), "language of the page (en)", default="en",
            group=_SHOWN),
-    Option("design", "ask", ("linked", "match", "random"), "a row beside an example of its likeliest class (default "
-           "for 2 classes), of each class (more), or random pairs", group=_ASKED),
+    Option("design", "ask", ("linked", "match", "random", "sort", "nearer"), "a row beside an example of its likeliest "
+           "class (default for 2 classes), of each class (more), random pairs, a few rows to sort, or which of two "
+           "examples is nearer", group=_ASKED),
     Option("classes", "ask", _n_classes, "number of classes, or auto to find it (2; with --demo auto)", "K",
            group=_ASKED),
     Option("examples", "ask", Path, "labelled rows to begin with: a file id,label", "FILE", group=_ASKED),
