@@ -1,7 +1,7 @@
 """Golden numbers: what must not change while the code is redesigned.
 
-    python benchmarks/golden.py FILE            # write
-    python benchmarks/golden.py FILE --check    # compare with what is written
+    python tools/golden.py FILE            # write
+    python tools/golden.py FILE --check    # compare with what is written
 
 Estimators of the paper (6 risks x 3 losses x 3 draws: dense, sparse, weighted; and their CV forms), folds of
 PairKFold on 60 random ``y``, accuracy, prior, error rates of several people, and the gradient of trees. Data are

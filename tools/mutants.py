@@ -1,8 +1,8 @@
 """Random mutants, chosen by cosmic-ray: how many do the tests of their package kill?
 
-    python benchmarks/mutants.py                    # 160 mutants; writes benchmarks/mutants.json and mutants.md
-    python benchmarks/mutants.py --only io --n 20   # of one package; added to both files
-    python benchmarks/mutants.py --page             # mutants.md again, from verdicts written into mutants.json
+    python tools/mutants.py                    # 160 mutants; writes tools/mutants.json and mutants.md
+    python tools/mutants.py --only io --n 20   # of one package; added to both files
+    python tools/mutants.py --page             # mutants.md again, from verdicts written into mutants.json
 
 A place in the source is drawn, then one of the changes that cosmic-ray knows for it. Annotations are not touched: they
 never run. A mutant is killed where a test of its package fails, or where they do not end within a quarter of an hour.

@@ -1,10 +1,10 @@
 """Kill the server of ``sdulearn ask`` at 200 random moments while three people answer: is anything lost?
 
-    python benchmarks/kill_server.py [--kills 200] [--write]
+    python tools/kill_server.py [--kills 200]
 
 Three people answer, change and take back as fast as the server lets them: random pairs in every other log, match
 questions, with names for new classes, in the others. After each SIGKILL the log must be readable and hold all that was
-acknowledged; then a new server goes on with it. ``--write`` puts the table into docs/ask.md.
+acknowledged; then a new server goes on with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
-from pages import write_between
 
 # Imported before the servers are forked: each start would take seconds otherwise.
 import sdulearn.asking
@@ -34,7 +33,6 @@ import sdulearn.web.app  # noqa: F401
 from sdulearn.answer_files.log import read_log
 from sdulearn.cli.main import main as sdulearn_main
 
-ROOT = Path(__file__).parents[1]
 PEOPLE = ("ann", "bob", "cid")
 KILLS_A_LOG = 20
 QUESTIONS = {"random pairs": ("--classes", "2", "--design", "random"), "match": ("--classes", "auto")}
@@ -179,7 +177,6 @@ def one_kill(log: Path, questions: str, everybody: list[Said], moment: float, se
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/ask.md")
     arguments = parser.parse_args()
     moments = random.Random(7)
     wrong: list[str] = []
@@ -216,8 +213,6 @@ def main() -> None:
             + " |"
         )
     print("\n".join([*lines, *wrong[:10]]))
-    if arguments.write:
-        write_between(ROOT / "docs" / "ask.md", "kills", lines)
 
 
 if __name__ == "__main__":

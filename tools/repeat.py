@@ -1,9 +1,7 @@
-"""Do the tests fail by chance? Runs them again and again beside busy loops, and writes how often they failed.
+"""Do tests fail by chance? Runs them again and again beside busy loops, and prints how often they failed.
 
-    python benchmarks/repeat.py tests/distributed --runs 20
-    python benchmarks/repeat.py tests src --runs 5
-
-Each call writes its own part of benchmarks/repeat.md.
+python tools/repeat.py tests/test_large.py --runs 20
+python tools/repeat.py tests src --runs 5
 """
 
 from __future__ import annotations
@@ -16,11 +14,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from pages import write_between
-
-HERE = Path(__file__).parent
-PAGE = HERE / "repeat.md"
-ROOT = HERE.parent
+ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
@@ -73,8 +67,7 @@ def main():
         for _ in range(arguments.runs):
             runs.append(run_once(arguments.tests, arguments.limit))
             print(runs[-1], flush=True)
-            mark = "-".join(test.strip("/").replace("/", "-") for test in arguments.tests)
-            write_between(PAGE, mark, report(arguments.tests, runs, arguments.loops))
+    print("\n".join(report(arguments.tests, runs, arguments.loops)))
     return int(any(code != 0 for code, _, _ in runs))
 
 

@@ -1,20 +1,20 @@
 """How long default fits take, and how often one of them reads y and connects its graph.
 
-    SDULEARN_DATA=folder python benchmarks/core.py
+    SDULEARN_DATA=folder python tools/core.py
 
-CPU seconds, the median of three draws each, on one thread. "crowd" needs real/birds_* in the folder, and is left out
-without it.
+CPU seconds, the median of three draws each, on one thread (OMP_NUM_THREADS=1). "crowd" needs real/birds_* in the
+folder, and is left out without it.
 """
 
 from __future__ import annotations
 
 import os
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import quietly
 from sklearn.datasets import load_digits
 
 from sdulearn import PairLogisticRegressionCV, model_selection, stack_pairs
@@ -86,8 +86,8 @@ class Counter:
             setattr(*place, counted)
 
 
-@quietly
 def main():
+    warnings.simplefilter("ignore")
     default = PairLogisticRegressionCV()
     several = [(f"400 answers about 200 rows, three people, {wrong:.0%} wrong", wrong) for wrong in (0.05, 0.1, 0.3)]
     rows = [
