@@ -170,4 +170,4 @@ $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.mutants: $(VENV
 	touch $@
 
 clean:
-	rm -rf docs/_build docs/gallery docs/generated .venv .venv-dist .venv-oldest .venv-rivals .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/reference/generated .venv .venv-dist .venv-oldest .venv-rivals .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -94,7 +94,7 @@ def test_a_model_must_be_fitted(estimator):
 def test_onnx_gives_the_same_by_the_recipe_of_the_page(fitted):
     pytest.importorskip("skl2onnx", minversion="1.20")
     pytest.importorskip("onnxruntime")
-    page = Path(__file__).parents[1] / "docs" / "start.md"
+    page = Path(__file__).parents[1] / "docs" / "howto" / "save.md"
     (recipe,) = re.findall(r"```python\n(.*?to_onnx.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     ours, rows = fitted
     for dtype, tol in ((np.float64, 1e-12), (np.float32, 1e-6)):
