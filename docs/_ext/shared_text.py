@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 def sections(lines: list[str]) -> dict[str, tuple[int, int]]:
     """First and last line of the lists of a docstring, without their headings."""
     heads = [k for k in range(len(lines) - 1) if lines[k].strip() and re.fullmatch(r"-{3,}", lines[k + 1].strip())]
-    ends = [*heads[1:], len(lines)]
+    ends = [*heads[1:], len(lines)] if heads else []
     return {lines[k]: (k + 2, end) for k, end in zip(heads, ends, strict=True) if lines[k] in _SECTIONS}
 
 
@@ -44,8 +44,10 @@ def entries(lines: list[str]) -> list[Entry]:
 
 
 def resolve(name: str, module: str, owner: str | None) -> Any:
-    """The object that a role names: absolute, in the module, or a method of the same class."""
-    starts = [name, f"{module}.{name}", *([f"{module}.{owner}.{name}"] if owner else [])]
+    """The object that a role names: absolute, in the module or its packages, or a method of the same class."""
+    packages = module.split(".")
+    starts = [name, *(".".join([*packages[:k], name]) for k in range(len(packages), 0, -1))]
+    starts += [f"{module}.{owner}.{name}"] if owner else []
     for path in starts:
         parts = path.split(".")
         for cut in range(len(parts) - 1, 0, -1):

@@ -1,6 +1,6 @@
 """How much of the package a default fit passes: functions and modules, counted by ``sys.setprofile``.
 
-    python benchmarks/passed.py
+    python tools/passed.py
 
 fits a table of three columns, an id and two numbers of 400 rows, from CSV files with 100 answers. What is imported on
 the way is not counted, only functions that run.
