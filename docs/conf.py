@@ -125,8 +125,13 @@ def _block_math(translator, node):
     raise nodes.SkipNode
 
 
-def _without_backlinks(app, pagename, templatename, context, doctree):
-    """Source pages without links back: viewcode knows one page a module, and ours are documented under two names."""
+def _adapt_page(app, pagename, templatename, context, doctree):
+    """Leave out links that would be dead: to the source of generated pages, and from source code back to pages.
+
+    viewcode knows one page per module, and ours are documented under two names.
+    """
+    if pagename.startswith(("gallery/", "reference/generated/")):
+        context["page_source_suffix"] = ""
     if pagename.startswith("_modules/"):
         context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
 
@@ -140,7 +145,7 @@ def _skip_without_torch(app, what, name, obj, options, lines):
 def setup(app):
     """Formulas as MathML: no script, no network."""
     app.connect("autodoc-process-docstring", _skip_without_torch)
-    app.connect("html-page-context", _without_backlinks)
+    app.connect("html-page-context", _adapt_page)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     # The layers in CONTRIBUTING.md, which a test reads.
     app.add_lexer("layers", TextLexer)
