@@ -150,7 +150,7 @@ def test_the_citation_is_of_this_version():
 def test_the_extras_that_the_pages_name_are_there():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for path in PAGES:
-        for extras in re.findall(r"pip install '?\.\[([\w,]+)\]", path.read_text(encoding="utf-8")):
+        for extras in re.findall(r"pip install '?(?:\.|sdulearn)\[([\w,]+)\]", path.read_text(encoding="utf-8")):
             assert set(extras.split(",")) <= set(project["optional-dependencies"]), path.name
 
 
