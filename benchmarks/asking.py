@@ -2,11 +2,11 @@
 
     python benchmarks/asking.py two wrong match match-wrong interval sort sort-wrong speed --draws 20
 
-Each part measures what is not in the file of results yet, and the tables of docs/asking.md are written from all of
-it. Points: 2,000 of a set (two thirds, if it is smaller), accuracy on up to 2,000 others. Two classes are named the
-better way (those of labels, too), more than two by the majority of the points known to be in each, as a person would
-name them. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2), in its folder multi those with more
-classes, in its folder text clinc150.csv.bz2 (columns text and domain), and mnist10k.npz (X and y).
+Each part measures what is not in the file of results yet, and the tables of docs/evidence/asking.md are written from
+all of it. Points: 2,000 of a set (two thirds, if it is smaller), accuracy on up to 2,000 others. Two classes are
+named the better way (those of labels, too), more than two by the majority of the points known to be in each, as a
+person would name them. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2), in its folder multi those
+with more classes, in its folder text clinc150.csv.bz2 (columns text and domain), and mnist10k.npz (X and y).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from pages import table, write_between
+from pages import EVIDENCE, table, write_section
 from paper import load_benchmark
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_svmlight_file
@@ -40,7 +40,6 @@ from sdulearn.tables.features import TextFeatures
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "asking.md"
 PICTURE = ROOT / "docs" / "_static" / "asking.svg"
 RESULTS = ROOT / "benchmarks" / "asking.jsonl"
 TWO = ("adult", "banana", "codrna", "ijcnn1", "magic", "phishing", "phoneme", "spambase", "w8a", "waveform")
@@ -590,7 +589,7 @@ def draw_curves(results):
 def write_page(results):
     lines = [*two_lines(results), *wrong_lines(results), *match_lines(results), *interval_lines(results)]
     lines += [*sort_lines(results), *rival_lines(results), *speed_lines(results)]
-    write_between(PAGE, "asking", ["", *lines, ""])
+    write_section(EVIDENCE / "asking.md", "asking", lines, "draws as stated")
     if by_row(results, "two"):
         draw_curves(results)
 

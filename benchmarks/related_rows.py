@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from pages import EVIDENCE, table, write_section
 
 from sdulearn import fit_table
 
@@ -93,16 +94,25 @@ def main():
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
+    lines, summary = [], []
     for with_groups in (True, False):
-        print("with `groups`" if with_groups else "without")
+        name = "with `groups`" if with_groups else "without"
         covers = []
         for cell in CELLS:
             jobs = (delayed(draw)(seed, cell, with_groups) for seed in range(arguments.draws))
             truth, value, low, high = np.array(Parallel(n_jobs=arguments.jobs)(jobs)).T
             covers.append(np.mean((low <= truth) & (truth <= high)))
-            means = f"true {truth.mean():.3f}, estimated {value.mean():.3f} ({low.mean():.3f} to {high.mean():.3f})"
-            print(f"  {cell}: {means}, covers {covers[-1]:.3f}", flush=True)
-        print(f"  all: covers {np.mean(covers):.3f} of {len(CELLS) * arguments.draws} draws")
+            shown = [name, f"{cell.n_people} x {cell.n_rows}", cell.classes_of, f"{cell.n_answers} {cell.design}"]
+            numbers = [f"{100 * mean:.1f}" for mean in (truth.mean(), value.mean(), low.mean(), high.mean())]
+            lines.append([*shown, f"{cell.signal:g}", *numbers, f"{covers[-1]:.0%}"])
+            print(*lines[-1], flush=True)
+        summary.append(f"{np.mean(covers):.0%} of {len(CELLS) * arguments.draws} draws {name}")
+    head = ["", "people x rows", "classes of", "answers", "signal", "accuracy on new people, %", "estimated"]
+    head += ["mean lower end", "mean upper end", "interval contains it"]
+    text = f"95% confidence intervals contain the accuracy on new people in {' and '.join(summary)}."
+    write_section(
+        EVIDENCE / "intervals.md", "related", [text, "", *table(head, lines)], f"{arguments.draws} draws per row"
+    )
 
 
 if __name__ == "__main__":
