@@ -474,15 +474,23 @@ class Answers:
     def n_classes(self) -> int | None:
         """Number of classes found by questions about several items; None without such questions.
 
-        The first pick of a point is its class; a point unlike all choices starts a new one.
+        The first pick of a point is its class; a group of points that was compared with all classes found before it,
+        and is different from all, is a new one. Groups count in descending order of their sizes.
         """
         if self.questions is None or self.kinds is None:
             return None
         sure = self.answers != UNSURE
         points, ends = np.unique(self.ids[sure].astype(str), return_inverse=True)
-        ends = ends.reshape(-1, 2)[self.answers[sure] == SIMILAR]
-        first = np.unique(ends[:, 0], return_index=True)[1]
-        return len(np.unique(connect(ends[first], len(points))))
+        ends = ends.reshape(-1, 2)
+        same = self.answers[sure] == SIMILAR
+        first = np.unique(ends[same, 0], return_index=True)[1]
+        group = connect(ends[same][first], len(points))
+        differs = {(a, b) for pair in group[ends[~same]].tolist() for a, b in (pair, pair[::-1])}
+        classes: list[int] = []
+        for k in np.argsort(-np.bincount(group), kind="stable").tolist():
+            if all((k, other) in differs for other in classes):
+                classes.append(k)
+        return len(classes)
 
     @property
     def annotator_names(self) -> tuple[str, ...]:
