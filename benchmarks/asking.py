@@ -555,7 +555,11 @@ def sort_lines(results):
     """Sorting beside match questions, by the time that people spend."""
     lines = []
     for part, title in (
-        ("sort", "Accuracy by the seconds that a person spends (simulated: 6 for two items, 9.5, 14, 18 for five)"),
+        (
+            "sort",
+            "Accuracy by the seconds that a person spends (simulated: 6 for two items, 9.5, 14, 18 for five, 4 for "
+            "each further one; match flat: 6 for each question, if the examples are known by heart)",
+        ),
         ("sort wrong", f"The same, {WRONG:.0%} of the answers careless"),
     ):
         rows = []
