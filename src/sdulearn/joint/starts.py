@@ -119,8 +119,8 @@ class TwoClassStarts:
         return [np.append(w, self.odds or 0.0)[:, None] for w in scaled]
 
     def nearby(self) -> list[Array]:
-        """Return starts to try beside the solution of a neighbour on the path."""
-        return self.first()[:1]
+        """Return starts to try beside the solution of a neighbour on the path: none, they end where it does."""
+        return []
 
     def again(self, W: Array) -> list[Array]:
         """Return starts from a solution: none, one direction needs no clusters."""
