@@ -97,13 +97,17 @@ class Finish:
         assert self.model is not None
         findings = findings_of_model(self.model)
         accuracy = headline(self.model, self.session)
-        shown = [*(finding for finding in findings if isinstance(finding, Learned)), *([accuracy] if accuracy else [])]
+        shown = lines(finding for finding in findings if isinstance(finding, Learned))
+        # A quarter of the questions is about random rows.
+        more = 4 * self.session.numbers()["missing"]
+        unknown = f"Its accuracy is not known yet: about {more} more answers show it."
+        shown.append(unknown if accuracy is None else str(accuracy))
         classes = []
         for group in classes_found(self.model):
             examples = f", such as {', '.join(group['ids'])}" if group["ids"] else ""
             classes.append(f"  class {group['name']}: {group['share']:.0%} of the rows{examples}")
         model, report = (self.log.with_suffix(end) for end in (".sdu", ".html"))
-        cli.say("\n".join([*lines(shown), *classes, f"The model is in {model}, its report in {report}."]))
+        cli.say("\n".join([*shown, *classes, f"The model is in {model}, its report in {report}."]))
         cli.say(NEXT.format(program=cli.program(), model=model, table=self.arguments.table))
 
 

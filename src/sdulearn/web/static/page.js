@@ -25,6 +25,8 @@ const RETRY_MS = 2000;
 const ESTIMATE_MS = 1000;
 const PAGE = 100;
 const EXAMPLE_FIELDS = 8;
+// From this estimate on, a model is right for nearly all rows, as in reports.
+const NEARLY_ALL = 0.985;
 const state = { name: "", question: null, busy: false, paused: false, begin: 0, times: [], own: 0, start: null };
 const at = (id) => document.getElementById(id);
 const soft = (text) => make("p", { class: "soft" }, text);
@@ -623,14 +625,18 @@ function headlineView({ accuracy }) {
   if (!accuracy) return [make("p", { class: "headline" }, t("no_headline")), make("p", {}, t("no_headline_text"))];
   const values = {
     value: inHundred(accuracy.value),
-    low: inHundred(accuracy.low),
+    // Rounded down: it is promised.
+    low: number(Math.floor(Math.round(1000 * accuracy.low) / 10)),
     high: inHundred(accuracy.high),
     n: Math.round(accuracy.n),
   };
   const basis =
     { "random questions": "headline_random", "held-out answers": "headline_answers" }[accuracy.basis] ??
     "headline_rows";
-  return [make("p", { class: "headline" }, t("headline", values)), make("p", { class: "soft" }, t(basis, values))];
+  return [
+    make("p", { class: "headline" }, t(accuracy.value < NEARLY_ALL ? "headline" : "headline_all", values)),
+    make("p", { class: "soft" }, t(basis, values)),
+  ];
 }
 
 function foundView(classes) {
