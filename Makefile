@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext docs/figures
+PYTHONS := src reproduction tests benchmarks tools examples .ci docs/conf.py docs/_ext docs/figures
 # One BLAS thread: the matrices are small, and nested threads ruin two cores.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-audit bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-core dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-audit bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-related bench-classes bench-coverage bench-draws golden bench-graph bench-honest bench-how-many bench-hubs kill-server mutants bench-networks repeat bench-rivals bench-scale bench-slips core-times dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -39,11 +39,11 @@ bench: $(VENV)/.bench
 bench-accuracy: $(VENV)/.bench
 	$(BIN)/python benchmarks/accuracy.py
 
-# Numbers that a redesign must not change; and the default estimator on random draws, with and without wrong answers.
-# `compare` and `show` put the results of two trees side by side.
-bench-golden: $(VENV)/.bench
-	$(BIN)/python benchmarks/golden.py benchmarks/golden.json --check
+# Tools that measure the code and its tests, not the method: tools/README.md. Numbers that a redesign must not change:
+golden: $(VENV)/.bench
+	$(BIN)/python tools/golden.py tools/golden.json --check
 
+# The default estimator on random draws, with and without wrong answers. `compare` and `show` compare two trees.
 bench-draws: $(VENV)/.bench
 	$(BIN)/python benchmarks/random_draws.py measure /tmp/random_draws.jsonl
 
@@ -51,24 +51,28 @@ bench-slips: $(VENV)/.dev
 	$(BIN)/python benchmarks/slips.py measure /tmp/slips.jsonl
 	$(BIN)/python benchmarks/slips.py show /tmp/slips.jsonl
 
-bench-core: $(VENV)/.bench
-	$(BIN)/python benchmarks/core.py
+core-times: $(VENV)/.bench
+	$(BIN)/python tools/core.py
 
 # Pairs chosen by features, 40 of each kind, and 1,000 of each clean design.
 bench-chosen: $(VENV)/.dev
 	$(BIN)/python benchmarks/chosen_pairs.py
 
+# Several rows of one person, with and without `groups`: 40 draws of nine cells.
+bench-related: $(VENV)/.dev
+	$(BIN)/python benchmarks/related_rows.py
+
 bench-classes: $(VENV)/.bench
 	$(BIN)/python benchmarks/classes.py
 
 # Random mutants, one at a time in a copy of the tree: does a test of their package notice? About an hour.
-bench-mutants: $(VENV)/.dev $(VENV)/.mutants
-	$(BIN)/python benchmarks/mutants.py
+mutants: $(VENV)/.dev $(VENV)/.mutants
+	$(BIN)/python tools/mutants.py
 
 # Twenty and five runs of the tests beside two busy loops: two hours.
-bench-repeat: $(VENV)/.dev
-	$(BIN)/python benchmarks/repeat.py tests/test_large.py --runs 20
-	$(BIN)/python benchmarks/repeat.py tests reproduction src --runs 5
+repeat: $(VENV)/.dev
+	$(BIN)/python tools/repeat.py tests/test_large.py --runs 20
+	$(BIN)/python tools/repeat.py tests reproduction src --runs 5
 
 bench-graph: $(VENV)/.bench
 	$(BIN)/python benchmarks/graph_accuracy.py
@@ -97,8 +101,8 @@ bench-honest: $(VENV)/.dev
 	$(BIN)/python benchmarks/honest.py
 
 # The server of `sdulearn ask`, killed 200 times under load. About ten minutes.
-bench-kill: $(VENV)/.dev
-	$(BIN)/python benchmarks/kill_server.py --write
+kill-server: $(VENV)/.dev
+	$(BIN)/python tools/kill_server.py
 
 # Half an hour on a GPU; in small, on a CPU: make bench-networks OPTIONS="--sets digits small". What benchmarks/networks.jsonl holds is not measured again.
 bench-networks: $(VENV)/.bench
@@ -166,4 +170,4 @@ $(VENV)/.demo $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.mutants: $(VENV
 	touch $@
 
 clean:
-	rm -rf docs/_build docs/gallery docs/generated .venv .venv-dist .venv-oldest .venv-rivals .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf docs/_build docs/gallery docs/reference/generated .venv .venv-dist .venv-oldest .venv-rivals .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

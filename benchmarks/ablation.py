@@ -2,19 +2,18 @@
 
     SDULEARN_DATA=folder make bench-ablation
 
-writes docs/ablation.md.
+writes the section "ablation" of docs/evidence/labels.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 import numpy as np
-from pages import table
+from pages import EVIDENCE, table, write_section
 from paper import BENCHMARKS, load_benchmark
-from runs import quietly, run_all, versions
+from runs import quietly, run_all
 from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairLogisticRegressionCV, stack_pairs
@@ -33,7 +32,6 @@ VARIANTS = {
     "16 alphas": {"alphas": 16},
     "3 folds": {"cv": 3},
 }
-PAGE = Path(__file__).parents[1] / "docs" / "ablation.md"
 
 
 def population(name, n, seed):
@@ -75,8 +73,8 @@ def run_cell(cell):
     return [100 * max(share, 1 - share) for share in right]
 
 
-def page(results, n_draws):
-    """The text of the page."""
+def section(results):
+    """Lines of the section."""
     head = ["instead of the default", *DESIGNS]
     by = {design: np.array([values for cell, values in results if cell[0] == design]) for design in DESIGNS}
     rows = [["default: accuracy, %", *(f"{by[design][:, 0].mean():.1f}" for design in DESIGNS)]]
@@ -84,12 +82,9 @@ def page(results, n_draws):
         gaps = [by[design][:, k] - by[design][:, 0] for design in DESIGNS]
         rows.append([variant, *(f"{gap.mean():+.2f} ({gap.std(ddof=1) / np.sqrt(len(gap)):.2f})" for gap in gaps)])
     return [
-        "# What each part of the joint estimator is worth",
-        "",
-        f"Written by `make bench-ablation` ({versions('sdulearn', 'numpy', 'scipy', 'scikit-learn')}). Ten sets, "
-        f"{n_draws} random draws of each, 70% in the larger class, 500 unlabeled rows, right answers of one person: "
-        "loose pairs, a star (all with one row), a chain, and 200 answers about 100 rows. Differences to the "
-        "default in percentage points, with their standard errors in brackets.",
+        "Ten data sets, 70% in the larger class, 500 unlabeled rows, correct answers: loose pairs, a star (all with "
+        "one row), a chain, and 200 answers about 100 rows. Differences to the default in percentage points, with "
+        "their standard errors in brackets.",
         "",
         *table(head, rows),
     ]
@@ -103,9 +98,9 @@ def main():
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.draws)
     cells = [(design, name, seed) for design in DESIGNS for name in BENCHMARKS for seed in seeds]
-    lines = page(run_all(run_cell, cells, arguments.jobs), arguments.draws)
+    lines = section(run_all(run_cell, cells, arguments.jobs))
     print("\n".join(lines))
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_section(EVIDENCE / "labels.md", "ablation", lines, f"{arguments.draws} draws per data set")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     SDULEARN_DATA=folder make bench-accuracy
 
-writes docs/accuracy.md. Draws are random: the numbers of similar pairs and of positive rows vary. All settings are
-chosen by the estimators themselves from their training data; test points are only scored. The larger class on unlabeled
-rows is +1; at prior 1/2 accuracy is counted up to the flip of names.
+writes the sections "accuracy" of docs/evidence/labels.md and "fit-times" of speed.md. Draws are random: the numbers
+of similar pairs and of positive rows vary. All settings are chosen by the estimators themselves from their training
+data; test points are only scored. The larger class on unlabeled rows is +1; at prior 1/2 accuracy is counted up to
+the flip of names.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import argparse
 import os
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
+from pages import EVIDENCE, folded, write_section
 from paper import BENCHMARKS, load_benchmark, paper_table
-from runs import quietly, run_all, versions
+from runs import quietly, run_all
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.preprocessing import StandardScaler
 
@@ -188,7 +189,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "accuracy.md")
     parser.add_argument("--first-seed", type=int, default=1000)
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.trials)
@@ -196,28 +196,18 @@ def main():
     table = Table(run_all(run_cell, cells, arguments.jobs))
     main_table, half, rest = report(table)
     timing = speed(7)
-    software = versions("sdulearn", "numpy", "scipy", "scikit-learn")
-    parts = [
-        "# Accuracy of the joint estimator",
-        f"Written by `make bench-accuracy` (`benchmarks/accuracy.py --trials {arguments.trials}`; {software}). "
-        f"Accuracy in % on 500 test points, mean and standard error over {arguments.trials} draws (seeds "
-        f"{seeds[0]} to {seeds[-1]}); 500 unlabeled rows, random draws, features standardised on the training "
-        "rows; every estimator chooses its own settings from its training data.",
-        "## Prior 0.7",
-        "\n".join(main_table),
-        "## Prior 0.5",
-        "The marginal risks are undefined here. No answer names the classes: accuracy is counted up to the flip of "
-        "names.",
-        "\n".join(half),
-        "## Other priors: joint, and joint less the best SDU risk on the same draws",
-        "The best of SDSU, SDDU and SUDU with squared and double hinge loss, chosen by its mean accuracy on these test "
-        "points, which favours it. It is given the true prior if the pair counts imply none.",
-        "\n".join(rest),
-        "## Speed: a whole CV fit (8 alphas, 5 folds), 200 pairs and 500 unlabeled rows, one thread",
-        "\n".join(timing),
+    lines = [
+        "Accuracy in % on 500 test rows, mean and standard error over the draws, which are random; 500 unlabeled rows; "
+        "every estimator chooses its own settings from its training data. At a class balance of 0.5 the SDU risks are "
+        "undefined, and accuracy is counted up to the names of the classes. In the third table the best SDU risk "
+        "is the best of SDSU, SDDU and SUDU with two losses on the test rows, which favours it.",
+        *folded("Per data set, 70% in the larger class", main_table),
+        *folded("Per data set, classes of equal size", half),
+        *folded("Other class balances: joint, and joint - best SDU risk on the same draws", rest),
     ]
-    arguments.out.parent.mkdir(exist_ok=True)
-    arguments.out.write_text("\n\n".join(parts) + "\n")
+    draws = f"{arguments.trials} draws per data set"
+    write_section(EVIDENCE / "labels.md", "accuracy", lines, draws)
+    write_section(EVIDENCE / "speed.md", "fit-times", timing, "medians of 7 fits")
     print("\n".join(main_table), "\n".join(timing), sep="\n\n")
 
 

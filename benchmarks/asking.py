@@ -1,12 +1,12 @@
 """How many answers it takes when the questions are chosen: the linked design against labels and random pairs.
 
-    python benchmarks/asking.py two wrong match match-wrong interval speed --draws 20
+    python benchmarks/asking.py two wrong match match-wrong interval sort sort-wrong speed --draws 20
 
-Each part measures what is not in the file of results yet, and the tables of docs/asking.md are written from all of
-it. Points: 2,000 of a set (two thirds, if it is smaller), accuracy on up to 2,000 others. Two classes are named the
-better way (those of labels, too), more than two by the majority of the points known to be in each, as a person would
-name them. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2), in its folder multi those with more
-classes, in its folder text clinc150.csv.bz2 (columns text and domain), and mnist10k.npz (X and y).
+Each part measures what is not in the file of results yet, and the tables of docs/evidence/asking.md are written from
+all of it. Points: 2,000 of a set (two thirds, if it is smaller), accuracy on up to 2,000 others. Two classes are
+named the better way (those of labels, too), more than two by the majority of the points known to be in each, as a
+person would name them. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2), in its folder multi those
+with more classes, in its folder text clinc150.csv.bz2 (columns text and domain), and mnist10k.npz (X and y).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from pages import table, write_between
+from pages import EVIDENCE, table, write_section
 from paper import load_benchmark
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris, load_svmlight_file
@@ -40,7 +40,6 @@ from sdulearn.tables.features import TextFeatures
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "asking.md"
 PICTURE = ROOT / "docs" / "_static" / "asking.svg"
 RESULTS = ROOT / "benchmarks" / "asking.jsonl"
 TWO = ("adult", "banana", "codrna", "ijcnn1", "magic", "phishing", "phoneme", "spambase", "w8a", "waveform")
@@ -54,6 +53,11 @@ INTERVAL_SETS = ("digits", "satimage", "segment", "penbased", "vowel")
 INTERVAL_SIZES = (60, 100, 200)
 N_POINTS = 2000
 WRONG = 0.1
+# Seconds that people take to compare some items; for each further one as long as for the fifth.
+SECONDS = {2: 6.0, 3: 9.5, 4: 14.0, 5: 18.0}
+SORT_SETS = ("digits", "penbased", "clinc150", "segment")
+SORT_DESIGNS = ("match", "match flat", "sort 3", "sort 4", "sort 5")
+SORT_BUDGETS = (300, 600, 1200, 2400)
 RIVAL_SETS = ("digits", *MULTI, "iris")
 RIVAL_SIZES = (50, 100, 200, 400)
 RIVAL_POINTS = 600
@@ -225,6 +229,50 @@ def match_questions(part, name, seed):
     return found
 
 
+def seconds_of(question, flat=False):
+    """How long a person takes; flat: as for a pair, because the examples of a match question are known by heart."""
+    n = 2 if flat else len(question.items)
+    return SECONDS.get(n, SECONDS[5] + (n - 5) * (SECONDS[5] - SECONDS[4]))
+
+
+def sort_reply(y, items, wrong, rng):
+    """The groups of somebody who knows the classes; now and then they are careless about the whole question."""
+    return rng.integers(0, len(items), len(items)).tolist() if rng.random() < wrong else y[list(items)].tolist()
+
+
+def sort_questions(part, name, seed):
+    """Accuracy by the time that people spend: sorting three to five items, and match questions."""
+    wrong = WRONG if part == "sort wrong" else 0.0
+    found = {"part": part, "name": name, "seed": seed}
+    X, y, X_test, y_test = split(name, np.random.default_rng(seed))
+    for design in SORT_DESIGNS:
+        rng = np.random.default_rng([seed, 1])
+        options = {"design": "sort", "n_items": int(design[-1])} if "sort" in design else {"design": "match"}
+        asker = Asker(X, n_classes="auto", random_state=seed, **options)
+        spent, budgets = 0.0, list(SORT_BUDGETS)
+        while budgets:
+            question = asker.next()
+            spent += seconds_of(question, design == "match flat")
+            if spent > budgets[0]:
+                found[f"{design} {budgets.pop(0)}"] = named_accuracy(asker, y, X_test, y_test)
+            if question.form == "sort":
+                asker.tell(question, sort_reply(y, question.items, wrong, rng))
+            else:
+                asker.tell(question, match(y, question.left, question.choices, wrong, rng))
+    return found
+
+
+def named_accuracy(asker, y, X_test, y_test):
+    """Accuracy, each class named by its examples; 0 before there are two."""
+    try:
+        predicted = asker.model().predict(X_test)
+    except UndeterminedError:
+        return 0.0
+    names = {one.number: np.bincount(y[list(one.examples)]).argmax() for one in asker.classes()}
+    names |= {-1: names[2]} if len(names) == 2 else {}
+    return float(np.mean([names[k] == c for k, c in zip(predicted, y_test, strict=True)]))
+
+
 def rival_data(name, seed):
     """Standardised points of a set and their classes."""
     X, y = load(name)
@@ -296,6 +344,9 @@ def jobs_of(parts, draws, seed, python):
         yield from ((two_classes, (name, prior, s)) for s in seeds for name in TWO for prior in PRIORS)
     if "wrong" in parts:
         yield from ((two_classes, (name, prior, s, WRONG)) for s in seeds for name in TWO for prior in PRIORS)
+    for part in ("sort", "sort wrong"):
+        if part.replace(" ", "-") in parts:
+            yield from ((sort_questions, (part, name, s)) for s in seeds for name in SORT_SETS)
     for part, names in (("match", MATCH), ("match wrong", MATCH), ("interval", INTERVAL_SETS)):
         if part.replace(" ", "-") in parts:
             yield from ((match_questions, (part, name, s)) for s in seeds for name in names)
@@ -313,7 +364,7 @@ def key_of(row):
 def job_key(function, arguments):
     if function is two_classes:
         return "wrong" if len(arguments) == 4 else "two", *arguments[:3]
-    if function is match_questions:
+    if function in (match_questions, sort_questions):
         part, name, seed = arguments
         return part, name, None, seed
     if function is not speed:
@@ -500,6 +551,23 @@ def speed_lines(results):
     return ["", words, "", *table(["", "draws", "median", "p99", "slowest"], rows)] if rows else []
 
 
+def sort_lines(results):
+    """Sorting beside match questions, by the time that people spend."""
+    lines = []
+    for part, title in (
+        ("sort", "Accuracy by the seconds that a person spends (simulated: 6 for two items, 9.5, 14, 18 for five)"),
+        ("sort wrong", f"The same, {WRONG:.0%} of the answers careless"),
+    ):
+        rows = []
+        for (name, _), found in by_row(results, part).items():
+            for seconds in SORT_BUDGETS:
+                cells = [f"{mean(found, f'{design} {seconds}'):.1f}" for design in SORT_DESIGNS]
+                rows.append([name, str(len(found)), str(seconds), *cells])
+        if rows:
+            lines += ["", f"{title}:", "", *table(["set", "draws", "seconds", *SORT_DESIGNS], rows)]
+    return lines
+
+
 def draw_curves(results):
     """Mean accuracy against the number of answers."""
     import matplotlib.pyplot as plt
@@ -520,15 +588,17 @@ def draw_curves(results):
 
 def write_page(results):
     lines = [*two_lines(results), *wrong_lines(results), *match_lines(results), *interval_lines(results)]
-    lines += [*rival_lines(results), *speed_lines(results)]
-    write_between(PAGE, "asking", ["", *lines, ""])
+    lines += [*sort_lines(results), *rival_lines(results), *speed_lines(results)]
+    write_section(EVIDENCE / "asking.md", "asking", lines, "draws as stated")
     if by_row(results, "two"):
         draw_curves(results)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="two, wrong, match, match-wrong, interval, speed")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help="two, wrong, match, match-wrong, interval, sort, sort-wrong, speed"
+    )
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--seed", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=1)

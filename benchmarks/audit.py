@@ -13,6 +13,7 @@ import argparse
 from itertools import product
 
 import numpy as np
+from pages import EVIDENCE, folded, table, write_section
 
 from sdulearn.answers import Answers
 from sdulearn.metrics import audit_predictions
@@ -70,13 +71,12 @@ def match_answers(classes: np.ndarray, n: int, error: float, rng: np.random.Gene
 
 
 def main() -> None:
-    """Print a line for each cell, and coverage over all cells."""
+    """Print a line for each cell, and write the section."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    print("kind answers wrong accuracy: covers (se), median width, rate known; difference covers (se), median width")
-    every, n_none = [], 0
+    lines, every, n_none = [], [], 0
     for cell, (kind, n, error, accuracy) in enumerate(
         product(("pairs", "match"), (100, 300), (0.0, 0.05, 0.1), (0.7, 0.9))
     ):
@@ -105,21 +105,25 @@ def main() -> None:
                     gap.high - gap.low,
                 )
             )
-        table = np.array(results, dtype=float)
-        covers, gaps = table[:, 0].mean(), table[:, 3].mean()
-        errors = [np.sqrt(p * (1 - p) / len(table)) for p in (covers, gaps)]
-        widths = np.median(table[:, [1, 2, 4]], axis=0)
-        print(
-            f"{kind} {n} {error:.0%} {accuracy:.0%}: {covers:.1%} ({errors[0]:.1%}), {widths[0]:.3f}, {widths[1]:.3f}; "
-            f"{gaps:.1%} ({errors[1]:.1%}), {widths[2]:.3f}",
-            flush=True,
-        )
-        every.append(table)
+        found = np.array(results, dtype=float)
+        covers, gaps = found[:, 0].mean(), found[:, 3].mean()
+        errors = [np.sqrt(p * (1 - p) / len(found)) for p in (covers, gaps)]
+        widths = np.median(found[:, [1, 2, 4]], axis=0)
+        cells = [kind, str(n), f"{error:.0%}", f"{accuracy:.0%}", f"{covers:.1%} ({errors[0]:.1%})"]
+        cells += [*(f"{100 * width:.1f}" for width in widths[:2]), f"{gaps:.1%} ({errors[1]:.1%})"]
+        lines.append([*cells, f"{100 * widths[2]:.1f}"])
+        print(*lines[-1], flush=True)
+        every.append(found)
     pooled = np.concatenate(every)
-    print(
-        f"pooled: {pooled[:, 0].mean():.1%} of {len(pooled):,} draws; differences {pooled[:, 3].mean():.1%}; "
-        f"no accuracy in {n_none} draws"
+    head = ["answers", "number", "wrong", "accuracy", "interval contains it", "median width, points"]
+    head += ["width with the error rate known", "interval contains the difference", "median width, points"]
+    text = (
+        f"95% confidence intervals contain the true accuracy in {pooled[:, 0].mean():.1%} of {len(pooled):,} audits, "
+        f"and the true difference of two classifiers in {pooled[:, 3].mean():.1%}; "
+        f"in {n_none} no accuracy was reported."
     )
+    draws = f"{arguments.draws} draws per row"
+    write_section(EVIDENCE / "intervals.md", "audit", [text, *folded("All cells", table(head, lines))], draws)
 
 
 if __name__ == "__main__":

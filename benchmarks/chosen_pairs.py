@@ -2,9 +2,9 @@
 
     SDULEARN_DATA=folder python benchmarks/chosen_pairs.py [--chosen 40] [--clean 1000]
 
-Chosen pairs: each row with its nearest neighbour, or with a row of its own group (k-means of the features, or
-tenths of a column), through ``fit_table``, as users call it, with the accuracy that it prints. Clean designs: random
-pairs and random pairs of few rows by the test itself; linked and match questions by a log of ``ask`` and ``fit_table``.
+Chosen pairs: each row with its nearest neighbour, or with a row of its own group (k-means of the features, or tenths
+of a column), through ``fit_table``, as users call it, with the accuracy that it prints. Clean designs: random pairs
+and random pairs of few rows by the test itself; linked and match questions by a log of ``ask`` and ``fit_table``.
 """
 
 from __future__ import annotations

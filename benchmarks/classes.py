@@ -2,7 +2,7 @@
 
     python benchmarks/classes.py --draws 20 --part loose linked number support time
 
-SDULEARN_DATA names a folder with multi/NAME.svm.bz2. Writes the table of each part into docs/classes.md.
+SDULEARN_DATA names a folder with multi/NAME.svm.bz2. Writes the table of each part into docs/evidence/learners.md.
 
 - loose: random questions about the training points, 400 and 2,000; against logistic regression on 0.3 times as many
   labels and PCK-means on the same answers. Models and clusters are named by the best matching on the test points.
@@ -19,10 +19,9 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-from pages import write_between
+from pages import EVIDENCE, write_section
 from paper import KMeansBaseline, PCKMeans, load_multiclass
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
@@ -34,7 +33,6 @@ from tqdm import tqdm
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
 from sdulearn.errors import ClassNumberWarning
 
-PAGE = Path(__file__).parents[1] / "docs" / "classes.md"
 SETS = ("wine", "vehicle", "satimage", "segment", "penbased", "digits")
 N_TRAIN, N_TEST = 2500, 1000
 # The asker's model is fitted again after so many answers, with this penalty.
@@ -245,15 +243,15 @@ def show_support(arguments):
                 f"{auto:.1f} | {used.mean():.1f} | {given:.1f} |"
             )
             print(lines[-1], flush=True)
-    lines += ["", f"The interval holds the true number in {covered} of {n_draws} draws."]
+    lines += ["", f"The interval contains the true number in {covered} of {n_draws} draws."]
     head = [
         "set, classes",
         "answers",
-        '"same" a class',
-        "found to most",
-        "holds it",
+        '"same" answers per class',
+        "estimate - upper limit",
+        "interval contains K",
         "accuracy",
-        "used of K",
+        "classes in use",
         "accuracy with K",
     ]
     return table_of(head, lines)
@@ -286,7 +284,8 @@ def main():
     for part in arguments.part:
         lines = PARTS[part](arguments)
         if not arguments.dry:
-            write_between(PAGE, part, [f"{arguments.draws} draws.", "", *lines] if part != "time" else lines)
+            draws = "one draw" if part == "time" else f"{arguments.draws} draws per row"
+            write_section(EVIDENCE / "learners.md", part, lines, draws)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Do the 95% intervals of priors and accuracies hold the true number in 95% of the draws?
 
-    python benchmarks/coverage.py                   # 250 draws a cell, hours; writes docs/coverage.md
+    python benchmarks/coverage.py                   # 250 draws a cell, hours; writes docs/evidence/intervals.md
     python benchmarks/coverage.py --cells trees     # the cells with this in their names; the others keep their numbers
     python benchmarks/coverage.py --quick           # ten draws a cell, nothing written
 
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from pages import write_between
+from pages import EVIDENCE, folded, write_section
 from sklearn.datasets import load_breast_cancer, make_circles, make_classification, make_moons
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, estimate_prior, fit_table, stack_pairs
@@ -32,7 +32,6 @@ from sdulearn.cli.main import main as command
 from sdulearn.datasets import make_waveform
 from sdulearn.metrics import cross_val_accuracy, pair_accuracy
 
-PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
 RESULTS = Path(__file__).with_suffix(".json")
 N_ROWS = 4000
 # Rows of a table; the others tell the truth.
@@ -391,7 +390,8 @@ def summary(draws: list[Draw]) -> dict[str, float]:
 
 def table_of(results: dict[str, dict[str, float]]) -> list[str]:
     lines = [
-        "| cell | draws | true | bias | covers | all above | all below | mean width |",
+        "| cell | draws | true value | mean error (estimate - truth) | interval contains it | interval above it | "
+        "interval below it | mean width |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in (cell for names in CELLS for cell in names.split(" + ")):
@@ -424,7 +424,8 @@ def main():
             results = {**(json.loads(RESULTS.read_text()) if RESULTS.exists() else {}), **found}
             kept = {cell: results[cell] for names in CELLS for cell in names.split(" + ") if cell in results}
             RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-            write_between(PAGE, "coverage", table_of(kept))
+            draws = f"{arguments.draws} draws per cell"
+            write_section(EVIDENCE / "intervals.md", "coverage", folded("All cells", table_of(kept)), draws)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
     SDULEARN_DATA=folder make bench-graph
 
-writes the tables of docs/graph.md. Settings are chosen by the estimators from their training data alone. Classes are
-named by the larger one on unlabeled rows, at prior 1/2 by the label of the star's centre. Draws 0 to 19
-are the reported ones; `--first 1000` takes others, as development did. What is measured is kept in `--results`, so
-that a run can be stopped and taken up again.
+writes the tables of docs/evidence/labels.md, errors.md and speed.md. Settings are chosen by the estimators from their
+training data alone. Classes are named by the larger one on unlabeled rows, at prior 1/2 by the label of the star's
+centre. Draws 0 to 19 are the reported ones; `--first 1000` takes others, as development did. What is measured is kept
+in `--results`, so that a run can be stopped and taken up again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import supervised
-from pages import write_between
+from pages import EVIDENCE, folded, write_section
 from paper import BENCHMARKS, load_benchmark
 from runs import quietly, run_all
 from sklearn.metrics import balanced_accuracy_score
@@ -27,7 +27,6 @@ from sklearn.preprocessing import StandardScaler
 
 from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, stack_pairs
 
-PAGE = Path(__file__).parents[1] / "docs" / "graph.md"
 N_UNLABELED = 500
 N_TEST = 1000
 PEOPLE = (0.05, 0.05, 0.1, 0.2, 0.5)
@@ -258,7 +257,7 @@ def main():
     parser.add_argument("--time", action="store_true", help="measure how long a star takes, and nothing else")
     options = parser.parse_args()
     if options.time:
-        write_between(PAGE, "time", measure_time())
+        write_section(EVIDENCE / "speed.md", "star-time", measure_time(), "one draw")
         return
     began = time.perf_counter()
     seeds = range(options.first, options.first + options.draws)
@@ -268,11 +267,12 @@ def main():
     for experiment in options.experiments:
         part = {job: numbers for job, numbers in found if job[0] == experiment}
         lines, means = table(part, sets_of(experiment, options.sets))
-        lines = [*lines, "", f"{summary(experiment, means)} {options.draws} draws per set."]
+        lines = [summary(experiment, means), *folded("Per data set", lines)]
         if options.print:
             print(f"\n{experiment}", *lines, sep="\n")
         else:
-            write_between(PAGE, experiment, lines)
+            page = EVIDENCE / ("errors.md" if experiment == "people" or "wrong" in experiment else "labels.md")
+            write_section(page, experiment, lines, f"{options.draws} draws per data set")
     print(f"{time.perf_counter() - began:.0f} s")
 
 

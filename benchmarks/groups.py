@@ -2,9 +2,9 @@
 
     SDULEARN_DATA=folder python benchmarks/groups.py
 
-reads ``real/groups`` and ``real/birds_truth.csv`` in that folder and prints the share of the pictures that are in the
-class of their species, under the best names: the mean over random orders of the pictures and the people, which are
-the random seeds of the sampler.
+reads ``real/groups`` and ``real/birds_truth.csv`` in that folder and writes the share of the images that are in the
+class of their species into docs/evidence/errors.md, under the best names: the mean over random orders of the pictures
+and the people, which are the random seeds of the sampler.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pages
 import pandas as pd
+from pages import EVIDENCE, write_section
 from real import N_SPECIES, named
 
 from sdulearn.answers import AnswerGraph, AnswerModel
@@ -75,8 +77,7 @@ def main():
     parser.add_argument("--crowds", nargs="+", default=list(CROWDS))
     parser.add_argument("--unequal", action="store_true", help="three species thinned out, 300 people")
     arguments = parser.parse_args()
-    print("| sorted | people | answers | pictures | right | standard deviation | mean probability | CPU s |")
-    print("|---|---|---|---|---|---|---|---|")
+    lines = []
     for crowd in arguments.crowds:
         file, sizes = CROWDS[crowd]
         for n_people in sizes[-1:] if arguments.unequal else sizes:
@@ -86,11 +87,13 @@ def main():
                 warnings.simplefilter("ignore")
                 right, sure = np.transpose([share_right(table, classes, seed) for seed in range(arguments.seeds)])
             seconds = (time.process_time() - began) / arguments.seeds
-            print(
-                f"| {crowd} | {n_people} | {len(table):,} | {len(classes)} | {right.mean():.1%} | {right.std():.1%} "
-                f"| {sure.mean():.1%} | {seconds:.1f} |",
-                flush=True,
-            )
+            cells = [crowd, str(n_people), f"{len(table):,}", str(len(classes)), f"{right.mean():.1%}"]
+            lines.append([*cells, f"{right.std():.1%}", f"{sure.mean():.1%}", f"{seconds:.1f}"])
+            print(*lines[-1], flush=True)
+    if not arguments.unequal:
+        head = ["sorted", "annotators", "answers", "images", "in the right class", "standard deviation"]
+        head += ["mean probability of the class", "CPU s"]
+        write_section(EVIDENCE / "errors.md", "groups", pages.table(head, lines), f"{arguments.seeds} random orders")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 Ten sets, priors 0.5 and 0.7; 200 answers about 400 points (loose pairs), 200, 100, 60 and 40 points, and a star;
 60 loose pairs; and the same features in random order, which say nothing of the classes. A model of
 ``PairLogisticRegressionCV`` is judged as ``fit_table`` does it; the truth is its accuracy on the rows that were not
-drawn. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2). Writes docs/honest.md.
+drawn. SDULEARN_DATA names a folder with the benchmark sets (NAME.svm.bz2). Writes the section "honest"
+of docs/evidence/intervals.md.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import itertools
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from pages import EVIDENCE, folded, write_section
 from paper import load_benchmark
 from scipy import sparse
 from sklearn.model_selection import GridSearchCV
@@ -27,7 +28,6 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import PairKFold, PairLogisticRegression, PairLogisticRegressionCV, estimate_prior, stack_pairs
 from sdulearn.metrics import folds_over_points, held_out, held_out_accuracy
 
-PAGE = Path(__file__).parents[1] / "docs" / "honest.md"
 SETS = ("adult", "banana", "codrna", "ijcnn1", "magic", "phishing", "phoneme", "spambase", "w8a", "waveform")
 DESIGNS = ("400", "200", "100", "60", "40", "star", "60 pairs", "no signal")
 PRIORS = (0.5, 0.7)
@@ -180,7 +180,6 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--designs", nargs="*", default=DESIGNS)
-    parser.add_argument("--page", type=Path, default=PAGE)
     arguments = parser.parse_args()
     cells = {}
     for name in arguments.sets:
@@ -194,21 +193,25 @@ def main():
             cells.setdefault((name, design, prior), []).append(draw)
         print(f"{name}: {time.perf_counter() - began:.0f} s\n{summary(cells)}", flush=True)
         # Written after every set: the whole takes hours.
-        arguments.page.write_text(page_of(cells, arguments.draws))
+        write_section(EVIDENCE / "intervals.md", "honest", section(cells), f"{arguments.draws} draws per cell")
 
 
-def page_of(cells, n_draws):
+def section(cells):
+    """Lines of the section."""
     sets = list(dict.fromkeys(name for name, _, _ in cells))
-    return (
-        "# How accurate the intervals are\n\n"
-        f"Written by `make bench-honest` (`benchmarks/honest.py`), {len(sets)} sets, {n_draws} draws per cell; do not "
-        "edit. The model is `PairLogisticRegressionCV`. The accuracy is estimated as by `fit_table`: ten folds over "
-        "points, predictions by models that saw no answer about the point, and the likelihood of all answers.\n\n"
-        f"{summary(cells)}\n\n"
-        "Each cell: true accuracy on other rows / accuracy estimated from the answers, both in % / share of the draws, "
-        "in %, in which the 95% interval contains the true accuracy. 200 answers about the given number of "
-        "points.\n\n" + "\n\n".join(table_of(cells, sets, prior) for prior in PRIORS) + "\n"
-    )
+    lines = [
+        "The model is `PairLogisticRegressionCV`. The accuracy is estimated as by `fit_table`: ten folds over items, "
+        "predictions by models that saw no answer about the item, and the likelihood of all answers.",
+        "",
+        *summary(cells).splitlines(),
+        "",
+        "Each cell of the tables: true accuracy on other rows / accuracy estimated from the answers, both in % / share "
+        "of the draws, in %, in which the 95% confidence interval contains the true accuracy. 200 answers about the "
+        "given number of items.",
+    ]
+    for prior in PRIORS:
+        lines += folded(f"{prior:.0%} in the larger class", table_of(cells, sets, prior).splitlines())
+    return lines
 
 
 if __name__ == "__main__":

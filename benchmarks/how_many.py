@@ -1,4 +1,4 @@
-"""How accurate a model is by the number of answers: the table of README, and "How many answers" in docs/asking.md.
+"""How accurate a model is by the number of answers: the table of README, and "how-many" in docs/evidence/labels.md.
 
     SDULEARN_DATA=folder make bench-how-many
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from accuracy import supervised
-from pages import table, write_between
+from pages import EVIDENCE, table, write_between, write_section
 from paper import BENCHMARKS, load_benchmark
 from runs import quietly, run_all
 from sklearn.preprocessing import StandardScaler
@@ -23,7 +23,6 @@ from sdulearn import PairLogisticRegressionCV, SDUClassifierCV
 from sdulearn.datasets import sample_sdu
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "asking.md"
 SIZES = (25, 50, 100, 200, 400)
 # Of the table of README, with classes as in the data.
 SHORT_SIZES = (50, 200, 1000)
@@ -116,7 +115,7 @@ def main():
     lines, short = page([(cell, found[:3]) for cell, found in results], options.draws), short_table(results)
     print("\n".join([*lines, *short]))
     if not options.dry:
-        write_between(PAGE, "how-many", lines)
+        write_section(EVIDENCE / "labels.md", "how-many", lines, f"{options.draws} draws per data set")
         write_between(ROOT / "README.md", "how-well", short)
 
 

@@ -21,10 +21,9 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-from pages import write_between
+from pages import EVIDENCE, folded, write_section
 
 from sdulearn import PairLogisticRegression, stack_pairs
 from sdulearn.answers import graph
@@ -128,13 +127,13 @@ def main():
     parser.add_argument("--designs", nargs="+", default=DESIGNS)
     parser.add_argument("--part", nargs="+", choices=["given", "folds"], default=["given", "folds"])
     parser.add_argument("--multiple", type=float, help="of the mean number of answers, from which a point is a hub")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/coverage.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/evidence/intervals.md")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.multiple is not None:
         graph._HUB_MULTIPLE = arguments.multiple
     table = [
-        "| part | classes | design | draws | true | estimate | width | covers |",
+        "| part | classes | design | draws | true | estimate | width | interval contains it |",
         "|---|---|---|---|---|---|---|---|",
     ]
     print(*table, sep="\n")
@@ -155,7 +154,7 @@ def main():
                 )
                 print(table[-1], f"{time.perf_counter() - began:.0f} s", flush=True)
     if arguments.write:
-        write_between(Path(__file__).parents[1] / "docs" / "coverage.md", "hubs", table)
+        write_section(EVIDENCE / "intervals.md", "hubs", folded("All cells", table), "draws as stated")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/networks.py                                          # all sets, five draws: for a GPU
     python benchmarks/networks.py --sets digits small --draws 5            # what a CPU can do: a quarter of an hour
     python benchmarks/networks.py --sets mnist --max-iter 300 --draws 1    # MNIST on a CPU, shortened
-    python benchmarks/networks.py --write                                  # only the tables of docs/networks.md
+    python benchmarks/networks.py --write                                  # write docs/evidence/learners.md
 
 SDULEARN_DATA names a folder with mnist10k.npz, and may hold letters.npz as letters.py writes it. Each result is a line
 of benchmarks/networks.jsonl; what is there is not measured again. One encoder per set and draw serves all rows. Sets:
@@ -24,7 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from pages import write_between
+from pages import EVIDENCE, write_section
 from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import load_digits
 
@@ -33,7 +33,6 @@ from sdulearn.errors import UselessModelWarning
 from sdulearn.metrics import cross_val_agreement
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "networks.md"
 # Rows of each set: a number of pairs; "raw N", on pixels; "labels N", "match N"; see `answers`.
 ROWS = {
     "digits": ("300", "raw 300", "1000", "raw 1000", "labels 300", "interval 600"),
@@ -236,7 +235,7 @@ def write(path):
             covered = np.mean([line["low"] <= line["agreement"] <= line["high"] for line in lines])
             text += f", interval of the agreement covers {covered:.0%}"
         table.append(f"| {shown} | {text} | {np.mean(right):.1f} | {min(right):.1f} | {len(lines)} | {spent} |")
-    write_between(PAGE, "images", table)
+    write_section(EVIDENCE / "learners.md", "networks", table, "draws as stated")
 
 
 def main():

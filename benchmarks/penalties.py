@@ -2,16 +2,16 @@
 
     SDULEARN_DATA=folder make bench-penalties
 
-writes docs/penalties.md.
+writes the section "penalties" of docs/evidence/labels.md.
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 from accuracy import SIZES, Draw
+from pages import EVIDENCE, folded, write_section
 from paper import BENCHMARKS
 from runs import quietly, run_all
 
@@ -128,7 +128,6 @@ def main():
     parser.add_argument("--losses", nargs="+", choices=LOSSES, default=LOSSES[:2])
     parser.add_argument("--bias", action="store_true", help="also with the bias as one more penalised weight")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "penalties.md")
     arguments = parser.parse_args()
     seeds = range(arguments.seed, arguments.seed + arguments.trials)
     draws = [(name, n, 0.7, seed) for name in BENCHMARKS for n in SIZES for seed in seeds]
@@ -136,22 +135,17 @@ def main():
     cells = [(draw, tuple(arguments.losses), variants) for draw in draws]
     results = [(cell[0], found) for cell, found in run_all(run_cell, cells, arguments.jobs)]
     summary = summary_of(results, arguments.losses, variants)
-    text = [
-        "# Larger penalties than the paper's",
-        f"Written by `make bench-penalties` (`benchmarks/penalties.py --trials {arguments.trials} --seed "
-        f"{arguments.seed} --losses {' '.join(arguments.losses)}`). Accuracy in % on 500 test points of "
+    lines = [
         "`SDUClassifierCV` (SDDU) with the penalties that the paper states, 0.1, 10^-4 and 10^-7, and with 10 and 1 "
-        f"added; all are chosen, with gamma, by cross-validation on the answers. Mean over {arguments.trials} "
-        f"draws (seeds {seeds[0]} to {seeds[-1]}), prior 0.7, 500 unlabeled rows, "
-        "features standardised on the training rows. A gain is the mean of paired differences in "
-        "points, with its standard error in brackets.",
-        "Mean gains over the ten sets. Balanced accuracy is the mean accuracy over the two classes: a model that "
-        "always predicts the larger class has 50, not 70.",
-        summary,
+        "added; all are chosen, with gamma, by cross-validation on the answers. 70% in the larger class, 500 unlabeled "
+        "rows. A gain is the mean of paired differences in percentage points, with its standard error in brackets. "
+        "Balanced accuracy is the mean accuracy over the two classes.",
+        "",
+        *summary.splitlines(),
     ]
     for loss in arguments.losses:
-        text += [f"## {loss.replace('_', ' ').capitalize()}", table_of(results, loss, variants)]
-    arguments.out.write_text("\n\n".join(text) + "\n")
+        lines += folded(f"Per data set, {loss.replace('_', ' ')} loss", table_of(results, loss, variants).splitlines())
+    write_section(EVIDENCE / "labels.md", "penalties", lines, f"{arguments.trials} draws per data set")
     print(summary)
 
 

@@ -2,7 +2,7 @@
 
     SDULEARN_DATA=folder make bench-real
 
-reads ``real/birds_*`` in that folder and writes the tables of docs/real-answers.md. The model was developed on
+reads ``real/birds_*`` in that folder and writes the tables of docs/evidence/errors.md. The model was developed on
 simulated answers and on the people with an even number; the others, and all, are the report. The pictures of the sixth
 group are of several species, so there are 5 species and 6 groups.
 """
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from classes import matched_accuracy
 from coverage import KINDS, crowd_answers, scattered
-from pages import write_between
+from pages import EVIDENCE, write_section
 from scipy.optimize import linear_sum_assignment
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -31,7 +31,6 @@ from sklearn.preprocessing import StandardScaler
 from sdulearn import PairLogisticRegressionCV, stack_pairs
 from sdulearn.answers import AnswerGraph, AnswerModel
 
-PAGE = Path(__file__).parents[1] / "docs" / "real-answers.md"
 N_SPECIES = 5
 # Of logistic regression on true labels, the best of some for it.
 LABEL_PENALTY = 0.01
@@ -210,7 +209,7 @@ def simulated_rows(n_draws: int) -> list[str]:
     """Each kind of error on digits: accuracy beside that of models with one known rate, and the error."""
     lines = [
         "| answers of 40 people | errors | accuracy: default | one rate, known | difference | wrong "
-        "| estimated less true | covers |",
+        "| mean error (estimate - truth) | interval contains it |",
         "|---|---|---|---|---|---|---|---|",
     ]
     kinds = ("none", "one rate", "a rate for each person", *KINDS)
@@ -267,7 +266,7 @@ def main():
     for name in arguments.parts:
         lines = parts[name]()
         if not arguments.quick:
-            write_between(PAGE, name, lines)
+            write_section(EVIDENCE / "errors.md", name, lines, f"{n_draws} draws")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     make bench-scale
 
-Each measurement of time runs in a process of its own. Writes the tables of docs/scale.md.
+Each measurement of time runs in a process of its own. Writes the tables of docs/evidence/speed.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import table, write_between
+from pages import EVIDENCE, table, write_section
 
 ROOT = Path(__file__).parents[1]
 ROWS, FEATURES, ROWS_A_FILE, PRIOR = 2_000_000, 20, 500_000, 0.7
@@ -27,7 +27,7 @@ COMMANDS = {
     "`fit`": FIT.format("joint"),
     "`fit --method sddu --loss logistic`": FIT.format("sddu") + " --method sddu --loss logistic",
     "`predict -o classes.parquet`": "predict joint.sdu table -o classes.parquet",
-    "`predict -o classes`, a folder": "predict joint.sdu table -o classes",
+    "`predict -o classes/`, a folder": "predict joint.sdu table -o classes/",
 }
 OPEN = """
 from sdulearn import *
@@ -146,15 +146,14 @@ def main() -> None:
     parser.add_argument("--rows", type=lambda text: int(float(text)), default=ROWS)
     parser.add_argument("--only", default="", help="measurements that begin like this, without writing the page")
     arguments = parser.parse_args()
-    page = ROOT / "docs" / "scale.md"
     times = time_and_memory(arguments.rows, arguments.only)
     if arguments.only:
         return
     size = f"{arguments.rows:,} rows of {FEATURES} float32 columns in Parquet, {os.cpu_count()} cores."
     head = ["", "seconds", "CPU seconds", "peak MB"]
-    write_between(page, "scale-times", [size, "", *table(head, times)])
+    write_section(EVIDENCE / "speed.md", "scale-times", [size, "", *table(head, times)], "one run")
     head = ["loss", "pairs", "all rows", "sample of 20,000", "sample and exact mean"]
-    write_between(page, "scale-sample", table(head, sample_against_all(100_000, 3)))
+    write_section(EVIDENCE / "speed.md", "scale-sample", table(head, sample_against_all(100_000, 3)), "3 draws")
 
 
 if __name__ == "__main__":

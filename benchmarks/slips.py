@@ -3,12 +3,12 @@
     SDULEARN_DATA=folder python benchmarks/slips.py measure RESULTS.jsonl [--designs chain tree] [--wrong 0 0.05]
     python benchmarks/slips.py show RESULTS.jsonl [AFTER.jsonl]
 
-100 answers of one person, or of three, about rows of a table of 600, in six designs: a chain (each row is compared with
-the next), a random tree, a star (all with one row), loose pairs, pairs of 60 rows ("shared"), and the linked questions
-that ``ask`` chooses. ``--wrong`` makes these shares of the answers wrong; by default none and one answer. Truth: the
-other rows of the set. Accuracy is counted as reported: the larger class is +1, up to the flip of names where the report
-says that the names are arbitrary. "asked rows": the mean probability of the classes of the rows in answers
-(``TableModel.answered``) minus the share of them that are right. ``--estimator``: PairLogisticRegressionCV on
+100 answers of one person, or of three, about rows of a table of 600, in six designs: a chain (each row is compared
+with the next), a random tree, a star (all with one row), loose pairs, pairs of 60 rows ("shared"), and the linked
+questions that ``ask`` chooses. ``--wrong`` makes these shares of the answers wrong; by default none and one answer.
+Truth: the other rows of the set. Accuracy is counted as reported: the larger class is +1, up to the flip of names
+where the report says that the names are arbitrary. "asked rows": the mean probability of the classes of the rows in
+answers (``TableModel.answered``) minus the share of them that are right. ``--estimator``: PairLogisticRegressionCV on
 standardised columns and the models of its ten folds, without a table, trees and findings; ten times as fast.
 """
 

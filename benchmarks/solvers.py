@@ -2,25 +2,24 @@
 
     SDULEARN_DATA=folder make bench
 
-prints the tables and writes them to docs/speed.md. Times are medians; a ratio over 1 means sdulearn is faster.
+prints the tables and writes the section "solvers" of docs/evidence/speed.md. Times are medians; a ratio over 1 means
+sdulearn is faster.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import clarabel
 import cvxopt
 import numpy as np
 import piqp
+from pages import EVIDENCE, folded, write_section
 from paper import load_benchmark
 from runs import versions
 from scipy import sparse
@@ -212,31 +211,28 @@ def pair_codes() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "speed.md")
     arguments = parser.parse_args()
     software = versions("numpy", "scipy", "scikit-learn", "piqp", "clarabel", "cvxopt")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers complain about convergence in their own ways
-        parts = [
-            "# Speed of the solvers",
-            "Written by `make bench` (`benchmarks/solvers.py`); do not edit. Each data set: 200 pairs, 500 unlabeled "
-            "rows, standardised. One thread. A ratio is the time of the other solver divided by ours in the same run.",
-            f"Machine: {os.cpu_count()} cores, Python {platform.python_version()}, {software}.",
-            "## Double hinge, one fit",
-            "Our time is that of `SDUClassifier.fit` with all its checks; the others are timed on a finished program, "
-            "set-up and solve only, in the leanest form: one slack variable per row, sparse.",
-            "\n".join(single_fits(arguments.repeats)),
-            "## Cross-validation, 18 settings x 5 folds + refit",
-            "Ratios: time of 91 separate fits divided by that of double hinge CV; time of scikit-learn's "
-            "LogisticRegressionCV on the true labels of the same rows divided by that of squared CV.",
-            "\n".join(cross_validation(arguments.repeats)),
-            "## Memory of a fit",
-            "Peak allocation divided by the size of the rows: constant in n and d, so O(n d + d^2).",
-            "\n".join(memory()),
-            "## Pair codes of 10^6 pairs",
-            pair_codes(),
+        lines = [
+            f"200 pairs, 500 unlabeled rows, one thread; {software}. A ratio is the time of the other solver divided "
+            "by ours in the same run. Our time is that of `SDUClassifier.fit` with all its checks; the others are "
+            "timed on a finished program, set-up and solve only.",
+            *folded("Double hinge, one fit", single_fits(arguments.repeats)),
+            "",
+            "Whole cross-validations, 18 settings x 5 folds and a refit: double hinge against 91 separate fits, "
+            "squared loss against scikit-learn's `LogisticRegressionCV` on the labels of the same rows.",
+            "",
+            *cross_validation(arguments.repeats),
+            "",
+            "Peak memory of one fit, divided by the size of the rows:",
+            "",
+            *memory(),
+            "",
+            "Pair codes of 10^6 pairs: " + pair_codes(),
         ]
-    arguments.out.write_text("\n\n".join(parts) + "\n")
+    write_section(EVIDENCE / "speed.md", "solvers", lines, f"medians of {arguments.repeats} runs")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
+    "shared_text",
     "worked",
 ]
 exclude_patterns = ["reproduction/new", "_build", "_ext", "figures"]
@@ -46,18 +47,24 @@ templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]
 
 html_theme = "furo"
-html_title = "sdulearn"
+html_title = f"sdulearn {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_math_renderer = "mathml"
+_REPOSITORY = "https://github.com/sdulearn/sdulearn"
 html_theme_options = {
+    "source_repository": _REPOSITORY,
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "footer_icons": [{"name": "Repository", "url": _REPOSITORY, "html": "Repository", "class": ""}],
     "light_css_variables": {"color-brand-primary": "#0b5fa5", "color-brand-content": "#0b5fa5"},
     "dark_css_variables": {"color-brand-primary": "#7cc0f4", "color-brand-content": "#7cc0f4"},
 }
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "substitution", "deflist"]
 myst_heading_anchors = 3
+myst_substitutions = {"version": release}
 
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
@@ -87,8 +94,6 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "min_reported_time": 1,
     "image_srcset": ["2x"],
-    "backreferences_dir": "generated/backreferences",
-    "doc_module": ("sdulearn",),
     "reference_url": {"sdulearn": None},
     "reset_modules": ("matplotlib",),
     "abort_on_example_error": True,
@@ -110,39 +115,6 @@ def _reading_order(filename: str) -> tuple[int, str]:
 sphinx_gallery_conf["within_subsection_order"] = _reading_order
 
 
-# Pages that commands write: name, page, file, text of a link, command. Some may not be there yet.
-_MEASURED = {
-    "accuracy": ("accuracy", HERE / "accuracy.md", "measured accuracy and time", "make bench-accuracy"),
-    "ablation": ("ablation", HERE / "ablation.md", "an ablation", "make bench-ablation"),
-    "penalties": ("penalties", HERE / "penalties.md", "larger penalties than the paper's", "make bench-penalties"),
-    "speed": ("speed", HERE / "speed.md", "measured speed of the solvers", "make bench"),
-    "reproduction": (
-        "reproduction/report",
-        HERE / "reproduction" / "report.md",
-        "the paper's experiments, run again",
-        "make reproduce",
-    ),
-    "printed": (
-        "reproduction/printed/report",
-        HERE / "reproduction" / "printed" / "report.md",
-        "the objective as the paper prints it",
-        "make reproduce OPTIONS='--methods sddu-printed'",
-    ),
-}
-myst_substitutions = {
-    name: f"[{text}]({page}.md)" if file.exists() else f"{text} (run `{command}`)"
-    for name, (page, file, text, command) in _MEASURED.items()
-}
-
-
-def _list_measured(app, docname, source):
-    """Put the measured pages that exist into the table of contents."""
-    pages = [page for page, file, _, _ in _MEASURED.values() if file.exists()]
-    # The second report of one command has the title of the first.
-    pages = [page.replace("reproduction/printed/report", f"Double hinge as printed <{page}>") for page in pages]
-    source[0] = source[0].replace("MEASURED_PAGES", "\n".join(pages))
-
-
 def _inline_math(translator, node):
     translator.body.append(str(tex2mathml(node.astext())))
     raise nodes.SkipNode
@@ -153,8 +125,13 @@ def _block_math(translator, node):
     raise nodes.SkipNode
 
 
-def _without_backlinks(app, pagename, templatename, context, doctree):
-    """Source pages without links back: viewcode knows one page a module, and ours are documented under two names."""
+def _adapt_page(app, pagename, templatename, context, doctree):
+    """Leave out links that would be dead: to the source of generated pages, and from source code back to pages.
+
+    viewcode knows one page per module, and ours are documented under two names.
+    """
+    if pagename.startswith(("gallery/", "reference/generated/")):
+        context["page_source_suffix"] = ""
     if pagename.startswith("_modules/"):
         context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
 
@@ -166,10 +143,9 @@ def _skip_without_torch(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """Formulas as MathML (no script, no network), and the measured pages."""
-    app.connect("source-read", _list_measured)
+    """Formulas as MathML: no script, no network."""
     app.connect("autodoc-process-docstring", _skip_without_torch)
-    app.connect("html-page-context", _without_backlinks)
+    app.connect("html-page-context", _adapt_page)
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     # The layers in CONTRIBUTING.md, which a test reads.
     app.add_lexer("layers", TextLexer)

@@ -29,7 +29,7 @@ PROTOCOL = (
     "within 3 points of the printed number in 18 of 20 cells so, against 12 with features "
     "standardised on the training rows and 13 with raw ones. It lets features of test points, "
     "never classes, into the scaling; the accuracy tables of the joint estimator "
-    "(docs/accuracy.md) scale on training rows only. Ties and folds are our choice."
+    "(docs/evidence/labels.md) scale on training rows only. Ties and folds are our choice."
 )
 
 # Why a column may be off; shown where it is.

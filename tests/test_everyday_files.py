@@ -20,8 +20,7 @@ write = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(write)
 
 REFUSED = {
-    "utf-16.csv": "is not text in UTF-8: .* convert it: iconv -f UTF-16 -t UTF-8",
-    "windows-1252.csv": "is not text in UTF-8: .* save it as 'CSV UTF-8'; else convert it: iconv -f WINDOWS-1252",
+    "utf-16.csv": "is not text in UTF-8.* convert it: iconv -f UTF-16 -t UTF-8",
     "packed.zip": "the name must end in .csv, .tsv, .parquet, .jsonl, .xlsx",
     "header-twice.csv": "has two columns named 'height'. Rename or remove one of them",
     "cell-too-many.csv": "Row #2: Expected 6 columns, got 7: .* put cells that hold the delimiter into quotes",
@@ -110,3 +109,31 @@ def test_ids_that_are_spelled_otherwise_are_said_to_be_so_in_any_column(tmp_path
     labels = {spelled(name): k % 2 for k, name in enumerate(write.people().id[:4])}
     with pytest.raises(InputError, match=f"and the labels .*{hint}"):
         fit_table(table, FILES / "answers.csv", labels=labels)
+
+
+def test_an_encoding_that_is_not_utf8_is_noted_and_never_guessed_for_other_alphabets(tmp_path):
+    model = fit_table(FILES / "windows-1252.csv", FILES / "answers.csv", model="linear")
+    noted = {finding.code: finding.numbers() for finding in model.report.findings}
+    assert noted["passed_over"]["encoding"] == "windows-1252"
+    words = write.words_of("égal", "différent").replace("id_a", "id_ä")
+    names = {"columns": {"id_a": "id_ä", "id_b": "id_b"}, "words": {"égal": "similar", "différent": "dissimilar"}}
+    path = tmp_path / "answers.csv"
+    path.write_bytes(words.encode("windows-1252"))
+    found = read_answers(path, **names)
+    assert found.format == "csv in windows-1252"
+    np.testing.assert_array_equal(found.answers, read_answers(FILES / "answers.csv").answers)
+    russian = words.replace("id_ä", "id_a").replace("égal", "равно").replace("différent", "различно")
+    damaged = words.encode().replace(b"\xc3\xa9gal", b"\xc3gal", 1)
+    for data in (damaged, russian.encode("cp1251"), words.encode("utf-16")):
+        path.write_bytes(data)
+        with pytest.raises(InputError):
+            read_answers(path, **names)
+
+
+def test_the_german_file_with_its_own_column_names(tmp_path):
+    text = write.words_of("gleich", "verschieden").replace("id_a,id_b,label", "Kennung A,Kennung B,Antwort")
+    path = tmp_path / "antworten.csv"
+    path.write_text(text.replace(",", ";"))
+    model = fit_table(FILES / "ids-called-kennung.csv", path, model="linear")
+    assert model.report.n_similar == write.answers().label.sum()
+    assert model.report.answer_columns == {"id_a": "Kennung A", "id_b": "Kennung B", "label": "Antwort"}

@@ -149,7 +149,7 @@ def test_the_joint_likelihood_is_exact_where_nothing_pulls(rows, tmp_path):
 
 @pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
 def test_the_exact_mean_makes_a_sample_nearly_as_good_as_all_rows(tmp_path, loss):
-    """Shares of the deviation of the scores, as in docs/scale.md, where there are more rows."""
+    """Shares of the deviation of the scores, as in docs/evidence/speed.md, where there are more rows."""
     X, y = make_waveform(60_000, random_state=0)
     errors = []
     for seed in range(3):

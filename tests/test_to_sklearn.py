@@ -94,11 +94,12 @@ def test_a_model_must_be_fitted(estimator):
 def test_onnx_gives_the_same_by_the_recipe_of_the_page(fitted):
     pytest.importorskip("skl2onnx", minversion="1.20")
     pytest.importorskip("onnxruntime")
-    page = Path(__file__).parents[1] / "docs" / "start.md"
-    (recipe,) = re.findall(r"```python\n(.*?to_onnx.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    page = Path(__file__).parents[1] / "docs" / "howto" / "save.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (recipe,) = (block for block in blocks if "to_onnx" in block)
     ours, rows = fitted
     for dtype, tol in ((np.float64, 1e-12), (np.float32, 1e-6)):
-        found = {"plain": as_sklearn(ours), "table": rows.astype(dtype)}
+        found = {"np": np, "plain": as_sklearn(ours), "table": rows.astype(dtype)}
         exec(recipe, found)  # the page's own lines
         np.testing.assert_array_equal(found["label"], ours.predict(rows))
         np.testing.assert_allclose(found["probability"], found["plain"].predict_proba(rows), rtol=0, atol=tol)

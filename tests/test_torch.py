@@ -32,7 +32,7 @@ torch = (
     else pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sdulearn[torch]'")
 )
 
-PAGE = Path(__file__).parents[1] / "docs" / "networks.md"
+PAGE = Path(__file__).parents[1] / "docs" / "howto" / "networks.md"
 
 
 def logits_of(n_rows, n_classes, seed=0, scale=3.0):
@@ -199,7 +199,7 @@ def test_batches_are_seeded_and_a_larger_component_is_cut_with_a_warning():
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """What every block of code in docs/networks.md leaves, one after the other, with fewer steps."""
+    """What every block of code in docs/howto/networks.md leaves, one after the other, with fewer steps."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     names = {"n_blocks": len(blocks)}
     with pytest.MonkeyPatch.context() as patch, torch.random.fork_rng():

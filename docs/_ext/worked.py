@@ -69,7 +69,7 @@ class Worked(SphinxDirective):
 
 
 class CommandHelp(SphinxDirective):
-    """Options of a command, folded."""
+    """Options of a command."""
 
     required_arguments = 1
 
@@ -79,11 +79,7 @@ class CommandHelp(SphinxDirective):
         done = _run(f"sdulearn {name} --help", None)
         if done.returncode:
             raise self.error(f"sdulearn {name} --help ended with {done.returncode}:\n{done.stderr}")
-        return [
-            nodes.raw("", f"<details><summary>Options of <code>sdulearn {name}</code></summary>", format="html"),
-            nodes.literal_block(done.stdout, done.stdout, language="text"),
-            nodes.raw("", "</details>", format="html"),
-        ]
+        return [nodes.literal_block(done.stdout, done.stdout, language="text", classes=["worked"])]
 
 
 def setup(app):

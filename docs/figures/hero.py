@@ -1,4 +1,4 @@
-"""The picture of README: answers to "same or different?", and the boundary that they teach.
+"""The picture of README: answers to "same or different?", and the boundary learned from them.
 
     python docs/figures/hero.py
 
@@ -37,7 +37,7 @@ for value, colour, marker in ((1, "#2166ac", "o"), (-1, "#b2182b", "s")):
 low, high = left.get_ylim()
 w, b = model.coef_[0], model.intercept_[0]
 right.plot([-(b + w[1] * low) / w[0], -(b + w[1] * high) / w[0]], [low, high], c="0.2", lw=1.5)
-right.set_title(f"the classes that they teach: {np.mean(model.predict(X) == y):.0%} right")
+right.set_title(f"the classes learned from them: {np.mean(model.predict(X) == y):.0%} correct")
 for ax in (left, right):
     ax.set(xticks=[], yticks=[], ylim=(low, high))
 figure.savefig(Path(__file__).parents[1] / "_static" / "hero.svg", metadata={"Date": None})

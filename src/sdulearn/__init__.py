@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sdulearn.table_model import TableModel, load_model
     from sdulearn.workflow.fit import fit_table
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Imported when they are asked for: `sdulearn --version` need not wait for scikit-learn.
 _HOMES = {

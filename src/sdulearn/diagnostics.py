@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.stats import binom, binomtest, norm
 
 from sdulearn.answers.answer_model import AnswerModel
-from sdulearn.answers.checks import AnswerChecks, check_answers, known_answers
-from sdulearn.answers.graph import AnswerGraph, connect, number_questions
+from sdulearn.answers.checks import AnswerChecks, check_answers, check_forced_choices, known_answers
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, connect, number_questions
 from sdulearn.answers.records import AUDIT, Answers, flip_rate
 from sdulearn.errors import InputError, shortened
 from sdulearn.findings import (
@@ -41,7 +41,7 @@ from sdulearn.findings import (
     SharedPoints,
     TooFewSimilar,
 )
-from sdulearn.metrics.accuracy import AccuracyEstimate
+from sdulearn.metrics.accuracy import LEVEL, AccuracyEstimate
 from sdulearn.model_selection import PairKFold, number_of_folds
 from sdulearn.pairing import LEVEL as PAIRING_LEVEL
 from sdulearn.pairing import judge_pairing
@@ -49,10 +49,6 @@ from sdulearn.prior import PriorEstimate
 from sdulearn.risks import similar_share
 from sdulearn.types import Array, Indices, Mask, MatrixLike, Rows
 
-# Significance level of each test: one false alarm in a hundred clean data sets.
-LEVEL = 0.01
-# The mean of a feature is judged where so many rows differ from its usual value: it is far from normal otherwise.
-_ENOUGH_OFF_MODE = 10
 # Simulations of the classes of connected points.
 _DRAWS = 1999
 # From so many answers on, exactly as many "same" as "different" ones are mentioned: by chance they are rare.
@@ -227,14 +223,15 @@ def check_population(
     """Compare feature means of the points in pairs with those of the table, by default ``X``."""
     points = np.unique(ends)
     population = Population.of(X) if population is None else population
-    if len(points) < _ENOUGH_OFF_MODE or len(points) == population.n_rows:
+    if len(points) < ENOUGH or len(points) == population.n_rows:
         return []
     mean = population.mean
     k = len(points)
     finite = (population.n_rows - k) / (population.n_rows - 1)
     error = np.sqrt(np.maximum(population.variance, 0) / k * finite)
     # A rare feature needs enough rows that do not have its usual value.
-    judged = (k * np.minimum(population.off_mode, 1) >= _ENOUGH_OFF_MODE) & (error > 1e-10 * np.abs(mean))
+    # The mean of a feature is far from normal where few rows differ from its usual value.
+    judged = (k * np.minimum(population.off_mode, 1) >= ENOUGH) & (error > 1e-10 * np.abs(mean))
     here = np.asarray(X[points].mean(axis=0)).ravel()
     z = np.divide(here - mean, error, out=np.zeros_like(mean), where=judged)
     limit = norm.isf(LEVEL / 2 / max(len(z), 1))
@@ -260,7 +257,7 @@ def check_shared_points(graph: AnswerGraph, names: Sequence[str] | None = None) 
     if not graph.shares_points:
         return []
     n_points = int(np.sum(graph.degree > 0))
-    n_splits = number_of_folds(ACCURACY_FOLDS, graph.same > 0)
+    n_splits = number_of_folds(ACCURACY_FOLDS, graph)
     shared = SharedPoints(
         n_answers=graph.n_answers,
         n_points=n_points,
@@ -302,7 +299,7 @@ def audited_rates(answers: Answers) -> AnswerModel | None:
 
 def check_source(answers: Answers) -> list[Finding]:
     """Report what a file of answers is about, who was found wrong by an audit, and flips for privacy."""
-    findings = check_entities(answers)
+    findings = [*check_entities(answers), *check_forced_choices(answers)]
     for name, (n, n_wrong) in (answers.audits or {}).items():
         rate = AnswerModel.audited(np.zeros(n, dtype=np.int64), {0: (n, n_wrong)}).error_rate
         findings.append(Audit(name=name, n=n, n_wrong=n_wrong, value=rate.value, low=rate.low, high=rate.high))

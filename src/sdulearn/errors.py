@@ -7,6 +7,7 @@ to do. It names parameters in backticks, so that the command line can put its ow
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import warnings
 from collections.abc import Iterable
@@ -148,6 +149,11 @@ def require(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError:
         package = module.split(".")[0]
         raise MissingExtraError(f"This needs {package}. Install it with: pip install 'sdulearn[{extra}]'") from None
+
+
+def is_installed(module: str) -> bool:
+    """Return whether an optional module is installed, without the time to import it."""
+    return importlib.util.find_spec(module) is not None
 
 
 class OptionalModule:

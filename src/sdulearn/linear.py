@@ -266,8 +266,10 @@ class SDUClassifier(_SDUBase):
         The class prior with its interval.
     objective_, optimality_ : float
         Minimum reached (up to a constant of the data), and relative KKT residual, computed apart from the solver.
-    n_iter_, n_features_in_ : int
-        Iterations of the solver, and number of features seen in ``fit``.
+    n_iter_ : int
+        Iterations of the solver.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
     feature_names_in_ : array of str
         Names of the features, if ``X`` was a frame with string column names.
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sdulearn.answers.graph import AnswerGraph, connect
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.errors import InputError, UselessModelWarning, warn
-from sdulearn.types import Array, Indices, Mask, MatrixLike, RandomState, Splitter
+from sdulearn.types import Array, Codes, Indices, Mask, MatrixLike, RandomState, Splitter
 
 # The fold of hubs: they cannot be held out, and are in every part.
 NO_FOLD = -1
@@ -33,7 +33,7 @@ class PairKFold:
     points in no answer, are each spread evenly over all folds. A component too large for a fold is cut where few
     answers are lost; :meth:`n_cut` counts them. A fold without an answer gets one from another, if there are enough. A
     hub, a point in many answers (:meth:`AnswerGraph.hubs <sdulearn.answers.AnswerGraph.hubs>`), cannot be held out: it
-    is in every part.
+    is in every part. With groups of rows that belong together, a group takes the place of a point: it is never split.
 
     Parameters
     ----------
@@ -89,15 +89,19 @@ class PairKFold:
 
         Parameters
         ----------
-        X, y, groups
-            Folds depend on ``y`` alone: an array-like of shape (n_rows,) or (n_rows, 2 to 5).
+        X : ignored
+            Here because scikit-learn passes it.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+            What is known about each row.
+        groups : array-like of shape (n_rows,), optional
+            Equal values are rows that belong together, such as those of one person; no group is split.
 
         Yields
         ------
         train, test : int arrays
             Row numbers.
         """
-        fold, other = _folds_of_rows(self, AnswerGraph.from_y(y))
+        fold, other = _folds_of_rows(self, AnswerGraph.from_y(y, groups=groups))
         for k in range(self.n_splits):
             touched = (fold == k) | (other == k)
             whole = np.isin(fold, (k, NO_FOLD)) & np.isin(other, (k, NO_FOLD))
@@ -141,12 +145,37 @@ class PairKFold:
                 need = f"{self.n_splits} folds need at least {self.n_splits} {name} pairs, but there are {count}"
                 remedy = "Lower `cv`, the number of folds" if count > 1 else "Choose an estimator without folds"
                 raise InputError(f"{need}. {remedy}, or add pairs.")
+        if graph.clusters is not None:
+            return self._fold_of_clusters(graph, graph.clusters, rng)
         unit = fold_units(graph, self.n_splits)
         fold = np.full(graph.n_points, NO_FOLD)
         fold[unit >= 0] = self._fold_of_units(graph, unit, rng)[unit[unit >= 0]]
         _share_answers(fold, graph.ends, self.n_splits)
         alone = np.flatnonzero(graph.degree == 0)
         fold[alone] = self._deal(len(alone), rng)
+        return fold
+
+    def _fold_of_clusters(self, graph: AnswerGraph, cluster: Codes, rng: np.random.RandomState) -> Indices:
+        """Return the fold of every point; one for each cluster, none for a cluster with a hub."""
+        free = free_clusters(graph)
+        if len(free) < self.n_splits:
+            raise InputError(
+                f"{self.n_splits} folds need answers about at least {self.n_splits} groups, but there are {len(free)}. "
+                "Lower `cv`, the number of folds, or ask about rows of more groups."
+            )
+        unit = fold_units(graph, self.n_splits)
+        fold_of_unit = self._fold_of_units(graph, unit, rng)
+        for empty in np.setdiff1d(np.arange(self.n_splits), fold_of_unit):
+            # No unit is larger than a fold, so there are enough of them.
+            fullest = np.bincount(fold_of_unit, minlength=self.n_splits).argmax()
+            fold_of_unit[np.flatnonzero(fold_of_unit == fullest)[-1]] = empty
+        fold = np.full(graph.n_points, NO_FOLD)
+        fold[unit >= 0] = fold_of_unit[unit[unit >= 0]]
+        unasked = np.setdiff1d(cluster, cluster[graph.degree > 0])
+        fold_of_cluster = np.full(cluster.max() + 1, NO_FOLD)
+        fold_of_cluster[unasked] = self._deal(len(unasked), rng)
+        alone = np.isin(cluster, unasked)
+        fold[alone] = fold_of_cluster[cluster[alone]]
         return fold
 
     def _fold_of_units(self, graph: AnswerGraph, unit: Indices, rng: np.random.RandomState) -> Indices:
@@ -184,28 +213,42 @@ class PairKFold:
         return rng.permutation(dealt) if self.shuffle else dealt
 
 
+def free_clusters(graph: AnswerGraph) -> Indices:
+    """Return the clusters, or points, that are in answers and can be held out: none of their points is a hub."""
+    cluster = np.arange(graph.n_points) if graph.clusters is None else graph.clusters
+    return np.setdiff1d(cluster[graph.degree > 0], cluster[graph.hubs()])
+
+
 def fold_units(graph: AnswerGraph, n_splits: int) -> Indices:
-    """Return the unit of each point, which stays in one fold; -1 for hubs and unasked points."""
-    # A unit is a component of the answers between points that are not hubs; a large one is cut.
-    free = graph.degree > 0
-    free[graph.hubs()] = False
-    between = graph.ends[free[graph.ends].all(axis=1)]
-    points = np.flatnonzero(free)
-    numbers, unit = np.unique(connect(between, graph.n_points)[points], return_inverse=True)
-    most = max(len(points) / n_splits, 2)
-    unit_of_point = np.full(graph.n_points, -1)
-    unit_of_point[points] = unit
+    """Return the unit of each point, which stays in one fold; -1 for hubs, their clusters and unasked points."""
+    # A unit is a component of the answers between nodes, points that are not hubs or clusters without one; a large one
+    # is cut.
+    node = np.arange(graph.n_points) if graph.clusters is None else graph.clusters
+    free = np.isin(node, free_clusters(graph))
+    nodes = np.unique(node[free])
+    between = node[graph.ends[free[graph.ends].all(axis=1)]]
+    component = graph.component
+    if graph.clusters is not None or len(graph.hubs()):
+        component = connect(between, graph.n_points)
+    numbers, unit = np.unique(component[nodes], return_inverse=True)
+    most = max(len(nodes) / n_splits, 2 if graph.clusters is None else 1)
+    unit_of_node = np.full(graph.n_points, -1)
+    unit_of_node[nodes] = unit
     n_units = len(numbers)
     for big in np.flatnonzero(np.bincount(unit, minlength=n_units) > most):
         # Breadth first, so that neighbours are close to each other.
         adjacency = csr_matrix((np.ones(len(between)), tuple(between.T)), shape=(graph.n_points,) * 2)
-        start = points[unit == big][0]
+        start = nodes[unit == big][0]
         order = breadth_first_order(adjacency, start, directed=False, return_predecessors=False)
-        piece = np.arange(len(order)) // int(np.ceil(len(order) / np.ceil(len(order) / most)))
+        n_pieces = int(np.ceil(len(order) / most))
+        piece = np.arange(len(order)) // int(np.ceil(len(order) / n_pieces))
+        if graph.clusters is not None:
+            # Few large nodes: pieces of equal size, none of them empty.
+            piece = np.arange(len(order)) * n_pieces // len(order)
         # The first piece keeps the number of the component.
-        unit_of_point[order] = np.where(piece == 0, big, n_units + piece - 1)
+        unit_of_node[order] = np.where(piece == 0, big, n_units + piece - 1)
         n_units += int(piece.max())
-    return unit_of_point
+    return np.where(free, unit_of_node[node], -1)
 
 
 def _share_answers(fold: Indices, ends: Indices, n_splits: int) -> None:
@@ -302,10 +345,11 @@ def splitter_of(cv: Splitter) -> Splitter:
     return PairKFold(int(cv)) if isinstance(cv, Integral) else cv
 
 
-def number_of_folds(most: int, similar: Mask) -> int:
-    """Return ``most``, or the number of answers of the rarer kind if that is less."""
-    n_similar = int(np.sum(similar))
-    return min([most, *(n for n in (n_similar, len(similar) - n_similar) if n)] if len(similar) else [0])
+def number_of_folds(most: int, graph: AnswerGraph) -> int:
+    """Return ``most``, or the number of answers of the rarer kind, or of clusters, if that is less."""
+    n_similar = int(np.sum(graph.same > 0))
+    counts = [most, *(n for n in (n_similar, graph.n_answers - n_similar) if n)] if graph.n_answers else [0]
+    return min(counts) if graph.clusters is None else min(*counts, len(free_clusters(graph)))
 
 
 def check_places(cv: Splitter | None) -> None:

@@ -13,9 +13,8 @@ from threadpoolctl import threadpool_limits
 from sdulearn.errors import require
 
 T = TypeVar("T")
-# Results that one task of a tree reduction adds up, and delayed objects that are computed at a time without a cluster.
+# Results that one task of a tree reduction adds up; without a cluster four times as many are computed at a time.
 _WIDTH = 8
-_AT_ONCE = 32
 
 
 class Sums(dict[str, Any]):
@@ -69,8 +68,8 @@ def computed(jobs: Sequence[Any]) -> Iterator[Any]:
     try:
         client = require("distributed", "dask").get_client()
     except ValueError:
-        for k in range(0, len(jobs), _AT_ONCE):
-            yield from require("dask", "dask").compute(*jobs[k : k + _AT_ONCE])
+        for k in range(0, len(jobs), 4 * _WIDTH):
+            yield from require("dask", "dask").compute(*jobs[k : k + 4 * _WIDTH])
         return
     # All at once, so that what they share is computed once. A future that is dropped frees its result.
     futures = deque(client.compute(list(jobs)))

@@ -42,7 +42,10 @@ from scipy.special import logit, logsumexp, rel_entr
 from scipy.stats import beta, chi2
 
 from sdulearn.answers.answer_model import AnswerModel, is_crowd, known_answer_model, larger_share
-from sdulearn.answers.graph import AnswerGraph, first_by, weights_by_component
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, first_by, weights_by_component
+from sdulearn.answers.propagate import ROUGH_TOL
+from sdulearn.answers.rates import SELDOM
+from sdulearn.dependence import answer_spread
 from sdulearn.errors import InputError, UndeterminedError
 from sdulearn.risks import check_prior
 from sdulearn.types import Array, Codes, Indices, Mask, Probability
@@ -55,10 +58,6 @@ Estimate = TypeVar("Estimate", bound=Any)
 
 # Points whose likeliest class is no likelier than this are left out: nothing is known about them.
 _KNOWN = 0.55
-# Error rate of answers that contradict each other if none was given.
-_SELDOM = 0.05
-# Components of this size or more are oriented by a model: it is right about most of their points.
-_LARGE = 10
 # Propagation around cycles is slow: at most this many answers are used.
 _MAX_WITH_ERRORS = 3000
 # Knots of splines, in logits and in error rates; a large component bends sharply at 1/2.
@@ -297,15 +296,23 @@ def _prior_of_answers(
         raise UndeterminedError("`random_points` marks no row of an answer. Ask about random points, or give `prior`.")
     by_answer = graph.weights * asked
     counts = (float(by_answer @ (graph.same > 0)), float(by_answer @ (graph.same < 0)), float(by_answer @ by_answer))
-    estimate = prior_of_weights(*counts, confidence, mean_error(model, graph, by_answer))
+    deviations = graph.weights * ((graph.same > 0) - counts[0] / max(sum(counts[:2]), 1e-9))
+    spread = answer_spread(deviations[asked], graph, asked, confidence)
+    error = mean_error(model, graph, by_answer)
+    estimate = prior_of_weights(*counts, confidence, error)
+    if spread > 1:
+        # Dependent answers count less: the sum of their squared weights is larger.
+        wider = prior_of_weights(*counts[:2], counts[2] * spread, confidence, error)
+        estimate = replace(wider, n_similar=estimate.n_similar, n_dissimilar=estimate.n_dissimilar)
     if counted is not None and decision is not None:
         by_row = graph.of_rows(np.asarray(decision, dtype=np.float64), "decision")
         turned = oriented(graph, graph.by_point(by_row[:, None])[:, 0])
         if one_way(turned, counted):
-            share = share_in_class(turned, np.ones(graph.n_points, dtype=np.int64), confidence, model, counted=counted)
+            everywhere = np.ones(graph.n_points, dtype=np.int64)
+            share = share_in_class(turned, everywhere, confidence, model, spread, counted)
             return _with_share(estimate, share, float(counted.sum()))
     if counted is not None or graph.shares_points:
-        value, low, high = profile(graph, confidence, model, counted=counted)
+        value, low, high = profile(graph, confidence, model, spread, counted)
         if of_crowd is not None and not _is_given(model):
             low, high = min(low, of_crowd[0]), max(high, of_crowd[1])
         # Independent answers: one fewer than the random points of each component.
@@ -436,7 +443,7 @@ def _exact_interval(value: float, end: float, confidence: float, limit: float, m
     return clopper_pearson(n * value, n * (1 - value), confidence)
 
 
-def clopper_pearson(successes: float, failures: float, confidence: float) -> tuple[float, float]:
+def clopper_pearson(successes: float, failures: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return the exact interval for a share; counts may be sums of weights."""
     tail = (1 - confidence) / 2
     low = beta.ppf(tail, successes, failures + 1) if successes > 0 else 0.0
@@ -453,8 +460,9 @@ def oriented(graph: AnswerGraph, decision: Array | Codes) -> AnswerGraph:
     by_neighbours += np.bincount(second, graph.same * sign[first], graph.n_points)
     by_sides = graph.sides * np.bincount(graph.component, graph.sides * sign)[graph.component]
     vote = np.where(graph.sides != 0, by_sides, by_neighbours)
+    # A model is right about most points of a large component.
     centre = first_by(graph.component, -graph.degree)
-    centre = centre[(graph.component_sizes >= _LARGE) & ~graph.labelled]
+    centre = centre[(graph.component_sizes >= ENOUGH) & ~graph.labelled]
     labels = graph.labels.copy()
     labels[centre] = np.sign(vote[centre])
     return replace(graph, labels=labels)
@@ -464,9 +472,9 @@ def classes_by_answers(graph: AnswerGraph, model: KnownRates, n_classes: int = 2
     """Return class probabilities by labels and answers alone, contradictory ones wrong at 5%."""
     model = AnswerModel.given(0.0, graph) if model is None else model
     try:
-        return model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
+        return model.factor_graph(graph, n_classes).propagate(tol=ROUGH_TOL).posteriors
     except InputError:
-        return AnswerModel.given(_SELDOM, graph).factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
+        return AnswerModel.given(SELDOM, graph).factor_graph(graph, n_classes).propagate(tol=ROUGH_TOL).posteriors
 
 
 def one_way(graph: AnswerGraph, points: Mask) -> bool:

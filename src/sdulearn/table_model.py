@@ -22,9 +22,10 @@ from sdulearn.reading import Reading
 from sdulearn.report.page import opening_of, whole_page
 from sdulearn.report.records import FitReport
 from sdulearn.report.results import Opening, findings_of_model, lines
-from sdulearn.tables.columns import Column, Columns, as_arrow, check_layout
+from sdulearn.tables.columns import Column, Columns, Transformer, as_arrow, check_layout
 from sdulearn.tables.features import ImageFeatures, TextFeatures
-from sdulearn.types import Array, Codes, Estimator, Frame, Indices, Rows
+from sdulearn.tables.text_models import EmbeddedTexts
+from sdulearn.types import Array, Codes, Count, Estimator, Frame, Indices, Rows
 
 # Estimators that a file may hold; imported when needed: a linear model does not need trees.
 MODELS = ("SDUClassifier", "SDUClassifierCV", "PairLogisticRegression", "PairLogisticRegressionCV",
@@ -266,8 +267,10 @@ class TableModel:
         parts = {f"estimator:{name}": array for name, array in arrays.items()}
         for name, transformer in columns.transformers.items():
             # Terms go to the header, numbers to arrays.
-            terms = {k: v for k, v in vars(transformer).items() if isinstance(v, tuple)}
-            layout["makers"][name] = terms
+            described: dict[str, Any] = {k: v for k, v in vars(transformer).items() if isinstance(v, tuple)}
+            if isinstance(transformer, EmbeddedTexts):
+                described |= {"model": transformer.model, "width": transformer.width}
+            layout["makers"][name] = described
             parts |= {f"{k}:{name}": v for k, v in vars(transformer).items() if isinstance(v, np.ndarray)}
         if self.asked is not None:
             asked = vars(self.asked).copy()
@@ -347,12 +350,21 @@ def _asked(header: container.Header, arrays: container.Arrays) -> AskedRows:
     return AskedRows(read(list[str], header["asked"]), **of_rows, n_answers=n_answers)
 
 
+def _embedded(described: container.Header) -> EmbeddedTexts:
+    """Read the transformer of a text model; a file may not say that it is to be downloaded."""
+    texts, checksum = read(tuple[str, ...], described["texts"]), read(tuple[float, ...], described["checksum"])
+    return EmbeddedTexts(read(str, described["model"]), read(Count, described["width"]), texts, checksum)
+
+
 def _columns(layout: container.Header, arrays: container.Arrays) -> Columns:
     columns = read(tuple[Column, ...], layout["columns"])
-    transformers: dict[str, TextFeatures | ImageFeatures] = {}
+    transformers: dict[str, Transformer] = {}
     for column in columns:
-        if kind := {"text": TextFeatures, "image": ImageFeatures}.get(column.kind):
-            terms = read(dict[str, tuple[str, ...]], layout["makers"][column.name])
+        described = layout["makers"].get(column.name, {})
+        if column.kind == "text" and "model" in described:
+            transformers[column.name] = _embedded(described)
+        elif kind := {"text": TextFeatures, "image": ImageFeatures}.get(column.kind):
+            terms = read(dict[str, tuple[str, ...]], described)
             names = [field.name for field in fields(kind) if field.name not in terms]
             numbers = {name: finite(arrays[f"{name}:{column.name}"]) for name in names}
             transformers[column.name] = kind(**terms, **numbers)

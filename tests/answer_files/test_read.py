@@ -210,17 +210,6 @@ def test_a_scale_is_shown_whole_and_never_begins_with_similar(tmp_path):
         read_answers(frame, words={">2": "similar", "<=3": "dissimilar"})
 
 
-@pytest.mark.parametrize("name", ["chosen", "answer", "label"])
-@pytest.mark.parametrize("picks", [("first", "second"), ("SECOND", "First"), ("a1", "b2"), ("0", "1"), ("2", "1")])
-def test_a_table_of_forced_choices_is_refused(name, picks):
-    """Which of two is nearer to a third row says of no two rows that they are of one class."""
-    frame = pd.DataFrame({"x": ["x1", "x2"], "first": ["a1", "a2"], "second": ["b1", "b2"], name: picks})
-    with pytest.raises(InputError, match="forced choice"):
-        read_answers(frame)
-    with pytest.raises(InputError, match="forced choice"):
-        read_answers(frame, columns={"label": name}, words={"first": "similar", "second": "dissimilar"})
-
-
 def test_labels_that_are_ids_too_are_no_forced_choices():
     frame = pd.DataFrame({"id_a": [0, 1], "id_b": [1, 0], "label": [1, 0]})
     assert read_answers(frame).answers.tolist() == [1, -1]

@@ -158,7 +158,7 @@ def test_answers_survive_the_journey(folder, name, codes):
 def test_every_format_has_a_case_and_a_row_in_the_page():
     told = {name.split()[0] for name in WRITTEN} | {"link_lists"}
     assert told >= set(importers.FORMATS)
-    page = (Path(__file__).parents[2] / "docs" / "answer-files.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "answer-formats.md").read_text(encoding="utf-8")
     known = {*importers.FORMATS, *rows.FORMATS, "answer_log", "frame"}
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == known
 

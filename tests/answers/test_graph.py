@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdulearn.answers import AnswerGraph, AnswerModel
-from sdulearn.answers.graph import distinct_groups, least_classes, number_questions
+from sdulearn.answers.graph import connect, connect_both_ways, distinct_groups, least_classes, number_questions
 from sdulearn.errors import InputError
 
 
@@ -159,11 +159,16 @@ def test_rows_of_weight_0_are_left_out_and_y_comes_back(graph, data):
 @settings(deadline=None, max_examples=60)
 def test_parts_of_a_graph(graph, data):
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.n_points, max_size=graph.n_points)))
-    touched = mask[graph.ends].any(axis=1)
-    left = graph.leave_out(mask)
-    np.testing.assert_array_equal(left.codes, graph.codes[~touched])
-    assert left.n_points == graph.n_points
-    assert (left is graph) == (not touched.any())
+    copies, answer = graph.folds(np.column_stack([~mask, mask]))
+    within = [np.flatnonzero(~mask[graph.ends].any(axis=1)), np.flatnonzero(mask[graph.ends].all(axis=1))]
+    np.testing.assert_array_equal(answer, np.concatenate(within))
+    fold = np.repeat([0, 1], list(map(len, within)))
+    np.testing.assert_array_equal(copies.ends, graph.ends[answer] + fold[:, None] * graph.n_points)
+    np.testing.assert_array_equal(copies.rows[copies.end_rows], graph.rows[graph.end_rows[answer]])
+    np.testing.assert_array_equal(copies.component, connect(copies.ends, 2 * graph.n_points))
+    # The second time from memory.
+    again, _ = graph.folds(np.column_stack([~mask, mask]))
+    np.testing.assert_array_equal(again.sides, copies.sides)
     points = np.flatnonzero(mask)[::-1]
     part = graph.subgraph(points)
     inside = mask[graph.ends].all(axis=1)
@@ -173,6 +178,7 @@ def test_parts_of_a_graph(graph, data):
     np.testing.assert_array_equal(part.points[part.ends], graph.ends[inside])
     np.testing.assert_array_equal(part.points[part.row_point], graph.row_point[part.rows])
     np.testing.assert_array_equal(part.rows[part.end_rows], graph.end_rows[inside])
+    np.testing.assert_array_equal((part.component, part.sides), connect_both_ways(part.ends, part.same, part.n_points))
     everything = np.ones(graph.n_points, dtype=bool)
     assert graph.restrict(np.ones(graph.n_answers, dtype=bool), everything) is graph
     assert graph.subgraph(np.flatnonzero(everything)) is graph
@@ -200,11 +206,11 @@ def test_answers_given_together_are_left_out_together():
     graph = AnswerGraph.from_answers(ends, [1, -1, 1, -1, -1, 1], questions=[1, 1, 2, 2, 2, 0])
     for point, left in ((1, [2, 3, 4, 5]), (4, [0, 1, 5]), (6, [0, 1, 2, 3, 4])):
         left_out = np.arange(7) == point
-        np.testing.assert_array_equal(graph.leave_out(left_out).codes - 1, left)
+        np.testing.assert_array_equal(graph.folds(~left_out[:, None])[1], left)
         likelihood = AnswerModel.given(0.1, graph).likelihood(graph, 3)
         # The likelihood has no answer that follows from others of its question.
         expected = [k for k in left if k + 1 in likelihood.graph.codes]
-        np.testing.assert_array_equal(likelihood.restricted(~left_out).graph.codes - 1, expected)
+        np.testing.assert_array_equal(likelihood.folds(~left_out[:, None]).graph.codes - 1, expected)
 
 
 def test_the_ways_to_sort_things_are_bells_numbers():

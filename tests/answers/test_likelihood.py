@@ -165,7 +165,7 @@ def test_a_fold_knows_what_touches_no_point_left_out(n_classes, rates):
     whole = likelihood_of(draw_answers(n_classes, rates), n_classes, rates)
     graph = whole.graph
     shown = ~np.isin(np.arange(N_POINTS), [1, 5, 10, 15, 17, 19])
-    fold = whole.restricted(shown)
+    fold = whole.folds(shown[:, None])
     kept = [k for k, (a, b) in enumerate(graph.ends) if shown[a] and shown[b]]
     for name in ("ends", "same", "weights", "annotators"):
         np.testing.assert_array_equal(getattr(fold.graph, name), getattr(graph, name)[kept])
@@ -188,7 +188,7 @@ def test_answers_of_more_classes_that_are_rarely_wrong_are_ties():
     model = AnswerModel.estimate(graph, 3)
     Z = draw_scores(3, 7)
     likelihood = model.likelihood(graph, 3)
-    for ours in (likelihood, likelihood.restricted(np.arange(7) != 0)):
+    for ours in (likelihood, likelihood.folds(np.arange(7)[:, None] != 0)):
         np.testing.assert_allclose(ours.terms(Z).log_p, likelihood_of(ours.graph, 3).terms(Z).log_p)
         assert (ours.errors > 0).all()
     both = AnswerGraph.from_answers([*ends, (0, 2)], [True, True, False, True, False])
@@ -239,7 +239,7 @@ def test_points_of_a_crowd_are_independent_given_its_evidence():
     graph = draw_crowd(24)
     likelihood = AnswerModel.estimate(graph, 3, answer_table=False).likelihood(graph, 3)
     Z = draw_scores(3, 25)
-    for ours in (likelihood, likelihood.restricted(np.arange(25) >= 8)):
+    for ours in (likelihood, likelihood.folds(np.arange(25)[:, None] >= 8)):
         evidence = np.where(ours.graph.degree[:, None] > 0, likelihood.evidence, 0.0)
         by_class = log_softmax(Z, axis=1) + evidence[:, :, None]
         log_p = np.zeros((ours.graph.n_components, 2))

@@ -207,6 +207,6 @@ def test_every_answer_survives_its_line(tmp_path_factory, seed):
 def test_the_first_pick_of_a_row_is_its_class():
     """r1 is like a and r2 like b; that r1 is like b as well was said later."""
     pairs = [("r1", "a", 1), ("r1", "b", -1), ("r2", "b", 1), ("r2", "a", -1), ("r1", "b", 1), ("r3", "a", 0)]
-    found = answers([said for *_, said in pairs], questions=np.array([0, 0, 1, 1, 2, 3]))
+    found = answers([said for *_, said in pairs], questions=np.array([0, 0, 1, 1, 2, 3]), kinds=np.array(["match"] * 6))
     found = replace(found, ids=np.array([pair[:2] for pair in pairs], dtype=object))
     assert (found.n_classes, found.n_questions) == (2, 4)

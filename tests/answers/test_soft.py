@@ -1,9 +1,11 @@
 """Answers that come with a certainty."""
 
 import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logit
 
-from sdulearn.answers import AnswerGraph, AnswerModel
+from sdulearn.answers import AnswerGraph, AnswerModel, classes_of_answers, read_answers
 from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 
 
@@ -67,3 +69,30 @@ def test_labels_calibrate_by_the_posterior_of_equation_5():
     expected = np.minimum(expit(-mean[0] - mean[1] * logit(stated)), 0.5)
     found = calibrated_rates(graph, person, stated, 2)
     np.testing.assert_allclose(list(found.values()), expected, atol=0.02)
+
+
+def test_certainty_is_calibrated_by_all_people_and_used_without_a_table():
+    """Everybody states 1 to 3, and is wrong in 40, 25 and 5%: classes by answers alone are better, and few answers
+    of one person are enough."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 40)
+    ends = np.array([rng.choice(40, 2, replace=False) for _ in range(900)])
+    level = rng.integers(0, 3, 900)
+    wrong = rng.random(900) < np.array([0.4, 0.25, 0.05])[level]
+    said = (truth[ends[:, 0]] == truth[ends[:, 1]]) ^ wrong
+    frame = pd.DataFrame({"id_a": ends[:, 0], "id_b": ends[:, 1], "label": said.astype(int)})
+    frame["annotator"] = rng.integers(0, 30, 900).astype(str)
+    right = []
+    for answers in (read_answers(frame.assign(certainty=level + 1)), read_answers(frame)):
+        columns, model = classes_of_answers(answers, 3)
+        known = columns["class"] != ""
+        table = pd.crosstab(columns["class"][known], truth[columns["id"].astype(int)][known]).to_numpy()
+        right.append(table[linear_sum_assignment(-table)].sum() / len(known))
+        assert set(model.by_annotator) == set(range(1, 31))
+        assert model.error_rate.low <= wrong.mean() <= model.error_rate.high
+    assert right[0] > right[1]
+    graph = AnswerGraph.from_answers(ends, said, annotators=1 + rng.integers(0, 30, 900))
+    parts, people, stated = split_by_certainty(graph.annotators, np.full(900, 0.9) + 0.01 * level)
+    rates = calibrated_rates(AnswerGraph.from_answers(ends, said, annotators=parts), people, stated, 3)
+    of_level = [np.mean([rates[k + 1] for k in np.flatnonzero(stated == 0.9 + 0.01 * step)]) for step in range(3)]
+    np.testing.assert_allclose(of_level, [0.4, 0.25, 0.05], atol=0.07)

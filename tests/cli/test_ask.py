@@ -141,6 +141,24 @@ def test_the_end_says_how_to_learn_from_the_answers(call, table, log, tmp_path, 
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("classes", [2, "auto"])
+def test_nothing_is_said_about_the_design_that_ask_chose(call, tmp_path, capsys, classes):
+    """Shared rows, hubs and repeats are its own; with right answers there is nothing to look at."""
+    wine = load_wine(as_frame=True)
+    target = wine.target if classes == "auto" else wine.target > 0
+    wine.data.assign(id=[f"w{k}" for k in range(len(target))], label=target).to_csv(tmp_path / "t.csv", index=False)
+    log = tmp_path / "log.jsonl"
+    options = ("--oracle", "label", "--questions", 60, "--seed", 1, "--classes", classes)
+    call("ask", tmp_path / "t.csv", "-o", log, *options)
+    capsys.readouterr()
+    assert call("check", log, "--json") == 0
+    codes = {finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    fit_options = ("-o", tmp_path / "m.sdu", "--drop", "label", "--model", "linear", "--json")
+    assert call("fit", tmp_path / "t.csv", log, *fit_options) == 0
+    codes |= {finding["code"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert not codes & {"shared_points", "hubs", "repeats", "contradictions"}
+
+
 def test_a_demonstration_ends_with_a_model_and_its_classes(call, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert call("ask", "--demo", "--oracle", "target", "--questions", 2, "--seed", 1) == 0
@@ -491,3 +509,37 @@ def test_a_team_is_told_what_host_means_and_the_page_opens_by_itself(call, log, 
     for _ in range(100):
         time.sleep(0 if opened else 0.02)
     assert opened == ["http://somewhere/"]
+
+
+@pytest.mark.parametrize("design", ["sort", "nearer"])
+def test_rows_to_sort_and_forced_choices(call, refused, log, table, tmp_path, design):
+    """By a column of labels; what was asked is in the log, and a fit reads it or says what it lacks."""
+    frame = pd.read_csv(table)
+    known = frame.drop_duplicates("label").dropna(subset="label")[["id", "label"]]
+    known.to_csv(tmp_path / "examples.csv", index=False)
+    command = ["ask", table, "-o", log, "--drop", "note", "--oracle", "label", "--questions", 30, "--seed", 3]
+    command += ["--design", design, "--classes", len(known)]
+    if design == "nearer":
+        assert "--examples" in refused(*command)
+        log.unlink()
+        command += ["--examples", tmp_path / "examples.csv"]
+    assert call(*command) == 0
+    assert call(*command[:-4] if design == "nearer" else command) == 0 if design == "sort" else True
+    contents = read_log(log)
+    labels = dict(zip(frame["id"].astype(str), frame["label"], strict=True))
+    assert {answer.question.form for answer in contents.answers.values()} == {design}
+    for answer in contents.answers.values():
+        shown = [labels[name] for name in answer.question.items]
+        if answer.nearer is not None:
+            assert shown[1 + answer.nearer] == shown[0]
+        for a, b, sign in answer.pairs():
+            assert (labels[a] == labels[b]) == (sign > 0)
+    answers = read_answers(log)
+    if design == "nearer":
+        assert len(answers.nearer) > 20
+        assert not answers.answers.any()
+    else:
+        assert answers.n_questions == len(contents.answers) == 60
+        assert answers.questions is not None
+        assert 0 < answers.drawn.sum() < len(answers.drawn)
+        assert call("fit", table, log, "--drop", "note", "-o", tmp_path / "m.sdu") == 0

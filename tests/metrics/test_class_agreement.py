@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sdulearn import stack_pairs
+from sdulearn.dependence import design_effect
 from sdulearn.errors import InputError
 from sdulearn.metrics import class_agreement
-from sdulearn.metrics.classes import design_effect
 from sdulearn.prior import clopper_pearson
 
 

@@ -44,7 +44,7 @@ def test_one_problem_takes_about_as_many_evaluations_as_scipy():
         calls.append(W)
         return np.array([rosen(W[:, 0])]), rosen_der(W[:, 0])[:, None]
 
-    W, _ = lbfgs_many(batch, start[:, None], np.full((10, 1), 1 / 200), 1e-9, 1000, memory=20)
+    W, _ = lbfgs_many(batch, start[:, None], np.full((10, 1), 1 / 200), 1e-9, 1000)
     np.testing.assert_allclose(W, 1, atol=1e-7)
     theirs = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B", options={"maxcor": 20, "gtol": 1e-8})
     # Fewer steps in memory, or the scale of an older one, take more than these 74.

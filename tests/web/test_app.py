@@ -241,6 +241,10 @@ def test_what_is_shown_of_a_table(open_session, tmp_path, make_page):
     assert fields["fields"] == [["size", "1", None]]
     assert things.show(2)[2]["fields"] == [["size", "0.333333", None]]
     assert things.show(3)[1]["fields"] == [["size", "", None]]
+    # Several texts are parts of their own, and one text for a program.
+    both = things_of_table(table, session.ids, "id", text=["text", "label"])
+    assert [part["text"] for part in both.show(0)] == ["a text\nof two lines", "cat"]
+    assert both.data(0)["text"] == "a text\nof two lines\n\ncat"
     page = make_page(session, things)
     assert media_type(page.get("image/0").body, "image") == "image/png"
     for row in (1, 2, 3, 4, 99):

@@ -6,6 +6,7 @@ Needs Playwright and a Chromium of the system (``SDULEARN_CHROMIUM`` or one in t
 import importlib
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -364,7 +365,8 @@ def test_every_page_for_everybody_and_a_fit_with_names(start_server, open_page, 
         labels.nth(k).fill("big" if size > 0.5 else "small")
     page.get_by_role("button", name="Fit a model").click()
     playwright.expect(page.locator("#status")).to_contain_text("Fitted", timeout=2 * PATIENCE_MS)
-    assert re.fullmatch(r"At least \d+ of 100 new rows will be right, probably (about \d+|nearly all)", page.locator(".headline").inner_text())
+    headline = r"At least \d+ of 100 new rows will be right, probably (about \d+|nearly all)"
+    assert re.fullmatch(headline, page.locator(".headline").inner_text())
     assert re.search(r"\d+ to \d+ in 100, judged by \d+ random questions", page.locator("#result .card").inner_text())
     assert sorted(page.locator(".found h3").all_inner_texts()) == ["big", "small"]
     assert "sdulearn predict" in page.locator("#result pre").first.inner_text()
@@ -389,6 +391,64 @@ def test_every_page_for_everybody_and_a_fit_with_names(start_server, open_page, 
     labelled = read_log(log).labels
     assert labelled
     assert {truth[row_id] == name for row_id, name in labelled.items()} == {True}
+
+
+@pytest.fixture
+def messages(tmp_path, monkeypatch):
+    """The table of the tutorial, and the topic of each text."""
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "message_files.py"))
+    frame = pd.read_csv("messages.csv")
+    return tmp_path / "messages.csv", dict(zip(frame["message"], frame["topic"], strict=True))
+
+
+def take_picture(page, name):
+    """Keep a picture of what is seen for the docs: SDULEARN_SCREENSHOTS=docs/_static/screens."""
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png")
+
+
+def test_the_tutorial_in_the_browser(start_server, open_page, messages):
+    """Match questions until all classes are there, then names, a model and its report."""
+    path, topic_of = messages
+    options = ("--text", "message", "--drop", "topic", "--classes", "auto", "--seed", "1", "--annotator", "ann")
+    server = start_server(path.name, "-o", "answers.jsonl", *options)
+    page = open_page(server.address, viewport={"width": 1120, "height": 620})
+    n_answers = 70
+    for k in range(1, n_answers + 1):
+        topic = topic_of[page.locator(".new .text").inner_text()]
+        shown = [topic_of[text] for text in page.locator(".choice .text").all_inner_texts()]
+        page.keyboard.press(str(shown.index(topic) + 1) if topic in shown else "n")
+        playwright.expect(page.locator("#n-answers")).to_have_text(re.compile(rf"{k} answers?"), timeout=PATIENCE_MS)
+    assert sorted(shown) == ["delivery", "password", "payment"]
+    playwright.expect(page.locator("#numbers")).to_contain_text("%", timeout=PATIENCE_MS)
+    playwright.expect(page.locator("#numbers")).not_to_contain_text("Being estimated", timeout=PATIENCE_MS)
+    take_picture(page, "match")
+    page.locator("nav a[href='#finish']").click()
+    labels = page.locator("#classes input")
+    playwright.expect(labels).to_have_count(3, timeout=PATIENCE_MS)
+    for k in range(3):
+        text = page.locator("#classes .class").nth(k).locator(".text").first.inner_text()
+        labels.nth(k).fill(topic_of[text])
+    page.get_by_role("button", name="Fit a model").click()
+    playwright.expect(page.locator(".headline")).to_be_visible(timeout=2 * PATIENCE_MS)
+    page.evaluate("scrollTo(0, 0)")
+    take_picture(page, "finish")
+    page.goto(page.url.split("#")[0] + "report")
+    assert {"delivery", "password", "payment"} <= set(re.findall(r"[a-z]+", page.locator("body").inner_text()))
+    take_picture(page, "report")
+
+
+def test_messages_in_pairs(start_server, open_page, messages):
+    """Two classes: a message beside another, and a question in one's own words."""
+    words = ("--text", "message", "--drop", "topic", "--question", "Are these two messages about the same problem?")
+    server = start_server(messages[0].name, "-o", "answers.jsonl", *words, "--seed", "1", "--annotator", "ann")
+    page = open_page(server.address, viewport={"width": 1120, "height": 620})
+    for k in range(1, 6):
+        first, second = (messages[1][text] for text in page.locator("#pair .text").all_inner_texts())
+        page.keyboard.press("s" if first == second else "d")
+        playwright.expect(page.locator("#n-answers")).to_have_text(re.compile(rf"{k} answers?"), timeout=PATIENCE_MS)
+    take_picture(page, "pair")
 
 
 def look_at(page, name, source, filled=None):

@@ -1,6 +1,6 @@
 """The log of ``sdulearn ask``: appended JSON lines, on disk before an answer counts.
 
-docs/ask.md describes the keys of a line. ``session`` and ``number`` identify an answer; a line that
+docs/reference/log.md describes the keys of a line. ``session`` and ``number`` identify an answer; a line that
 changes or undoes it repeats them. Every start of the program is a session of its own, so that logs are
 merged by concatenation. ``rank`` is the place of the row that is asked about in the random order of all rows:
 the rows up to the last random question are a random sample, whatever the reason of their questions.

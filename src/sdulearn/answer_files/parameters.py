@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sdulearn.answer_files.words import PER_PERSON
 from sdulearn.errors import InputError
 
 _ROLES = ("id_a", "id_b", "label", "weight", "annotator")
@@ -25,9 +26,11 @@ def as_columns(columns: Mapping[str, str] | str | None) -> dict[str, str]:
 
 
 def as_words(words: Mapping[str, str] | str | None) -> dict[str, str]:
-    """Return meanings by word, from ``"yes=similar,no=dissimilar"`` too."""
+    """Return meanings by word, from ``"yes=similar,no=dissimilar"`` too; "per person" alone is for a whole scale."""
     if not isinstance(words, str):
         return dict(words or {})
+    if words.strip() == PER_PERSON:
+        return {PER_PERSON: PER_PERSON}
     parts = [part.rpartition("=") for part in words.split(",")]
     if not all(word and meaning for word, _, meaning in parts):
         raise InputError(f"`words` is {words!r}, which is not of the form yes=similar,no=dissimilar.")

@@ -17,11 +17,13 @@ import numpy as np
 
 from sdulearn.errors import InputError, quoted, shortened
 from sdulearn.io.files import (
+    WINDOWS,
     Location,
     as_text,
     check_quotes,
     check_repeated,
     decoded,
+    encoding_of,
     file_format,
     from_cell,
     is_location,
@@ -46,6 +48,11 @@ PAIR_COLUMNS = (
     ("first", "second"), ("links", "rechts"), ("gauche", "droite"), ("izquierda", "derecha"), ("sinistra", "destra"),
     ("id_links", "id_rechts"), ("item1", "item2"), ("i", "j"),
 )  # fmt: skip
+# Names of ids that differ in their ends alone: identifier1, identifier2; Kennung A, Kennung B.
+_ENDS = (("a", "b"), ("1", "2"), ("left", "right"), ("l", "r"), ("first", "second"), ("x", "y"), ("i", "j"))
+_ID_STEM = re.compile(
+    r"(id|identifier|identifiant|kennung|schluessel|key|item|record|row|doc|document|text|image|object|point|sample)s?$"
+)
 _NEGATIVE = ("-1", "0", "false", "no")
 _POSITIVE = ("1", "true", "yes")
 # Whole numbers as Python writes them: 007 is a name.
@@ -82,7 +89,15 @@ def by_plain_name(header: Sequence[str]) -> dict[str, str]:
 def pair_columns(header: Sequence[str]) -> tuple[str, str] | None:
     """Return the two columns whose names are usual for the ends of a pair."""
     names = by_plain_name(header)
-    return next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None)
+    if usual := next(((names[a], names[b]) for a, b in PAIR_COLUMNS if a in names and b in names), None):
+        return usual
+    stems = {(name.removesuffix(a).rstrip("_"), a, b): name for name in names for a, b in _ENDS if name.endswith(a)}
+    both = [
+        (names[first], names[second])
+        for (stem, a, b), first in stems.items()
+        if _ID_STEM.search(stem) and (second := f"{first.removesuffix(a)}{b}") in names
+    ]
+    return both[0] if len(both) == 1 else None
 
 
 def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) -> Sheet:
@@ -101,12 +116,15 @@ def read_sheet(source: Location | Frame, what: str, sheet: str | None = None) ->
         rows = enumerate(found.rows, found.place + 1)
         filled = [one for one in rows if any(cell is not None for cell in one[1])]
         return Sheet(file, name, found.names, _records(found.names, filled))
-    text = decoded(path, read_bytes(path))
+    data = read_bytes(path)
+    encoding = encoding_of(path, [data]) if name in ("csv", "tsv") else "utf-8-sig"
+    text = data.decode(WINDOWS) if encoding == WINDOWS else decoded(path, data)
     if not text.strip():
         raise InputError(f"{path} is empty. Its first line must name the columns, such as id_a,id_b,label.")
     if name in ("json", "jsonl"):
         return _json_content(str(source), name, text)
-    return Sheet(str(source), name, *_read_delimited(path, list(io.StringIO(text, newline="")), name))
+    cells = _read_delimited(path, list(io.StringIO(text, newline="")), name)
+    return Sheet(str(source), f"{name} in {WINDOWS}" if encoding == WINDOWS else name, *cells)
 
 
 def _records(header: list[str], rows: Iterable[tuple[int, Sequence[object]]]) -> list[NumberedRecord]:
@@ -215,7 +233,7 @@ def read_labels(source: Location | Mapping[object, object] | Frame) -> Labels:
         raise InputError(f"{sheet.name} needs a first line id,label and then an id and its class in every row.")
     by_id = dict(rows)
     # In a text file, what looks like a number is one.
-    text = sheet.format in ("csv", "tsv")
+    text = sheet.format.startswith(("csv", "tsv"))
     whole = text or not any(isinstance(label, str) for _, label in cells)
     if sheet.format == "frame":
         return Labels(sheet.name, by_id, whole=whole)

@@ -8,7 +8,7 @@ and confused classes together; the resulting evidence about each point replaces 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -18,6 +18,7 @@ from scipy.special import softmax
 
 from sdulearn.answers.crowd import CrowdSampler, sample_classes
 from sdulearn.answers.graph import (
+    ENOUGH,
     AnswerGraph,
     independent_answers,
     number_questions,
@@ -31,6 +32,7 @@ from sdulearn.answers.rates import (
     HIGHEST,
     LOWEST,
     MAX_PROFILED,
+    SELDOM,
     WIDE,
     RateColumns,
     beta_ends,
@@ -67,10 +69,6 @@ _MOST_RATE = 0.3
 # 6 to 10 percentage points too low where nothing tells the rate, and to 0.3 a chain's were 5 too high.
 _SHARES_OF_INTERVAL = (np.arange(7) + 0.5) / 7
 _MAX_LIKELY_RATE = 0.4
-# Fewer answers tell nothing about an error rate beside a model.
-MIN_JUDGED = 10
-# Answers that are wrong no more often than this are rarely wrong.
-_RARE = 0.05
 # Least probability of a class by the answers of a crowd: there are few draws.
 _LEAST_CHANCE = 1e-3
 # Least half-width of an interval of draws, in standard deviations: there are few chains.
@@ -255,6 +253,13 @@ class AnswerModel:
         """Return the model with other values of its rates, and intervals as they are."""
         return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
 
+    def of_people(self, people: Codes) -> AnswerModel:
+        """Return the mean rates of people; annotator k of this model is one certainty of ``people[k - 1]``."""
+        by_person: dict[int, list[Rate]] = {}
+        for a, rate in self.by_annotator.items():
+            by_person.setdefault(int(people[a - 1]), []).append(rate)
+        return replace(self, by_annotator={person: _mean_rate(rates) for person, rates in sorted(by_person.items())})
+
     def plausible(self) -> list[AnswerModel]:
         """Return the model, and where its rates are not exactly known, the same with lower and with higher ones.
 
@@ -306,7 +311,7 @@ class AnswerModel:
         is_judged: Mask = np.asarray(np.isfinite(chances).all(axis=0))
         questions, first = np.unique(graph.question, return_index=True)
         numbers, counts = np.unique(graph.annotators[first[is_judged[questions]]], return_counts=True)
-        unknown = [a for a in numbers[counts >= MIN_JUDGED].tolist() if not self.by_annotator[a].identified]
+        unknown = [a for a in numbers[counts >= ENOUGH].tolist() if not self.by_annotator[a].identified]
         if not unknown:
             return self
         used = is_judged[graph.question] & np.isin(graph.annotators, unknown)
@@ -381,7 +386,7 @@ class Crowd:
 
 def ties(model: AnswerModel, graph: AnswerGraph, n_classes: int) -> bool:
     """Return whether answers are rarely wrong, and contradict neither each other nor the labels."""
-    if any(rate.value > _RARE for rate in model.by_annotator.values()):
+    if any(rate.value > SELDOM for rate in model.by_annotator.values()):
         return False
     try:
         FactorGraph.from_answers(graph, n_classes, np.zeros(graph.n_answers))
@@ -445,6 +450,14 @@ def _from_columns(annotators: Codes, rates: RateColumns, *careless: Array) -> An
         high = mean + float(np.linalg.norm(share * (rates.high - rates.value)))
     whole = Rate(mean, low, high, len(annotators), *rest)
     return AnswerModel(whole, dict(zip(numbers.tolist(), by_annotator, strict=True)))
+
+
+def _mean_rate(rates: Sequence[Rate]) -> Rate:
+    """Return the rate of several kinds of answers together."""
+    n = np.array([rate.n_answers for rate in rates])
+    names = ("value", "low", "high", "careless", "same_when_careless")
+    value, low, high, careless, same = (float(n @ [getattr(rate, name) for rate in rates] / n.sum()) for name in names)
+    return Rate(value, low, high, int(n.sum()), careless, same)
 
 
 def known_answer_model(

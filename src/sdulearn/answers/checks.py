@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -22,18 +22,18 @@ from sdulearn.answers.answer_model import (
     posteriors,
 )
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
-from sdulearn.answers.propagate import FactorGraph
+from sdulearn.answers.propagate import ROUGH_TOL, FactorGraph
+from sdulearn.answers.rates import SELDOM, calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
+from sdulearn.findings import Finding, ForcedChoicesUnused, NoClassesShown
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike
 
 Graph = dict[int, list[tuple[int, int]]]
 
 # Chains of similar pairs are searched for this many contradictions.
 EXPLAINED = 20
-# Error rate of an annotator about whom nothing is known.
-_UNKNOWN_RATE = 0.05
 # Least probability of the class of an id.
 _LEAST = 2 / 3
 # The first point of a new class may be in an old one with this probability times (classes so far) / K.
@@ -202,7 +202,7 @@ def doubtful_answers(model: Estimator, X: MatrixLike, y: ArrayLike) -> DoubtfulA
     for a, rate in answer_model.by_annotator.items():
         if rate.value == 0:
             # An annotator without a wrong answer so far is not infallible.
-            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else _UNKNOWN_RATE
+            least = 1 / (2 * max(rate.n_answers, 10)) if rate.identified else SELDOM
             errors[graph.annotators == a] = least
     right = FactorGraph.from_answers(graph, log_p.shape[1], np.maximum(errors, 1e-3)).propagate(log_p).right
     order = np.argsort(right, kind="stable")
@@ -227,6 +227,40 @@ def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
         n_points=int(ends.max(initial=-1)) + 1,
     )
     return graph, used
+
+
+def estimate_answers(
+    answers: Answers, graph: AnswerGraph, used: Indices, n_classes: int
+) -> tuple[AnswerGraph, AnswerModel, AnswerModel]:
+    """Estimate how often answers are wrong, for each certainty that a person states.
+
+    Returns the graph whose annotators are people and their certainties, its model, and the model of the people.
+    """
+    if answers.certainty is None:
+        model = AnswerModel.estimate(graph, n_classes)
+        return graph, model, model
+    parts, people, stated = split_by_certainty(graph.annotators, answers.certainty[used])
+    graph = replace(graph, annotators=parts)
+    if n_classes > 2 and is_crowd(graph, n_classes):
+        model = AnswerModel.estimate(graph, n_classes)
+    else:
+        model = AnswerModel.given(calibrated_rates(graph, people, stated, n_classes), graph)
+    return graph, model, model.of_people(people)
+
+
+def check_forced_choices(answers: Answers) -> list[Finding]:
+    """Report forced choices, which are in no fit."""
+    if answers.nearer is None or not len(answers.nearer):
+        return []
+    kind = ForcedChoicesUnused if len(answers.answers) else NoClassesShown
+    return [kind(count=len(answers.nearer))]
+
+
+def need_pairs(answers: Answers) -> None:
+    """Refuse answers that are forced choices alone."""
+    for finding in check_forced_choices(answers):
+        if finding.code == "no_classes_shown":
+            raise InputError(f"{answers.name}: {finding}")
 
 
 def number_ids(ids: NDArray[np.object_]) -> Indices:
@@ -341,17 +375,18 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     >>> columns["id"], columns["class"]
     (array(['a', 'b', 'c', 'd'], dtype=object), array(['1', '1', '2', '2'], dtype=object))
     """
-    graph, _ = known_answers(answers)
+    need_pairs(answers)
+    graph, used = known_answers(answers)
     if len(np.unique(graph.same)) < 2:
         kind = "answers of one kind only" if graph.n_answers else "no answer 'similar' or 'dissimilar'"
         raise InputError(f"{answers.name} holds {kind}: classes follow from answers of both kinds. Ask more questions.")
     if isinstance(n_classes, str):
         n_classes = count_classes(graph)
-    model = AnswerModel.estimate(graph, n_classes)
+    graph, by_certainty, model = estimate_answers(answers, graph, used, n_classes)
     if n_classes > 2 and is_crowd(graph, n_classes):
-        probabilities = posteriors(model, graph, np.full((graph.n_points, n_classes), -np.log(n_classes)))
+        probabilities = posteriors(by_certainty, graph, np.full((graph.n_points, n_classes), -np.log(n_classes)))
     else:
-        probabilities = _by_first_points(graph, model, n_classes)
+        probabilities = _by_first_points(graph, by_certainty, n_classes)
     part = np.argsort(np.argsort(-graph.component_sizes, kind="stable"))[graph.component]
     order = np.argsort(-sum_by(part, probabilities, graph.n_components), kind="stable")
     probabilities = np.take_along_axis(probabilities, order[part], axis=1)
@@ -384,5 +419,5 @@ def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> 
         first = first_by(graph.component, -graph.degree, -new.round(3))
         first = first[(graph.degree[first] > 0) & (new[first] > 1 - 1e-9 - _DOUBT * k / n_classes)]
         graph = graph.with_values(labels=np.where(np.isin(np.arange(graph.n_points), first), code, graph.labels))
-        chances = model.factor_graph(graph, n_classes).propagate(tol=1e-4).posteriors
+        chances = model.factor_graph(graph, n_classes).propagate(tol=ROUGH_TOL).posteriors
     return chances

@@ -47,7 +47,7 @@ import numpy as np
 from scipy.special import betaln, entr, expit, gammaln, softmax
 
 from sdulearn.answers.clusters import align_classes, cluster_points, colour_points, match_clusters
-from sdulearn.answers.graph import AnswerGraph, number_questions
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, number_questions
 from sdulearn.answers.rates import FIRST_RATE, LOWEST, PRIOR_ANSWERS, PRIOR_RATE
 from sdulearn.progress import steps
 from sdulearn.types import Array, Indices, Mask
@@ -71,8 +71,6 @@ _N_KEPT = 40
 # solution.
 _N_ROUNDS = 2
 _N_BAGGED = 10
-# With fewer people the bootstrap is over questions.
-_FEWEST_PEOPLE = 10
 # Share of the people who count as the most careful.
 _CAREFUL = 0.1
 
@@ -175,7 +173,7 @@ class CrowdSampler:
     def bootstrap(self, n_last: int) -> Array:
         """Return weights (C, n_questions), drawn for the last chains per person, or per question of few people."""
         unit = self.who
-        if self.n_people < _FEWEST_PEOPLE:
+        if self.n_people < ENOUGH:
             # A question asked again is the same question.
             _, unit = number_questions(self.ends[self.first], self.n_points)
         by_unit = self.rng.exponential(size=(self.n_chains, int(unit.max(initial=0)) + 1))

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -44,8 +45,9 @@ from sdulearn.answers.y import (
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask, Rows
 
-# A hub is in at least this many answers, and in at least this multiple of the mean number of answers.
-_HUB_ANSWERS = 10
+# Fewer answers, points or people than this tell nothing about a rate, a share or a mean.
+ENOUGH = 10
+# A hub is in enough answers, and in at least this multiple of the mean number of answers.
 _HUB_MULTIPLE = 5
 # Ways to put n things into groups: Bell's numbers.
 _BELL = np.array([1, 1, 2, 5, 15, 52, 203, 877, 4140, 21147, 115975])
@@ -84,6 +86,9 @@ class AnswerGraph:
         with more.
     point_weights : array of shape (n_points,)
         Mean weight of the rows that show each point, in units of the mean answer.
+    clusters : int array of shape (n_points,) or None
+        Numbers without gaps, equal for points that belong together, such as rows of one person: folds never split a
+        cluster, and intervals count its points as dependent. None if all points are independent.
 
     Examples
     --------
@@ -107,9 +112,12 @@ class AnswerGraph:
     points: Codes
     labels: Codes
     point_weights: Array
+    clusters: Codes | None = None
 
     @classmethod
-    def from_y(cls, y: ArrayLike | AnswerGraph, sample_weight: ArrayLike | None = None) -> AnswerGraph:
+    def from_y(
+        cls, y: ArrayLike | AnswerGraph, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> AnswerGraph:
         """Make a graph from ``y``.
 
         Parameters
@@ -120,12 +128,16 @@ class AnswerGraph:
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows, the same for both ends of an answer, in any unit. Rows of weight 0 are left out. A
             graph has its weights already.
+        groups : array-like of shape (n_rows,), optional
+            Equal values are rows of points that belong together, such as those of one person.
 
         Returns
         -------
         AnswerGraph
             Its points are numbered in ascending order of their numbers in ``y``.
         """
+        if groups is not None:
+            return cls.from_y(y, sample_weight)._with_groups(np.asarray(groups))
         if isinstance(y, AnswerGraph):
             if sample_weight is not None:
                 raise InputError("A graph has its weights already: leave `sample_weight` out.")
@@ -243,6 +255,14 @@ class AnswerGraph:
         last = int(np.flatnonzero(says)[-1])
         return np.asarray(y[:, : last + 1] if last else y[:, 0], dtype=dtype)
 
+    def _with_groups(self, groups: Array) -> AnswerGraph:
+        """Return the same points in clusters, by the groups of the rows of ``y``."""
+        number = np.unique(self.of_rows(groups, "groups"), return_inverse=True)[1]
+        clusters = number[self.first_row]
+        if (number != clusters[self.row_point]).any():
+            raise InputError("`groups` puts the rows of one point into two groups. Give all rows of a point one group.")
+        return replace(self, clusters=clusters)
+
     def fingerprint(self) -> str:
         """Return a hash of ``y``, without weights, that is the same in every process."""
         y = np.asarray(replace(self, rows=np.arange(self.n_rows), points=np.arange(self.n_points)))
@@ -264,7 +284,10 @@ class AnswerGraph:
             weights=self.weights if weights is None else weights,
             labels=self.labels if labels is None else labels,
         )
-        for name in ("ends", "degree", "component", "component_sizes", "first_row"):
+        if same is None:
+            vars(graph)["_connected"] = self._connected
+            vars(graph)["_connected_in_folds"] = self._connected_in_folds
+        for name in ("ends", "degree", "component_sizes", "first_row"):
             if name in vars(self):
                 vars(graph)[name] = vars(self)[name]
         return graph
@@ -304,18 +327,58 @@ class AnswerGraph:
             points=self.points[points],
             labels=self.labels[points],
             point_weights=self.point_weights[points],
+            clusters=None if self.clusters is None else np.unique(self.clusters[points], return_inverse=True)[1],
         )
         if np.array_equal(inside, np.any(place[self.ends] >= 0, axis=1)):
             # Whole components need not be found again, only numbered in the order of their first points.
             _, first, number = np.unique(self.component[points], return_index=True, return_inverse=True)
-            vars(graph)["component"] = np.argsort(np.argsort(first))[number]
+            sides = self.sides[points]
+            vars(graph)["_connected"] = _Connected(np.argsort(np.argsort(first))[number], sides * sides[first][number])
         return graph
 
-    def leave_out(self, points: Mask) -> AnswerGraph:
-        """Return the same points without the answers and labels that touch some of them."""
-        return self.restrict(~self.touched(points), ~points)
+    def folds(self, shown: Mask) -> tuple[AnswerGraph, Indices]:
+        """Return the answers and labels that each fold knows, on copies of all points.
 
-    def touched(self, points: Mask) -> Mask:
+        Parameters
+        ----------
+        shown : bool array of shape (n_points, n_folds)
+            A fold knows the answers and labels that touch only points that it is shown.
+
+        Returns
+        -------
+        graph : AnswerGraph
+            All rows and points once for each fold, one fold behind the other.
+        answer : int array
+            The answer of this graph that each answer of the copies is.
+        """
+        kept = np.array([~self._touched(~of_fold) for of_fold in shown.T])
+        fold, answer = np.nonzero(kept)
+        n_folds = len(kept)
+        rows, points = (np.arange(n_folds)[:, None] * n for n in (self.n_rows, self.n_points))
+        graph = replace(
+            self,
+            n_given=n_folds * self.n_given,
+            rows=np.tile(self.rows, n_folds),
+            row_point=(points + self.row_point).ravel(),
+            row_weight=np.tile(self.row_weight, n_folds),
+            end_rows=self.end_rows[answer] + rows[fold],
+            same=self.same[answer],
+            annotators=self.annotators[answer],
+            codes=self.codes[answer],
+            question=self.question[answer] + fold * (int(self.question.max(initial=-1)) + 1),
+            outcomes=self.outcomes[answer],
+            weights=self.weights[answer],
+            points=np.tile(self.points, n_folds),
+            labels=np.where(shown.T, self.labels, 0).ravel(),
+            point_weights=np.tile(self.point_weights, n_folds),
+        )
+        key = shown.tobytes()
+        if key not in self._connected_in_folds:
+            self._connected_in_folds[key] = graph._connected
+        vars(graph)["_connected"] = self._connected_in_folds[key]
+        return graph, answer
+
+    def _touched(self, points: Mask) -> Mask:
         """Return which answers are about some of these points, or were given together with such an answer."""
         about = np.any(points[self.ends], axis=1)
         return about | np.isin(self.question, self.question[about & self.in_larger_question])
@@ -373,9 +436,32 @@ class AnswerGraph:
         return np.flatnonzero((self.degree == 0) & (self.labels == 0))
 
     @cached_property
+    def _connected(self) -> _Connected:
+        return connect_both_ways(self.ends, self.same, self.n_points)
+
+    @cached_property
+    def _connected_in_folds(self) -> dict[bytes, _Connected]:
+        # By the points that the folds show: the folds that estimate error rates also choose a penalty.
+        return {}
+
+    @property
     def component(self) -> Indices:
         """Connected component of each point, numbered in the order of their first points."""
-        return connect(self.ends, self.n_points)
+        return self._connected.component
+
+    @property
+    def sides(self) -> Codes:
+        """Side of each point with two classes, equation (3); 0 in contradictory components."""
+        return self._connected.side
+
+    @property
+    def within_cluster(self) -> Mask:
+        """Whether the two points of each answer are in one cluster."""
+        if self.clusters is None:
+            return np.zeros(self.n_answers, dtype=bool)
+        first, second = self.clusters[self.ends].T
+        same: Mask = first == second
+        return same
 
     @property
     def n_components(self) -> int:
@@ -396,11 +482,6 @@ class AnswerGraph:
     def n_independent(self) -> int:
         """Number of answers that do not follow from the others with two classes and no errors."""
         return int(np.sum(self.component_sizes - 1))
-
-    @cached_property
-    def sides(self) -> Codes:
-        """Side of each point with two classes, equation (3); 0 in contradictory components."""
-        return find_sides(self.ends, self.same, self.n_points)
 
     @cached_property
     def contradictory(self) -> Mask:
@@ -436,7 +517,7 @@ class AnswerGraph:
         """
         asked, _ = number_questions(self.ends, self.n_points)
         degree = np.bincount(asked.ravel(), minlength=self.n_points)
-        least = max(_HUB_ANSWERS, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
+        least = max(ENOUGH, _HUB_MULTIPLE * degree.sum() / max(np.count_nonzero(degree), 1))
         order = np.argsort(-degree, kind="stable")
         return order[degree[order] >= least]
 
@@ -506,7 +587,7 @@ def least_classes(graph: AnswerGraph, certain: Mask) -> int:
     group = connect(graph.ends[certain & (graph.same > 0)], graph.n_points)
     ends = group[graph.ends[certain & (graph.same < 0)]]
     # A cycle with an odd number of "different" needs a third class.
-    sides = find_sides(graph.ends[certain], graph.same[certain], graph.n_points)
+    sides = connect_both_ways(graph.ends[certain], graph.same[certain], graph.n_points).side
     odd = 3 if (sides == 0).any() else 2
     return max(odd, int(graph.labels.max(initial=0)), len(different_groups(ends)))
 
@@ -560,13 +641,21 @@ def connect(ends: Indices, n_points: int) -> Indices:
     return connected_components(adjacency, directed=False)[1].astype(np.intp)
 
 
-def find_sides(ends: Indices, same: Codes, n_points: int) -> Codes:
-    """Return the side of each point, equations (1) to (3); 0 in contradictory components."""
+class _Connected(NamedTuple):
+    """What answers connect."""
+
+    component: Indices  # of each point, numbered in the order of their first points
+    side: Codes  # of each point, equations (1) to (3); 0 in contradictory components
+
+
+def connect_both_ways(ends: Indices, same: Codes, n_points: int) -> _Connected:
+    """Return components and sides, both by the components of the double cover."""
     a, b = 2 * ends.T
     crosses = same < 0
     # (i, +) is node 2 i and (i, -) node 2 i + 1: neighbours in memory.
     cover = connect(np.column_stack([np.r_[a, a + 1], np.r_[b + crosses, b + 1 - crosses]]), 2 * n_points)
-    return np.sign(cover[1::2] - cover[::2])
+    plus, minus = cover[::2], cover[1::2]
+    return _Connected(np.unique(np.minimum(plus, minus), return_inverse=True)[1], np.sign(minus - plus))
 
 
 def find_core(ends: Indices, n_points: int) -> Indices:

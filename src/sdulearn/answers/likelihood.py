@@ -44,6 +44,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, number_questions, sum_matrix
 from sdulearn.answers.propagate import (
+    ROUGH_TOL,
     FactorGraph,
     Network,
     edge_beliefs,
@@ -51,18 +52,16 @@ from sdulearn.answers.propagate import (
     log_factors,
     log_sum_of_others,
 )
-from sdulearn.answers.two_classes import TwoClassNetwork
+from sdulearn.answers.two_classes import CERTAIN, TwoClassNetwork
 from sdulearn.losses import log_cosh
 from sdulearn.types import Array, Indices, Mask
 
 # Iterations and tolerance of messages with two classes: along a path of many problems, and exactly.
-_MESSAGES = {False: (60, 1e-4), True: (200, 1e-9)}
+_MESSAGES = {False: (60, ROUGH_TOL), True: (200, 1e-9)}
 # Below this probability of an edge's answers, one minus a sum loses digits.
 _UNLIKELY = 1e-5
 # Ratios of class shares, 1 to 1,000, among which the best is sought.
 _N_SHARES = 30
-# Score of a point whose class is fixed, so that others are relative to it.
-_FIXED = 40.0
 
 
 class Terms(NamedTuple):
@@ -125,18 +124,17 @@ class Likelihood:
         # Total weight of independent answers and labels: n in every mean.
         self.total = float(self.weight @ self.independent) if total is None else total
 
-    @property
-    def is_loose(self) -> bool:
-        """Whether no point is in two answers, and none has a label."""
-        return bool(self.graph.degree.max(initial=0) <= 1 and not self.graph.labels.any())
+    def folds(self, shown: Mask) -> Likelihood:
+        """Return that of the answers and labels that touch only points ``shown`` (n_points, n_folds); weights stay.
 
-    def restricted(self, shown: Mask) -> Likelihood:
-        """Return the likelihood of the answers and labels of the points ``shown`` only; weights stay."""
-        part = self.graph.leave_out(~shown)
-        kept = ~self.graph.touched(~shown)
-        weight = np.ones(part.n_components)
-        weight[part.component] = self.weight[self.graph.component]
-        return Likelihood(part, self.n_classes, self.errors[kept], self.evidence, weight, self.total, tied=self.tied)
+        Its points are those of :meth:`AnswerGraph.folds`: one copy of all points for each fold.
+        """
+        n_folds = shown.shape[1]
+        graph, answer = self.graph.folds(shown)
+        weight = np.ones(graph.n_components)
+        weight[graph.component] = np.tile(self.weight[self.graph.component], n_folds)
+        evidence = None if self.evidence is None else np.tile(self.evidence, (n_folds, 1))
+        return Likelihood(graph, self.n_classes, self.errors[answer], evidence, weight, self.total, tied=self.tied)
 
     def terms(self, Z: Array, exact: bool = False) -> Terms:
         """Return the likelihood and its slope at scores (n_points, n_scores, B); messages converge further if exact."""
@@ -189,7 +187,7 @@ class Likelihood:
         Without a label, sides are relative to the point of the component with the most answers.
         """
         Z = np.zeros((self.graph.n_points, 1, 1))
-        Z[first_by(self.graph.component, -self.graph.degree)[~self.graph.labelled]] = _FIXED
+        Z[first_by(self.graph.component, -self.graph.degree)[~self.graph.labelled]] = CERTAIN
         return 2 * self.posterior(Z)[:, 1, 0] - 1
 
 

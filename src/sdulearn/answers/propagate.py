@@ -55,14 +55,23 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from sdulearn.answers.graph import AnswerGraph, connect, find_core, find_sides, first_by, number_questions, sum_by
+from sdulearn.answers.graph import (
+    AnswerGraph,
+    connect,
+    connect_both_ways,
+    find_core,
+    first_by,
+    number_questions,
+    sum_by,
+)
 from sdulearn.errors import InputError
 from sdulearn.types import Array, Codes, Indices, Mask
 
 # Share of the old log message in a new one, around cycles.
 DAMPING = 0.3
-# Tolerance that suffices for the probabilities of right answers in equation (8).
-_ROUGH_TOL = 1e-4
+# Tolerance that suffices along a path of many problems, for EM, and for the probabilities of right answers in
+# equation (8).
+ROUGH_TOL = 1e-4
 
 
 class Propagation(NamedTuple):
@@ -97,7 +106,7 @@ class FactorGraph:
         alone = cls._reduced(graph, n_classes, log_factors(graph.same, errors, graph.weights))
         if not np.any(graph.in_larger_question & (errors > 0)):
             return alone
-        right = alone.propagate(tol=_ROUGH_TOL).right
+        right = alone.propagate(tol=ROUGH_TOL).right
         return cls._reduced(graph, n_classes, question_factors(graph, errors, right))
 
     @classmethod
@@ -470,8 +479,8 @@ def _contract(graph: AnswerGraph, certain: Mask, n_classes: int) -> tuple[Indice
     if n_classes > 2:
         certain = certain & (graph.same > 0)
         return connect(graph.ends[certain], graph.n_points), np.zeros(graph.n_points, dtype=bool)
-    ends = graph.ends[certain]
-    return connect(ends, graph.n_points), find_sides(ends, graph.same[certain], graph.n_points) < 0
+    group, side = connect_both_ways(graph.ends[certain], graph.same[certain], graph.n_points)
+    return group, side < 0
 
 
 def _label_potentials(

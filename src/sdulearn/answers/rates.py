@@ -33,11 +33,12 @@ and O outcomes of the question (2 of a pair),
 
     P(answers to a question) = (1 - g) A + g / O,   g = e_a O / (O - 1)                          (5)
 
-Where annotator a states to be right with probability c, they are right with
+Where annotator a states to be right with probability c, and r_c is the share of all answers with this c that are
+right, they are right with
 
-    logit P(right) = alpha_a + beta_a logit(c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)          (6)
+    logit P(right) = alpha_a + beta_a logit(r_c),   alpha_a ~ N(0, 1), beta_a ~ N(1, 1/4)        (6)
 
-estimated from answers that others can check; without any, c is taken as stated.
+estimated from answers that others can check; r_c counts c as 30 answers, so that without any, c is taken as stated.
 
 References
 ----------
@@ -51,6 +52,7 @@ References
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -59,8 +61,8 @@ from scipy.special import betaln, expit, log_expit, logit, softmax
 from scipy.stats import beta
 
 from sdulearn.answers.graph import AnswerGraph, connect, find_core, number_questions, sum_by
-from sdulearn.answers.propagate import FactorGraph, Propagation, careless_share, log_factors
-from sdulearn.answers.two_classes import TwoClassNetwork
+from sdulearn.answers.propagate import ROUGH_TOL, FactorGraph, Propagation, careless_share, log_factors
+from sdulearn.answers.two_classes import CERTAIN, TwoClassNetwork
 from sdulearn.types import Array, Codes, Mask
 
 # The prior: one wrong answer in fifty, with the weight of 30 answers. One contradiction among few
@@ -78,6 +80,8 @@ FIRST_RATE = 0.15
 # Range of rates.
 LOWEST = 1e-4
 HIGHEST = 0.5
+# Answers that are wrong no more often than this are seldom wrong.
+SELDOM = 0.05
 # An interval of this width tells nothing.
 WIDE = 0.4
 # Half of the 95% quantile of chi^2 with one degree of freedom.
@@ -92,8 +96,6 @@ MAX_PROFILED = 10
 # A rate that all people have in common and only a model checks is at most this: a bad model would explain all answers
 # by errors.
 _MAX_BY_MODEL = 0.1
-# Log odds of a labelled point.
-_CERTAIN = 30.0
 # Scales t that are tried in equation (3), and where the share b begins.
 SCALES = np.array([0.25, 0.5, 0.75, 1.0, 1.4, 2.0])
 _BLIND = 0.1
@@ -102,6 +104,8 @@ _FIRST_RATES = np.array([PRIOR_RATE, 0.25])
 # Certainties: the largest that is believed, steps of EM, and alpha and beta in equation (6).
 _SUREST = 0.99
 _SOFT_ITER = 30
+# What a level of certainty states counts as so many answers.
+_OF_LEVEL = 30.0
 _ALPHA, _BETA = (grid.ravel() for grid in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(0, 2, 17)))
 
 
@@ -292,7 +296,7 @@ def two_class_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, logits: 
     if logits is not None and not graph.contradictory.any():
         # Only the model checks the answers: its errors are taken to be as its logits say. The interval allows for
         # points about which it is blind.
-        rates = TwoClassAnswers(graph, annotator, n_rates, used, logits, blind=False).maximise().rates[0]
+        rates = likelihood.without_blind_points().maximise().rates[0]
         # A model tells people apart, but hardly a rate that all have in common.
         rates = rates - max(rates.min() - _MAX_BY_MODEL, 0.0)
     return RateColumns(rates, *likelihood.intervals(best))
@@ -301,10 +305,8 @@ def two_class_rates(graph: AnswerGraph, annotator: Codes, n_rates: int, logits: 
 class TwoClassAnswers(RateLikelihood):
     """The likelihood of some answers of two classes, with equation (3) beside a model."""
 
-    def __init__(
-        self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None, blind: bool = True
-    ) -> None:
-        self.blind = blind and logits is not None
+    def __init__(self, graph: AnswerGraph, annotator: Codes, n_rates: int, used: Mask, logits: Array | None) -> None:
+        self.blind = logits is not None
         # Labels become log odds, so that the edges do not depend on the rates.
         self.answers = graph.restrict(used, np.zeros(graph.n_points, dtype=bool))
         any_rate = np.full(self.answers.n_answers, 0.1)
@@ -316,6 +318,13 @@ class TwoClassAnswers(RateLikelihood):
         # Messages of the last step, by the number of sets: the next step begins there.
         self.messages: dict[int, Array] = {}
         super().__init__(self.questions.counts(n_rates))
+
+    def without_blind_points(self) -> TwoClassAnswers:
+        """Return the likelihood at b = 0."""
+        other = copy(self)
+        other.blind = False
+        other.messages = {}
+        return other
 
     def starts(self) -> _Trial:
         """Return one set for each scale, or one where there is no model."""
@@ -330,7 +339,7 @@ class TwoClassAnswers(RateLikelihood):
         network = self.network.with_factors(
             *log_factors(same, at.rates.T[self.annotator], self.answers.weights[:, None])
         )
-        beliefs = network.solve(logit(says), 60 if start is None else 20, 1e-4, start)
+        beliefs = network.solve(logit(says), 60 if start is None else 20, ROUGH_TOL, start)
         self.messages[len(at.scale)] = beliefs.messages
         agree = beliefs.agree[self.network.factors.edge]
         if self.blind:
@@ -347,7 +356,7 @@ class TwoClassAnswers(RateLikelihood):
         else:
             says = (1 - at.share) * expit(np.outer(self.logits, at.scale)) + at.share / 2
         labels = np.broadcast_to(self.labels[:, None], says.shape)
-        return np.clip(np.where(labels == 0, says, labels > 0), expit(-_CERTAIN), expit(_CERTAIN))
+        return np.clip(np.where(labels == 0, says, labels > 0), expit(-CERTAIN), expit(CERTAIN))
 
 
 def beta_ends(rates: Array, n: Array) -> tuple[Array, Array]:
@@ -502,7 +511,7 @@ def judged_rates(chances: Array, graph: AnswerGraph, annotator: Codes, n_rates: 
 
 def propagated(graph: AnswerGraph, errors: Array, n_classes: int) -> Propagation:
     """Propagate answers that are wrong at these rates, with all classes equally likely."""
-    return FactorGraph.from_answers(graph, n_classes, errors).propagate(tol=1e-4, max_iter=60)
+    return FactorGraph.from_answers(graph, n_classes, errors).propagate(tol=ROUGH_TOL, max_iter=60)
 
 
 def annotators_in_contradictions(graph: AnswerGraph, annotator: Codes, certain: Mask) -> Mask:
@@ -529,14 +538,17 @@ def calibrated_rates(graph: AnswerGraph, person: Codes, stated: Array, n_classes
     """Return error rates of the parts, which are the annotators of the graph, by equation (6)."""
     checked = graph.restrict(on_cycles(graph), graph.labels != 0)
     part = checked.annotators - 1
-    z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, logit(stated))
     prior = -(_ALPHA**2) / 2 - 2 * (_BETA - 1) ** 2
+    _, level = np.unique(stated, return_inverse=True)
     errors = 1 - stated
     for _ in range(_SOFT_ITER):
         right = propagated(checked, errors[part], n_classes).right
         n_right, n_wrong = (sum_by(part, share, len(stated)) for share in (right, 1 - right))
+        n_of_level = _OF_LEVEL + np.bincount(level, n_right + n_wrong)
+        known = logit((_OF_LEVEL * stated + np.bincount(level, n_right)[level]) / n_of_level[level])
+        z = np.outer(_ALPHA, np.ones(len(stated))) + np.outer(_BETA, known)
         of_part = (n_right * log_expit(z) + n_wrong * log_expit(-z)).T
         chance = softmax(sum_by(person, of_part, int(person.max()) + 1) + prior, axis=1)
-        errors = expit(-(chance @ _ALPHA)[person] - (chance @ _BETA)[person] * logit(stated))
+        errors = expit(-(chance @ _ALPHA)[person] - (chance @ _BETA)[person] * known)
         errors = np.clip(errors, LOWEST, HIGHEST)
     return dict(enumerate(errors.tolist(), 1))

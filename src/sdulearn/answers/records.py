@@ -476,7 +476,7 @@ class Answers:
 
         The first pick of a point is its class; a point unlike all choices starts a new one.
         """
-        if self.questions is None:
+        if self.questions is None or self.kinds is None:
             return None
         sure = self.answers != UNSURE
         points, ends = np.unique(self.ids[sure].astype(str), return_inverse=True)

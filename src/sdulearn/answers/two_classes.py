@@ -20,15 +20,13 @@ import numpy as np
 from scipy.special import expit
 
 from sdulearn.answers.graph import sum_matrix
-from sdulearn.answers.propagate import DAMPING, FactorGraph
+from sdulearn.answers.propagate import DAMPING, ROUGH_TOL, FactorGraph
 from sdulearn.losses import log_cosh
 from sdulearn.types import Array
 
-# Log odds of a group whose class is fixed.
-_CERTAIN = 40.0
+# Log odds of a point, or a group, whose class is fixed: with larger ones its probability would round to 1.
+CERTAIN = 36.0
 # |a - d| is clipped to this, and log odds to twice as much: exponentials stay finite in float32.
-# From this tolerance on, float32 is exact enough around cycles, and makes a fit a third faster.
-_ROUGH = 1e-5
 _STRONGEST = 28.0
 # Rounds between tests of convergence, which take as long as a round.
 _LOOK = 3
@@ -94,8 +92,8 @@ class TwoClassNetwork:
         level[free] += potentials[free].mean(axis=1)[:, None]
         fixed = np.flatnonzero(~free)
         sign = (2.0 * label[fixed] - 1)[:, None]
-        level[fixed] += potentials[fixed, label[fixed]][:, None] + (sign * odds[fixed] - _CERTAIN) / 2
-        odds[fixed] = sign * _CERTAIN
+        level[fixed] += potentials[fixed, label[fixed]][:, None] + (sign * odds[fixed] - CERTAIN) / 2
+        odds[fixed] = sign * CERTAIN
         return odds, level
 
     def _mixture(self, odds: Array, max_iter: int, tol: float, start: Array | None) -> TwoClassBeliefs:
@@ -105,14 +103,14 @@ class TwoClassNetwork:
         own = odds[self.pivots]
         copies = np.hstack([odds, odds])
         K = odds.shape[1]
-        copies[self.pivots, :K] = _CERTAIN
-        copies[self.pivots, K:] = -_CERTAIN
+        copies[self.pivots, :K] = CERTAIN
+        copies[self.pivots, K:] = -CERTAIN
         agree, differ = (np.tile(factor, min(self.agree.shape[1], 2)) for factor in (self.agree, self.differ))
         both = self._beliefs(copies, agree, differ, max_iter, tol, start)
         up, down = np.hsplit(both.values, 2)
         cyclic = self.part[self.pivots]
-        up[cyclic] += (own - _CERTAIN) / 2
-        down[cyclic] -= (own + _CERTAIN) / 2
+        up[cyclic] += (own - CERTAIN) / 2
+        down[cyclic] -= (own + CERTAIN) / 2
         share = np.ones(up.shape)
         share[cyclic] = expit(up[cyclic] - down[cyclic])
         up[cyclic] = np.logaddexp(up[cyclic], down[cyclic])
@@ -143,7 +141,8 @@ class TwoClassNetwork:
         # Broadcasting along short rows takes ten times as long.
         step = np.repeat(self._step, len(odds.T), axis=1)
         r = np.tile(np.exp(-np.clip(pull, -_STRONGEST, _STRONGEST)), (2, len(odds.T) // pull.shape[1]))
-        dtype = np.dtype(np.float32 if len(self.pivots) and tol >= _ROUGH else np.float64)
+        # Around cycles float32 makes a fit a third faster.
+        dtype = np.dtype(np.float32 if len(self.pivots) and tol >= ROUGH_TOL else np.float64)
         into = self._into.astype(dtype)
         sent, odds, r, step = (array.astype(dtype) for array in (messages, odds, r, step))
         live = np.arange(len(odds.T))

@@ -19,6 +19,7 @@ from sdulearn.answers.answer_model import Rate
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import (
+    N_ITEMS,
     Answer,
     Form,
     Given,
@@ -32,11 +33,13 @@ from sdulearn.answers.y import stack_pairs
 from sdulearn.asking import estimates, records
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random, renewed_choices
 from sdulearn.asking.match import MatchState
+from sdulearn.asking.nearer import NearerState
 from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.oracles import open_questions
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, leak_of
 from sdulearn.asking.records import RowAnswer, RowQuestion
+from sdulearn.asking.sort import claims_of, next_sort
 from sdulearn.asking.state import State, fit_quietly
 from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError, quoted
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
@@ -58,7 +61,11 @@ DESIGNS = {
     "linked": _Design(next_linked, "pair"),
     "match": _Design(next_linked, "match"),
     "random": _Design(next_random, "pair"),
+    "sort": _Design(next_sort, "sort"),
+    "nearer": _Design(next_linked, "nearer"),
 }
+# What is read from the answers of a design.
+_STATES = {"match": MatchState, "sort": MatchState, "nearer": NearerState}
 # Settings are chosen after the first of these numbers of answers, and after each growth by a factor.
 _FIRST_CHOICE = 12
 _GROWTH = 1.5
@@ -94,10 +101,12 @@ class Asker:
     ----------
     X : array, CSR matrix or frame of shape (n_points, n_features)
         Features of all points. They need not be standardised.
-    design : {"linked", "match", "random"}, optional
+    design : {"linked", "match", "random", "sort", "nearer"}, optional
         "linked", the default for two classes: an informative point beside an example of its
         likeliest class. "match", the default for more: beside one example of each class found so
-        far. "random", the default with ``private``: disjoint random pairs, as in the paper.
+        far. "random", the default with ``private``: disjoint random pairs, as in the paper. "sort":
+        a few points to put into groups, at most two of them examples. "nearer": which of two
+        examples, given as ``seeds``, a point is more like; it implies no pair.
     n_classes : int or "auto", default=2
         Number of classes; "auto" finds it: a point that matches no example opens a class.
     random_share : float, default=0.25
@@ -116,7 +125,9 @@ class Asker:
         Numbers of points that ``X`` had before points were added at its end: the random order of
         the first points stays, and continues with the others.
     seeds : list of row numbers, or of lists of them, optional
-        Examples of the first classes of the match design, one or more each.
+        Examples of the first classes, one or more each; of all classes in the design "nearer".
+    n_items : int, default=4
+        Number of points of a question to sort, from 3 to 5.
     store : AnswerStore, optional
         Where answers are kept; by default in memory. ``sdulearn ask`` gives a store of its log.
     ids : sequence of str, optional
@@ -156,6 +167,7 @@ class Asker:
         seeds: Sequence[int | Sequence[int]] = (),
         store: AnswerStore | None = None,
         ids: Sequence[str] | None = None,
+        n_items: int = 4,
     ) -> None:
         default = "random" if private is not None else "linked" if n_classes == 2 else "match"
         self.design = design or default
@@ -174,13 +186,20 @@ class Asker:
         self._X = X
         self._points = Points(X, np.random.default_rng(self.seed), grown_from)
         self._seeds = _checked_seeds(seeds, self._points.n_points, self.design)
+        if self.design == "nearer":
+            _refuse_seeds(len(self._seeds), n_classes)
+            self._limit = len(self._seeds)
+        low, high = N_ITEMS["sort"]
+        if n_items not in range(low, int(high) + 1):
+            raise InputError(f"`n_items` is {low} to {high:g}, got `n_items={n_items!r}`.")
+        self.n_items = n_items
         if self.design != "random":
             # Questions that explore need them; the first one should not wait.
             _ = self._points.distances
         self._set_store(answers, store, ids)
         self._pending: dict[str, RowQuestion] = {}
         self._skipped: list[RowQuestion] = []
-        self._state_type = MatchState if self.design == "match" else State
+        self._state_type = _STATES.get(self.design, State)
         self._states = lru_cache(_KEPT)(self._new_state)
         self._stages = lru_cache(None)(partial(self._new_state, is_stage=True))
         # Refuse a store of another table.
@@ -238,7 +257,9 @@ class Asker:
         """Compute the next question for each likely answer, while this one is read."""
         if self.private is not None:
             return
-        replies: list[object] = ["same", "different", "unsure"]
+        # There are too many ways to sort.
+        known: dict[Form, list[object]] = {"pair": ["same", "different", "unsure"], "nearer": [0, 1]}
+        replies = known.get(question.form, [])
         if question.form == "match":
             replies = [*self._likeliest(question)[:_PREPARED], "none", "unsure"]
         for reply in replies:
@@ -518,7 +539,7 @@ class Asker:
             :meth:`classes`. For random pairs it is a ``PairLogisticRegressionCV``.
         """
         rows, y = self._stack(_MOST_UNLABELED)
-        if not y[:, 0].any():
+        if not y[:, 0].any() and (estimator is not None or not any(answer.nearer is not None for answer in self.given)):
             raise UndeterminedError("A model needs answers. Answer more questions.")
         if estimator is not None:
             return estimator.fit(rows, y)
@@ -543,8 +564,13 @@ class Asker:
             there are too few, an UndeterminedError is raised.
         """
         now = self._now
-        if self.design == "match":
+        if self.design in _STATES:
             stages = [self._state(now.answers[:n], is_stage=True) for n in stage_sizes(len(now.answers))]
+            if self.design == "nearer" and now.n_classes > 2:
+                raise UndeterminedError(
+                    "A choice between two of more classes does not tell the class of a random point, so there is no "
+                    "accuracy. Ask match questions about random points."
+                )
             return estimates.match_accuracy(now, stages, confidence)
         if self.design == "linked":
             return estimates.linked_accuracy(now, confidence)
@@ -615,7 +641,8 @@ class Asker:
             # They would tell which answers are flipped.
             return []
         given = self.given
-        positions = [] if self.design == "random" else list(self._state(given).doubtful)
+        origin = [k for k, answer in enumerate(given) for _ in claims_of(answer)]
+        positions = [] if self.design == "random" else [origin[k] for k in self._now.doubtful]
         ends, signs, _, places = implied_pairs(given)
         checks = check_answers(AnswerGraph.from_answers(ends, signs))
         cycles = checks.odd_cycles if self._limit == 2 else []
@@ -675,11 +702,12 @@ class Asker:
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
         closed = frozenset(self.rows[name] for name in self.store.flips.closed_to(annotator))
         choose, form = DESIGNS[self.design]
-        return choose(Turn(form, self._state(answers), others, annotator, rng, *self._shares, closed))
+        state = self._state(_claims(answers))
+        return choose(Turn(form, self.n_items, state, others, annotator, rng, *self._shares, closed))
 
     @property
     def _now(self) -> State:
-        return self._state(self.given)
+        return self._state(_claims(self.given))
 
     def _state(self, answers: Sequence[RowAnswer], *, is_stage: bool = False) -> State:
         """Return what the answers say; all stages are kept, and the last few other states."""
@@ -695,7 +723,7 @@ class Asker:
             # From the last stage on settings are the same, and a fit may start from another.
             settings = self._state(answers[: sizes[-1]], is_stage=True).next_settings
             n_more = len(answers) - sizes[-1] - 1
-            if self.design == "match" and not is_stage and n_more:
+            if self.design in _STATES and not is_stage and n_more:
                 before = self._state(answers[: -1 - (n_more - 1) % _START_EVERY])
         return self._state_type(self._points, answers, self._limit, settings, self._seeds, before)
 
@@ -779,6 +807,11 @@ def _stacked(X: MatrixLike, pairs: PairTable, unlabeled: Indices) -> tuple[Rows,
     return stack_pairs(X, ends, signs, unlabeled=unlabeled, annotators=annotators, questions=questions)
 
 
+def _claims(answers: Sequence[RowAnswer]) -> tuple[RowAnswer, ...]:
+    """Return answers as those about one point each."""
+    return tuple(claim for answer in answers for claim in claims_of(answer))
+
+
 def _merged(answer: RowAnswer, label: Mapping[int, int], both: set[int]) -> RowAnswer | None:
     """Return an answer that separates two classes as it is if they are one; None if it does not."""
     if answer.groups is None:
@@ -846,16 +879,25 @@ def _refuse_design(design: str, n_classes: int | str, private: float | None) -> 
         raise InputError("`private` is for two classes: among more, a flip may open a class. Give `n_classes=2`.")
     if private is not None and design != "random":
         raise InputError(f'`private` needs disjoint pairs, unlike {design!r}. Give `design="random"`.')
-    if design != "match" and n_classes != 2:
+    if design in ("linked", "random") and n_classes != 2:
         raise InputError(f'`design={design!r}` is for two classes. Leave `n_classes` out, or use `design="match"`.')
+
+
+def _refuse_seeds(n_seeds: int, n_classes: int | str) -> None:
+    """Refuse "nearer" without an example of each class: no answer opens one."""
+    if n_seeds < 2 or n_classes not in ("auto", n_seeds):
+        raise InputError(
+            '`design="nearer"` compares points with examples of two classes: give at least one example of each class '
+            f"as `seeds`, and their number as `n_classes`; got `n_classes={n_classes!r}`, seeds of {n_seeds} classes."
+        )
 
 
 def _checked_seeds(seeds: Sequence[int | Sequence[int]], n_points: int, design: str) -> tuple[tuple[int, ...], ...]:
     """Return the example points of each class."""
     classes = tuple(tuple(np.atleast_1d(np.asarray(points, dtype=np.intp)).tolist()) for points in seeds)
     every = [point for points in classes for point in points]
-    if classes and design != "match":
-        raise InputError('`seeds` are examples of classes, for `design="match"`.')
+    if classes and design in ("linked", "random"):
+        raise InputError('`seeds` are examples of classes, for `design="match"`, "sort" or "nearer".')
     if not all(classes) or len(set(every)) < len(every) or not all(0 <= point < n_points for point in every):
         raise InputError(f"`seeds` are row numbers from 0 to {n_points - 1}, at least one a class and none twice.")
     return classes

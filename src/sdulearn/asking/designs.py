@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sdulearn.asking.state import State
 
 # Checks begin when there are this many answers to check.
-_FIRST_CHECK = 12
+FIRST_CHECK = 12
 _LEAST_EXPLORED = 12
 
 
@@ -38,6 +38,7 @@ class Turn(NamedTuple):
     """A request for a question."""
 
     form: Form  # of the question
+    n_items: int  # of a question to sort
     state: State  # of the answers so far
     pending: Sequence[RowQuestion]  # open questions of others
     annotator: str  # who will answer
@@ -59,7 +60,7 @@ class Turn(NamedTuple):
 
 def next_random(turn: Turn) -> RowQuestion:
     """Return the next of the disjoint pairs, or an earlier one to check it."""
-    if _due(turn, ("repeat",), turn.check_share) and (check := _repeat(turn)):
+    if due(turn, ("repeat",), turn.check_share) and (check := _repeat(turn)):
         return check
     order = turn.state.points.order
     used = turn.state.asked | turn.closed | turn.busy | {question.right for question in turn.pending}
@@ -87,17 +88,17 @@ def _by_priority(turn: Turn) -> Iterator[RowQuestion | None]:
     # A wrong answer that opened a class splits a true class in two.
     yield _again(turn, state.unconfirmed)
     checks = {"repeat": _repeat, "doubtful": lambda turn: _again(turn, state.doubtful), "triangle": _triangle}
-    if len(state.answers) >= _FIRST_CHECK and _due(turn, checks, turn.check_share):
+    if len(state.answers) >= FIRST_CHECK and due(turn, checks, turn.check_share):
         # The kind that was asked least comes first.
         for kind in sorted(checks, key=lambda kind: (state.kinds[kind], kind != "repeat")):
             yield checks[kind](turn)
-    if _due(turn, ("random",), turn.random_share):
+    if due(turn, ("random",), turn.random_share):
         yield _random_point(turn)
     yield _explore(turn) if still_exploring(state) else _uncertain(turn)
     yield _random_point(turn)
 
 
-def _due(turn: Turn, kinds: Collection[str], share: float) -> bool:
+def due(turn: Turn, kinds: Collection[str], share: float) -> bool:
     """Whether there are fewer questions of these kinds than their share."""
     asked = sum(turn.state.kinds[kind] for kind in kinds) + sum(q.why in kinds for q in turn.pending)
     total = len(turn.state.answers) + len(turn.pending) + 1
@@ -138,7 +139,7 @@ def shown_beside(state: State, point: int) -> list[int]:
     rest = [k for k in range(state.n_classes) if k not in out]
     if state.MOST_CHOICES is not None:
         log_p = state.log_probabilities(np.array([point]))[0]
-        rest = sorted(rest, key=lambda k: -log_p[k])[: state.MOST_CHOICES]
+        rest = sorted(sorted(rest, key=lambda k: -log_p[k])[: state.MOST_CHOICES])
     shown = (example(state, k, point) for k in rest)
     return [row for row in shown if row is not None]
 
@@ -222,7 +223,8 @@ def _repeat(turn: Turn) -> RowQuestion | None:
     """A question drawn at random, again; to somebody else, where possible."""
     answers = turn.state.answers
     times = _times_asked(turn.state)
-    once = [one for one in answers if times[_subject(turn.state, one)] == 1 and one.sign and not _is_waiting(turn, one)]
+    sure = [one for one in answers if not one.is_unsure]
+    once = [one for one in sure if times[_subject(turn.state, one)] == 1 and not _is_waiting(turn, one)]
     others = [one for one in once if one.annotator != turn.annotator]
     # The last answers are still remembered.
     pool = others or once[:-3]

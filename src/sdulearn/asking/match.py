@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -24,6 +25,7 @@ from sdulearn.answers.records import number_annotators
 from sdulearn.asking.points import AS_GIVEN
 from sdulearn.asking.records import Classes, RowAnswer, read_classes
 from sdulearn.asking.state import LEAST_ERROR, LEAST_KNOWN, LEAST_WRONG, NEVER, Settings, State, fit_softmax
+from sdulearn.errors import InputError
 from sdulearn.joint.estimators import PairLogisticRegression
 from sdulearn.types import Array, Indices, Mask
 
@@ -46,7 +48,7 @@ _EM_STEPS = 20
 class MatchState(State):
     """What answers to match questions say."""
 
-    MOST_CHOICES = None
+    MOST_CHOICES: ClassVar[int | None] = None
     FIRST = Settings(1.0, 0.0)
     N_FOLDS = 5
     TOL = 1e-3
@@ -141,7 +143,11 @@ class MatchState(State):
     @cached_property
     def estimator(self) -> PairLogisticRegression:
         """The model of all answers as an estimator of the library, in the axes of the points."""
-        return self._fit_pairs(self.error_rates)
+        try:
+            return self._fit_pairs(self.error_rates)
+        except InputError:
+            # Answers about points without a class contradict each other, which no vote shows.
+            return self._fit_pairs(dict.fromkeys(self.error_rates, LEAST_WRONG))
 
     @cached_property
     def by_answers(self) -> Array:

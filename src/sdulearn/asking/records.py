@@ -106,7 +106,7 @@ class Classes:
         self._waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for number, points in enumerate(seeds):
             for point in points:
-                self._join(point, number)
+                self.join(point, number)
 
     @property
     def complete(self) -> bool:
@@ -117,7 +117,7 @@ class Classes:
         """Read that a point is of the class of the others, or of none of their classes."""
         if not self.members:
             # The others are examples; the point is new.
-            self._join(others[0], 0)
+            self.join(others[0], 0)
         if a not in self.label:
             if there := {self.label[b] for b in others if b in self.label}:
                 self._place(a, there, answer)
@@ -134,17 +134,18 @@ class Classes:
         """Read an answer about a point without a class, and some classes."""
         out = self.excluded.setdefault(point, set())
         if answer > 0:
-            self._join(point, min(numbers))
+            self.join(point, min(numbers))
             return
         out |= numbers
         rest = [other for other in self.members if other not in out]
         if self.complete:
             if len(rest) == 1:
-                self._join(point, rest[0])
+                self.join(point, rest[0])
         elif not rest:
-            self._join(point, len(self.members))
+            self.join(point, len(self.members))
 
-    def _join(self, point: int, number: int) -> None:
+    def join(self, point: int, number: int) -> None:
+        """Put a point into a class."""
         self.label[point] = number
         self.members.setdefault(number, []).append(point)
         self.excluded.pop(point, None)

@@ -126,7 +126,7 @@ class State:
     @cached_property
     def given_up(self) -> set[int]:
         """Points without a class that somebody was unsure about, or that fit no class."""
-        unsure = {point for one in self.answers if not one.sign for point in (one.left, *one.choices)}
+        unsure = {point for one in self.answers if one.is_unsure for point in one.question.items}
         every = self.classes.members.keys()
         stuck = {point for point, out in self.classes.excluded.items() if out >= every}
         return (unsure | stuck) - self.classes.label.keys()

@@ -24,7 +24,7 @@ from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd, ties
-from sdulearn.answers.graph import AnswerGraph, with_implied_labels
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, with_implied_labels
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, PairClassifier, class_numbers, in_order
 from sdulearn.boosting.model_text import Booster, checked_trees, trees_text
@@ -56,9 +56,7 @@ _MAX_UNLABELED = 2_500
 # Categories are numbered from 0 on.
 _MAX_CATEGORY = 2**20
 MODELS = ("linear", "boosted")
-# A standard error needs so many components, and a component in no answer has a log likelihood of 0
-# up to rounding.
-_MIN_COMPONENTS = 10
+# A component in no answer has a log likelihood of 0 up to rounding.
 _ROUNDING = 1e-12
 # A later candidate must be better by so many standard errors: a tie keeps the first. A whole one
 # would cost more than it saves: half a point of accuracy over the ten sets of the benchmark, at 200
@@ -210,7 +208,7 @@ class ScoreClassifier(OrderedClassifier):
             left_out = np.random.default_rng(seed).choice(graph.unlabeled, surplus, replace=False)
             kept = np.setdiff1d(np.arange(graph.n_points), left_out)
             points, graph = points[kept], graph.subgraph(kept)
-        n_folds = number_of_folds(self.cv, graph.same > 0)
+        n_folds = number_of_folds(self.cv, graph)
         if n_folds < 2:
             raise InputError(
                 "Boosting stops by held-out answers, which takes at least two pairs of each kind there is in `y`. "
@@ -276,7 +274,7 @@ class ScoreClassifier(OrderedClassifier):
         dataset = lightgbm.Dataset(data.X, categorical_feature=categorical, params=parameters)
         boosters = [lightgbm.Booster(parameters, dataset) for _ in start.folds]
         pull = Pull.of(data.graph, self.prior, self.prior_strength, self.n_classes)
-        losses = [PointLoss(start.likelihood.restricted(data.fold != k), pull) for k in range(data.n_folds)]
+        losses = [PointLoss(start.likelihood.folds((data.fold != k)[:, None]), pull) for k in range(data.n_folds)]
         first = start.by_fold(data.X)
         now = first.copy()
 
@@ -649,7 +647,7 @@ def compare(names: list[str], values: list[Array], total: float) -> tuple[int, d
     gap = gaps.sum(axis=1) / total
     terms = gaps[:, (np.abs(table) > _ROUNDING).any(axis=0)]
     # The standard error of each sum.
-    error = np.sqrt(terms.shape[1] * terms.var(axis=1)) if terms.shape[1] >= _MIN_COMPONENTS else np.nan
+    error = np.sqrt(terms.shape[1] * terms.var(axis=1)) if terms.shape[1] >= ENOUGH else np.nan
     gap_error = np.full(len(table), error) / total
     margin = np.maximum(_TIE * np.nan_to_num(gap_error), _TIE_IN_ALL / total)
     return int(np.argmax(gap <= margin)), {

@@ -108,7 +108,7 @@ def _read(arguments: argparse.Namespace, before: LogContents) -> Asked:
         sizes[-1],
         reading,
         stored=before.reading,
-        answer_ids={name for answer in given for name in (answer.left, *answer.choices)} | examples,
+        answer_ids={name for answer in given for name in answer.question.items} | examples,
     )
     columns, ids, n_rows = drawn.columns, drawn.ids, drawn.n_rows
     if drawn.changes:

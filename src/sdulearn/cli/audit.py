@@ -52,9 +52,9 @@ def _lines(audit: Audit, arguments: argparse.Namespace) -> list[str]:
         different = f'"Always different" would agree with {audit.always_different}.'
         lines.append(f"It agrees with {audit.agreement} of the answers. {different}")
     if audit.n_missing:
-        lines.append(f"{audit.n_missing:,} ids of the answers have no prediction and do not count.")
+        lines.append(f"Ids of the answers without a prediction, which do not count: {audit.n_missing:,}.")
     if audit.n_unsure:
-        lines.append(f'{audit.n_unsure:,} answers "unsure" do not count.')
+        lines.append(f'Answers "unsure", which do not count: {audit.n_unsure:,}.')
     if audit.compared is not None:
         lines.append(f"{arguments.compare.name}: {_accuracy(audit.compared)}")
         lines.append(f"Difference, first less second, on the rows of both: {audit.difference}.")

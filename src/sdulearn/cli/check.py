@@ -6,13 +6,14 @@ import argparse
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from sdulearn import diagnostics
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
-from sdulearn.answers.checks import count_classes, known_answers
+from sdulearn.answers.checks import check_forced_choices, count_classes, estimate_answers, known_answers
 from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
@@ -24,6 +25,7 @@ from sdulearn.reading import Reading
 from sdulearn.report.page import whole_page
 from sdulearn.report.results import ANSWER_NAMES, findings_of_answers, findings_of_prior, lines
 from sdulearn.tables.ids import unknown_ids
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.tables.same_table import compare_table
 from sdulearn.tables.scan import read_ids
 from sdulearn.tables.source import open_table
@@ -33,7 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was read and what is wrong; return 1 if anything is."""
     page = None if arguments.output is None else Path(arguments.output)
     cli.check_outputs((page,), (arguments.answers, arguments.table))
-    answers = cli.answers_of(arguments)
+    reading = Reading(arguments.id_column, sheet=arguments.sheet, skip_rows=arguments.skip_rows)
+    find_ids = None if arguments.table is None else partial(ids_among, arguments.table, reading)
+    answers = cli.answers_of(arguments, find_ids)
     unknown, why, changes = _compared(answers, arguments)
     about, checks = _findings(answers, arguments)
     found = [
@@ -71,7 +75,7 @@ def _faults(answers: Answers, checks: AnswerChecks, unknown: Sequence[tuple[int,
 def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Finding], AnswerChecks]:
     """Return findings about all answers together, and their contradictions."""
     graph, used = known_answers(answers)
-    about = diagnostics.check_entities(answers)
+    about = [*check_forced_choices(answers), *diagnostics.check_entities(answers)]
     if not len(used):
         return about, check_answers(answers)
     # Answers about entities have neither a few classes nor a prior, and odd cycles are no contradiction there.
@@ -79,7 +83,8 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         n_classes = count_classes(graph) if arguments.classes == "auto" and not entities else arguments.classes
-        model = AnswerModel.given(0.0, graph) if entities else AnswerModel.estimate(graph, n_classes)
+        known = AnswerModel.given(0.0, graph)
+        model = known if entities else estimate_answers(answers, graph, used, n_classes)[2]
     notes = [FitWarning(message=str(one.message), category=one.category.__name__) for one in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)

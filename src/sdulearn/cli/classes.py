@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.answers import classes_of_answers
+from sdulearn.answers.checks import check_forced_choices
 from sdulearn.cli import options as cli
 from sdulearn.diagnostics import check_crowd, check_entities
 from sdulearn.errors import InputError
@@ -31,7 +32,12 @@ def run(arguments: argparse.Namespace) -> int:
         cells = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
         cli.write_csv(output, [columns, *cells])
     n_classes = sum(name.startswith("probability") for name in columns)
-    found = [*findings_of_answers(answers), *_classes(columns), *check_crowd(answers, model, n_classes)]
+    found = [
+        *findings_of_answers(answers),
+        *check_forced_choices(answers),
+        *_classes(columns),
+        *check_crowd(answers, model, n_classes),
+    ]
     if arguments.json:
         cli.print_json({"file": output, "findings": found})
     else:

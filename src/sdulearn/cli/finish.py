@@ -29,6 +29,9 @@ from sdulearn.workflow.predict import predict_table
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
 _MOST_IN_SHEET = 1_048_576  # rows, with the header
+# A demonstration with fewer answers ends without a model.
+_FEWEST = 10
+
 
 NEXT = """What to try next:
   {program} predict {model} {table} -o classes.csv
@@ -121,13 +124,16 @@ class Finish:
 
     def _say_result(self) -> None:
         """Show the model of a demonstration and its classes, and say what to try next."""
+        if self.model is None and self.session.n_answers < _FEWEST:
+            cli.say("These are too few answers to learn from. The same command continues where you stopped.")
+            return
         if self.model is None:
-            try:
-                with cli.waiting("Learning from the answers"):
+            with cli.waiting("Learning from the answers"):
+                try:
                     self.fit({})
-            except InputError as error:
-                cli.say(f"{cli.in_options(str(error))} The same command continues where you stopped.")
-                return
+                except InputError as error:
+                    cli.say(f"{cli.in_options(str(error))} The same command continues where you stopped.")
+                    return
         assert self.model is not None
         findings = findings_of_model(self.model)
         accuracy = headline(self.model, self.session)

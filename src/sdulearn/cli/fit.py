@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from sdulearn.answer_files.rows import read_labels
@@ -11,6 +12,7 @@ from sdulearn.cli.predict import write_answered
 from sdulearn.errors import InputError
 from sdulearn.io.files import file_format
 from sdulearn.report.results import Headline, Learned, findings_of_model, lines
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.workflow.fit import fit_answers
 
 
@@ -19,7 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
     path, page = _outputs(arguments)
     options = cli.fit_options_of(arguments)
     labels = None if arguments.labels is None else read_labels(arguments.labels)
-    model = fit_answers(arguments.table, cli.answers_of(arguments), labels, options)
+    answers = cli.answers_of(arguments, partial(ids_among, arguments.table, options.reading))
+    model = fit_answers(arguments.table, answers, labels, options)
     model.save(path)
     model.write_report(page, model_path=path)
     if arguments.answered is not None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from sdulearn import __version__
 from sdulearn.cli.options import add_options, in_options, printable, say
@@ -33,23 +33,20 @@ COMMANDS = {
         """\
 Ask people "same class, or different?" about the rows of a table, on a page in the browser.
 
-The page opens by itself. Each answer is on the disk, in the log (-o), before the next question shows: stop at any time,
-and continue later with the same command. The last page fits a model; so does `sdulearn fit TABLE LOG -o MODEL`.
-
-All columns of a row are shown, unless --text, --images, --audio or --show name some. Which rows are asked about next is
-chosen by the features in the columns, as `sdulearn fit` reads them. Several people can answer at once: each gives a
-name on the page. For people on other machines see --host.""",
+Each answer is on the disk, in the log (-o), before the next question shows: stop at any time, and continue later with
+the same command. The last page fits a model; so does `sdulearn fit TABLE LOG -o MODEL`. All columns of a row are shown,
+unless --text, --images, --audio or --show name some. Which rows are asked about next is chosen by the features, as
+`sdulearn fit` reads them. Several people can answer at once; for people on other machines see --host.""",
     ),
     "check": Command(
         "counts, mistakes, contradictions and the class prior in a file of answers",
         """\
-Read a file of answers and say what is in it and what is wrong with it.
+Read a file of answers and say what is in it, what is wrong with it, and what to do about that.
 
-How columns and labels were understood, unreadable rows, pairs of a row with itself, repeated questions, and with
---table ids that the table does not have. How often answers are wrong; doubtful people; classes that are confused;
-questions about which people disagree more than errors explain; contradictions, the clearest first; how many answers are
-independent; whether they can be those of random pairs; of two classes, the share of the larger one with its confidence
-interval, for which only the random questions of a log count. Exit code 0: nothing wrong; 1: something to look at.""",
+How columns and labels were understood; rows that a fit cannot use; with --table, ids that it does not have; how often
+people are wrong, whom to doubt, what they disagree about or confuse; contradictions, the clearest first; whether the
+answers can be those of random pairs; of two classes, the share of the larger one. Of a log of sdulearn ask only random
+questions count for that. Exit code 0: nothing wrong; 1: something to look at.""",
     ),
     "fit": Command(
         "learn a model from a table and a file of answers",
@@ -57,9 +54,8 @@ interval, for which only the random questions of a log count. Exit code 0: nothi
 Learn a classifier from a table and a file of same/different answers, and save it.
 
 Settings are chosen by cross-validation on the answers alone, and the accuracy is estimated from held-out answers: no
-class label is needed. All of it goes into one model file, from which `sdulearn predict` works on raw tables, and a
-report page is written beside it. A table may be larger than memory: Parquet is read on all cores, and only the rows in
-answers and a sample of all rows are kept.""",
+class label is needed. One file holds the model, from which `sdulearn predict` works on raw tables; a report page is
+written beside it. The table may be larger than memory: only rows in answers and a sample of all rows are kept.""",
     ),
     "predict": Command(
         "classes of the rows of a table",
@@ -67,48 +63,41 @@ answers and a sample of all rows are kept.""",
 Predict the class of every row of a table with a model that `sdulearn fit` wrote.
 
 Writes id, label and, if the model has one, the probability of the second class, or of each of several, in the order of
-the table, which may be larger than memory; the file appears whole or not at all. Large tables go fastest from Parquet
-to Parquet: into one file (-o out.parquet), or into a folder of files (-o out/), which all cores write. In CSV and TSV
-an apostrophe stands before ids and class names that a spreadsheet would run as a formula; the summary says how many.
-
-With --answers, rows that answers are about are predicted from features and answers together; the column n_answers says
-from how many of these (0: from features alone).""",
+the table, which may be larger than memory; large tables go fastest from Parquet to Parquet (-o out.parquet, or -o out/
+on all cores). In CSV and TSV an apostrophe stands before texts that a spreadsheet would run as a formula. With
+--answers, rows that answers are about are predicted from features and answers; n_answers says from how many.""",
     ),
     "inspect": Command(
         "what is in a model file",
         """\
 Say what is in a model file: method, classes, prior, estimated accuracy, columns it needs, strongest features.
 
-Reads any file that `sdulearn fit` or an estimator's save wrote. A model file contains numbers and text, never code, so
-it is safe to look into an untrusted one.""",
+A model file contains numbers and text, never code, so it is safe to look into an untrusted one.""",
     ),
     "audit": Command(
         "the accuracy of any classifier's predictions, from answers about random rows",
         """\
 The accuracy of any classifier's predictions, from answers about random rows that had no part in making them.
 
-PREDICTIONS has an id and a class in its first two columns, as sdulearn predict writes them. ANSWERS is a file of
-answers, or of labels with the columns id and label. Two classes: pairs of random rows. More: random rows that were
-compared with examples (sdulearn ask --design match), or labels; from pairs only the agreement with the answers, beside
-that of always answering "different". With --at-least, exit code 2 if the accuracy is certainly lower.""",
+Two classes: answers about pairs of random rows. More: random rows that were compared with examples (sdulearn ask
+--design match), or labels; from pairs only the agreement with the answers, beside that of always answering "different".
+With --at-least, exit code 2 if the accuracy is certainly lower.""",
     ),
     "classes": Command(
         "classes of the ids in a file of answers, without a table",
         """\
 Classes of the ids in a file of answers, from the answers alone: no table is needed.
 
-Prints how many classes there are, how large and how certain they are, and what share of the answers is wrong; -o writes
-one row for each id. Classes have no names: 1 is the largest. If no answers connect two parts of the ids, class 1 of one
-is not class 1 of the other, and is called "1 of part 2". An id that the answers do not determine has no class.""",
+Classes have no names: 1 is the largest. If no answers connect two parts of the ids, class 1 of one is not class 1 of
+the other, and is called "1 of part 2". An id that the answers do not determine has no class.""",
     ),
     "demo": Command(
         "compare the paper's methods, the joint one and labels on bundled data",
         """\
-Compare all risks and losses on pairs drawn from two data sets that need no download.
+Compare all risks and losses, the joint estimator, k-means and true labels on pairs drawn from two data sets.
 
-Fits SU, DU, SD, SDSU, SDDU and SUDU with each loss, and the joint estimator, with settings chosen by cross-validation
-on the pairs alone; and, for comparison, k-means and a classifier of true labels. Writes a picture and the numbers, and
-a table with answers to try the other commands on.""",
+Settings are chosen by cross-validation on the pairs alone. Writes a picture and the numbers, and a table with answers
+to try the other commands on.""",
     ),
 }
 _WAYS_IN = """\
@@ -125,7 +114,7 @@ All commands: sdulearn --help. Options of one: sdulearn fit --help."""
 
 def build_parser(commands: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with the options of the given commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sdulearn",
         description='Learn a classifier from answers to "same class, or different?" plus unlabeled data.',
     )
@@ -151,6 +140,13 @@ def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
     near = [option for option in options if option.startswith(name)] or get_close_matches(name, options, 1, 0.75)
     hint = f"Did you mean {near[0]}? " if near else ""
     return f"{parser.prog} does not take {argument}. {hint}{parser.prog} --help lists what it takes."
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without all options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {printable(message)}. {self.prog} --help lists what it takes.\n")
 
 
 class _Paragraphs(argparse.HelpFormatter):

@@ -24,6 +24,7 @@ from sdulearn.errors import InputError
 from sdulearn.progress import PATIENCE, SCREEN
 
 if TYPE_CHECKING:
+    from sdulearn.answer_files.columns import FindIds
     from sdulearn.answers.records import Answers
     from sdulearn.reading import Reading
     from sdulearn.workflow.options import FitOptions
@@ -163,7 +164,8 @@ OPTIONS = (
     Option("answer_columns", "fit check classes predict audit", str, "unusual columns of the answers: "
            "A,B,LABEL[,WEIGHT[,ANNOTATOR]], or by role: label=NAME,sheet=NAME", "ROLE=NAME,...", group=_ANSWERS),
     Option("words", "fit check classes predict audit", str, "unusual words of the answers: "
-           "yes=similar,no=dissimilar,maybe=unsure, or '>=4=similar,3=unsure,<=2=dissimilar'", "WORD=MEANING,...",
+           "yes=similar,no=dissimilar,maybe=unsure, or '>=4=similar,3=unsure,<=2=dissimilar', or '0=unsure,1-4=per "
+           "person': thresholds of their own", "WORD=MEANING,...",
            group=_ANSWERS),
     Option("skip_bad", "fit predict", None, "leave out answers that cannot be used", group=_ANSWERS),
     Option("exclude_annotators", "fit", _names, "fit again without these people, and say what it changes",
@@ -192,8 +194,9 @@ OPTIONS = (
     Option("instructions", "ask", Path, "what people should keep in mind (Markdown)", "FILE", group=_SHOWN),
     Option("language", "ask", ("de", "en", "es", "fr", "it"), "language of the page (en)", default="en",
            group=_SHOWN),
-    Option("design", "ask", ("linked", "match", "random"), "a row beside an example of its likeliest class (default "
-           "for 2 classes), of each class (more), or random pairs", group=_ASKED),
+    Option("design", "ask", ("linked", "match", "random", "sort", "nearer"), "a row beside an example of its likeliest "
+           "class (default for 2 classes), of each class (more), random pairs, a few rows to sort, or which of two "
+           "examples is nearer", group=_ASKED),
     Option("classes", "ask", _n_classes, "number of classes, or auto to find it (2; with --demo auto)", "K",
            group=_ASKED),
     Option("examples", "ask", Path, "labelled rows to begin with: a file id,label", "FILE", group=_ASKED),
@@ -309,11 +312,11 @@ def fit_options_of(arguments: argparse.Namespace) -> FitOptions:
     )
 
 
-def answers_of(arguments: argparse.Namespace) -> Answers:
+def answers_of(arguments: argparse.Namespace, table_ids: FindIds | None = None) -> Answers:
     """Read the file of answers."""
     from sdulearn.answer_files.read import read_answers
 
-    return read_answers(arguments.answers, columns=arguments.answer_columns, words=arguments.words)
+    return read_answers(arguments.answers, columns=arguments.answer_columns, words=arguments.words, table_ids=table_ids)
 
 
 def in_options(message: str) -> str:

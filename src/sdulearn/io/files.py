@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
 import gzip
@@ -42,6 +43,12 @@ _OLD_SECONDS = 86_400
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 # Lines that decide what the delimiter and the header of a text file are.
 HEAD_LINES = 50
+# What a western spreadsheet writes as plain CSV; bytes that it does not have, and letters in UTF-8.
+WINDOWS = "windows-1252"
+_NOT_WINDOWS = re.compile(rb"[\x00-\x08\x81\x8d\x8f\x90\x9d]|\xff\xfe|\xfe\xff|[\xc2-\xf4][\x80-\xbf]")
+_ASCII = bytes(range(128))
+_NO_LETTERS = bytes(code for code in _ASCII if not chr(code).isalpha())
+_BLOCK_BYTES = 1 << 20
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 # Begins like a formula, unlike -1 and +0.5; also after apostrophes, of which one more is removed.
 _FORMULA = re.compile(r"'*(?![+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\Z)[=+\-@\t\r\n＝＋－＠].", re.DOTALL)
@@ -79,6 +86,12 @@ def open_bytes(path: Location) -> IO[bytes]:
     return gzip.open(path, "rb") if zipped else Path(path).open("rb")  # type: ignore[return-value]
 
 
+def blocks_of(path: Location) -> Iterator[bytes]:
+    """Read a file in blocks."""
+    with open_bytes(path) as file, refuse_damaged(path):
+        yield from iter(lambda: file.read(_BLOCK_BYTES), b"")
+
+
 def cannot_open(path: Location, error: OSError) -> FileError:
     """Return the error of a file that cannot be opened."""
     kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
@@ -106,20 +119,47 @@ def read_bytes(path: Location) -> bytes:
         return file.read()
 
 
+def encoding_of(path: Location, blocks: Iterable[bytes]) -> str:
+    """Return the encoding of a text, UTF-8 or the Windows-1252 of western spreadsheets; refuse others.
+
+    A text with letters in UTF-8 and a broken byte is damaged, and one with few letters of ASCII is in another alphabet.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_utf8 = True
+    has_other = is_wide = False
+    n_letters = n_high = 0
+    for block in blocks:
+        if block.isascii() and b"\0" not in block:
+            is_utf8 = is_utf8 and not decoder.getstate()[0]
+            continue
+        n_letters += len(block.translate(None, _NO_LETTERS))
+        n_high += len(block.translate(None, _ASCII))
+        has_other |= bool(_NOT_WINDOWS.search(block))
+        is_wide |= b"\0" in block
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError:
+            is_utf8 = False
+    if is_utf8 and not decoder.getstate()[0]:
+        return "utf-8-sig"
+    if has_other or is_wide or 3 * n_high > n_letters:
+        raise not_utf8(path, wide=is_wide)
+    return WINDOWS
+
+
 def decoded(path: Location, text: bytes, where: str = "") -> str:
     """Decode UTF-8, with or without a byte order mark; ``where`` names the part of the file."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        at = f": byte {text[error.start]:#04x} at {error.start:,}"
-        raise not_utf8(path, where, at, text.startswith((b"\xff\xfe", b"\xfe\xff"))) from None
+        raise not_utf8(path, where, f": byte {text[error.start]:#04x} at {error.start:,}") from None
 
 
 def not_utf8(path: Location, where: str = "", at: str = "", wide: bool = False) -> InputError:
     """Return the error of a text in another encoding."""
     return InputError(
         f"{path}{where} is not text in UTF-8{at}. If it comes from a spreadsheet, save it as 'CSV "
-        f"UTF-8'; else convert it: iconv -f {'UTF-16' if wide else 'WINDOWS-1252'} -t UTF-8 {path}"
+        f"UTF-8'; else convert it: iconv -f {'UTF-16' if wide else 'ENCODING'} -t UTF-8 {path} > NEW_FILE"
     )
 
 

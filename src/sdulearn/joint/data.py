@@ -31,7 +31,7 @@ _NO_VARIANCE = 1e-12
 # A column whose deviation is below this share of its mean is constant up to rounding.
 _CONSTANT = 1e-14
 # Deviations that differ by more than this factor need more than an eigendecomposition of the covariance.
-_UNEVEN = 1e4
+UNEVEN = 1e4
 # A mean prediction of 0 would be infinitely far from a given prior.
 _LEAST_MEAN = 1e-9
 # Where standard deviations differ by this factor, the smaller column has no influence at any covariance power.
@@ -54,7 +54,7 @@ class Axes:
         deviation[deviation <= _CONSTANT * (np.abs(mean) + design.level)] = 0.0
         if not deviation.any():
             raise InputError("No column of `X` varies, so nothing tells the classes apart. Add columns that do.")
-        if deviation.max() > _UNEVEN * deviation[deviation > 0].min():
+        if deviation.max() > UNEVEN * deviation[deviation > 0].min():
             return cls(mean, *_graded_axes(covariance, deviation), design)
         values, V = eigh(covariance)
         keep = values > _NO_VARIANCE * values[-1]
@@ -144,11 +144,6 @@ class TrainingPoints:
         known = np.isin(self.everything.points, self.graph.points)
         row_point = self.everything.row_point
         return np.column_stack([np.bincount(row_point[train], minlength=len(known))[known] > 0 for train, _ in folds])
-
-
-def loose_pairs(graph: AnswerGraph) -> Mask:
-    """Return whether each component is two points without a label."""
-    return (graph.component_sizes == 2) & ~graph.labelled
 
 
 def axis_penalties(variance: Array, alphas: Array | Sequence[float], powers: Array | Sequence[float] | float) -> Array:

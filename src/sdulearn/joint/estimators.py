@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 from sdulearn.answers.answer_model import (
     MAX_CLASSES,
-    MIN_JUDGED,
     AnswerModel,
     ErrorRateParameter,
     answer_model_of,
@@ -26,7 +25,7 @@ from sdulearn.answers.answer_model import (
     number_by_answers,
     renamed,
 )
-from sdulearn.answers.graph import AnswerGraph, least_classes
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
 from sdulearn.answers.rates import FIRST_RATE
 from sdulearn.answers.y import U
 from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
@@ -67,8 +66,6 @@ _FOLDS = 5
 # With fewer "same" answers and labels per class, classes are confused, and some are not seen at all.
 _TIES_A_CLASS = 5
 _ASK_MORE = "Ask more questions (linked ones, as of sdulearn ask, bring most), label a few points of each class"
-# Of the intervals of the share of "same" answers, and of labels.
-_CONFIDENCE = 0.95
 # A wider interval of the number of classes leads to a warning.
 _NARROW = 1
 # A model that judges the answers of a crowd is taken to guess at this share of the points.
@@ -171,7 +168,7 @@ class PairLogisticBase(LinearClassifier):
             by_label = graph.point_weights[graph.labels != 0]
             n_labels = effective_number(float(by_label.sum()), float(by_label @ by_label))
             share = float(by_label @ (known > 0)) / float(by_label.sum())
-            low, high = clopper_pearson(share * n_labels, (1 - share) * n_labels, _CONFIDENCE)
+            low, high = clopper_pearson(share * n_labels, (1 - share) * n_labels)
             return PriorEstimate(share, low, high, low > 0.5 or high < 0.5)
         if isinstance(self.error_rate, AnswerModel):
             # A given model is taken as exact: it does not widen the interval.
@@ -190,7 +187,7 @@ class PairLogisticBase(LinearClassifier):
         """Return the answer model of two classes: given, or estimated with models of held-out answers."""
         graph = points.graph
         _, counts = np.unique(graph.annotators, return_counts=True)
-        n_judged = int(np.sum(counts >= MIN_JUDGED))
+        n_judged = int(np.sum(counts >= ENOUGH))
         judged = n_judged > 1 or graph.contradictory.any() or (self._has_folds and n_judged)
         held_out = self._held_out(points, 2) if self.error_rate == "auto" and judged else None
         if held_out is None:
@@ -217,7 +214,7 @@ class PairLogisticBase(LinearClassifier):
 
     def _held_out(self, points: TrainingPoints, n_classes: int) -> tuple[Array, float] | None:
         """Return scores of all points by models that have not seen their answers, and their temperature."""
-        n_folds = number_of_folds(_FOLDS, points.graph.same > 0)
+        n_folds = number_of_folds(_FOLDS, points.graph)
         if n_folds < 2:
             return None
         problem = self._problem(points, AnswerModel.given(FIRST_RATE, points.graph), n_classes)
@@ -560,7 +557,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         if not two and self.error_rate == "auto" and not model.of_crowd:
             # The fit takes answers that contradict none as right; how often they are wrong is a matter of what they say
             # about their points.
-            model = model.judged(problem.likelihood.graph, question_chances(problem, choice.fits, shown))
+            model = model.judged(problem.likelihood.graph, question_chances(choice.fits))
         fit = self._finished(problem, choice.W, choice.alpha, choice.power, prior, choice.temperature)
         of_folds = choice.fits.W[:, 0].reshape(-1, problem.likelihood.n_scores, shown.shape[1])
         fitted = {
@@ -689,7 +686,7 @@ def _most_classes(graph: AnswerGraph, most: int) -> int:
         return most
     # Some classes may not have been seen. With K equal classes, a random answer is "same" with probability 1/K.
     n_same = int(np.sum(graph.same > 0))
-    share, _ = clopper_pearson(n_same, graph.n_answers - n_same, _CONFIDENCE)
+    share, _ = clopper_pearson(n_same, graph.n_answers - n_same)
     return max(most, int(1 / max(share, 1 / MAX_CLASSES)))
 
 

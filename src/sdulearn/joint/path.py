@@ -19,19 +19,19 @@ with n the number of independent answers and F their Fisher information about w.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sdulearn.answers.graph import sum_matrix
+from sdulearn.answers.graph import sum_by, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
 from sdulearn.answers.rates import SCALES
 from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
-from sdulearn.joint.starts import ClassStarts, TwoClassStarts
+from sdulearn.joint.starts import ClassStarts, Sides, TwoClassStarts
 from sdulearn.model_selection import HeldOut
 from sdulearn.progress import steps
 from sdulearn.solvers.smooth import Counted, gradient_norm, lbfgs_many
@@ -41,16 +41,14 @@ Columns = Indices | Sequence[int]
 
 # The penalty at which all starts are tried, as a share of the alpha at which the model leaves zero.
 PILOT = 0.03
-# Iterations after which only the best starts are continued; tolerance, iterations and memory of the problems on a path.
+# Iterations after which only the best starts are continued; tolerance and iterations of the problems on a path.
 _TRIAL_ITER = 15
 _PATH_TOL = 3e-3
 _PATH_ITER = 200
-_MEMORY = 20
 # How many starts of K classes are continued; two classes have one good start.
 _N_FOLLOWED = 3
-# How often points are clustered again from a solution at the pilot penalty, and what a better solution must gain.
+# How often points are clustered again from a solution at the pilot penalty.
 _N_AGAIN = 4
-_BETTER = 1e-4
 # How much the solution on all answers is shrunk to be a start of a fold.
 _SHRUNK = 0.5
 # No single answer may dominate the score of a model.
@@ -82,14 +80,13 @@ class Problem:
     @cached_property
     def starts(self) -> TwoClassStarts | ClassStarts:
         """Where the fit starts."""
-        kind = TwoClassStarts if self.likelihood.n_scores == 1 else ClassStarts
-        return kind(self.points, self.likelihood, self.pull)
+        if self.likelihood.n_scores > 1:
+            return ClassStarts(self.points, self.likelihood, self.pull)
+        graph = self.likelihood.graph
+        sides = Sides(self.likelihood.sides, graph.component, graph.labelled, self.likelihood.weight)
+        return TwoClassStarts(self.points, sides, self.pull)
 
-    def restricted(self, shown: Mask) -> Problem:
-        """Return the problem with the answers and labels of the points ``shown`` only."""
-        return replace(self, likelihood=self.likelihood.restricted(shown))
-
-    def penalties(self, alphas: Array | Sequence[float], powers: Sequence[float] | float) -> Array:
+    def penalties(self, alphas: Array | Sequence[float], powers: Array | Sequence[float] | float) -> Array:
         """Return the penalties (r, B) of the axes."""
         return axis_penalties(self.points.axes.variance, alphas, powers)
 
@@ -105,22 +102,14 @@ class Problem:
         return scores_of(self.points.known, W, self.likelihood.n_scores)
 
     def objective(
-        self, W: Array, columns: Columns, pen: Array, folds: Sequence[Likelihood] = (), exact: bool = False
+        self, W: Array, columns: Columns, pen: Array, folds: Folds | None = None, exact: bool = False
     ) -> tuple[Array, Array]:
         """Return values and gradients at ``W`` ((r + 1) n_scores, B), with ``columns`` of ``pen``.
 
         If there are folds, column c has the likelihood of fold c modulo their number.
         """
         Z = self.scores(W)
-        if folds:
-            value = np.empty(Z.shape[2])
-            slope = np.empty(Z.shape)
-            number = np.asarray(columns) % len(folds)
-            for k in np.unique(number):
-                of_fold = number == k
-                value[of_fold], slope[:, :, of_fold] = folds[k].mean(Z[:, :, of_fold], exact)
-        else:
-            value, slope = self.likelihood.mean(Z, exact)
+        value, slope = folds.mean(Z, np.asarray(columns)) if folds else self.likelihood.mean(Z, exact)
         value = -value
         gradient = -bordered_sum(self.points.known, slope.reshape(len(slope), -1))
         if self.pull is not None:
@@ -142,6 +131,53 @@ def scores_of(A: Array, W: Array, n_scores: int) -> Array:
     return (A @ V[:-1] + V[-1]).reshape(len(A), n_scores, -1)
 
 
+class Folds:
+    """What each fold knows: the answers and labels that touch only the points it is shown, (n_known, n_folds).
+
+    They are one likelihood of copies of all points, one copy for each fold.
+    """
+
+    def __init__(self, problem: Problem, shown: Mask) -> None:
+        self.problem = problem
+        self.shown = shown
+        self.likelihood = problem.likelihood.folds(shown)
+        n_known, self.n_folds = shown.shape
+        # Components are numbered by their first points, so those of a fold stand together.
+        graph = self.likelihood.graph
+        self._fold = np.searchsorted(graph.component[::n_known], np.arange(graph.n_components), "right") - 1
+
+    def mean(self, Z: Array, columns: Indices) -> tuple[Array, Array]:
+        """Return the mean log likelihoods (B,) of the folds ``columns`` modulo n_folds, and their gradients in Z."""
+        fold = columns % self.n_folds
+        # The columns of each fold stand side by side. Some folds may have fewer, and zeros beside them.
+        order = np.argsort(fold, kind="stable")
+        place = np.empty(len(fold), dtype=np.intp)
+        place[order] = np.arange(len(fold)) - np.searchsorted(fold[order], fold[order])
+        copies = np.zeros((self.n_folds, *Z.shape[:2], int(place.max()) + 1))
+        copies[fold, :, :, place] = np.moveaxis(Z, 2, 0)
+        log_p, slope = self.likelihood.terms(copies.reshape(-1, *copies.shape[2:]))
+        share = self.likelihood.weight / self.likelihood.total
+        values = sum_by(self._fold, share[:, None] * log_p, self.n_folds)
+        slope *= share[self.likelihood.graph.component][:, None, None]
+        return values[fold, place], np.moveaxis(slope.reshape(copies.shape)[fold, :, :, place], 0, 2)
+
+    def posterior(self, Z: Array) -> Array:
+        """Return class probabilities (n_known, n_classes, B / n_folds, n_folds) by what the folds know."""
+        n_known, n_scores, _ = Z.shape
+        copies = np.moveaxis(Z.reshape(n_known, n_scores, -1, self.n_folds), 3, 0)
+        q = self.likelihood.posterior(copies.reshape(self.n_folds * n_known, n_scores, -1))
+        return np.moveaxis(q.reshape(self.n_folds, n_known, *q.shape[1:]), 0, 3)
+
+    def starts(self) -> Iterator[TwoClassStarts]:
+        """Yield the starts of each fold by its own answers, with two classes."""
+        graph, weight = self.likelihood.graph, self.likelihood.weight
+        rows = self.likelihood.sides.reshape(self.n_folds, -1), graph.component.reshape(self.n_folds, -1)
+        for k, (side, component) in enumerate(zip(*rows, strict=True)):
+            its = self._fold == k
+            sides = Sides(side, component - component[0], graph.labelled[its], weight[its])
+            yield TwoClassStarts(self.problem.points, sides, self.problem.pull)
+
+
 class Minima(NamedTuple):
     """Local minima of several problems."""
 
@@ -149,7 +185,7 @@ class Minima(NamedTuple):
     W: Array  # ((r + 1) n_scores, m)
 
 
-def best_of(problem: Problem, pen: Array, starts: Sequence[Array], folds: Sequence[Likelihood] = ()) -> Minima:
+def best_of(problem: Problem, pen: Array, starts: Sequence[Array], folds: Folds | None = None) -> Minima:
     """Return the best solutions of m problems: all starts ((r + 1) n_scores, m) take a few steps, the best go on."""
     m = pen.shape[1]
     count = len(starts)
@@ -159,11 +195,11 @@ def best_of(problem: Problem, pen: Array, starts: Sequence[Array], folds: Sequen
     W = np.hstack(starts)
     n_followed = min(count, _N_FOLLOWED if problem.likelihood.n_scores > 1 else 1)
     if count > n_followed:
-        W, values = lbfgs_many(evaluate, W, scale, _PATH_TOL, _TRIAL_ITER, memory=_MEMORY)
+        W, values = lbfgs_many(evaluate, W, scale, _PATH_TOL, _TRIAL_ITER)
         # Ties go to the earlier start.
         order = np.argsort(values.reshape(count, m) + 1e-6 * np.arange(count)[:, None], axis=0)[:n_followed]
         W = np.take_along_axis(W.reshape(-1, count, m), order[None], axis=1).reshape(len(W), -1)
-    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, _PATH_ITER, memory=_MEMORY)
+    W, values = lbfgs_many(evaluate, W, scale[:, : n_followed * m], _PATH_TOL, _PATH_ITER)
     best = np.argmin(values.reshape(n_followed, m), axis=0)
     every = np.arange(m)
     return Minima(values.reshape(n_followed, m)[best, every], W.reshape(-1, n_followed, m)[:, best, every])
@@ -176,7 +212,7 @@ def _improved(problem: Problem, pen: Array, minima: Minima, n_again: int) -> Min
         if not starts:
             break
         other = best_of(problem, pen, [start.reshape(-1, 1) for start in starts])
-        if other.values[0] > minima.values[0] - _BETTER:
+        if other.values[0] >= minima.values[0]:
             break
         minima = other
     return minima
@@ -206,30 +242,22 @@ def fit_path(problem: Problem, alphas: Array, powers: Sequence[float], n_again: 
 class FoldFits(NamedTuple):
     """Models of the folds, for every alpha."""
 
-    likelihoods: list[Likelihood]
+    folds: Folds
     W: Array  # ((r + 1) n_scores, n_alphas, n_folds)
+
+    def scores(self) -> Array:
+        """Return the scores (n_known, n_scores, n_alphas * n_folds)."""
+        return self.folds.problem.scores(self.W)
 
 
 def fit_folds(problem: Problem, alphas: Array, power: float, path: Array, shown: Mask) -> FoldFits:
     """Fit the answers that each fold knows; ``path`` (n_alphas, (r + 1) n_scores) are the solutions on all answers."""
-    parts = [problem.restricted(of_fold) for of_fold in shown.T]
-    W = np.empty((path.shape[1], len(alphas), len(parts)))
-    # With two classes problems are small, and all folds are solved together.
-    together = len(parts) if problem.likelihood.n_scores == 1 else 1
-    for first in steps(range(0, len(parts), together), "folds"):
-        chosen = slice(first, first + together)
-        W[:, :, chosen] = _fit_together(problem, alphas, power, path, parts[chosen])
-    return FoldFits([part.likelihood for part in parts], W)
-
-
-def _fit_together(problem: Problem, alphas: Array, power: float, path: Array, parts: Sequence[Problem]) -> Array:
-    """Return solutions ((r + 1) n_scores, n_alphas, n_folds)."""
-    n_folds = len(parts)
-    folds = [part.likelihood for part in parts]
+    folds = Folds(problem, shown)
+    n_folds = folds.n_folds
     pilot, others = outwards(alphas, problem.starts.alpha_max(power))
     if problem.likelihood.n_scores == 1:
         # A fold starts from its own answers; one without labels has fewer starts, and repeats its last.
-        own = [part.starts.first() for part in parts]
+        own = [starts.first() for starts in folds.starts()]
         longest = max(map(len, own))
         starts = [np.column_stack([first[min(k, len(first) - 1)] for first in own]) for k in range(longest)]
         shrunk = path[:0]
@@ -247,73 +275,76 @@ def _fit_together(problem: Problem, alphas: Array, power: float, path: Array, pa
         pen = np.repeat(problem.penalties(alphas[rest], power), n_folds, axis=1)
         starts = [np.tile(at_pilot, len(rest)), *([np.hstack(list(shrunk[rest]))] if len(shrunk) else [])]
         W[:, rest] = best_of(problem, pen, starts, folds).W.reshape(-1, len(rest), n_folds)
-    return W
+    return FoldFits(folds, W)
 
 
-def fold_scores(problem: Problem, fits: FoldFits, shown: Mask, temperature: float = 1.0) -> Array:
+def fold_scores(fits: FoldFits, temperature: float = 1.0) -> Array:
     """Return the mean log likelihood (n_folds, n_alphas) of what each fold leaves out; NaN if nothing."""
-    scores = []
-    for k, part in enumerate(fits.likelihoods):
-        Z = problem.scores(fits.W[:, :, k]) / temperature
-        of_fold = _fold_score(problem, part, shown[:, k], Z)
-        if problem.likelihood.n_scores == 1 and not part.graph.labels.any() and problem.likelihood.graph.labels.any():
-            # A fold without a label cannot know which class is which, and is scored by the better naming.
-            of_fold = np.maximum(of_fold, _fold_score(problem, part, shown[:, k], -Z))
-        scores.append(of_fold)
-    return np.array(scores)
+    Z = fits.scores() / temperature
+    labelled = fits.folds.problem.likelihood.graph.labels != 0
+    scores = _left_out(fits.folds, Z)
+    blind = ~fits.folds.shown[labelled].any(axis=0)
+    if Z.shape[1] == 1 and labelled.any() and blind.any():
+        # A fold without a label cannot know which class is which, and is scored by the better naming.
+        scores[blind] = np.maximum(scores, _left_out(fits.folds, -Z))[blind]
+    return scores
 
 
-def best_temperature(problem: Problem, fits: FoldFits, shown: Mask) -> float:
+def best_temperature(fits: FoldFits) -> float:
     """Return what the logits of one alpha are divided by to suit held-out answers best; 1 if nothing is held out."""
-    scores = np.array([fold_scores(problem, fits, shown, temperature) for temperature in TEMPERATURES])
+    scores = np.array([fold_scores(fits, temperature) for temperature in TEMPERATURES])
     held_out = np.isfinite(scores).all(axis=(0, 2))
     return TEMPERATURES[int(np.argmax(scores[:, held_out].mean(axis=(1, 2))))] if held_out.any() else 1.0
 
 
-def _fold_score(problem: Problem, part: Likelihood, shown: Mask, Z: Array) -> Array:
-    """Return the mean log likelihood (B,) of what ``part`` leaves out, at scores (n_known, n_scores, B)."""
-    if shown.all():
-        return np.full(Z.shape[2], np.nan)
-    whole = problem.likelihood
+def _left_out(folds: Folds, Z: Array) -> Array:
+    """Return the mean log likelihood (n_folds, n_alphas) of what each fold leaves out, at scores as of FoldFits."""
+    whole = folds.problem.likelihood
     graph = whole.graph
     weight = whole.weight[graph.component]
-    if whole.evidence is not None:
-        # What the answers of a crowd say about each of these points.
-        says = whole.by_evidence[~shown]
-        chances = np.einsum("ij,ijk->ik", says, whole.probabilities(Z)[~shown])
-        return weight[~shown] @ np.log(np.maximum(chances, _SMALLEST_CHANCE)) / weight[~shown].sum()
-    q = part.posterior(Z)
-    answers = np.flatnonzero(~shown[graph.ends].all(axis=1))
-    labels = np.flatnonzero(~shown & (graph.labels != 0))
-    first, second = graph.ends[answers].T
-    weights = weight[np.concatenate([first, labels])]
-    same = np.einsum("ijk,ijk->ik", q[first], q[second])
-    agrees = np.where(graph.same[answers, None] > 0, same, 1 - same)
-    errors = whole.errors[answers, None]
-    classes = graph.labels[labels] - 1 if whole.n_scores > 1 else (graph.labels[labels] > 0).astype(int)
-    chances = np.concatenate([(1 - errors) * agrees + errors * (1 - agrees), q[labels, classes]])
-    return weights @ np.log(np.maximum(chances, _SMALLEST_CHANCE)) / weights.sum()
+    by_fold = folds.posterior(Z)
+    scores = np.full((folds.n_folds, by_fold.shape[2]), np.nan)
+    for k in np.flatnonzero(~folds.shown.all(axis=0)):
+        q = by_fold[:, :, :, k]
+        hidden = ~folds.shown[:, k]
+        if whole.evidence is not None:
+            # What the answers of a crowd say about each of these points.
+            chances = np.einsum("ij,ijk->ik", whole.by_evidence[hidden], q[hidden])
+            weights = weight[hidden]
+        else:
+            answers = np.flatnonzero(hidden[graph.ends].any(axis=1))
+            labels = np.flatnonzero(hidden & (graph.labels != 0))
+            first, second = graph.ends[answers].T
+            weights = weight[np.concatenate([first, labels])]
+            same = np.einsum("ijk,ijk->ik", q[first], q[second])
+            agrees = np.where(graph.same[answers, None] > 0, same, 1 - same)
+            errors = whole.errors[answers, None]
+            classes = graph.labels[labels] - 1 if whole.n_scores > 1 else (graph.labels[labels] > 0).astype(int)
+            chances = np.concatenate([(1 - errors) * agrees + errors * (1 - agrees), q[labels, classes]])
+        scores[k] = weights @ np.log(np.maximum(chances, _SMALLEST_CHANCE)) / weights.sum()
+    return scores
 
 
-def log_evidence(problem: Problem, w: Array, pen: Array) -> float:
-    """Return equation (2) for one penalty, with two classes."""
+def log_evidence(problem: Problem, W: Array, pen: Array) -> Array:
+    """Return equation (2) for coefficients (r + 1, B) and penalties (r, B), with two classes."""
     likelihood = problem.likelihood
-    A = problem.points.known
-    Z = problem.scores(w[:, None])
-    value, _ = likelihood.mean(Z, exact=True)
-    J = _information(likelihood, A, Z) / np.sqrt(pen)
-    # The determinant of I + J'J equals that of I + JJ', and the smaller one is computed.
-    K = J @ J.T if len(J) < J.shape[1] else J.T @ J
-    K[np.diag_indices(len(K))] += 1
+    Z = problem.scores(W)
+    values, _ = likelihood.mean(Z, exact=True)
     # The number of answers and labels of equal weight with as much information.
     share = likelihood.weight / likelihood.total
     n_effective = 1 / float(share**2 @ likelihood.independent)
-    misfit = float(pen @ w[:-1] ** 2) / 2 - float(value[0])
-    return -n_effective * misfit - float(np.linalg.slogdet(K)[1]) / 2
+    evidence = n_effective * (values - np.sum(pen * W[:-1] ** 2, axis=0) / 2)
+    for column, of_column in enumerate(pen.T):
+        J = _information(likelihood, problem.points.known, Z[:, 0, column]) / np.sqrt(of_column)
+        # The determinant of I + J'J equals that of I + JJ', and the smaller one is computed.
+        K = J @ J.T if len(J) < J.shape[1] else J.T @ J
+        K[np.diag_indices(len(K))] += 1
+        evidence[column] -= np.linalg.slogdet(K)[1] / 2
+    return evidence
 
 
-def _information(likelihood: Likelihood, A: Array, Z: Array) -> Array:
-    """Return roots of the Fisher information about w, one row per point, with two classes."""
+def _information(likelihood: Likelihood, A: Array, z: Array) -> Array:
+    """Return roots of the Fisher information about w at scores (n_known,), one row per point, with two classes."""
     # The likelihood of a component is a product over its points: given the sides of those before
     # it, point k is on its side with probability q = (1 + T t) / 2, where t = tanh(z / 2) on that
     # side and T = tanh(u / 2) of the points before it. A row is dq / sqrt(q (1 - q)): for a pair
@@ -322,7 +353,7 @@ def _information(likelihood: Likelihood, A: Array, Z: Array) -> Array:
     order = np.argsort(graph.component, kind="stable")
     component = graph.component[order]
     side = np.where(likelihood.sides < 0, -1.0, 1.0)[order]
-    signed = side[:, None] * np.column_stack([A, Z[:, 0, 0]])[order]
+    signed = side[:, None] * np.column_stack([A, z])[order]
     before = np.cumsum(signed, axis=0) - signed
     start = np.flatnonzero(np.diff(component, prepend=-1))
     before -= np.repeat(before[start], np.diff(np.r_[start, len(order)]), axis=0)
@@ -341,19 +372,20 @@ def _information(likelihood: Likelihood, A: Array, Z: Array) -> Array:
     return (certainty * np.sqrt(share[graph.component]))[:, None] * rows
 
 
-def question_chances(problem: Problem, fits: FoldFits, shown: Mask) -> Array:
+def question_chances(fits: FoldFits) -> Array:
     """Return the probabilities (len(SCALES), n_questions) that all answers to a question are right.
 
     They are those of the fold that leaves the question out, from what it knows, NaN where none does. ``fits`` are the
     models of one alpha.
     """
-    graph = problem.likelihood.graph
+    graph = fits.folds.problem.likelihood.graph
     rng = np.random.default_rng(0)
     chances = np.full((len(SCALES), int(graph.question.max(initial=-1)) + 1), np.nan)
     by_question = sum_matrix(graph.question, chances.shape[1]).T
-    for k, part in enumerate(fits.likelihoods):
-        left_out = np.unique(graph.question[~shown[graph.ends, k].all(axis=1)])
-        q = part.posterior(problem.scores(fits.W[:, :, k]) * SCALES)
+    by_fold = fits.folds.posterior(np.repeat(SCALES, fits.folds.n_folds) * np.tile(fits.scores(), len(SCALES)))
+    for k, of_fold in enumerate(fits.folds.shown.T):
+        left_out = np.unique(graph.question[~of_fold[graph.ends].all(axis=1)])
+        q = by_fold[:, :, :, k]
         below = np.cumsum(q / q.sum(axis=1, keepdims=True), axis=1)[:, :-1]
         for row, of_row in enumerate(np.moveaxis(below, 2, 0)):
             drawn = (rng.random((_N_DRAWS, len(q), 1)) > of_row).sum(axis=2)
@@ -379,24 +411,24 @@ class Choice(NamedTuple):
 
 def choose(problem: Problem, alphas: Array, powers: Sequence[float], shown: Mask) -> Choice:
     """Return the best of alphas (n_alphas, n_powers), by folds or by evidence."""
+    graph = problem.likelihood.graph
     path = fit_path(problem, alphas, powers)
     column = row = 0
     usable = np.ones(len(alphas), dtype=bool)
     if problem.likelihood.n_scores == 1:
-        evidence = np.empty(alphas.shape)
-        for i, j in np.ndindex(evidence.shape):
-            pen = problem.penalties(alphas[i, [j]], powers[j])[:, 0]
-            evidence[i, j] = log_evidence(problem, path[i, :, j], pen)
+        pen = problem.penalties(alphas.ravel(), np.tile(powers, len(alphas)))
+        W = np.moveaxis(path, 1, 0).reshape(-1, alphas.size)
+        evidence = log_evidence(problem, W, pen).reshape(alphas.shape)
         empty = _empty(problem, alphas, powers, path)
         evidence[empty & ~empty.all()] = -np.inf
         row, column = map(int, np.unravel_index(np.argmax(evidence), evidence.shape))
         usable = np.isfinite(evidence[:, column])
     fits = fit_folds(problem, alphas[:, column], powers[column], path[:, :, column], shown)
-    scores = fold_scores(problem, fits, shown)
-    if problem.likelihood.n_scores > 1 or problem.likelihood.is_loose:
+    scores = fold_scores(fits)
+    if problem.likelihood.n_scores > 1 or not (graph.shares_points or graph.labels.any()):
         row = int(np.nanargmax(np.where(usable, np.nanmean(scores, axis=0), -np.inf)))
-    chosen = FoldFits(fits.likelihoods, fits.W[:, [row]])
-    temperature = best_temperature(problem, chosen, shown)
+    chosen = FoldFits(fits.folds, fits.W[:, [row]])
+    temperature = best_temperature(chosen)
     return Choice(
         alpha=float(alphas[row, column]),
         power=float(powers[column]),
@@ -440,7 +472,7 @@ def polish(problem: Problem, W: Array, alpha: float, power: float, tol: float, m
     pen = problem.penalties([alpha], power)
     scale = problem.scale(pen)
     objective = Counted(partial(problem.objective, pen=pen, exact=True))
-    W, _ = lbfgs_many(objective, W.reshape(-1, 1), scale, tol, max_iter, memory=_MEMORY)
+    W, _ = lbfgs_many(objective, W.reshape(-1, 1), scale, tol, max_iter)
     value, gradient = objective(W, np.zeros(1, dtype=np.intp))
     norm = float(gradient_norm(gradient, scale)[0])
     return Polished(W.reshape(-1, problem.likelihood.n_scores), float(value[0]), norm, objective.n_calls)
@@ -455,7 +487,7 @@ def held_out(problem: Problem, power: float, shown: Mask) -> tuple[Array, float]
     path = fit_path(problem, alpha[:, None], [power])[:, :, 0]
     fits = fit_folds(problem, alpha, power, path, shown)
     Z = held_out_scores(problem, fits.W[:, 0], shown)
-    return np.where(shown.all(axis=1, keepdims=True), 0.0, Z), best_temperature(problem, fits, shown)
+    return np.where(shown.all(axis=1, keepdims=True), 0.0, Z), best_temperature(fits)
 
 
 def held_out_scores(problem: Problem, W: Array, shown: Mask) -> Array:
@@ -491,7 +523,7 @@ def choose_number(problems: Iterable[Problem], fewest: int, power: float, shown:
             alphas = problem.starts.alpha_max(power) * np.array(_NUMBER_SHARES)
         path = fit_path(problem, alphas[:, None], [power], _N_AGAIN_OF_A_NUMBER)[:, :, 0]
         fits = fit_folds(problem, alphas, power, path, shown)
-        by_temperature = np.array([fold_scores(problem, fits, shown, t) for t in TEMPERATURES])
+        by_temperature = np.array([fold_scores(fits, t) for t in TEMPERATURES])
         best = np.unravel_index(np.argmax(np.nanmean(by_temperature, axis=1)), (len(TEMPERATURES), len(alphas)))
         scores.append(by_temperature[best[0], :, best[1]])
         Z = scores_of(problem.points.A, path[best[1], :, None], problem.likelihood.n_scores)

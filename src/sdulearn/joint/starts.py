@@ -25,6 +25,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, svd
@@ -36,15 +37,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sdulearn.answers.clusters import match_clusters
 from sdulearn.answers.graph import different_groups, sum_matrix
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.joint.data import PriorPull, TrainingPoints, axis_penalties, bordered_sum
-from sdulearn.types import Array, Indices
+from sdulearn.joint.data import UNEVEN, PriorPull, TrainingPoints, axis_penalties, bordered_sum
+from sdulearn.types import Array, Indices, Mask
 
 # The least alpha at which a model leaves zero, as a share of the mean variance of the axes.
 _MIN_ALPHA_MAX = 1e-6
 # Share of the mean variance that is added before whitening.
 _SHRINKAGE = 0.1
-# Variances of axes that differ by more than this factor: the median is their unit, not the mean.
-_UNEVEN = 1e4
 # From this many axes on, only the top eigenvector is computed.
 _MANY_AXES = 32
 # K classes: power of the variance of each axis by which rows are divided before the moment is taken.
@@ -55,24 +54,33 @@ _SEEDS = (0, 1)
 _SOFTNESS = (0.3, 1.0)
 
 
-class TwoClassStarts:
-    """Equation (1), from the answers and labels of a likelihood of two classes."""
+class Sides(NamedTuple):
+    """What answers and labels of two classes say about points."""
 
-    def __init__(self, points: TrainingPoints, likelihood: Likelihood, pull: PriorPull | None) -> None:
-        graph = likelihood.graph
+    side: Array  # (n_points,), expected side of each point in its component, -1 to 1
+    component: Indices  # (n_points,)
+    labelled: Mask  # (n_components,), whether a component has a label, which says which side is +1
+    weight: Array  # (n_components,), mean weight of an answer
+
+
+class TwoClassStarts:
+    """Equation (1), from what answers and labels of two classes say about points."""
+
+    def __init__(self, points: TrainingPoints, sides: Sides, pull: PriorPull | None) -> None:
         A = points.known
         self.variance = points.axes.variance
         # Log odds of the given prior.
         self.odds = None if pull is None else float(np.log(pull.shares[1] / pull.shares[0]))
-        side = likelihood.sides
-        labelled = graph.labelled[graph.component]
+        side = sides.side
+        labelled = sides.labelled[sides.component]
         # Labels tie all points with a known class together.
-        component = np.where(labelled, int(np.argmax(graph.labelled)), graph.component)
-        count = np.bincount(component, minlength=graph.n_components)
+        component = np.where(labelled, int(np.argmax(sides.labelled)), sides.component)
+        n_components = len(sides.weight)
+        count = np.bincount(component, minlength=n_components)
         # A component counts by its points: its mean over pairs weighs as many answers.
-        weight = np.where(count > 1, likelihood.weight, 0.0)
+        weight = np.where(count > 1, sides.weight, 0.0)
         scale = weight / np.maximum(count - 1, 1)
-        V = sum_matrix(component, graph.n_components) @ (side[:, None] * A)
+        V = sum_matrix(component, n_components) @ (side[:, None] * A)
         joint = V.T @ (scale[:, None] * V) - A.T @ ((scale[component] * side**2)[:, None] * A)
         ends = bordered_sum(A, weight[component][:, None])
         unit = 2 / max(float(ends[-1, 0]), 1e-300)
@@ -94,7 +102,7 @@ class TwoClassStarts:
     def first(self) -> list[Array]:
         """Return the top eigenvector of the moment, and the direction of the labels, if any."""
         typical = float(self.variance.mean())
-        if typical > _UNEVEN * np.median(self.variance):
+        if typical > UNEVEN * np.median(self.variance):
             # One column in a tiny unit must not dominate the others.
             typical = float(np.median(self.variance))
         shrunk = self.variance + _SHRINKAGE * typical

@@ -22,12 +22,14 @@ from scipy.stats import binomtest, norm
 from sdulearn.answers.answer_model import known_answer_model
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.y import U
+from sdulearn.dependence import answer_spread, point_spread
 from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
     KnownRates,
     around,
     check_two_classes,
+    classes_by_answers,
     clopper_pearson,
     effective_number,
     mean_error,
@@ -43,8 +45,8 @@ from sdulearn.types import Array, Codes, Count, Mask, Probability
 
 # Random questions that an accuracy needs.
 ENOUGH_RANDOM = 10
-# A ratio of answers with a smaller p-value at the given prior is not that of random pairs.
-_OTHER_RATIO = 0.01
+# Significance level of each test: one false alarm in a hundred clean data sets.
+LEVEL = 0.01
 
 
 @dataclass(frozen=True)
@@ -147,9 +149,17 @@ def pair_accuracy(
     check_two_classes(graph)
     # A point is predicted by the mean decision of its rows.
     sign = np.where(graph.by_point(z[:, None])[:, 0] > 0, 1, -1)
-    models = [known_answer_model(rates, graph) for rates in plausible_rates(error_rate)]
     counted, asked = random_answers(graph, random_points)
+    if counted is None and graph.within_cluster.any():
+        # The model is right or wrong about both points of such an answer, as they have much in common.
+        graph = graph.restrict(~graph.within_cluster, np.ones(graph.n_points, dtype=bool))
+        asked = np.ones(graph.n_answers, dtype=bool)
+        if not graph.n_answers and not labelled:
+            return AccuracyEstimate(0.5, 0.5, 1.0, 0.5, 0, confidence)
+    models = [known_answer_model(rates, graph) for rates in plausible_rates(error_rate)]
     agrees = sign[graph.ends].prod(axis=1) == graph.same
+    if counted is None and graph.clusters is not None and graph.n_answers:
+        spread *= _spread_of_clusters(graph, sign, agrees, confidence)
     agreement = float(np.average(agrees[asked], weights=graph.weights[asked])) if asked.any() else 0.5
     empty = AccuracyEstimate(0.5, 0.5, 1.0, agreement, int(asked.sum()), confidence)
     if counted is None and not labelled and len(np.unique(graph.same)) < 2:
@@ -158,10 +168,25 @@ def pair_accuracy(
     if by_points and counted is None and prior is not None and graph.n_answers:
         # Answers of another ratio are reweighted by the prior, as pairs.
         n_similar = int(np.sum(graph.same > 0))
-        by_points = binomtest(n_similar, graph.n_answers, similar_share(prior)).pvalue >= _OTHER_RATIO
+        by_points = binomtest(n_similar, graph.n_answers, similar_share(prior)).pvalue >= LEVEL
     if by_points:
         return around([_accuracy_of_points(empty, sign, graph, model, spread, counted) for model in models])
     return around([_accuracy_of_pairs(empty, graph, agrees, prior, spread, model) for model in models])
+
+
+def _spread_of_clusters(graph: AnswerGraph, sign: Codes, agrees: Mask, confidence: float) -> float:
+    """Return what clusters add to the variance: by answers, and by the points that connected answers judge."""
+    deviations = graph.weights * (agrees - np.average(agrees, weights=graph.weights))
+    by_answers = answer_spread(deviations, graph, np.ones(graph.n_answers, dtype=bool), confidence)
+    # More than two points are right or wrong up to one flip, in favour of the model.
+    right = sign * graph.sides
+    hits = right * np.sign(np.bincount(graph.component, right))[graph.component] > 0
+    judged = (graph.component_sizes[graph.component] > 2) & (graph.sides != 0)
+    assert graph.clusters is not None
+    by_points = (
+        point_spread(hits[judged] - np.mean(hits[judged]), graph.clusters[judged], confidence) if judged.any() else 1.0
+    )
+    return max(by_answers, by_points)
 
 
 def _accuracy_of_pairs(
@@ -195,6 +220,9 @@ def _accuracy_of_points(
         if not counted.any():
             return empty
         graph = oriented(graph, sign)
+        if graph.clusters is not None:
+            hits = classes_by_answers(graph, model)[counted, (sign[counted] > 0).astype(np.intp)]
+            spread *= point_spread(hits - hits.mean(), graph.clusters[counted], empty.confidence)
     value, low, high = share_in_class(graph, sign, empty.confidence, model, spread, counted)
     majority, _, _ = share_in_class(graph, np.ones_like(sign), empty.confidence, model, counted=counted)
     return replace(empty, value=value, low=low, high=high, majority=max(majority, 1 - majority))

@@ -33,9 +33,10 @@ from sdulearn.answers.checks import known_answers
 from sdulearn.answers.graph import AnswerGraph, connect, first_by
 from sdulearn.answers.records import Answers, random_ends, some_answers
 from sdulearn.answers.y import SIMILAR
+from sdulearn.dependence import design_effect
 from sdulearn.errors import InputError, listed
 from sdulearn.metrics.accuracy import pair_accuracy
-from sdulearn.metrics.classes import Share, class_agreement, design_effect
+from sdulearn.metrics.classes import Share, class_agreement
 from sdulearn.prior import ErrorRates, classes_by_answers, clopper_pearson, mean_error
 from sdulearn.types import Array, Count, Indices, Mask, Probability
 

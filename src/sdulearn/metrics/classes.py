@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from sdulearn.answers.answer_model import AnswerModel, crowd_probabilities, known_answer_model
-from sdulearn.answers.graph import AnswerGraph, distinct_groups
+from sdulearn.answers.graph import ENOUGH, AnswerGraph, distinct_groups
+from sdulearn.dependence import design_effect, few_units, point_spread
 from sdulearn.errors import InputError
 from sdulearn.prior import (
     ErrorRates,
@@ -28,8 +29,6 @@ from sdulearn.prior import (
 )
 from sdulearn.types import Array, Between, Codes, Indices, Mask, Probability
 
-# A group with fewer points is not matched with a class: the best of all matchings would be too optimistic.
-_FEWEST_POINTS = 10
 Basis: TypeAlias = Literal["labels", "groups", "random questions", "crowd"]
 
 
@@ -157,8 +156,12 @@ def class_agreement(
     first, second = predicted[graph.ends].T
     agrees = (first == second) == (graph.same > 0)
     # Hubs are the same in further questions: they are not random.
-    ends = np.where(np.isin(graph.ends, graph.hubs()), -1, graph.ends)
+    unit = np.arange(graph.n_points) if graph.clusters is None else graph.clusters
+    ends = np.where(np.isin(graph.ends, graph.hubs()), -1, unit[graph.ends])
+    ends[:, 1] = np.where(graph.within_cluster, -1, ends[:, 1])
     most = len(np.unique(graph.ends[asked])) / 2 if spread > 1 else np.inf
+    if graph.clusters is not None:
+        spread *= few_units(ends[asked], confidence, 2)
     agreement, same, different = (
         _share(agrees[kind], graph.weights[kind], confidence, spread, ends[kind], most)
         for kind in (asked, asked & (graph.same > 0), asked & (graph.same < 0))
@@ -204,21 +207,6 @@ def _counts(predicted: Codes, graph: AnswerGraph, asked: Mask) -> AnswerCounts:
     return AnswerCounts(tuple(names.tolist()), *tables)
 
 
-def design_effect(deviations: Array, ends: Indices) -> float:
-    """Variance of a sum over pairs of points as a multiple of that of independent terms; at least 1."""
-    drawn = ends >= 0
-    _, point = np.unique(ends[drawn], return_inverse=True)
-    degree = np.bincount(point)
-    squares = float(deviations @ deviations)
-    if not squares > 0:
-        # Count one term for each two points.
-        return max(1.0, float(drawn.sum()) / max(len(degree), 1))
-    # Terms that share a point are correlated: the squared sums by point, minus the squares of the terms themselves.
-    by_point = np.bincount(point, np.repeat(deviations, drawn.sum(axis=1)))
-    alone = float(deviations**2 @ drawn.sum(axis=1))
-    return max(1.0, 1 + (float(by_point @ by_point) - alone) / squares)
-
-
 def _accuracy(
     graph: AnswerGraph, predicted: Codes, counted: Mask | None, error_rate: ErrorRates, confidence: float, spread: float
 ) -> tuple[Share | None, Basis | None]:
@@ -226,7 +214,7 @@ def _accuracy(
     if counted is None and isinstance(error_rate, AnswerModel):
         by_crowd = crowd_probabilities(error_rate, graph)
         if by_crowd is not None:
-            return _counted_share(by_crowd, predicted - 1, graph.degree > 0, confidence, spread), "crowd"
+            return _counted_share(graph, by_crowd, predicted - 1, graph.degree > 0, confidence, spread), "crowd"
     labelled = bool(graph.labels.any())
     names = graph.labels if labelled else _names_of_groups(graph, predicted)
     if names is None or (counted is not None and not counted.any()):
@@ -234,6 +222,8 @@ def _accuracy(
     if counted is None:
         inside = names != 0
         hits = names[inside] == predicted[inside]
+        clusters = None if graph.clusters is None else graph.clusters[inside]
+        spread *= point_spread(hits - hits.mean(), clusters, confidence)
         return _share(hits, graph.point_weights[inside], confidence, spread), "labels" if labelled else "groups"
     two = bool((predicted < 0).any() or (names < 0).any())
     # Classes 1 to K are more than two, even if only two of them are predicted.
@@ -241,18 +231,24 @@ def _accuracy(
     column = (predicted > 0).astype(np.intp) if two else predicted - 1
     model = known_answer_model(error_rate, graph)
     chances = classes_by_answers(graph.with_values(labels=names), model, n_classes)
-    return _counted_share(chances, column, counted, confidence, spread), "random questions"
+    return _counted_share(graph, chances, column, counted, confidence, spread), "random questions"
 
 
-def _counted_share(chances: Array, column: Indices, counted: Mask, confidence: float, spread: float) -> Share:
+def _counted_share(
+    graph: AnswerGraph, chances: Array, column: Indices, counted: Mask, confidence: float, spread: float
+) -> Share:
     """Share of the counted points whose class is that of a column, by class probabilities."""
+    if graph.clusters is not None:
+        hits = chances[counted, column[counted]]
+        spread *= point_spread(hits - hits.mean(), graph.clusters[counted], confidence)
     value, low, high = share_of(chances[counted], column[counted], confidence, spread)
     return Share(value, low, high, float(counted.sum()) / spread)
 
 
 def _names_of_groups(graph: AnswerGraph, predicted: Codes) -> Codes | None:
     """The class that the large group of each point matches best, else 0; None with too few groups."""
-    groups = distinct_groups(graph, _FEWEST_POINTS)
+    # The best of all matchings of small groups would be too optimistic.
+    groups = distinct_groups(graph, ENOUGH)
     if len(groups) < max(2, len(np.unique(predicted))):
         return None
     inside = np.isin(graph.group, groups)

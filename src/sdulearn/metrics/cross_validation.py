@@ -98,7 +98,7 @@ def cross_val_accuracy(
     counted = held_out_rows(parts, random_points)
     accuracy = held_out_accuracy(
         decision,
-        graph,
+        without_seen_clusters(graph, parts),
         n_splits=len(parts),
         error_rate=rates,
         prior=prior,
@@ -255,6 +255,15 @@ def held_out_agreement(
     )
 
 
+def without_seen_clusters(graph: AnswerGraph, parts: Iterable[FoldModel]) -> AnswerGraph:
+    """Return the graph without answers about points in the cluster of a hub, of which every model has seen a row."""
+    if graph.clusters is None:
+        return graph
+    ends = graph.rows[graph.end_rows]
+    seen = ~np.isin(ends, np.concatenate([part.rows for part in parts])) & ~np.isin(graph.ends, graph.hubs())
+    return graph.restrict(~np.any(seen, axis=1), np.ones(graph.n_points, dtype=bool))
+
+
 def held_out_answers(parts: Iterable[FoldModel], graph: AnswerGraph, random_points: Mask | None = None) -> Mask:
     """Which answers are about a point, drawn at random, that some model has not seen."""
     ends = graph.rows[graph.end_rows]
@@ -406,9 +415,11 @@ def folds_over_points(n_splits: int, y: ArrayLike | AnswerGraph) -> PairKFold:
     PairKFold
         Its seed differs from that of the folds by which estimators choose settings.
     """
-    count = number_of_folds(n_splits, AnswerGraph.from_y(y).same > 0)
+    graph = AnswerGraph.from_y(y)
+    count = number_of_folds(n_splits, graph)
     if count < 2:
-        raise InputError("Cross-validation needs at least two pairs of a kind. Add answers.")
+        groups = "" if graph.clusters is None else ", about rows of at least two groups"
+        raise InputError(f"Cross-validation needs at least two pairs of a kind{groups}. Add answers.")
     return PairKFold(count, random_state=_SEED)
 
 

@@ -180,6 +180,9 @@ class FitReport:
         or without probabilities.
     n_questions : int or None
         Number of questions with several choices, each about several pairs; None without these.
+    groups, n_groups : str, int
+        The column of rows that belong together, and how many groups the answers are about; the accuracy is that on
+        new groups. Empty and 0 without one.
     """
 
     sdulearn: str
@@ -213,6 +216,8 @@ class FitReport:
     classes: tuple[int, ...] | tuple[str, ...] = (-1, 1)
     error_rate: Rate | None = None
     n_questions: Count | None = None
+    groups: str = ""
+    n_groups: Count = 0
 
     def __str__(self) -> str:
         """Return the report in the words of the command line."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from sdulearn.report.records import (
     feature_strengths,
 )
 from sdulearn.tables.columns import Columns
-from sdulearn.types import Estimator
+from sdulearn.types import Between, Estimator, Probability
 
 # A :class:`sdulearn.TableModel`, whose module is above this one.
 TableModel: TypeAlias = Any
@@ -55,6 +55,7 @@ _MAX_ASKED_ROWS = 50
 _MAX_WIDTH = 0.1
 # From this estimate on, a model is right for "nearly all" rows.
 _NEARLY_ALL = 0.985
+_NOT_ACROSS = "No held-out answer compares random rows of two groups. Ask about pairs of such rows."
 _NO_RANDOM = "No question was about a random row, and chosen rows do not represent the others."
 
 
@@ -87,18 +88,20 @@ class Learned(Opening, severity="result"):
 
 class Headline(Opening, severity="result"):
     measure: Literal["accuracy", "agreement"]
-    value: float
-    low: float
-    high: float
+    value: Annotated[float, Between(0, 1, nan=True)]
+    low: Probability
+    high: Probability
     confidence: float
     n: float
     basis: str
     unknown: bool
     always_different: float | None = None
+    groups: str = ""  # a column of rows that belong together, and how many groups the answers are about
+    n_groups: int = 0
 
     def __str__(self) -> str:
         if not self.n:
-            return f"Estimated accuracy: unknown. {_NO_RANDOM}"
+            return f"Estimated accuracy: unknown. {_NOT_ACROSS if self.groups else _NO_RANDOM}"
         if self.unknown:
             return (
                 f"Estimated accuracy: unknown from {self.n:.0f} random questions. It takes {ENOUGH_RANDOM}; ask more."
@@ -114,7 +117,9 @@ class Headline(Opening, severity="result"):
                 f"Estimated accuracy on pairs like those that were asked about: {known}. They were chosen by their "
                 "features, so the accuracy on new rows is unknown."
             )
-        return f"Estimated accuracy: {of_hundred(self.value, self.low)} ({known}; from {self._source})."
+        rows = f"rows of a new {shortened(self.groups)}" if self.groups else "new rows"
+        groups = f", about {self.n_groups:,} groups" if self.groups else ""
+        return f"Estimated accuracy: {of_hundred(self.value, self.low, rows)} ({known}; from {self._source}{groups})."
 
     @property
     def _source(self) -> str:
@@ -129,12 +134,12 @@ class Headline(Opening, severity="result"):
         return f"{rows[self.basis]}, as precise as {self.n:.0f} independent rows"
 
 
-def of_hundred(value: float, low: float) -> str:
-    """Say how many of a hundred new rows are right: the lower end of the interval first."""
+def of_hundred(value: float, low: float, rows: str = "new rows") -> str:
+    """Say how many of a hundred rows are right: the lower end of the interval first."""
     least, likely = floor(round(100 * low, 1)), round(100 * value)
     if least >= likely:
-        return f"about {likely} of 100 new rows"
-    return f"at least {least} of 100 new rows, probably {'nearly all' if value >= _NEARLY_ALL else f'about {likely}'}"
+        return f"about {likely} of 100 {rows}"
+    return f"at least {least} of 100 {rows}, probably {'nearly all' if value >= _NEARLY_ALL else f'about {likely}'}"
 
 
 def _beside(always_different: float | None) -> str:
@@ -658,7 +663,7 @@ def headline_of(report: FitReport) -> Headline:
     """Return the accuracy, or with more than two classes, where it is unknown, the agreement."""
     if report.agreement is None:
         assert report.accuracy is not None
-        return _accuracy_headline(report.accuracy)
+        return _accuracy_headline(report.accuracy, report)
     found = report.agreement
     if found.accuracy is None:
         shown, basis, measure = found.agreement, "held-out answers", "agreement"
@@ -675,10 +680,12 @@ def headline_of(report: FitReport) -> Headline:
         basis=basis,
         unknown=not shown.n or (found.basis == "random questions" and shown.n < ENOUGH_RANDOM),
         always_different=_always_different(found) if found.accuracy is None else None,
+        groups=report.groups,
+        n_groups=report.n_groups,
     )
 
 
-def _accuracy_headline(accuracy: AccuracyEstimate) -> Headline:
+def _accuracy_headline(accuracy: AccuracyEstimate, report: FitReport) -> Headline:
     n = accuracy.n_answers
     return Headline(
         measure="accuracy",
@@ -690,6 +697,8 @@ def _accuracy_headline(accuracy: AccuracyEstimate) -> Headline:
         basis=accuracy.basis,
         # Too few random questions determine no accuracy.
         unknown=not n or (accuracy.basis == "random questions" and n < ENOUGH_RANDOM),
+        groups=report.groups,
+        n_groups=report.n_groups,
     )
 
 

@@ -62,7 +62,7 @@ def backtrack_many(
 # Steps, changes of the gradient, and the inverse of their products (0: the pair is skipped).
 Memory = list[tuple[Array, Array, Array]]
 
-# A pair whose curvature is less than this share of the rough Hessian's would make a wild direction.
+# Curvatures below this share of a rough one would make a wild direction.
 _LEAST_CURVATURE = 1e-8
 
 
@@ -72,7 +72,7 @@ def gradient_norm(gradient: Array, scale: Array) -> Array:
 
 
 def lbfgs_many(
-    value_and_gradient: Batch, W: Array, scale: Array, tol: float, max_iter: int, memory: int = 10
+    value_and_gradient: Batch, W: Array, scale: Array, tol: float, max_iter: int, memory: int = 20
 ) -> tuple[Array, Array]:
     """Return minimisers and minima by L-BFGS (Liu and Nocedal, 1989); columns of ``scale``: first inverse Hessians."""
     W = W.copy()
@@ -195,17 +195,13 @@ def _descend(problem: Problem, w: Array, tol: float, max_iter: int) -> tuple[Arr
     return here.w, max(max_iter, 0)
 
 
-# The least curvature, as a share of the secant's: where every row is far out, the system would be only rounding.
-_FLOOR = 1e-8
-
-
 def _curvatures(loss: TrainingLoss, z: Array, careful: bool) -> Array:
     """Return second derivatives of ``even`` at z or, if careful, those of a parabola above it."""
-    # Where every row is far out, the former vanish and a Newton step may ascend; the latter descends.
+    # Where every row is far out, the former vanish: the system would be only rounding, and a Newton step may ascend.
     curvature = loss.even_hess(z)
     far = np.abs(z) > 1e-3
     secant = np.where(far, loss.even_grad(z) / np.where(far, z, 1.0), curvature)
-    return secant if careful else np.maximum(curvature, _FLOOR * secant)
+    return secant if careful else np.maximum(curvature, _LEAST_CURVATURE * secant)
 
 
 def _step(problem: Problem, here: Place, careful: bool) -> Place | None:
@@ -236,5 +232,5 @@ def solve_lbfgs(problem: Problem, tol: float, max_iter: int, starts: Sequence[So
     start = starts[0].w if starts else np.zeros(len(problem.c))
     curvature = problem.squares + problem.ridge
     scale = 1 / np.where(curvature > 0, curvature, 1.0)[:, None]
-    W, _ = lbfgs_many(objective, start[:, None], scale, tol / 10, max_iter, memory=20)
+    W, _ = lbfgs_many(objective, start[:, None], scale, tol / 10, max_iter)
     return Solution(W[:, 0], objective.n_calls)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -22,8 +22,10 @@ from sdulearn.io.files import is_location
 from sdulearn.parts import is_dask
 from sdulearn.tables.features import ImageFeatures, TextFeatures
 from sdulearn.tables.spelling import FALSE, TRUE, Cycle, Spelling, read_texts, trimmed, with_cycles
+from sdulearn.tables.text_models import EmbeddedTexts
 from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Count, Frame, Mask
 
+Transformer: TypeAlias = TextFeatures | EmbeddedTexts | ImageFeatures
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 
 # Says where a row, counted from 0, is in its file, for example "line 7".
@@ -84,7 +86,7 @@ class Columns:
     mean: Array
     scale: Array
     # transformers of columns of texts and pictures, and the folder that pictures are in
-    transformers: Mapping[str, TextFeatures | ImageFeatures] = field(default_factory=dict)
+    transformers: Mapping[str, Transformer] = field(default_factory=dict)
     image_root: Path = field(default_factory=Path)
     keep_gaps: bool = False  # whether missing numbers stay NaN, for trees
 
@@ -109,6 +111,16 @@ class Columns:
     def scaled(self, X: Array) -> Array:
         """Standardise features."""
         return (X - self.mean) / self.scale
+
+    def with_text_model(self, model: str | None) -> Columns:
+        """Return the columns with the text model that the user names now, if any."""
+        if model is None:
+            return self
+        texts = {name: made for name, made in self.transformers.items() if isinstance(made, EmbeddedTexts)}
+        if not texts:
+            raise InputError("This model was fitted without `text_model`, and predicts without one. Leave it out.")
+        again = {name: made.named_again(model) for name, made in texts.items()}
+        return replace(self, transformers={**self.transformers, **again})
 
     def needed(self, name: str, present: Sequence[str], id_column: str | None = None) -> list[str]:
         """Return the columns to read, ids included; raise where the table lacks one."""
@@ -145,7 +157,7 @@ class Columns:
         """Return features of texts or pictures, and how many of them are unknown or unreadable."""
         transformer = self.transformers[column.name]
         cells = values.cast(pa.string()).to_pylist()
-        if isinstance(transformer, TextFeatures):
+        if not isinstance(transformer, ImageFeatures):
             X, n_unknown = transformer.transform(cells)
         else:
             where = f"{name}: column {quoted(column.name)}"

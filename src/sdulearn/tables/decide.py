@@ -340,5 +340,6 @@ def _check(column: str, kind: Kind, counts: ColumnCounts, missing: str, max_cate
         raise Problem(
             f"more than {max_categories} different texts in",
             noted(column, number),
-            "Name the ids with `id_column`, `drop` columns, learn from words with `text`, or raise `max_categories`.",
+            "Name the ids with `id_column`, `drop` columns, learn from words with `text`, raise `max_categories`, or "
+            "name a column as `groups` whose equal texts mark rows that belong together, such as those of one person.",
         )

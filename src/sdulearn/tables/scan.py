@@ -16,11 +16,12 @@ from sdulearn.answers.y import scramble
 from sdulearn.errors import InputError, listed, pa, quoted
 from sdulearn.io.files import Location
 from sdulearn.tables import ids
-from sdulearn.tables.columns import Column, Columns, Problem, refuse
+from sdulearn.tables.columns import Column, Columns, Problem, Transformer, refuse
 from sdulearn.tables.decide import ColumnCounts, Role, count, decimal_mark, describe, usable_scale
 from sdulearn.tables.features import MAX_IMAGES, ImageFeatures, TextFeatures
 from sdulearn.tables.ids import IdHits, looks_like_id, unknown_ids
 from sdulearn.tables.source import TEXT_FORMATS, Table, open_table
+from sdulearn.tables.text_models import EmbeddedTexts
 from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
@@ -175,7 +176,9 @@ def look_for(
     return Wanted(features, tuple(id_columns), wanted, frozenset(asked), n_drawn=MOST_TEXTS)
 
 
-def decide(table: Table, found: Survey, missing: str, max_categories: int, image_root: Path) -> Columns:
+def decide(
+    table: Table, found: Survey, missing: str, max_categories: int, image_root: Path, text_model: str | None = None
+) -> Columns:
     """Decide how the table becomes features, or name every column in the way."""
     roles = found.wanted.features
     id_column = _id_column(table, found)
@@ -189,7 +192,7 @@ def decide(table: Table, found: Survey, missing: str, max_categories: int, image
     decimal = decimal_mark([one for name, one in counts.items() if roles[name] == "cell"], table.mark != ";")
     # Which other rows are kept depends on how the table was read.
     rows = found.lowest(min(found.wanted.n_drawn or MOST_TEXTS, MOST_TEXTS))
-    transformers: dict[str, TextFeatures | ImageFeatures] = {}
+    transformers: dict[str, Transformer] = {}
     described: list[tuple[Column, Array]] = []
     problems = []
     for name, one in counts.items():
@@ -198,7 +201,11 @@ def decide(table: Table, found: Survey, missing: str, max_categories: int, image
             cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
             transformers[name], X = ImageFeatures.fit(where, cells, image_root, missing != "mean")
         elif role == "text" or (role in ("string", "cell") and _are_sentences(name, one, found, rows, max_categories)):
-            transformers[name], X = TextFeatures.fit(where, found.cells(name, rows))
+            cells = found.cells(name, rows)
+            if text_model is None:
+                transformers[name], X = TextFeatures.fit(where, cells)
+            else:
+                transformers[name], X = EmbeddedTexts.fit(where, text_model, cells)
         if name in transformers:
             fill = 0.0 if missing == "mean" and role == "image" else None
             # With one deviation for all, components keep their relative weights.
@@ -213,6 +220,8 @@ def decide(table: Table, found: Survey, missing: str, max_categories: int, image
             except Problem as problem:
                 problems.append(problem)
     refuse(table.name, problems)
+    if text_model is not None and not any(made.kind == "text" for made in transformers.values()):
+        raise InputError(f"{table.name} has no column of texts for `text_model` to read. Name it with `text`.")
     if not described:
         raise InputError(f"{table.name} has no columns to learn from.")
     mean, variance = np.hstack([moments for _, moments in described])

@@ -216,13 +216,15 @@ def _open_file(path: str, sheet: str | None, skip_rows: int | None) -> Table:
             first = list(islice(iter(partial(file.readline, _BLOCK_BYTES), b""), files.HEAD_LINES))
         if not b"".join(first).strip():
             raise InputError(f"{path} is empty. Its first line must name the columns.")
-        lines = io.StringIO(files.decoded(path, b"".join(first)), newline="")
+        encoding = files.encoding_of(path, files.blocks_of(path))
+        lines = io.StringIO(b"".join(first).decode(encoding), newline="")
         mark, above, end, names = files.text_head(list(lines), name, skip_rows)
         _check_quotes(path, mark, skip_rows or 0)
     check_repeated(path, names)
     types = dict.fromkeys(names, pa.string())
-    read = partial(_text_rows, path, mark, end, tuple(names))
-    return Table(path, name, types, read, mark=mark, notes={"above": above}, where=partial(_line, path, mark, end))
+    read = partial(_text_rows, path, encoding, mark, end, tuple(names))
+    notes = {"above": above, "encoding": encoding if encoding == files.WINDOWS else None}
+    return Table(path, name, types, read, mark=mark, notes=notes, where=partial(_line, path, mark, end))
 
 
 def read_whole(source: Location | Frame) -> ArrowTable:
@@ -280,14 +282,18 @@ def _with_single_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _text_rows(
-    path: str, mark: str, head: int, names: tuple[str, ...], columns: Sequence[str], rows: int
+    path: str, encoding: str, mark: str, head: int, names: tuple[str, ...], columns: Sequence[str], rows: int
 ) -> Iterator[ArrowTable]:
     """Read the rows below the header, which is the last of the first ``head`` lines."""
     arrow = require("pyarrow.csv", "files")
     with open_bytes(path) as file:
         # pyarrow reads in threads, which abort at the end of a program if they need a Python file.
-        stream = pa.OSFile(path)
-        stream = pa.CompressedInputStream(stream, "gzip") if isinstance(file, gzip.GzipFile) else stream
+        if encoding == files.WINDOWS:
+            # What a spreadsheet wrote fits into memory.
+            stream = pa.BufferReader(file.read().decode(encoding).encode())
+        else:
+            stream = pa.OSFile(path)
+            stream = pa.CompressedInputStream(stream, "gzip") if isinstance(file, gzip.GzipFile) else stream
     with _clear_errors(path), stream:
         batches = arrow.open_csv(
             stream,

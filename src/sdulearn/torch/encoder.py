@@ -87,7 +87,7 @@ class ContrastiveEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Means and standard deviations that rows are standardised by; for images, of all pixels.
     components_, output_mean_ : array of shape (n_components, n_outputs), (n_outputs,)
         Features are ``components_ @ (output - output_mean_)``. The first has variance 1.
-    loss_, n_iter_ : array of shape (n_iter_,), int
+    loss_, n_iter_ : array of shape (n_steps,), int
         Loss of each step, and their number.
 
     Examples

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sdulearn.answer_files.rows import Labels, class_numbers
-from sdulearn.answers.checks import check_answers, majority_votes
+from sdulearn.answers.checks import check_answers, majority_votes, need_pairs
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import Answers, random_ends
 from sdulearn.answers.y import SIMILAR, UNSURE, mean_weight, scramble, stack_pairs
 from sdulearn.diagnostics import Population, check_contradictions, check_source, off_mode
-from sdulearn.errors import InputError, pa
+from sdulearn.errors import InputError, pa, quoted
 from sdulearn.findings import Fault, Finding, FitWarning, LeftOut, PassedOver, RepeatedQuestions, TiedQuestions
 from sdulearn.io.files import Location, folder_of
 from sdulearn.reading import Reading
@@ -34,6 +34,8 @@ from sdulearn.types import Array, ArrowTable, Codes, Frame, Indices, Mask
 from sdulearn.workflow.options import MAX_UNLABELED, FitOptions
 
 _LINES_SHOWN = 5
+# With fewer groups nothing can be said about new ones.
+_MIN_GROUPS = 3
 # Rows to choose questions from, per answer.
 _ROWS_PER_ANSWER = 10
 
@@ -57,6 +59,7 @@ class TrainingData:
     classes: tuple[str, ...] = ()  # names of all classes, if there are labels
     label_codes: Codes | None = None  # the labels as classes of an estimator
     population: Population | None = None  # moments of the table; None if ``X`` is the whole table
+    groups: Codes | None = None  # equal numbers are rows that belong together, of all rows kept
     findings: Sequence[Finding] = ()
 
     @property
@@ -95,7 +98,8 @@ class TrainingData:
             # An unlabeled row weighs as much as the mean answer, whatever the unit of the file.
             weights = np.ones(len(y))
             weights[: self.ends.size] = np.repeat(of_answers / mean_weight(of_answers), 2)
-        return self.columns.scaled(rows), AnswerGraph.from_y(y, weights)
+        groups = None if self.groups is None else self.groups[np.asarray(y)[:, 1]]
+        return self.columns.scaled(rows), AnswerGraph.from_y(y, weights, groups)
 
     @property
     def random_points(self) -> Mask | None:
@@ -123,6 +127,7 @@ class TrainingData:
 
 def gather(source: Location | Frame, answers: Answers, labels: Labels | None, options: FitOptions) -> TrainingData:
     """Read the rows in answers and a sample of all rows."""
+    need_pairs(answers)
     asked = set(answers.ids.ravel().tolist())
     table, found, columns, place = _surveyed(source, options, asked, labels)
     changes = check_same_table(table, found, options.stored)
@@ -133,7 +138,23 @@ def gather(source: Location | Frame, answers: Answers, labels: Labels | None, op
     used = usable_answers(answers, place, options.skip_bad, not options.is_joint, why)
     unlabeled = found.lowest(options.most_unlabeled(columns.width))
     data = _kept(table, columns, found, used, unlabeled, labelled)
+    if (name := options.reading.groups) is not None:
+        groups = _groups(found, name)
+        data = replace(data, groups=groups)
+        n_groups = len(np.unique(groups[data.ends]))
+        if n_groups < _MIN_GROUPS:
+            raise InputError(
+                f"The answers are about rows of {n_groups:,} groups by `groups={name!r}`, and the accuracy on new ones "
+                f"takes {_MIN_GROUPS} or more. Ask about rows of more groups, or leave `groups` out."
+            )
     return replace(data, findings=[*changes, *data.findings])
+
+
+def _groups(found: Survey, name: str) -> Codes:
+    """Number the groups of the kept rows; a row without a value is a group of its own."""
+    cells = [(cell or "").strip() for cell in found.cells(name, np.sort(found.rows))]
+    numbers = np.unique([cell or f"\0{k}" for k, cell in enumerate(cells)], return_inverse=True)[1]
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def _surveyed(
@@ -145,16 +166,17 @@ def _surveyed(
 ) -> tuple[Table, Survey, Columns, dict[str, int]]:
     """Pass over a table; ``n_drawn`` rows are drawn to be shown, with all cells, by default to be unlabeled."""
     reading, stored = options.reading, options.stored
-    if reading.groups is not None or reading.text_model is not None:
-        name = "text_model" if reading.groups is None else "groups"
-        raise InputError(f"`{name}` is not available yet. Leave it out.")
     table = open_table(source, reading.sheet, reading.skip_rows, reading.embedding)
     # A table may lack columns now that were left out when the questions were asked.
     absent = set() if stored is None else {*stored.drop} - table.types.keys()
+    groups = [] if reading.groups is None else [reading.groups]
+    table.check_columns({"take groups from": groups})
+    if groups and groups[0] in (reading.id_column, *reading.categories, *reading.text, *reading.images):
+        raise InputError(f"Column {quoted(groups[0])} is `groups`, so it is no feature and has no ids. Name it once.")
     wanted = look_for(
         table,
         id_column=reading.id_column,
-        left_out={*reading.drop} - absent,
+        left_out={*reading.drop, *groups} - absent,
         categories=reading.categories,
         text=reading.text,
         images=reading.images,
@@ -163,6 +185,7 @@ def _surveyed(
     )
     # An id may be the number of a row.
     rows = [int(name) for name in wanted.ids if is_row_number(name, table.n_rows or 10**18)]
+    wanted = replace(wanted, shown=tuple(groups))
     if n_drawn is not None:
         wanted = replace(wanted, shown=tuple(table.types))
     else:
@@ -178,7 +201,8 @@ def _surveyed(
     wanted = replace(wanted, rows=np.unique(np.array(rows, dtype=np.int64)), n_drawn=n_drawn, highest=highest)
     found = surveyed(table, wanted)
     root = folder_of(source) if reading.image_root is None else Path(reading.image_root)
-    columns = decide(table, found, reading.missing, reading.max_categories, root)
+    text_model = None if reading.text_model is None else str(reading.text_model)
+    columns = decide(table, found, reading.missing, reading.max_categories, root, text_model)
     return table, found, columns, _places(columns.id_column, found)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from sdulearn import __version__, diagnostics
+from sdulearn import __version__, diagnostics, related_rows
 from sdulearn.answer_files.read import read_answers
 from sdulearn.answer_files.rows import Labels, read_labels
 from sdulearn.answers.answer_model import Rate
@@ -22,7 +22,7 @@ from sdulearn.answers.rates import calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers, some_answers
 from sdulearn.base import unseen_proba
 from sdulearn.diagnostics import LEVEL
-from sdulearn.errors import InputError, OrientationWarning, listed, quoted
+from sdulearn.errors import InputError, OrientationWarning, is_installed, listed, quoted
 from sdulearn.findings import (
     AnnotatorsExcluded,
     Contradictions,
@@ -33,6 +33,8 @@ from sdulearn.findings import (
     ManyChosen,
     NamesUncertain,
     PriorOfOtherClass,
+    RelatedRows,
+    TextsByWords,
 )
 from sdulearn.io.files import Location, is_location
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate
@@ -41,7 +43,9 @@ from sdulearn.progress import long_work
 from sdulearn.reading import Missing, Reading
 from sdulearn.report.records import AnnotatorReport, DoubtfulAnswer, FitReport, chosen_settings
 from sdulearn.table_model import AskedRows, TableModel
-from sdulearn.types import Estimator, Frame
+from sdulearn.tables.features import TextFeatures
+from sdulearn.tables.known_ids import ids_among
+from sdulearn.types import Array, Estimator, Frame
 from sdulearn.workflow import judge
 from sdulearn.workflow.data import TrainingData, check_enough, gather
 from sdulearn.workflow.options import FitOptions
@@ -146,8 +150,9 @@ def fit_table(
     max_categories : int, default=50
         Most different texts that a text column may hold.
     groups : str, optional
-        A column whose equal cells mark rows that belong together, such as several rows of one person: accuracy is then
-        that on new groups.
+        A column whose equal cells mark rows that belong together, such as several rows of one person, product or
+        document. It is not a feature. Cross-validation never splits a group, so the accuracy is that on rows of new
+        groups, and its interval counts the rows of a group as dependent. A row without a value is a group of its own.
     answer_columns : mapping or str, optional
         ``columns`` of :func:`~sdulearn.answers.read_answers`.
     words : mapping or str, optional
@@ -211,7 +216,8 @@ def fit_table(
         skip_bad=skip_bad,
         exclude_annotators=exclude_annotators,
     )
-    read = read_answers(answers, columns=answer_columns, words=words)
+    find_ids = partial(ids_among, table, options.reading)
+    read = read_answers(answers, columns=answer_columns, words=words, table_ids=find_ids)
     return fit_answers(table, read, None if labels is None else read_labels(labels), options)
 
 
@@ -228,7 +234,7 @@ def _fit_without(fit: Callable[[Answers], TableModel], answers: Answers, options
     option = "`exclude_annotators`"
     options.need_joint(option)
     if answers.annotators is None:
-        raise InputError(f"{option} needs answers that say who gave them, in a column `annotator`.")
+        raise InputError(f"{option} needs answers that say who gave them, in a column 'annotator'.")
     people = answers.annotator_names
     excluded = np.atleast_1d(options.exclude_annotators).tolist()
     if unknown := [name for name in excluded if name not in people]:
@@ -296,6 +302,8 @@ def _fit(table: Location | Frame, labels: Labels | None, options: FitOptions, an
         n_points=n_points,
         n_independent=n_independent,
         n_questions=None if questions is None else len(np.unique(questions[data.used])),
+        groups=options.reading.groups or "",
+        n_groups=0 if data.groups is None else len(np.unique(data.groups[data.ends])),
         answer_columns=answers.columns,
         answer_words=answers.words,
         accuracy=accuracy,
@@ -438,6 +446,7 @@ def _checks(
     X, names = data.columns.filled(data.X), data.columns.feature_names
     drawn = data.ends if data.random is None else data.ends[data.random]
     found += diagnostics.check_population(X, drawn, names, data.population)
+    found += [*_related_rows(data, X), *_texts_by_words(data)]
     if data.random is None:
         found += diagnostics.check_pairing(X, data.ends, names)
     else:
@@ -456,6 +465,33 @@ def _checks(
     if n and prior is not None and options.prior not in (None, prior.value):
         found.append(PriorOfOtherClass(prior=options.prior))
     return found
+
+
+def _related_rows(data: TrainingData, X: Array) -> list[Finding]:
+    """Return a finding if rows seem to belong together and nobody has said how."""
+    if data.groups is not None:
+        return []
+    rows = related_rows.some_rows(np.unique(data.ends))
+    features = X[rows]
+    values = data.columns.values(features)
+    found = []
+    for k, (column, part) in enumerate(data.columns.parts):
+        whole = column.kind == "category" or (column.kind == "number" and np.all(values[:, k] % 1 == 0))
+        if whole and (key := related_rows.repeated_key(values[:, k], column.name, np.delete(features, part, axis=1))):
+            found.append((key.n_rows, column.name, key))
+    if found:
+        _, name, related = max(found, key=lambda key: key[0])
+    elif (copies := related_rows.near_copies(features)) is not None:
+        name, related = "", copies
+    else:
+        return []
+    return [RelatedRows(column=name, n_rows=related.n_rows, n_asked=len(rows), n_groups=related.n_groups)]
+
+
+def _texts_by_words(data: TrainingData) -> list[Finding]:
+    """Return a note that recommends sentence embeddings where texts are read without."""
+    texts = [name for name, made in data.columns.transformers.items() if isinstance(made, TextFeatures)]
+    return [TextsByWords(columns=tuple(texts), installed=is_installed("sentence_transformers"))] if texts else []
 
 
 def _without_odd_cycles(findings: Sequence[Finding]) -> list[Finding]:

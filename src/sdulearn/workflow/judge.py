@@ -24,6 +24,7 @@ from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.classes import ClassAgreement
 from sdulearn.metrics.cross_validation import FoldModel, folds_over_points
 from sdulearn.metrics.scores import pair_importance
+from sdulearn.model_selection import number_of_folds
 from sdulearn.prior import PriorEstimate, estimate_prior
 from sdulearn.report import records
 from sdulearn.report.records import ColumnDependence, ColumnImportance, DoubtfulAnswer, ModelChoice
@@ -64,7 +65,10 @@ Choice = tuple[Estimator, ModelChoice, list[FoldModel]]
 def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | str, tuple[int, int] | None]:
     """Return the number of classes, "auto" if the fit itself searches it, and the interval of a search."""
     n_named = max(2, len(set(data.labels.values())))
-    found: int | str = options.classes or max(n_named, data.answers.n_classes or 2)
+    # Groups in a file show how many classes there are, and two is rarely right; a log shows one example per class.
+    are_groups = data.answers.questions is not None and data.answers.kinds is None
+    found: int | str = "auto" if are_groups else max(n_named, data.answers.n_classes or 2)
+    found = options.classes or found
     interval = None
     if found == "auto" and (data.labels or options.model == "boosted"):
         # Without the labels, whose numbers depend on the result.
@@ -78,7 +82,7 @@ def number_of_classes(options: FitOptions, data: TrainingData) -> tuple[int | st
 
 
 def _folds(data: TrainingData) -> int:
-    return min([_MAX_FOLDS, *(n for n in (data.n_similar, data.n_dissimilar) if n)])
+    return number_of_folds(_MAX_FOLDS, data.stacked[1])
 
 
 def choose(options: FitOptions, data: TrainingData, n_classes: int | str) -> tuple[Choice, list[Finding]]:
@@ -174,8 +178,9 @@ def judge(
     rates = error_rates_of(model) if options.is_joint and not model.answer_model_.certain else None
     if many:
         return folds, None, *agreement_of_many(predicted, rates, folds, graph, counted)
+    shown = cross_validation.without_seen_clusters(graph, folds)
     accuracy = cross_validation.held_out_accuracy(
-        predicted, graph, n_splits=len(folds), error_rate=rates, prior=options.prior, random_points=counted
+        predicted, shown, n_splits=len(folds), error_rate=rates, prior=options.prior, random_points=counted
     )
     return folds, accuracy, None, []
 

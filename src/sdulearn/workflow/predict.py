@@ -26,6 +26,7 @@ from sdulearn.reading import Reading
 from sdulearn.table_model import TableModel
 from sdulearn.tables.columns import Where, in_row
 from sdulearn.tables.ids import find_ids, repeated_id
+from sdulearn.tables.known_ids import ids_among
 from sdulearn.tables.same_table import compare_table, compares_cells
 from sdulearn.tables.scan import why_unknown, without_blanks
 from sdulearn.tables.source import Batches, DaskTable, Table, open_table
@@ -101,6 +102,7 @@ def predict_table(
     skip_bad: bool = False,
     image_root: Location | None = None,
     embedding: Location | None = None,
+    text_model: Location | None = None,
     sheet: str | None = None,
     skip_rows: int | None = None,
     progress: bool = False,
@@ -126,6 +128,8 @@ def predict_table(
         The folder of the pictures; by default that of the table.
     embedding : str or path-like, optional
         The file of vectors of this table's rows, if the model was fitted with one.
+    text_model : str or path-like, optional
+        Name or folder of the text model, if it is in another place now or is to be downloaded.
     sheet, skip_rows : optional
         As in :func:`~sdulearn.fit_table`.
     progress : bool, default=False
@@ -136,7 +140,14 @@ def predict_table(
     Predictions
         Predictions of the next rows.
     """
-    reading = Reading(id_column=id_column, image_root=image_root, embedding=embedding, sheet=sheet, skip_rows=skip_rows)
+    reading = Reading(
+        id_column=id_column,
+        image_root=image_root,
+        embedding=embedding,
+        text_model=text_model,
+        sheet=sheet,
+        skip_rows=skip_rows,
+    )
     reader, table = _opened(model, path, reading, answers, skip_bad, progress)
     yield from _in_turn(reader, table, progress)
 
@@ -155,11 +166,14 @@ def _opened(
     progress: bool,
 ) -> tuple[Reader, Table]:
     """Open a table that fits the model, and return it with its reader."""
-    given = None if answers is None else read_answers(answers)
+    named_now = None if reading.text_model is None else str(reading.text_model)
+    known = reading if reading.id_column is not None else replace(reading, id_column=model.columns.id_column or "")
+    given = None if answers is None else read_answers(answers, table_ids=partial(ids_among, path, known))
     if given is not None and given.reading is not None:
         reading = given.reading.continued(reading)
     root = folder_of(path) if reading.image_root is None else Path(reading.image_root)
-    model = replace(model, columns=replace(model.columns, image_root=root))
+    columns = model.columns.with_text_model(named_now)
+    model = replace(model, columns=replace(columns, image_root=root))
     table = open_table(path, reading.sheet, reading.skip_rows, reading.embedding)
     id_column = _id_column(model, table, reading.id_column)
     columns = model.columns
@@ -256,6 +270,7 @@ def write_predictions(
     skip_bad: bool = False,
     image_root: Location | None = None,
     embedding: Location | None = None,
+    text_model: Location | None = None,
     sheet: str | None = None,
     skip_rows: int | None = None,
 ) -> Sums:
@@ -271,7 +286,7 @@ def write_predictions(
     folder : str or path-like
         The folder to make; it must not exist, or be empty. Columns are id, label, the probability of the second class
         (``probability_NAME`` of each with more than two) and, with ``answers``, n_answers.
-    answers, id_column, skip_bad, image_root, embedding, sheet, skip_rows
+    answers, id_column, skip_bad, image_root, embedding, text_model, sheet, skip_rows
         As in :func:`predict_table`.
 
     Returns
@@ -288,7 +303,12 @@ def write_predictions(
         raise FileError(f"{folder} is there already. Name a new folder, or remove it first.")
     with written_whole(Path(folder).absolute(), folder=True) as draft:
         reading = Reading(
-            id_column=id_column, image_root=image_root, embedding=embedding, sheet=sheet, skip_rows=skip_rows
+            id_column=id_column,
+            image_root=image_root,
+            embedding=embedding,
+            text_model=text_model,
+            sheet=sheet,
+            skip_rows=skip_rows,
         )
         reader, table = _opened(model, path, reading, answers, skip_bad, True)
         id_type = pa.int64() if reader.id_column is None else table.types[reader.id_column]
