@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import combinations, count
+from statistics import median
 from typing import Any, NamedTuple
 
 from sdulearn.answer_files.download import as_csv
@@ -33,6 +34,9 @@ _LATER = 10
 # A question that was left open for this long goes to others.
 _HELD_SECONDS = 600
 _REVIEWED = 50
+# From this many answers on, their median says how long a question takes; none takes longer than a day.
+LEAST_TIMED = 5
+_MOST_SECONDS = 86_400.0
 
 
 class Goal(NamedTuple):
@@ -78,6 +82,7 @@ class Session:
         self._estimated = -1  # version of the store
         self._rates: tuple[int, dict[str, Rate]] | None = None
         self._names: tuple[int, dict[int, str]] = (-1, {})
+        self._places: tuple[int, dict[int, int]] = (-1, {})
         # One thread prepares questions and estimates. New work replaces what waits in its slot.
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="sdulearn-ahead")
         self._slots: dict[str, Future[None]] = {}
@@ -98,7 +103,13 @@ class Session:
             return person.token, question
 
     def answer(
-        self, annotator: str, token: int, reply: object, comment: str = "", name: str = ""
+        self,
+        annotator: str,
+        token: int,
+        reply: object,
+        comment: str = "",
+        name: str = "",
+        seconds: float | None = None,
     ) -> Answer[str] | None:
         """Store an answer, on disk when this returns; "none" may name the class that it opens.
 
@@ -110,6 +121,10 @@ class Session:
             raise InputError("Answers are private, and a comment could give one away. Leave it empty.")
         if len(comment) > MAX_COMMENT:
             raise InputError(f"A comment has at most {MAX_COMMENT} characters.")
+        if seconds is not None and not 0 <= seconds <= _MOST_SECONDS:
+            raise InputError(f"An answer takes 0 to {_MOST_SECONDS:,.0f} seconds, not {seconds:g}.")
+        # Which answer is quick could give a private one away.
+        given = Given(comment=comment, seconds=None if self.epsilon is not None else seconds)
         with self._lock:
             person = self._person(annotator)
             if token in person.answered:
@@ -120,7 +135,7 @@ class Session:
                 return None
             written = None
             try:
-                written = self.record(person.question, reply, annotator, Given(comment=comment))
+                written = self.record(person.question, reply, annotator, given)
                 person.answered[token] = written.key, reply
             except SpentRowError:
                 self.asker.skip(annotator, later=False)
@@ -167,7 +182,7 @@ class Session:
                 return person.question
             self._refuse_others(self.store.contents.answers[key], annotator)
             gone = self.asker.undo(annotator, number=key[1], session=key[0])
-            self._unname(self.ids[gone.left], annotator)
+            self._unname_all(gone, annotator)
             return self._show(person, self.asker.renewed(gone.question))
 
     def last_of(self, annotator: str) -> Key | None:
@@ -225,6 +240,13 @@ class Session:
         if self.store.contents.labels.get(row_id):
             self.label({row_id: ""}, annotator)
 
+    def _unname_all(self, answer: RowAnswer, annotator: str) -> None:
+        """Remove the names of the rows that an answer was about, and not those of its examples."""
+        question = answer.question
+        about = [row for row, rank in zip(question.items, question.ranks, strict=True) if rank is not None]
+        for row in about if question.form == "sort" else [question.left]:
+            self._unname(self.ids[row], annotator)
+
     def _give(self, changed: Sequence[RowAnswer], annotator: str) -> None:
         self._change({answer.key: answer.reply for answer in changed}, annotator)
 
@@ -251,7 +273,7 @@ class Session:
             self._change({key: reply}, annotator)
             changed = self.store.contents.answers[key]
             if changed.verdict != given.verdict:
-                self._unname(changed.left, annotator)
+                self._unname_all(changed.about([self.rows[name] for name in changed.question.items]), annotator)
             return changed
 
     def is_alone(self, annotator: str) -> bool:
@@ -280,8 +302,8 @@ class Session:
             named = {answer.annotator for answer in self.store.snapshot().answers}
             return sorted(named | self._people.keys())
 
-    def agreement(self) -> dict[str, list[dict[str, Any]]]:
-        """Return counts and error rate of each person, and how often each two of them agree."""
+    def agreement(self) -> dict[str, Any]:
+        """Return counts and error rate of each person, how often each two of them agree, and how long answers take."""
         with self.store.lock:
             version, given = self.store.snapshot()
             answers = log_answers(str(self.store.path), self.store.contents)
@@ -301,7 +323,16 @@ class Session:
             if both := verdicts[first].keys() & verdicts[second].keys():
                 n_agreed = len(verdicts[first].items() & verdicts[second].items())
                 couples.append({"first": first, "second": second, "n_both": len(both), "n_agreed": n_agreed})
-        return {"people": people, "couples": couples}
+        return {"people": people, "couples": couples, "pace": self.pace()}
+
+    def pace(self, annotator: str | None = None) -> dict[str, dict[str, float]]:
+        """Return the median number of seconds that each form of question takes, everybody or one person."""
+        seconds: dict[str, list[float]] = defaultdict(list)
+        for answer in self.store.snapshot().answers:
+            if answer.given.seconds is not None and annotator in (None, answer.annotator):
+                seconds[answer.question.form].append(answer.given.seconds)
+        enough = {form: times for form, times in seconds.items() if len(times) >= LEAST_TIMED}
+        return {form: {"seconds": median(times), "n_answers": len(times)} for form, times in enough.items()}
 
     def _error_rates(self, version: int, answers: Answers) -> dict[str, Rate]:
         """Return error rates by name as a fit of these answers has them; they are kept until others come."""
@@ -384,6 +415,15 @@ class Session:
             if self._names[0] != version:
                 self._names = version, self._class_names()
             return self._names[1].get(row) or self.store.contents.labels.get(self.ids[row], "")
+
+    def place_of(self, row: int) -> int | None:
+        """Return the number of the class of a row, in the order in which the classes were found."""
+        with self._lock:
+            version = self.store.version
+            if self._places[0] != version:
+                groups = enumerate(self.asker.groups())
+                self._places = version, {member: k for k, members in groups for member in members}
+            return self._places[1].get(row)
 
     def _class_names(self) -> dict[int, str]:
         """Return the name of the class of each row that is in one with a name."""

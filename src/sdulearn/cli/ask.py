@@ -220,6 +220,7 @@ def _serve(arguments: argparse.Namespace, session: Session, asked: Asked, finish
         digits.TITLE if arguments.demo else arguments.table.name,
         arguments.annotator,
         finish.fit,
+        finish.export,
         wording=arguments.question.strip(),
         instructions=_instructions(arguments),
         language=arguments.language,

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import importlib.util
 import shlex
+import threading
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sdulearn.answer_files.log import log_answers
+from sdulearn.answers.records import Answers
 from sdulearn.asking.session import Session
 from sdulearn.cli import options as cli
-from sdulearn.cli.predict import write_answered
-from sdulearn.errors import InputError
-from sdulearn.io.files import as_cell
+from sdulearn.cli.predict import write_answered, written
+from sdulearn.errors import InputError, require
+from sdulearn.io.files import as_cell, written_whole
 from sdulearn.report.results import Headline, Learned, findings_of_model, headline_of, least_certain, lines
 from sdulearn.table_model import TableModel
 from sdulearn.workflow.fit import fit_table
+from sdulearn.workflow.predict import predict_table
 
 _ASKED_SHOWN = 500
 _EXAMPLES_SHOWN = 3
+_MOST_IN_SHEET = 1_048_576  # rows, with the header
 # A demonstration with fewer answers ends without a model.
 _FEWEST = 10
 
@@ -37,6 +45,11 @@ class Finish:
         self.arguments = arguments
         self.session = session
         self.model: TableModel | None = None
+        # Of the last fit: its answers, whether lines of the log were left out, and what was written of it.
+        self._answers: Answers | None = None
+        self._skip_bad = False
+        self._exported: dict[str, Path] = {}
+        self._exporting = threading.Lock()
         assert session.store.path is not None
         self.log = session.store.path
 
@@ -53,7 +66,9 @@ class Finish:
         # The log says how the table is read.
         classes = n_classes if n_classes > 2 else None
         model = fit_table(table, answers, labels=dict(labels) or None, classes=classes, skip_bad=has_bad_rows)
-        self.model = model
+        with self._exporting:
+            self.model, self._answers, self._skip_bad = model, answers, has_bad_rows
+            self._exported = {}
         model.save(model_path)
         model.write_report(report, model_path=model_path)
         write_answered(answered, model)
@@ -68,6 +83,8 @@ class Finish:
             "accuracy": None if accuracy is None else accuracy.numbers(),
             "classes": classes_found(model),
             "n_asked": len(model.asked.ids) if model.asked else 0,
+            "these": share_right(model, accuracy),
+            "excel": importlib.util.find_spec("openpyxl") is not None,
             "lines": cli.in_options(model.summary()).split("\n"),
             "model": str(model_path),
             "report": str(report),
@@ -76,6 +93,24 @@ class Finish:
             "predict": shlex.join(["sdulearn", "predict", str(model_path), str(table), "-o", "classes.csv"]),
             "fit": shlex.join(map(str, again)),
         }
+
+    def export(self, kind: str) -> Path | None:
+        """Write the classes of all rows beside the log, once after each fit; None before the first."""
+        with self._exporting:
+            model = self.model
+            if model is None or kind in self._exported:
+                return self._exported.get(kind)
+            path = self.log.with_suffix(".classes.csv")
+            if "csv" not in self._exported:
+                with written(path, model, Counter(), True) as write:
+                    for batch in predict_table(
+                        model, self.arguments.table, answers=self._answers, skip_bad=self._skip_bad
+                    ):
+                        write(batch)
+                self._exported["csv"] = path
+            if kind == "xlsx":
+                self._exported[kind] = write_sheet(path)
+            return self._exported[kind]
 
     def say_end(self) -> None:
         """Say how to learn from the answers, if no model was fitted; a demonstration ends with a model."""
@@ -114,6 +149,33 @@ class Finish:
         model, report = (self.log.with_suffix(end) for end in (".sdu", ".html"))
         cli.say("\n".join([*shown, *classes, f"The model is in {model}, its report in {report}."]))
         cli.say(NEXT.format(program=cli.program(), model=model, table=self.arguments.table))
+
+
+def write_sheet(path: Path) -> Path:
+    """Write a CSV file of classes as an Excel file beside it."""
+    sheet_path = path.with_suffix(".xlsx")
+    book = require("openpyxl", "excel").Workbook(write_only=True)
+    sheet = book.create_sheet("classes")
+    with path.open(encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.reader(file)):
+            if number >= _MOST_IN_SHEET:
+                raise InputError(f"A sheet of Excel has at most {_MOST_IN_SHEET:,} rows. Download the CSV file.")
+            # Ids stay texts: a number would lose its zeros.
+            sheet.append(row if number == 0 else [*row[:2], *map(float, row[2:])])
+    with written_whole(sheet_path) as draft:
+        book.save(draft)
+    return sheet_path
+
+
+def share_right(model: TableModel, accuracy: Headline | None) -> dict[str, Any] | None:
+    """Return which share of the rows that were asked about, and of all rows of the table, the model has right."""
+    asked, report = model.answered, model.report
+    if asked is None or report is None or not len(asked["id"]):
+        return None
+    n_asked, n_rows = len(asked["id"]), report.n_rows
+    of_asked = float(asked["probabilities"].max(axis=1).mean())
+    share = None if accuracy is None else (n_asked * of_asked + (n_rows - n_asked) * accuracy.value) / n_rows
+    return {"asked": of_asked, "n_asked": n_asked, "share": share, "n_rows": n_rows}
 
 
 def headline(model: TableModel, session: Session) -> Headline | None:

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         sums = write_predictions(model, arguments.table, output, **options)
     else:
         sums = Sums(by_class=np.zeros(len(model.classes), dtype=np.int64), n_asked=0, unseen=Counter())
-        with _written(output, model, escaped, answers is not None) as write:
+        with written(output, model, escaped, answers is not None) as write:
             # No bar between the rows on a screen.
             for batch in predict_table(model, arguments.table, **options, progress=output is not None):
                 write(batch)
@@ -92,12 +92,12 @@ def _tell(model: TableModel, summary: dict[str, Any], output: Path | None) -> No
 
 def write_answered(path: Path, model: TableModel) -> None:
     """Write the rows in the answers of the fit."""
-    with _written(path, model, Counter(), True) as write:
+    with written(path, model, Counter(), True) as write:
         write(asked_rows(model))
 
 
 @contextmanager
-def _written(path: Path | None, model: TableModel, escaped: Counter[str], answered: bool) -> Iterator[Write]:
+def written(path: Path | None, model: TableModel, escaped: Counter[str], answered: bool) -> Iterator[Write]:
     """Yield a function that writes predictions to the screen, or to a file, whole or not at all."""
     if path is None:
         with _csv_writer(_Screen(), ",", model, escaped, answered) as write:
@@ -159,14 +159,14 @@ def _lines(model: TableModel, found: Predictions, escaped: Counter[str], mark: s
     columns = [ids, pa.array(classes).take(pa.array(found.place)), *map(np.ascontiguousarray, found.numbers)]
     table = pa.table(columns, names=list(map(str, range(len(columns)))))
 
-    def written(style: str) -> str:
+    def in_style(style: str) -> str:
         buffer = io.BytesIO()
         options = arrow.WriteOptions(include_header=False, delimiter=mark, quoting_style=style)
         arrow.write_csv(table, buffer, options)
         return buffer.getvalue().decode()
 
     try:
-        return written("none")
+        return in_style("none")
     except pa.ArrowInvalid:
         # A cell holds a delimiter, a quote or a line break.
-        return written("needed")
+        return in_style("needed")

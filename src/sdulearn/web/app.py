@@ -3,7 +3,7 @@
 ``GET question`` gives the open question of a person, and ``POST answer`` its reply:
 
     {"token": 7, "form": "match", "items": [{"id": "r9", "parts": [...], "name": ""}, ...]}
-    {"annotator": "ann", "token": 7, "reply": 1, "comment": "", "name": ""}
+    {"annotator": "ann", "token": 7, "reply": 1, "comment": "", "name": "", "seconds": 4.2}
 
 A reply is what :func:`~sdulearn.answers.records.read_reply` takes:
 
@@ -17,10 +17,11 @@ form     items                                                 reply
 "nearer" the new one, then the two examples                    0 or 1, position of the example; "unsure"
 ======== ===================================================== ==================================================
 
-``name`` is that of the class of an example, "" for other items and classes without a name. ``written`` in the
-response is the key of the stored answer, ``[session, number]``: ``undo`` and ``change`` take it as ``key``. Answers in
-``history`` have ``key``, ``form``, ``items`` and ``reply`` alike, with ``title`` and ``picture`` of an item instead
-of its parts.
+``name`` is that of the class of an example, "" for other items and classes without a name. Beside a match question,
+``places`` has the number of the class of each example: classes keep their places and keys. ``seconds`` is null where
+it is not known how long an answer took. ``written`` in the response is the key of the stored answer, ``[session, number]``:
+``undo`` and ``change`` take it as ``key``. Answers in ``history`` have ``key``, ``form``, ``items`` and ``reply``
+alike, with ``title`` and ``picture`` of an item instead of its parts.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from sdulearn.answers.records import Answer, flip_rate
+from sdulearn.asking.session import LEAST_TIMED
 from sdulearn.errors import FileError, InputError, MissingFileError, SdulearnError
 from sdulearn.io.typed import plain, read
 from sdulearn.web.security import Guard, whole_body
@@ -64,6 +66,12 @@ _MOST_DIGITS = 16
 _PAGE = 100
 # The report brings its style with it and no scripts.
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+# What the classes of all rows are offered as.
+CLASS_FILES = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
 
 Json = dict[str, Any]
 # Windows may have another type, and then browsers would not run the script.
@@ -91,6 +99,8 @@ class Page:
     annotator: str = ""  # default name of a person
     # Fits a model, given names of classes by row id, and returns what to show of it.
     fit: Callable[[Mapping[str, str]], Json] | None = None
+    # Writes the classes of all rows as "csv" or "xlsx", by the last fit.
+    export: Callable[[str], Path | None] | None = None
     wording: str = ""  # the question in the user's words
     instructions: str = ""  # in Markdown
     language: str = "en"
@@ -114,27 +124,31 @@ class Page:
             "design": session.asker.design,
             "per_person": session.goal.per_person,
             "until": session.goal.until,
+            "least_timed": LEAST_TIMED,
         }
 
     def question(self, given: Json) -> Json:
         """Return the open question of a person, and nothing about the model."""
         name = _name(given)
-        shown = reason = None
+        shown = reason = places = None
         try:
             token, question = self.session.question(name)
             items = [
                 {**self._thing(row), "name": self._name_shown(question, k)} for k, row in enumerate(question.items)
             ]
+            if question.form == "match":
+                places = [self.session.place_of(row) for row in question.choices]
             shown = {"token": token, "form": question.form, "items": items}
         except SdulearnError as error:
             reason = str(error)
         counts = {"answers": self.session.n_answers, "own": self.session.n_of(name), "last": self.session.last_of(name)}
-        return {"question": shown, "reason": reason, "done": self.session.is_done(name), **counts}
+        return {"question": shown, "places": places, "reason": reason, "done": self.session.is_done(name), **counts}
 
     def answer(self, given: Json) -> Json:
         """Store an answer, and return the next question."""
         texts = _text(given, "comment"), _text(given, "name")
-        written = self.session.answer(_name(given), _field(given, "token", int), given.get("reply"), *texts)
+        token, seconds = _field(given, "token", int), _field(given, "seconds", float | None)
+        written = self.session.answer(_name(given), token, given.get("reply"), *texts, seconds)
         return {"written": None if written is None else written.key, **self.question(given)}
 
     def act(self, name: str, given: Json) -> Json:
@@ -166,7 +180,9 @@ class Page:
     def numbers(self, given: Json) -> Json:
         """Return counts, classes, accuracy, answers to look at again, and advice."""
         numbers = self.session.numbers()
-        return plain({**numbers, "review": self._logged(numbers["review"], given)})
+        return plain(
+            {**numbers, "pace": self.session.pace(_name(given)), "review": self._logged(numbers["review"], given)}
+        )
 
     def people(self, given: Json) -> Json:
         """Return agreement and error rates."""
@@ -288,6 +304,11 @@ def make_app(page: Page, key: str, host: str) -> Guard:
     def answered(request: Request) -> Response:
         return sent(page.answered, media_type="text/csv; charset=utf-8", filename="answered.csv")
 
+    def classes(request: Request) -> Response:
+        kind = request.path_params["kind"]
+        path = page.export(kind) if page.export is not None and kind in CLASS_FILES else None
+        return sent(path, media_type=CLASS_FILES.get(kind), filename=f"classes.{kind}")
+
     def answers(request: Request) -> Response:
         headers = {"Content-Disposition": 'attachment; filename="answers.csv"'}
         return Response(page.session.as_csv(), headers=headers, media_type="text/csv; charset=utf-8")
@@ -305,6 +326,7 @@ def make_app(page: Page, key: str, host: str) -> Guard:
         Route("/report", report),
         Route("/answered", answered),
         Route("/answers", answers),
+        Route("/classes.{kind}", classes),
         Route("/image/{row}", image),
         Route("/image/{row}/{place}", image),
         Route("/audio/{row}", audio),

@@ -1,6 +1,4 @@
 // The question in a cell of a notebook: follows view.js in one script.
-const NOT_ANSWERED = { z: "undo" };
-
 function render({ model, el }) {
   const root = make("div", {
     class: "sdulearn cell",
@@ -13,10 +11,15 @@ function render({ model, el }) {
   const things = make("div", {});
   const answers = make("div", { class: "answers" });
   const status = make("span", { class: "soft", role: "status" });
-  const send = (reply) => model.send({ reply });
+  const send = (word) => {
+    const reply = question?.form === "sort" ? replyOf(word, question) : word;
+    if (reply === null) status.textContent = t("place_two");
+    else model.send({ reply });
+  };
+  const back = () => question?.back?.() || model.send({ reply: "undo" });
   const undo = make(
     "button",
-    { type: "button", "aria-keyshortcuts": "Z", onclick: () => send("undo") },
+    { type: "button", "aria-keyshortcuts": "Z", onclick: back },
     t("undo"),
     " ",
     make("kbd", {}, "Z"),
@@ -28,7 +31,7 @@ function render({ model, el }) {
     const shown = model.get("shown");
     const hadFocus = root.contains(document.activeElement);
     question = shown.question && named(shown.question);
-    title.textContent = question ? t(isMatch(question) ? "which" : "same_or_different") : "";
+    title.textContent = question ? titleOf(question) : "";
     things.replaceChildren(...(question ? questionView(question, { pick: send }) : []));
     answers.replaceChildren(...(question ? answerButtons(question, send) : []));
     status.textContent = shown.status;
@@ -38,11 +41,13 @@ function render({ model, el }) {
 
   root.addEventListener("keydown", (event) => {
     if (isTaken(event)) return;
-    const said = (question ? keyed(event, question) : null) ?? NOT_ANSWERED[event.key.toLowerCase()];
-    if (said === undefined) return;
+    const said = question ? keyed(event, question) : null;
+    const isUndo = event.key.toLowerCase() === "z";
+    if (said === null && !isUndo) return;
     event.preventDefault();
     event.stopPropagation();
-    send(said);
+    if (isUndo) back();
+    else if (said !== USED) send(said);
   });
   model.on("change:shown", draw);
   draw();

@@ -4,7 +4,6 @@ import {
   bar,
   fieldsOf,
   inWords,
-  isMatch,
   isTaken,
   keyed,
   make,
@@ -16,8 +15,11 @@ import {
   partsView,
   percent,
   questionView,
+  replyOf,
   speak,
   t,
+  titleOf,
+  USED,
 } from "./view.js";
 import { markdown } from "./markdown.js";
 
@@ -27,7 +29,7 @@ const PAGE = 100;
 const EXAMPLE_FIELDS = 8;
 // From this estimate on, a model is right for nearly all rows, as in reports.
 const NEARLY_ALL = 0.985;
-const state = { name: "", question: null, busy: false, paused: false, begin: 0, times: [], own: 0, start: null };
+const state = { name: "", question: null, busy: false, paused: false, begin: 0, since: null, own: 0, start: null };
 const at = (id) => document.getElementById(id);
 const soft = (text) => make("p", { class: "soft" }, text);
 
@@ -99,12 +101,15 @@ function setEnabled() {
 
 // ---- the question
 
-const heading = (question) => state.start.wording || t(question && isMatch(question) ? "which" : "same_or_different");
+const heading = (question) => state.start.wording || titleOf(question);
 
-function showQuestion(result, said) {
-  const question = result.question && named(result.question);
-  const changed = !state.question || !question || isMatch(state.question) !== isMatch(question);
+// `isNew`: it was not seen before, so that the time until its answer tells how long it takes.
+function showQuestion(result, said, isNew = false) {
+  const question = result.question && named(result.question, result.places);
+  const changed = state.question?.form !== question?.form;
+  const hadFocus = at("pair").contains(document.activeElement);
   state.question = question;
+  state.since = isNew ? performance.now() : null;
   state.own = result.own;
   state.last = result.last;
   at("ask-title").textContent = heading(question);
@@ -123,27 +128,43 @@ function showQuestion(result, said) {
   }
   at("pair").replaceChildren(...questionView(question, { pick: answer, menu: classMenu }));
   if (changed) at("answers").replaceChildren(...answerButtons(question, answer));
-  const others = isMatch(question)
-    ? question.choices.map((thing, k) => `${k + 1}: ${inWords(thing)}.`)
-    : [`${t("second")}: ${inWords(question.right)}.`];
-  at("status").replaceChildren(
-    said,
-    make(
-      "span",
-      { class: "visually-hidden" },
-      ` ${t("first")}: ${inWords(question.left)}. ${others.join(" ").slice(0, 1000)}`,
-    ),
-  );
+  // What had the focus is gone.
+  if (hadFocus && question.form === "sort") at("pair").querySelector(".pick").focus();
+  at("status").replaceChildren(said, make("span", { class: "visually-hidden" }, ` ${itemsInWords(question)}`));
   at("status").classList.remove("trouble");
 }
 
-const saidWords = (said) =>
-  typeof said === "number" ? nameOf(state.question.choices[said]) : t(said).toLocaleLowerCase();
+function itemsInWords({ form, items }) {
+  const [first, ...others] = items.map(inWords);
+  const texts =
+    form === "sort"
+      ? items.map((item, k) => `${item.name || item.id}: ${inWords(items[k])}.`)
+      : form === "pair"
+        ? [`${t("first")}: ${first}.`, `${t("second")}: ${others[0]}.`]
+        : [`${t("first")}: ${first}.`, ...others.map((text, k) => `${k + 1}: ${text}.`)];
+  return texts.join(" ").slice(0, 1300);
+}
 
-function answer(said) {
+// Items that were sorted, group by group.
+function groupsInWords(groups, label) {
+  const together = [...new Set(groups.filter((group) => group !== null))].map((group) =>
+    groups.flatMap((own, k) => (own === group ? [label(k)] : [])).join(" = "),
+  );
+  return together.join(" | ");
+}
+
+function saidWords(said) {
+  const { items, choices } = state.question;
+  if (Array.isArray(said)) return groupsInWords(said, (k) => items[k].name || items[k].id);
+  return typeof said === "number" ? nameOf(choices[said]) : t(said).toLocaleLowerCase();
+}
+
+function answer(word) {
   if (!state.question || state.paused || state.busy) return;
-  if (said === "none" && unusedNames().length) nameNew();
-  else send(said);
+  const reply = replyOf(word, state.question);
+  if (reply === null) say(t("place_two"), true);
+  else if (reply === "none" && unusedNames().length) nameNew();
+  else send(reply);
 }
 
 function send(said, name = "") {
@@ -155,12 +176,12 @@ function send(said, name = "") {
       reply: said,
       comment: at("comment").value,
       name,
+      seconds: state.since === null || isPrivate() ? null : Math.round(performance.now() - state.since) / 1000,
     });
-    state.times.push(Date.now());
     const saved = isPrivate()
       ? t("saved_private", { n: result.answers })
       : t("saved", { n: result.answers, answer: words });
-    showQuestion(result, result.written ? saved : t("stale"));
+    showQuestion(result, result.written ? saved : t("stale"), true);
     refreshNumbers();
   });
 }
@@ -281,6 +302,7 @@ function classMenu(place, button) {
 
 const undo = () =>
   state.paused ||
+  state.question?.back?.() ||
   guarded(async () => {
     const result = await insist("undo", { annotator: state.name, key: state.last });
     showQuestion(result, t(result.undone ? "taken_back" : "nothing_to_undo"));
@@ -298,7 +320,7 @@ function pause() {
   state.paused = !state.paused;
   at("pair").hidden = state.paused;
   at("pause").setAttribute("aria-pressed", state.paused);
-  state.times = [];
+  state.since = null;
   setEnabled();
   say(state.paused ? t("paused", { log: state.start.log }) : t("go_on"));
 }
@@ -307,6 +329,10 @@ document.addEventListener("keydown", (event) => {
   if (["Escape", "Enter"].includes(event.key) && event.target === at("comment")) at("ask-title").focus();
   if (at("ask").hidden || !at("keys").checked || isTaken(event)) return;
   const said = state.question ? keyed(event, state.question) : null;
+  if (said === USED) {
+    event.preventDefault();
+    return;
+  }
   const actions = { z: undo, k: skip, p: pause, c: () => at("comment").focus() };
   const action = said === null ? actions[event.key.toLowerCase()] : () => answer(said);
   if (!action) return;
@@ -352,7 +378,7 @@ let later = 0;
 async function refreshNumbers() {
   clearTimeout(later);
   try {
-    const numbers = await call("numbers");
+    const numbers = await call("numbers", { annotator: state.name });
     at("numbers").replaceChildren(...numbersView(numbers));
     showProgress(numbers);
     clearTimeout(later);
@@ -362,23 +388,25 @@ async function refreshNumbers() {
   }
 }
 
-function pace() {
-  const gaps = state.times
-    .slice(1)
-    .map((time, k) => time - state.times[k])
-    .sort((a, b) => a - b);
-  return gaps.length < 4 ? null : gaps[gaps.length >> 1] / 1000;
-}
+const FORMS = { pair: "form_pair", match: "form_match", sort: "form_sort", nearer: "form_nearer" };
+const COUNTS = { match: "counts_match", sort: "counts_sort", nearer: "counts_nearer" };
+
+// How long a question of a kind takes.
+const paceWords = ([form, { seconds }]) =>
+  t("pace", {
+    form: t(FORMS[form]),
+    seconds: number(seconds, seconds < 10 ? 1 : 0),
+    n: Math.ceil((50 * seconds) / 60),
+  });
 
 function numbersView(numbers) {
   const { accuracy, classes, review, advice } = numbers;
   const counts = { same: numbers.n_same, different: numbers.n_different, unsure: numbers.n_unsure };
   const parts = [
     make("p", { class: "big", id: "n-answers" }, t("n_answers", { n: numbers.n_answers })),
-    soft(t(isPrivate() ? "counts_private" : state.start.design === "match" ? "counts_match" : "counts", counts)),
+    soft(t(isPrivate() ? "counts_private" : (COUNTS[state.start.design] ?? "counts"), counts)),
+    ...Object.entries(numbers.pace).map((pace) => soft(paceWords(pace))),
   ];
-  const seconds = pace();
-  if (seconds !== null) parts.push(soft(t("pace", { seconds: number(seconds, 1), n: Math.ceil((50 * seconds) / 60) })));
   if (numbers.privacy)
     parts.push(make("h2", {}, t("privacy")), make("p", { id: "privacy", lang: "en" }, numbers.privacy));
   parts.push(make("h2", {}, t("accuracy")), ...accuracyView(numbers));
@@ -432,12 +460,12 @@ function adviceWords(advice) {
 
 // ---- history
 
-// What can be said of a question: words of a pair; classes, none of them, and unsure.
-function waysOf(one) {
-  if (!isMatch(one)) return ["same", "different", "unsure"].map((word) => [word, t(word)]);
+// What can be said of a question that has a few answers: words of a pair; a class or an example, none of them, unsure.
+function waysOf({ form, items }) {
+  if (form === "pair") return ["same", "different", "unsure"].map((word) => [word, t(word)]);
   return [
-    ...one.items.slice(1).map((choice, k) => [k, choice.name || choice.title]),
-    ["none", t("none")],
+    ...items.slice(1).map((choice, k) => [k, choice.name || choice.title]),
+    ...(form === "match" ? [["none", t("none")]] : []),
     ["unsure", t("unsure")],
   ];
 }
@@ -445,7 +473,59 @@ function waysOf(one) {
 // Its key is session and number.
 const numberOf = (one) => one.key[1];
 
+const itemLabel = (item) => item.name || item.id;
+const sortedWords = ({ reply, items }) =>
+  Array.isArray(reply) ? groupsInWords(reply, (k) => itemLabel(items[k])) : t("unsure");
+
+// A window with the items, to sort them again.
+function sortAgain(one, words, near) {
+  const parts = ({ picture, title }) => (picture ? [{ kind: "image", src: picture }] : [{ kind: "text", text: title }]);
+  const groups = Array.isArray(one.reply) ? one.reply.map((group) => (group === null ? null : group + 1)) : null;
+  const items = one.items.map((item) => ({ ...item, parts: parts(item) }));
+  const question = named({ form: "sort", items, ...(groups ? { groups } : {}) });
+  const note = make("p", { class: "soft", role: "status" });
+  const decide = (word) => {
+    const reply = replyOf(word, question);
+    if (reply === null) {
+      note.textContent = t("place_two");
+      return;
+    }
+    dialog.close();
+    guarded(async () => {
+      const { answer } = await insist("change", { annotator: state.name, key: one.key, reply });
+      one.reply = answer.reply;
+      words.textContent = sortedWords(one);
+      say(t("changed", { n: numberOf(one), answer: sortedWords(one) }));
+    });
+  };
+  const dialog = openDialog(
+    near,
+    titleOf(question),
+    make("h2", {}, titleOf(question)),
+    ...questionView(question, {}),
+    note,
+    make("div", { class: "answers" }, ...answerButtons(question, decide)),
+  );
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key.toLowerCase() === "z") question.back();
+    const word = keyed(event, question);
+    if (word === null) return;
+    event.preventDefault();
+    if (word !== USED) decide(word);
+  });
+}
+
+function sortedCell(one, name) {
+  const words = make("span", { class: "groups-said" }, sortedWords(one));
+  const again = (event) => sortAgain(one, words, event.currentTarget);
+  const label = `${t("change")}: ${name} ${numberOf(one)}`;
+  return one.may_change
+    ? make("div", {}, words, " ", make("button", { type: "button", "aria-label": label, onclick: again }, t("change")))
+    : words;
+}
+
 function answerCell(one, name) {
+  if (one.form === "sort") return sortedCell(one, name);
   const ways = waysOf(one);
   const words = (said) => ways.find(([way]) => way === said)[1];
   if (!one.may_change) return make("span", {}, words(one.reply));
@@ -454,7 +534,12 @@ function answerCell(one, name) {
     await guarded(async () => {
       const [reply] = ways[select.selectedIndex];
       await insist("change", { annotator: state.name, key: one.key, reply });
-      say(t("changed", { n: numberOf(one), answer: isMatch(one) ? words(reply) : words(reply).toLocaleLowerCase() }));
+      say(
+        t("changed", {
+          n: numberOf(one),
+          answer: one.form === "pair" ? words(reply).toLocaleLowerCase() : words(reply),
+        }),
+      );
       one.reply = reply;
     });
     select.value = one.reply;
@@ -475,7 +560,8 @@ function endView(end) {
 }
 
 function comparedView(one) {
-  if (!isMatch(one)) return endView(one.items[1]);
+  if (one.form === "pair") return endView(one.items[1]);
+  if (one.form === "sort") return make("div", { class: "thumbs" }, ...one.items.slice(1).map(endView));
   return typeof one.reply === "number"
     ? endView(one.items[1 + one.reply])
     : make("span", { class: "soft" }, t("n_classes", { n: one.items.length - 1 }));
@@ -497,14 +583,14 @@ function tableOf(head, rows, optional = head.length) {
   );
 }
 
+function headOfAnswers(answers) {
+  const forms = new Set(answers.map((one) => one.form));
+  if (forms.has("sort")) return [t("row"), t("others")];
+  return forms.has("match") || forms.has("nearer") ? [t("row"), t("like_this")] : [t("first"), t("second")];
+}
+
 function answersTable(answers, name) {
-  const head = [
-    t("number"),
-    ...(state.start.design === "match" ? [t("row"), t("like_this")] : [t("first"), t("second")]),
-    t("answer"),
-    t("who"),
-    t("when"),
-  ];
+  const head = [t("number"), ...headOfAnswers(answers), t("answer"), t("who"), t("when")];
   const when = (time) =>
     new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
   const answered = (one) => [
@@ -558,7 +644,8 @@ const errorRate = (rate) =>
   rate ? `${percent(rate.value, 1)} (${interval(rate)})` : isPrivate() ? "–" : t("not_enough_answers");
 
 async function showPeople() {
-  const { people, couples } = await call("people");
+  const { people, couples, pace } = await call("people");
+  const paces = Object.entries(pace);
   const named = (name) => name || t("no_name");
   const who = people.map((one) => [
     named(one.name),
@@ -576,6 +663,10 @@ async function showPeople() {
     make("h2", {}, t("shared_questions")),
     pairs.length ? tableOf([t("who"), t("questions"), t("agreed")], pairs) : soft(t("none_yet")),
     soft(t("people_note")),
+    make("h2", {}, t("duration")),
+    paces.length
+      ? make("ul", {}, ...paces.map((one) => make("li", {}, paceWords(one))))
+      : soft(t("duration_unknown", { n: state.start.least_timed })),
   );
 }
 
@@ -679,18 +770,28 @@ function commandView(text) {
   );
 }
 
+// The accuracy is that on new rows; rows with answers are known better.
+function theseRows({ these }) {
+  if (!these) return [];
+  const all = these.share === null ? [] : [t("all_rows_right", { n: these.n_rows, value: inHundred(these.share) })];
+  return [soft([t("asked_right", { n: these.n_asked, value: inHundred(these.asked) }), ...all].join(" "))];
+}
+
 function resultView(result) {
   const download = (href, name, words) => make("a", { class: "button", href, download: name }, words);
+  const excel = result.excel ? download("classes.xlsx", "classes.xlsx", t("download_excel")) : "";
+  // Who is at another machine cannot run a command on this one.
+  const here = !state.start.need_name;
   return [
-    make("div", { class: "card" }, ...headlineView(result)),
+    make("div", { class: "card" }, ...headlineView(result), ...theseRows(result)),
     make("h2", {}, t("classes")),
     make("div", { class: "all-found" }, ...foundView(result.classes)),
+    make("h2", {}, t("all_rows")),
+    make("p", {}, t("all_rows_text")),
+    make("p", { class: "more" }, download("classes.csv", "classes.csv", t("download_all")), excel),
     make("h2", {}, t("asked_rows")),
     make("p", {}, t("asked_download", { n: result.n_asked })),
     make("p", {}, download("answered", "answered.csv", t("download_asked"))),
-    make("h2", {}, t("what_now")),
-    make("p", {}, t("use_it")),
-    commandView(result.predict),
     make(
       "p",
       {},
@@ -698,14 +799,14 @@ function resultView(result) {
       " · ",
       make("a", { href: "answers", download: "answers.csv" }, t("download_answers")),
     ),
+    ...(here ? [make("h2", {}, t("what_now")), make("p", {}, t("use_it")), commandView(result.predict)] : []),
     make(
       "details",
       {},
       make("summary", {}, t("everything_else")),
-      make("ul", { lang: "en" }, ...result.lines.map((line) => make("li", {}, line))),
+      here ? make("ul", { lang: "en" }, ...result.lines.map((line) => make("li", {}, line))) : null,
       ...askedView(result),
-      make("h3", {}, t("fit_again")),
-      commandView(result.fit),
+      ...(here ? [make("h3", {}, t("fit_again")), commandView(result.fit)] : []),
       make(
         "p",
         { class: "soft" },
@@ -742,6 +843,7 @@ function route(focus = true) {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  if (name !== "ask") state.since = null;
   if (focus) at(`${name}-title`).focus();
   window.scrollTo(0, 0);
   attempt(pages[name]);
@@ -756,7 +858,7 @@ const open = () =>
     }
     const result = await call("question", { annotator: state.name });
     at("instructions").open = !result.own;
-    showQuestion(result, result.answers ? t("answers_so_far", { n: result.answers }) : "");
+    showQuestion(result, result.answers ? t("answers_so_far", { n: result.answers }) : "", true);
     refreshNumbers();
   });
 
@@ -764,7 +866,6 @@ function setName(event) {
   event.preventDefault();
   state.name = at("name").value.trim();
   sessionStorage.setItem("name", state.name);
-  state.times = [];
   at("ask-title").focus();
   open();
 }
@@ -806,6 +907,10 @@ async function begin() {
   at("who").addEventListener("submit", setName);
   at("naming").addEventListener("submit", fit);
   window.addEventListener("hashchange", () => route());
+  document.addEventListener("visibilitychange", () => {
+    // Nobody knows what a person did meanwhile.
+    if (document.hidden) state.since = null;
+  });
   await open();
   route(false);
 }

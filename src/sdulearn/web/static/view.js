@@ -8,6 +8,11 @@ const KEYS = {
   arrowdown: "unsure",
 };
 const MATCH_KEYS = { n: "none", u: "unsure", arrowdown: "unsure" };
+const NEARER_KEYS = { u: "unsure", arrowdown: "unsure" };
+const STEPS = { arrowleft: -1, arrowup: -1, arrowright: 1, arrowdown: 1 };
+// A key that was used, and is no answer.
+export const USED = Symbol("used");
+const DRAG_PX = 6; // a shorter way is a click
 const MANY_WORDS = 8; // longer texts that have less than this in common are not marked: all of it would be
 const LEAST_COMMON = 0.25;
 const WIDEST = 3; // standard deviations that fill a bar
@@ -120,6 +125,16 @@ export function inWords(thing) {
   return texts.join("; ").slice(0, 300);
 }
 
+// A button that shows a picture in a window.
+function zoomView(part, label, ...face) {
+  const name = part.name ?? label;
+  const image = { class: part.pixels ? "large pixels" : "large", src: part.src, alt: t("picture", { name }) };
+  const large = (event) => openDialog(event.currentTarget, t("picture", { name }), make("img", image));
+  const kind = face.length ? "zoom" : "menu";
+  const attributes = { type: "button", class: kind, "aria-label": t("enlarge", { name }), onclick: large };
+  return make("button", attributes, ...(face.length ? face : ["⤢"]));
+}
+
 function pictureView(part, label, still) {
   const name = part.name ?? label;
   const image = make("img", {
@@ -127,15 +142,7 @@ function pictureView(part, label, still) {
     src: part.src,
     alt: t("picture", { name }),
   });
-  const large = () =>
-    openDialog(
-      shown,
-      t("picture", { name }),
-      make("img", { class: part.pixels ? "large pixels" : "large", src: part.src, alt: t("picture", { name }) }),
-    );
-  const shown = still
-    ? image
-    : make("button", { type: "button", class: "zoom", "aria-label": t("enlarge", { name }), onclick: large }, image);
+  const shown = still ? image : zoomView(part, label, image);
   image.addEventListener("error", () =>
     shown.replaceWith(make("p", { class: "soft" }, t("no_picture", { name: part.name ?? "" }))),
   );
@@ -263,7 +270,8 @@ function fieldList(thing, other) {
   );
 }
 
-function choiceView(choice, key, left, place, { pick, menu }) {
+function choiceView(choice, left, place, { pick, menu }) {
+  const key = keyOf(choice.place);
   const few = fieldsOf(choice).length <= MOST_IN_CARD;
   return make(
     "article",
@@ -295,23 +303,19 @@ function choiceView(choice, key, left, place, { pick, menu }) {
   );
 }
 
-function matchFields(left, shown) {
-  if (fieldsOf(left).length <= MOST_IN_CARD) return null;
-  const rows = fieldsOf(left).map((field, k) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row" }, field[0]),
-      make("td", {}, field[1]),
-      ...shown.map((choice) => make("td", {}, fieldsOf(choice)[k][1], apartView(field, fieldsOf(choice)[k]))),
-    ),
-  );
-  return fieldsTable(
-    [t("field"), t("this_one"), ...shown.map((choice, k) => `${keyOf(k) ?? ""} ${choice.name || choice.id}`)],
-    rows,
-    t("fields_of_all"),
-  );
+// All fields of some items, where they are too many for a card; those after the first are compared with it.
+function manyFields(items, heads, isCompared = true) {
+  if (fieldsOf(items[0]).length <= MOST_IN_CARD) return null;
+  const rows = fieldsOf(items[0]).map((field, k) => {
+    const values = items.map((item) => fieldsOf(item)[k]);
+    const shown = values.map((value, j) => [value[1], isCompared && j ? apartView(field, value) : ""].filter(Boolean));
+    return make("tr", {}, make("th", { scope: "row" }, field[0]), ...cells("td", shown));
+  });
+  return fieldsTable([t("field"), ...heads], rows, t("fields_of_all"));
 }
+
+// A class has a place and a key, which others do not take where it is not among the choices.
+const headOf = (choice) => `${keyOf(choice.place) ?? ""} ${choice.name || choice.id}`;
 
 // The choices that a search finds are the question's `shown`: keys go by what is before one's eyes.
 function matchView(question, actions) {
@@ -329,17 +333,15 @@ function matchView(question, actions) {
       `${choices[k].name} ${choices[k].id} ${inWords(choices[k])}`.toLowerCase().includes(wanted.trim().toLowerCase()),
     );
     question.shown = places.slice(0, FIRST_VIEW);
-    grid.replaceChildren(
-      ...question.shown.map((place, k) => choiceView(choices[place], keyOf(k), left, place, actions)),
-    );
-    table.replaceChildren(
-      ...[
-        matchFields(
-          left,
-          question.shown.map((place) => choices[place]),
-        ),
-      ].filter(Boolean),
-    );
+    const shown = question.shown.map((place) => choices[place]);
+    const views = question.shown.map((place) => choiceView(choices[place], left, place, actions));
+    if (!wanted && choices.at(-1).place < FIRST_VIEW)
+      // A gap where a class is that it cannot be.
+      for (const [k, { place }] of shown.entries())
+        for (let gap = k ? shown[k - 1].place + 1 : 0; gap < place; gap++)
+          views.splice(gap, 0, make("div", { class: "gap", "aria-hidden": "true" }));
+    grid.replaceChildren(...views);
+    table.replaceChildren(...[manyFields([left, ...shown], [t("this_one"), ...shown.map(headOf)])].filter(Boolean));
     found.textContent = t("classes_shown", { n: question.shown.length, all: choices.length });
   };
   fill("");
@@ -363,7 +365,7 @@ function matchView(question, actions) {
   return [
     make(
       "div",
-      { class: bare ? "match bare flash" : "match flash" },
+      { class: `match ${question.form} flash${bare ? " bare" : ""}` },
       thing,
       make(
         "div",
@@ -376,48 +378,222 @@ function matchView(question, actions) {
   ];
 }
 
-// ---- answers
+// ---- items to put into groups
 
-// The items of a question as its form names them.
-export function named(question) {
-  const [left, ...choices] = question.items;
-  return question.form === "match" ? { ...question, left, choices } : { ...question, left, right: choices[0] };
+// Cards keep their places, so that nothing moves while one reads; the boxes below them say which are together.
+function sortView(question) {
+  const { items } = question;
+  const n = items.length;
+  question.groups ??= items.map(() => null);
+  Object.assign(question, { steps: [], marked: 0 });
+  const label = (k) => items[k].name || items[k].id;
+  const members = (group) => [...items.keys()].filter((k) => question.groups[k] === group);
+  const cards = items.map((item, k) => sortCard(item, label(k), () => mark(k)));
+  const boxes = [...Array.from({ length: n }, (_, k) => k + 1), null].map((group) =>
+    make("button", { type: "button", class: "group", "data-group": group, onclick: () => place(group) }),
+  );
+  const words = make("p", { class: "visually-hidden", role: "status" });
+  const nameOfGroup = (group) => (group === null ? t("not_placed") : t("group_n", { n: group }));
+  const draw = () => {
+    for (const [k, { card, pick, badge }] of cards.entries()) {
+      const group = question.groups[k];
+      if (group === null) delete card.dataset.group;
+      else card.dataset.group = group;
+      badge.textContent = group ?? "";
+      card.classList.toggle("marked", k === question.marked);
+      pick.setAttribute("aria-pressed", k === question.marked);
+      pick.setAttribute("aria-label", `${label(k)}, ${nameOfGroup(group)}`);
+    }
+    for (const [k, box] of boxes.entries()) {
+      const group = k < n ? k + 1 : null;
+      const inside = members(group);
+      box.setAttribute("aria-keyshortcuts", group ?? 0);
+      box.setAttribute("aria-label", [nameOfGroup(group), inside.map(label).join(", ")].filter(Boolean).join(": "));
+      box.replaceChildren(
+        make("span", { class: group === null ? null : "badge" }, group === null ? t("not_placed") : String(group)),
+        ...inside.map((k) => memberView(items[k], label(k))),
+      );
+    }
+  };
+  const tell = () => {
+    const groups = [...new Set(question.groups)].sort((a, b) => (a ?? n + 1) - (b ?? n + 1));
+    words.textContent = groups.map((one) => `${nameOfGroup(one)}: ${members(one).map(label).join(", ")}.`).join(" ");
+  };
+  const change = (groups) => {
+    question.steps.push(question.groups);
+    question.groups = groups;
+    draw();
+    tell();
+  };
+  const mark = (k) => {
+    question.marked = k;
+    draw();
+  };
+  const place = (group, k = question.marked) => change(question.groups.map((own, j) => (j === k ? group : own)));
+  // On a box, or on a card: into its group, or both into one that is free.
+  const drop = (k, target) => {
+    const other = cards.findIndex(({ card }) => card === target);
+    if (other < 0) place(Number(target.dataset.group) || null, k);
+    else {
+      const free = boxes.findIndex((_, group) => !question.groups.includes(group + 1)) + 1;
+      const group = question.groups[other] ?? free;
+      change(question.groups.map((own, j) => (j === k || j === other ? group : own)));
+    }
+  };
+  for (const [k, { card }] of cards.entries())
+    draggable(card, (target) => {
+      mark(k);
+      drop(k, target);
+    });
+  question.back = () => {
+    if (!question.steps.length) return false;
+    question.groups = question.steps.pop();
+    draw();
+    tell();
+    return true;
+  };
+  question.keyed = (event) => {
+    const key = event.key.toLowerCase();
+    const button = event.target instanceof Element && event.target.closest("button, a, summary");
+    if (key === "u") return "unsure";
+    // Enter on another button is for that button.
+    if (key === "enter") return !button || button.matches(".pick") ? "done" : null;
+    if (key in STEPS) {
+      mark((question.marked + STEPS[key] + n) % n);
+      cards[question.marked].pick.focus();
+    } else if (key === "0" || key === "backspace") place(null);
+    else if (Number(key) >= 1 && Number(key) <= n) place(Number(key));
+    else return null;
+    return USED;
+  };
+  draw();
+  const pictures = items.every((item) => item.parts.every((part) => part.kind === "image"));
+  return [
+    make("p", { class: "soft hint" }, t("sort_hint"), " ", make("span", { class: "by-key" }, t("sort_keys", { n }))),
+    make("div", { class: pictures ? "sort pictures-only flash" : "sort flash" }, ...cards.map(({ card }) => card)),
+    manyFields(
+      items,
+      items.map((_, k) => label(k)),
+      false,
+    ),
+    make("div", { class: "groups", role: "group", "aria-label": t("groups") }, ...boxes),
+    words,
+  ].filter(Boolean);
 }
 
-export const isMatch = (question) => question.form === "match";
+function sortCard(item, label, mark) {
+  const pick = make(
+    "button",
+    { type: "button", class: "pick", onfocus: mark },
+    make("span", { class: item.name ? "named" : "soft" }, label),
+  );
+  const badge = make("span", { class: "badge" });
+  const [picture] = item.parts.filter((part) => part.kind === "image");
+  const few = fieldsOf(item).length <= MOST_IN_CARD;
+  const card = make(
+    "article",
+    { class: "sortable", onclick: (event) => event.target.closest("button, a, audio") || pick.focus() },
+    make("div", { class: "choice-head" }, pick, badge, picture ? zoomView(picture, item.id) : null),
+    ...item.parts
+      .filter((part) => part.kind !== "fields")
+      .map((part) => partView(part, item.id, { still: part.kind === "image" })),
+    few && fieldsOf(item).length ? fieldList(item) : null,
+  );
+  return { card, pick, badge };
+}
 
-export const questionView = (question, actions) =>
-  isMatch(question) ? matchView(question, actions) : pairView(question);
+const memberView = (item, label) => {
+  const [picture] = item.parts.filter((part) => part.kind === "image");
+  return picture
+    ? make("img", { class: picture.pixels ? "member pixels" : "member", src: picture.src, alt: "" })
+    : make("span", { class: "member" }, label);
+};
+
+// By mouse, pen or finger; other parts of a card than its head scroll under a finger unless they are pictures.
+function draggable(card, drop) {
+  card.addEventListener("dragstart", (event) => event.preventDefault());
+  card.addEventListener("pointerdown", (down) => {
+    if (down.button || !down.isPrimary || down.target.closest("button:not(.pick), a, audio")) return;
+    let over = null;
+    let moves = false;
+    const follow = (event) => {
+      const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
+      if (!moves && Math.hypot(x, y) < DRAG_PX) return;
+      if (!moves) card.setPointerCapture(down.pointerId);
+      moves = true;
+      card.classList.add("dragged");
+      card.style.transform = `translate(${x}px, ${y}px)`;
+      over?.classList.remove("over");
+      over = card.getRootNode().elementFromPoint(event.clientX, event.clientY)?.closest(".group, .sortable");
+      over?.classList.add("over");
+    };
+    const end = (event) => {
+      for (const [name, listener] of Object.entries(listeners)) card.removeEventListener(name, listener);
+      card.classList.remove("dragged");
+      card.style.transform = "";
+      over?.classList.remove("over");
+      if (event.type === "pointerup" && over && over !== card) drop(over);
+    };
+    const listeners = { pointermove: follow, pointerup: end, pointercancel: end };
+    for (const [name, listener] of Object.entries(listeners)) card.addEventListener(name, listener);
+  });
+}
+
+// ---- answers
+
+// The items of a question as its form names them; a class has a place of its own, also where others are left out.
+export function named(question, places = null) {
+  const [left, ...choices] = question.items;
+  if (question.form === "pair") return { ...question, left, right: choices[0] };
+  return { ...question, left, choices: choices.map((choice, k) => ({ ...choice, place: places?.[k] ?? k })) };
+}
+
+const TITLES = { pair: "same_or_different", match: "which", sort: "sort_these", nearer: "nearer" };
+export const titleOf = (question) => t(TITLES[question?.form ?? "pair"]);
+
+export function questionView(question, actions) {
+  if (question.form === "pair") return pairView(question);
+  // Its two examples are all there is to choose from.
+  return question.form === "sort"
+    ? sortView(question)
+    : matchView(question, question.form === "match" ? actions : { pick: actions.pick });
+}
+
+const UNSURE = ["unsure", "U"];
+const WORDS = {
+  pair: [["same", "S"], UNSURE, ["different", "D"]],
+  match: [["none", "N"], UNSURE],
+  sort: [["done", "Enter"], UNSURE],
+  nearer: [UNSURE],
+};
 
 export function answerButtons(question, answer) {
-  const words = isMatch(question)
-    ? [
-        ["none", "N"],
-        ["unsure", "U"],
-      ]
-    : [
-        ["same", "S"],
-        ["unsure", "U"],
-        ["different", "D"],
-      ];
-  const arrows = { S: "S ArrowLeft", U: "U ArrowDown", D: "D ArrowRight", N: "N" };
-  return words.map(([word, key]) =>
+  const arrows = { S: "S ArrowLeft", U: question.form === "sort" ? "U" : "U ArrowDown", D: "D ArrowRight" };
+  return WORDS[question.form].map(([word, key]) =>
     make(
       "button",
-      { type: "button", "data-answer": word, "aria-keyshortcuts": arrows[key], onclick: () => answer(word) },
+      { type: "button", "data-answer": word, "aria-keyshortcuts": arrows[key] ?? key, onclick: () => answer(word) },
       t(word),
       " ",
-      make("kbd", {}, key),
+      make("kbd", {}, key === "Enter" ? "↵" : key),
     ),
   );
 }
 
+// What is sent for a button or a key: of sorted items their groups; null if too few are in one.
+export function replyOf(word, question) {
+  if (word !== "done") return word;
+  return question.groups.filter((group) => group !== null).length < 2 ? null : question.groups;
+}
+
 // What a key answers; null where it is no answer.
 export function keyed(event, question) {
+  if (question.form === "sort") return question.keyed(event);
   const key = event.key.toLowerCase();
-  if (!isMatch(question)) return KEYS[key] ?? null;
-  const place = /^\d$/.test(key) ? (question.shown ?? [])[(Number(key) + 9) % 10] : null;
-  return place ?? MATCH_KEYS[key] ?? null;
+  if (question.form === "pair") return KEYS[key] ?? null;
+  const digit = /^\d$/.test(key) ? (Number(key) + 9) % 10 : null;
+  const place = (question.shown ?? []).find((k) => question.choices[k].place === digit);
+  return place ?? (question.form === "match" ? MATCH_KEYS : NEARER_KEYS)[key] ?? null;
 }
 
 // Whether a key is meant for what has the focus: a field to type in, or a text that it scrolls.
@@ -432,5 +608,5 @@ export function isTaken(event) {
   )
     return true;
   const scrolls = target.closest(".text, .fields-box");
-  return event.key === "ArrowDown" && Boolean(scrolls) && scrolls.scrollHeight > scrolls.clientHeight;
+  return /^Arrow(Up|Down)$/.test(event.key) && Boolean(scrolls) && scrolls.scrollHeight > scrolls.clientHeight;
 }
