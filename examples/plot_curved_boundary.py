@@ -22,9 +22,9 @@ from sdulearn.datasets import sample_sdu
 from sdulearn.metrics import pair_log_likelihood
 from sdulearn.plotting import PairBoundaryDisplay
 
-X, y = make_moons(3000, noise=0.2, random_state=0)
-rows, codes, X_test, y_test = sample_sdu(
-    X, 2 * y - 1, n_pairs=200, n_unlabeled=300, prior=0.7, n_test=800, random_state=0
+X, truth = make_moons(3000, noise=0.2, random_state=0)
+rows, y, X_test, y_test = sample_sdu(
+    X, 2 * truth - 1, n_pairs=200, n_unlabeled=300, prior=0.7, n_test=800, random_state=0
 )
 
 # %%
@@ -40,9 +40,9 @@ models = {
 }
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    model.fit(rows, codes)
-    PairBoundaryDisplay.from_estimator(model, rows, codes, max_pairs=50, ax=ax)
-    ax.set_title(f"{name}: {(model.predict(X_test) == y_test).mean():.1%} of test points right")
+    model.fit(rows, y)
+    PairBoundaryDisplay.from_estimator(model, rows, y, max_pairs=50, ax=ax)
+    ax.set_title(f"{name}: {(model.predict(X_test) == y_test).mean():.1%} of test rows correct")
 
 # %%
 # Which map?
@@ -51,5 +51,5 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # answers: closer to zero is better.
 
 for name, model in models.items():
-    scores = cross_val_score(model, rows, codes, cv=PairKFold(5, random_state=0), scoring=pair_log_likelihood)
+    scores = cross_val_score(model, rows, y, cv=PairKFold(5, random_state=0), scoring=pair_log_likelihood)
     print(f"{name}: {scores.mean():.3f}")

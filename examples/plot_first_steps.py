@@ -2,7 +2,7 @@
 First steps: from a table and answers to classes
 ================================================
 
-A fit needs a table with one row per point, a list of pairs, and an answer for each pair: "same class" or "different".
+A fit needs a table with one row per item, a list of pairs, and an answer for each pair: "same class" or "different".
 """
 
 # %%
@@ -29,20 +29,21 @@ same = truth[pairs[:, 0]] == truth[pairs[:, 1]]
 print(f"{same.sum()} times 'same', {(~same).sum()} times 'different'")
 
 # %%
-# Rows and codes
-# --------------
-# :func:`~sdulearn.stack_pairs` puts both ends of each pair into one table and returns what is known of each row: the
-# code of its pair and the number of its point. Rows in no pair become unlabeled rows, from which the model also learns.
+# X and y
+# -------
+# :func:`~sdulearn.stack_pairs` puts both items of each pair into one table and returns which answers each row took
+# part in: the code of its pair and the number of its item. Rows in no pair become unlabeled rows, from which the model
+# also learns.
 
-rows, codes = stack_pairs(table, pairs, same)
-rows.assign(code=codes[:, 0], point=codes[:, 1]).iloc[[0, 1, 2, 3, -1]]
+rows, y = stack_pairs(table, pairs, same)
+rows.assign(code=y[:, 0], item=y[:, 1]).iloc[[0, 1, 2, 3, -1]]
 
 # %%
 # Fit
 # ---
 # This estimator, the one to try first, chooses its settings from the answers alone. Standardise the features first.
 
-model = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(rows, codes)
+model = make_pipeline(StandardScaler(), PairLogisticRegressionCV()).fit(rows, y)
 prior = model[-1].prior_
 print(f"share of the larger class: {prior.value:.2f}")
 print(f"95% interval: {prior.low:.2f} to {prior.high:.2f}")
@@ -54,7 +55,7 @@ print(f"95% interval: {prior.low:.2f} to {prior.high:.2f}")
 # "same", dashed lines for "different".
 
 features = ("mean radius", "mean concavity")
-display = PairBoundaryDisplay.from_estimator(model, rows, codes, features=features, max_pairs=50)
+display = PairBoundaryDisplay.from_estimator(model, rows, y, features=features, max_pairs=50)
 display.ax_.set_title("50 pairs and the decision boundary")
 
 # %%
@@ -65,4 +66,4 @@ display.ax_.set_title("50 pairs and the decision boundary")
 predicted = model.predict(table)
 unseen = np.setdiff1d(np.arange(len(table)), pairs)
 right = np.mean(predicted[unseen] == truth[unseen])
-print(f"right on rows nobody was asked about: {right:.1%}")
+print(f"correct on rows in no question: {right:.1%}")

@@ -1,15 +1,15 @@
 """
-The joint estimator against the marginal risks
-==============================================
+The joint method compared with the SDU risks
+============================================
 
-The SDU risks of the paper use each end of a pair by itself. The joint likelihood uses both ends together. Here both
-learn from the same pairs.
+The SDU risks of the paper use each item of a pair by itself. The joint method uses both items together. Here both
+learn from the same answers.
 """
 
 # %%
 # The data
 # --------
-# Breiman's waveforms, with 70% positive points. The models see no labels; only the test points have them. For
+# Breiman's waveforms, with 70% positive rows. The models see no labels; only the test rows have them. For
 # comparison, a supervised model learns from as many labels as there are pairs.
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ from sdulearn import PairKFold, PairLogisticRegressionCV, SDUClassifier, SDUClas
 from sdulearn.datasets import make_waveform, sample_sdu
 from sdulearn.plotting import PairLearningCurveDisplay
 
-X, y = make_waveform(6000, random_state=0)
-rows, codes, X_more, y_more = sample_sdu(X, y, n_pairs=400, n_unlabeled=500, prior=0.7, n_test=1400, random_state=0)
+X, truth = make_waveform(6000, random_state=0)
+rows, y, X_more, y_more = sample_sdu(X, truth, n_pairs=400, n_unlabeled=500, prior=0.7, n_test=1400, random_state=0)
 X_labelled, X_test, y_labelled, y_test = train_test_split(
     X_more, y_more, train_size=400, stratify=y_more, random_state=0
 )
@@ -33,12 +33,12 @@ supervised = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(X_la
 # The curves
 # ----------
 # Every point is a mean over draws of that many pairs; bars are standard errors. All settings are chosen from the
-# answers. The SDU risks are given the prior, since the counts of a small draw may not imply one.
+# answers. The SDU risks are given the class balance, since the counts of a small draw may not imply one.
 
 figure, ax = plt.subplots(layout="constrained")
 ax.axhline(supervised.score(X_test, y_test), color="0.3", linestyle="--", label="400 true labels")
 estimators = {
-    "joint likelihood": PairLogisticRegressionCV(),
+    "joint method": PairLogisticRegressionCV(),
     "SDDU": SDUClassifierCV("sddu", prior=0.7),
     "SU": SDUClassifierCV("su", prior=0.7),
     "DU": SDUClassifierCV("du", prior=0.7),
@@ -47,7 +47,7 @@ for name, estimator in estimators.items():
     PairLearningCurveDisplay.from_estimator(
         make_pipeline(StandardScaler(), estimator),
         rows,
-        codes,
+        y,
         n_pairs=[25, 50, 100, 200, 400],
         test=(X_test, y_test),
         n_repeats=6,
@@ -56,7 +56,7 @@ for name, estimator in estimators.items():
         ax=ax,
     )
 
-ax.set_title("Accuracy against the number of pairs, waveform at prior 0.7")
+ax.set_title("Accuracy and number of answers, waveform, 70% positive")
 
 # %%
 # Choosing settings
@@ -68,7 +68,7 @@ search = GridSearchCV(
     make_pipeline(StandardScaler(), SDUClassifier(loss="logistic", prior=0.7)),
     {"sduclassifier__alpha": [1, 0.1, 0.01], "sduclassifier__gamma": [0, 0.5, 1]},
     cv=PairKFold(5, random_state=0),
-).fit(rows, codes)
+).fit(rows, y)
 for k in search.cv_results_["rank_test_score"].argsort()[:3]:
     score, deviation = (search.cv_results_[f"{kind}_test_score"][k] for kind in ("mean", "std"))
     print(f"{search.cv_results_['params'][k]}: {score:.3f} ± {deviation:.3f}")
@@ -76,5 +76,5 @@ for k in search.cv_results_["rank_test_score"].argsort()[:3]:
 # %%
 # Conclusion
 # ----------
-# The marginal risks divide by the difference between the two class shares, and ignore what a pair says about its two
-# ends *together*. The joint likelihood uses it, so it needs far fewer answers.
+# The SDU risks divide by the difference between the two class shares, and ignore which items were paired with each
+# other. The joint method uses it, so it needs far fewer answers.

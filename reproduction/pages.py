@@ -217,7 +217,8 @@ class _Html(_Markdown):
 
 def _page(report: Report, form: _Markdown) -> str:
     """All that the report says, in one of the two forms."""
-    claims = [block for claim in report.claims for block in _claim(claim, form)]
+    measured = [claim for claim in report.claims if claim.verdict != "not measured"]
+    claims = [block for claim in measured for block in _claim(claim, form)]
     how = [form.bullets(notes.HOW_TO_READ), form.paragraph(notes.PROTOCOL)]
     sections = [
         _Section("claims", "Claims", "The paper's claims", [*claims, form.paragraph(RULE)]),
@@ -226,7 +227,7 @@ def _page(report: Report, form: _Markdown) -> str:
         *(_figure(f, report, form) for f in FIGURES if f.name in report.figure_data),
         _Section("provenance", "Provenance", "Where the numbers come from", _provenance(report, form)),
     ]
-    return form.page(f"{LEAD} {report.extent}", report.claims, sections)
+    return form.page(f"{LEAD} {report.extent}", measured, sections)
 
 
 def _claim(claim: Claim, form: _Markdown) -> list[str]:
@@ -241,8 +242,6 @@ def _comparison(c: Comparison, form: _Markdown) -> list[str]:
 
 
 def _count(claim: Claim) -> str:
-    if not claim.comparisons:
-        return "Run the experiments first"
     return "{} won, {} even, {} lost".format(*claim.counts)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import sdulearn
+from sdulearn import errors
 from sdulearn.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -62,6 +63,9 @@ def test_every_public_name_is_documented_once():
     text = "\n".join(path.read_text(encoding="utf-8") for path in pages)
     listed = re.findall(r"^   (sdulearn\.[\w.]+)$", text, re.MULTILINE)
     assert {f"sdulearn.{name}" for name in sdulearn.__all__} <= set(listed)
+    classes = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
+    own = {value.__name__ for value in classes if value.__module__ == errors.__name__}
+    assert {f"sdulearn.errors.{name}" for name in own} <= set(listed)
     assert len(listed) == len(set(listed))
     first = (DOCS / "reference" / "api" / "index.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^   (sdulearn\.[\w.]+)$", first, re.MULTILINE)) <= set(listed)

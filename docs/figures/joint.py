@@ -15,6 +15,6 @@ figure, ax = plt.subplots(figsize=(6.2, 4.9), layout="constrained")
 surface = ax.contourf(side, side, chance, levels=np.linspace(0, 1, 21), cmap="PuOr", alpha=0.7)
 for answer, colour, marker, label in ((True, "0.1", "o", "same"), (False, "white", "D", "different")):
     ax.scatter(*ends[same == answer].T, c=colour, marker=marker, s=26, edgecolors="black", lw=0.8, label=label)
-ax.set(xlabel="feature of one end, x", ylabel="feature of the other end, x'", xlim=(-4.2, 4.2), ylim=(-4.2, 4.2))
+ax.set(xlabel="feature of one item, x", ylabel="feature of the other item, x'", xlim=(-4.2, 4.2), ylim=(-4.2, 4.2))
 ax.legend(loc="upper left", framealpha=1)
 figure.colorbar(surface, label="probability of 'same'", ticks=[0, 0.25, 0.5, 0.75, 1])
