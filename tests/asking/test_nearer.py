@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
+from sdulearn.asking.nearer import NearerState
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from sdulearn import fit_table
@@ -15,7 +16,6 @@ from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import check_answers, classes_of_answers, read_answers
 from sdulearn.answers.records import Question, implied_pairs, read_reply
 from sdulearn.asking import Asker, ask
-from sdulearn.asking.nearer import NearerState
 from sdulearn.asking.points import Points
 from sdulearn.asking.session import Session, continue_asker
 from sdulearn.errors import InputError, UndeterminedError
