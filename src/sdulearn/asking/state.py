@@ -8,10 +8,11 @@ one with probability e / m; a pair has one choice. So the answers about a point 
 
     L(k) = prod (1 - e if the answer is right when the class is k, else e / m)
 
-where k is its class. A person who has to choose the nearer of two examples, of the classes a and b, gives the right
-answer with probability 1 - e if k is a or b; else they guess, and L(k) has the factor 1/2. The model is a softmax with the loss -log sum_k p(k | x) L(k): an answer that
-is certainly right is a label. :class:`~sdulearn.PairLogisticRegression` has the same likelihood for the
-pairs of the answer, which share its question.
+where k is its class. A person who has to choose the nearer of two examples, of the classes a and b,
+is right with probability 1 - e if k is a or b; else they guess: L(k) has the factor 1/2. The model
+is a softmax with the loss -log sum_k p(k | x) L(k): an answer that is certainly right is a label.
+:class:`~sdulearn.PairLogisticRegression` has the same likelihood for the pairs of the answer, which
+share its question; forced choices imply no pair.
 """
 
 from __future__ import annotations
