@@ -90,7 +90,7 @@ def test_the_likelihood_is_that_of_the_class():
         np.testing.assert_allclose(likelihood[row[point]], np.log(values))
     assert {point: state.classes.label[point] for point in expected} == {10: 0, 60: 1, 110: 2}
     assert not np.isin(implied_pairs(state.answers).ends, [10, 60]).any()
-    np.testing.assert_allclose(logsumexp(np.log(state.by_answers), axis=1), 0, atol=1e-9)
+    np.testing.assert_allclose(logsumexp(np.log(state.by_answers()), axis=1), 0, atol=1e-9)
 
 
 def test_no_code_path_makes_a_pair_of_a_forced_choice(tmp_path):

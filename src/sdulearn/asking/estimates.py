@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
+# Error rates are known within these factors: mistakes that a poor model repeats pass for wrong answers.
+_RATE_FACTORS = (0.75, 1.25)
 # Fifty questions are worth a gain of half a percentage point.
 WORTHWHILE_GAIN = 0.005
 
@@ -99,9 +101,13 @@ def _refuse_few(n_sample: int, n_classes: int) -> None:
 
 
 def _estimate(
-    state: State, sample: Indices, predicted: Indices, confidence: float, **correction: float
+    state: State, sample: Indices, predicted: Indices, confidence: float, *, spread: float = 1.0, gain: float = 0.0
 ) -> AccuracyEstimate:
-    interval = share_of(state.by_answers[sample], predicted, confidence, **correction)
+    # Error rates of two classes are in the spread of the folds.
+    factors = (1.0,) if state.is_binary or not state.error else (1.0, *_RATE_FACTORS)
+    chances = [state.by_answers(factor)[sample] for factor in factors]
+    values, lows, highs = zip(*(share_of(p, predicted, confidence, spread, gain) for p in chances), strict=True)
+    interval = values[0], min(lows), max(highs)
     answered = state.known_class[sample]
     agreement = float(np.mean(predicted == answered))
     majority = float(np.bincount(answered).max() / len(answered))

@@ -211,27 +211,33 @@ class State:
         """Answers about points of known class, beside others of known class."""
         row = {point: k for k, point in enumerate(self.known.tolist())}
         numbers = number_annotators(self.answers)
-        votes = []
-        right, guess = [], []
-        every = range(self.n_classes)
+        votes: list[tuple[int, int, int, int]] = []
+        in_classes: list[bool] = []
+        named: list[set[int]] = []
+        undecided: dict[int, set[int]] = {}
         for place, answer in enumerate(self.answers):
             point = answer.left
             if len(answer.choices) == 1 and row.get(answer.right, -1) > row.get(point, -1):
                 # A pair is about the point whose class follows from that of the other.
                 point = answer.right
-            named = _named(answer, point, self.classes)
-            who = numbers[answer.annotator]
-            if answer.sign and point in row and named:
-                votes.append((place, row[point], len(answer.choices), who))
-                right.append([(k in named) == (answer.sign > 0) for k in every])
-                guess.append([False for _ in every])
-            elif answer.nearer is not None and point in row and len(named) == 2:
-                votes.append((place, row[point], 1, who))
-                rejected = self.classes.label[answer.choices[1 - answer.nearer]]
-                right.append([k != rejected for k in every])
-                guess.append([k not in named for k in every])
-        masks = (np.array(mask, dtype=bool).reshape(-1, self.n_classes) for mask in (right, guess))
-        return Votes(*masks, *np.array(votes, dtype=np.intp).reshape(-1, 4).T)
+            classes = _named(answer, point, self.classes)
+            is_forced = answer.nearer is not None and len(classes) == 2
+            if point not in row or not classes or not (answer.sign or is_forced):
+                continue
+            if answer.nearer is not None:
+                undecided[len(votes)] = classes
+                classes = {self.classes.label[answer.choices[1 - answer.nearer]]}
+            in_classes.append(answer.sign > 0)
+            named.append(classes)
+            votes.append((place, row[point], 1 if is_forced else len(answer.choices), numbers[answer.annotator]))
+        right = np.zeros((len(votes), self.n_classes), dtype=bool)
+        guess = np.zeros_like(right)
+        for k, classes in enumerate(named):
+            right[k, list(classes)] = True
+        right ^= ~np.array(in_classes, dtype=bool)[:, None]
+        for k, classes in undecided.items():
+            guess[k] = ~np.isin(np.arange(self.n_classes), list(classes))
+        return Votes(right, guess, *np.array(votes, dtype=np.intp).reshape(-1, 4).T)
 
     @cached_property
     def _agrees(self) -> Mask:
@@ -281,10 +287,14 @@ class State:
     @cached_property
     def log_likelihood(self) -> Array:
         """Log likelihood of each class for the known points, of shape (n_known, n_classes)."""
+        return self._scaled_likelihood(1.0)
+
+    def _scaled_likelihood(self, factor: float) -> Array:
+        """The same with other error rates, by a factor."""
         likelihood = np.where(np.eye(self.n_classes)[self.known_class], 0.0, NEVER)
         unsure = ~np.isin(self.known, self.anchors) if self.error else np.isin(self.known, list(self.guessed))
         if unsure.any():
-            likelihood[unsure] = self.likelihood_at(np.maximum(self._rates, _ERRORS[0]))[unsure]
+            likelihood[unsure] = self.likelihood_at(np.clip(factor * self._rates, *_ERRORS))[unsure]
         return likelihood
 
     def likelihood_at(self, rates: Array) -> Array:
@@ -296,10 +306,9 @@ class State:
         np.add.at(total, rows, np.where(guess, np.log(0.5), log_l))
         return np.maximum(total, NEVER)
 
-    @cached_property
-    def by_answers(self) -> Array:
-        """Probability of each class for the known points, by the answers alone."""
-        return np.exp(log_softmax(self.log_likelihood, axis=1))
+    def by_answers(self, factor: float = 1.0) -> Array:
+        """Probability of each class for the known points, by the answers alone; with other error rates, by a factor."""
+        return softmax(self._scaled_likelihood(factor), axis=1)
 
     @cached_property
     def model(self) -> Array | None:
@@ -348,8 +357,8 @@ class State:
             # Answers about points without a class contradict each other, which no vote shows.
             model.error_rate = dict.fromkeys(self.error_rates, _ERRORS[0])
             fit_quietly(model.fit_from_zero, Z, y)
-        if self.guessed and self.model is not None:
-            # The library has no likelihood of forced choices.
+        if (self.error or self.guessed) and self.model is not None:
+            # By labels up to names, which says more than pairs where answers may be wrong, and takes forced choices.
             W = np.diff(self.model, axis=0) if self.n_classes == 2 else self.model
             model.coef_, model.intercept_ = W[:, :-1].copy(), W[:, -1].copy()
         return model
