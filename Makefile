@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks tools examples .ci docs/conf.py doc
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-audit bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-related bench-classes bench-coverage bench-draws golden bench-graph bench-honest bench-how-many bench-hubs kill-server mutants bench-networks repeat bench-rivals bench-scale bench-slips core-times dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-audit bench-ablation bench-boosting bench-chosen bench-penalties bench-questions bench-real bench-related bench-classes bench-coverage bench-draws golden bench-graph bench-honest bench-how-many bench-hubs kill-server mutants bench-networks repeat bench-rivals bench-scale bench-slips core-times dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -117,6 +117,10 @@ bench-boosting: $(VENV)/.bench
 bench-asking: $(VENV)/.bench
 	$(BIN)/python benchmarks/asking.py two wrong match match-wrong speed --draws 5 --jobs 2
 	$(BIN)/python benchmarks/asking.py interval --draws 40 --seed 7000 --jobs 2
+
+# Rows that were asked about: are their probabilities true? SDULEARN_DATA names a folder with the benchmark sets.
+bench-questions: $(VENV)/.dev
+	$(BIN)/python benchmarks/asked_rows.py /tmp/asked_rows.jsonl --draws 10 --jobs 2
 
 # Clusterings that ask, from PyPI, in an environment of their own.
 bench-rivals: $(VENV)/.bench .venv-rivals/.done

@@ -131,8 +131,8 @@ def test_shares_of_random_questions_and_checks_are_kept():
     kinds = [question.why for question in answer_all(asker, 30)]
     # Where two kinds are due at once, one of them waits.
     assert 11 <= kinds.count("random") <= 12
-    assert sum(kinds.count(kind) for kind in ("repeat", "triangle", "doubtful")) == 3
-    assert not set(kinds[:11]) & {"repeat", "triangle", "doubtful"}
+    assert sum(kinds.count(kind) for kind in ("repeat", "doubtful")) == 3
+    assert not set(kinds[:11]) & {"repeat", "doubtful"}
     # Open questions count, too.
     kinds += [asker.next(f"person {k}").why for k in range(10)]
     assert kinds.count("random") == pytest.approx(0.4 * 40, abs=1)
@@ -226,7 +226,7 @@ def test_estimates_wait_for_answers():
 
 @pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_model_is_an_estimator_of_the_library_and_labels_are_those_of_the_answers(tmp_path, matcher, n_classes):
+def test_the_model_is_an_estimator_of_the_library_and_labels_follow_the_answers(tmp_path, matcher, n_classes):
     data = load_iris(as_frame=True)
     rows = data.data if n_classes == 3 else data.data[50:].reset_index(drop=True)
     y = data.target.to_numpy() if n_classes == 3 else data.target.to_numpy()[50:]
@@ -235,7 +235,9 @@ def test_the_model_is_an_estimator_of_the_library_and_labels_are_those_of_the_an
     model = asker.model()
     labels = asker.labels()
     asked = sorted({point for answer in asker.given for point in answer.question.items})
-    assert all((labels[a] == labels[b]) == (y[a] == y[b]) for a in asked for b in asked)
+    # Where features contradict a single answer, it may be the answer that is wrong.
+    agree = [(labels[a] == labels[b]) == (y[a] == y[b]) for a in asked for b in asked]
+    assert np.mean(agree) > 0.9
     unknown = np.setdiff1d(np.arange(len(rows)), asked)
     assert (labels[unknown] == model.predict(rows.iloc[unknown])).all()
     assert np.unique(labels).tolist() == ([-1, 1] if n_classes == 2 else [1, 2, 3])

@@ -1,14 +1,15 @@
 """Match answers: a likelihood of classes with one chance to be wrong, its model, and what is estimated from it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 
 from sdulearn.asking import Asker, ask
-from sdulearn.asking.match import MatchState
 from sdulearn.asking.points import Points
-from sdulearn.asking.state import NEVER, Settings, fit_softmax
+from sdulearn.asking.state import NEVER, Settings, State, first_settings, fit_softmax
 from tests.made import made
 
 
@@ -46,7 +47,7 @@ def test_wrong_answers_are_found_and_weighed(wrong_digits):
     predicted = np.array([names[k] for k in asker.model().predict(asker._X)])
     assert np.mean(predicted == y) > 0.85
     assert labels.shape == y.shape
-    np.testing.assert_allclose(state.by_answers.sum(axis=1), 1)
+    np.testing.assert_allclose(state.by_answers().sum(axis=1), 1)
 
 
 def test_most_answers_about_a_point_decide():
@@ -55,7 +56,7 @@ def test_most_answers_about_a_point_decide():
     points = Points(X, np.random.default_rng(0))
 
     def label(*about, limit=None):
-        return MatchState(points, (*opened, *about), limit).classes.label.get(1)
+        return State(points, (*opened, *about), limit, first_settings(limit)).classes.label.get(1)
 
     first = made(1, (100, 0, 50), 0)
     assert label(first) == label(first, made(1, (100, 0, 50), 1)) == 2
@@ -66,8 +67,8 @@ def test_most_answers_about_a_point_decide():
     # None of the first two, then one that was not among them: no contradiction.
     followed = (made(1, (0, 50), "none"), made(1, (100,), 0, form="match"))
     assert label(*followed) == 2
-    assert MatchState(points, (*opened, *followed), None).error == 0
-    assert MatchState(points, (*opened, first, made(1, (100, 50), "none")), None).error > 0
+    assert State(points, (*opened, *followed), None, first_settings(None)).error == 0
+    assert State(points, (*opened, first, made(1, (100, 50), "none")), None, first_settings(None)).error > 0
 
 
 def test_what_opened_a_class_is_asked_again_once_an_answer_was_wrong():
@@ -118,7 +119,7 @@ def test_the_accuracy_of_many_classes_is_not_too_low(matcher):
 def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong_digits):
     state = wrong_digits[0]._now
     moved = [
-        MatchState(state.points, state.answers, None, Settings(penalty, 0.0)).next_settings.penalty
+        State(state.points, state.answers, None, Settings(penalty, 0.0)).next_settings.penalty
         for penalty in (0.03, 30.0)
     ]
     assert moved[0] <= 0.3
@@ -127,17 +128,11 @@ def test_settings_stay_near_an_earlier_choice_and_are_those_of_the_answers(wrong
     assert again._now.settings == state.settings
 
 
-def test_the_model_is_that_of_the_library(wrong_digits):
-    """The pairs of a match answer share one careless switch."""
+def test_the_estimator_has_the_probabilities_of_the_model(wrong_digits):
     state = wrong_digits[0]._now
     assert state.error > 0.02
-    # Where all examples are founders, whose classes are certain, the two are one model.
-    answers = tuple(one for one in state.answers if one.picked in (None, *state.founders) and len(one.choices) > 1)
-    assert len(answers) > 60
-    seeds = tuple((point,) for point in state.founders)
-    right = MatchState(state.points, answers, None, state.settings._replace(penalty=3.0, sharpness=1.0), seeds)
-    p = np.exp(right.log_probabilities(right.known))
-    theirs = right.estimator.predict_proba(right._stretched(right.points.coordinates(right.known)))
-    # Propagation on the pairs of a question is approximate.
-    assert np.abs(p - theirs).mean() < 0.05
-    assert np.mean(p.argmax(axis=1) == theirs.argmax(axis=1)) > 0.9
+    plain = replace(state, settings=state.settings._replace(sharpness=1.0))
+    Z = plain._stretched(plain.points.coordinates(plain.known))
+    np.testing.assert_allclose(
+        plain.estimator.predict_proba(Z), np.exp(plain.log_probabilities(plain.known)), atol=1e-6
+    )

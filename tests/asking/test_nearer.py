@@ -15,9 +15,9 @@ from sdulearn.answer_files.store import AnswerStore
 from sdulearn.answers import check_answers, classes_of_answers, read_answers
 from sdulearn.answers.records import Question, implied_pairs, read_reply
 from sdulearn.asking import Asker, ask
-from sdulearn.asking.nearer import NearerState
 from sdulearn.asking.points import Points
 from sdulearn.asking.session import Session, continue_asker
+from sdulearn.asking.state import FORCED, State, first_settings
 from sdulearn.errors import InputError, UndeterminedError
 from tests.made import made
 
@@ -75,9 +75,11 @@ def test_the_likelihood_is_that_of_the_class():
         made(110, (0, 50, 100), 2),
         read_reply(Question("nearer", (110, 0, 100)), 0),
     )
-    state = NearerState(Points(X, np.random.default_rng(0)), answers, 3, seeds=((0,), (50,), (100,)))
+    state = State(
+        Points(X, np.random.default_rng(0)), answers, 3, first_settings(3), ((0,), (50,), (100,)), n_choices=FORCED
+    )
     e = 0.2
-    likelihood = state._log_likelihood(np.array([e]))
+    likelihood = state.likelihood_at(np.array([e]))
     row = {point: k for k, point in enumerate(state.known.tolist())}
     expected = {
         10: [(1 - e) ** 2, e / 2, e / 2],
@@ -87,8 +89,8 @@ def test_the_likelihood_is_that_of_the_class():
     for point, values in expected.items():
         np.testing.assert_allclose(likelihood[row[point]], np.log(values))
     assert {point: state.classes.label[point] for point in expected} == {10: 0, 60: 1, 110: 2}
-    assert not np.isin(state.pairs.ends, [10, 60]).any()
-    np.testing.assert_allclose(logsumexp(np.log(state.by_answers), axis=1), 0, atol=1e-9)
+    assert not np.isin(implied_pairs(state.answers).ends, [10, 60]).any()
+    np.testing.assert_allclose(logsumexp(np.log(state.by_answers()), axis=1), 0, atol=1e-9)
 
 
 def test_no_code_path_makes_a_pair_of_a_forced_choice(tmp_path):
@@ -114,7 +116,7 @@ def test_no_code_path_makes_a_pair_of_a_forced_choice(tmp_path):
     given = session.asker.given
     assert not len(implied_pairs(given).ends)
     assert not session.asker.stack()[1].any(axis=0)[0]
-    assert not len(session.asker._now.pairs.ends)
+    assert not len(implied_pairs(session.asker._now.answers).ends)
     assert session.numbers(wait=True)["n_same"] == session.numbers()["n_different"] == 0
     assert session.numbers()["n_unsure"] == 1
     session.close()

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris, make_classification
 
 from sdulearn.asking import Asker, Question, ask
 from sdulearn.asking.points import Points
-from sdulearn.asking.state import State
+from sdulearn.asking.state import State, first_settings
 from tests.made import made
 
 
@@ -78,7 +78,7 @@ def test_contradictions_and_nothing_else_make_answers_wrong(two):
     assert two.error == 0
     first = two.answers[0]
     again = opposite(first)._replace(annotator="bob")
-    state = State(two.points, (*two.answers, again), 2)
+    state = State(two.points, (*two.answers, again), 2, first_settings(2))
     assert set(state.error_rates) == {0, 1}
     assert 0.01 <= state.error < 0.1
     X, y = load_iris(return_X_y=True)
@@ -140,13 +140,15 @@ def test_settings_are_chosen_by_the_evidence(two, three):
     assert two.next_settings[:2] == pytest.approx((2 * 4.11914655, 2))
     # Answers that hang on one point cannot be cut into folds.
     star = tuple(made(k, (0,), k % 2 == 1) for k in range(1, 14))
-    assert State(two.points, star, 2).next_settings != State.FIRST
+    assert State(two.points, star, 2, first_settings(2)).next_settings != first_settings(2)
     few = tuple(one for one in two.answers if one.sign > 0)
-    assert State(two.points, few, 2).next_settings == State.FIRST
+    assert State(two.points, few, 2, first_settings(2)).next_settings == first_settings(2)
     # Chosen anew after 12, 18, 27, ... answers, from these.
     asker = Asker(two.points.X, answers=list(two.answers), random_state=0)
     for n, by in ((8, 0), (12, 0), (13, 12), (18, 12), (19, 18), (27, 18), (28, 27)):
-        chosen = State(asker._points, two.answers[:by], 2).next_settings if by else State.FIRST
+        chosen = first_settings(2)
+        if by:
+            chosen = State(asker._points, two.answers[:by], 2, chosen).next_settings
         assert asker._state(two.answers[:n]).settings == chosen, n
 
 

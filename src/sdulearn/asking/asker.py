@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from sdulearn.answer_files.log import Key
 from sdulearn.answer_files.store import AnswerStore
-from sdulearn.answers.answer_model import Rate
+from sdulearn.answers.answer_model import AnswerModel, Rate
 from sdulearn.answers.checks import check_answers
 from sdulearn.answers.graph import AnswerGraph
 from sdulearn.answers.records import (
@@ -32,40 +32,37 @@ from sdulearn.answers.records import (
 from sdulearn.answers.y import stack_pairs
 from sdulearn.asking import estimates, records
 from sdulearn.asking.designs import Turn, examples, next_linked, next_random, renewed_choices
-from sdulearn.asking.match import MatchState
-from sdulearn.asking.nearer import NearerState
 from sdulearn.asking.notebook import QuestionCell
 from sdulearn.asking.oracles import open_questions
 from sdulearn.asking.points import Points
 from sdulearn.asking.privacy import Leak, leak_of
 from sdulearn.asking.records import RowAnswer, RowQuestion
 from sdulearn.asking.sort import claims_of, next_sort
-from sdulearn.asking.state import State, fit_quietly
+from sdulearn.asking.state import FORCED, State, first_settings, fit_quietly
 from sdulearn.errors import InputError, MissingExtraError, NothingToAskError, UndeterminedError, quoted
 from sdulearn.joint.estimators import PairLogisticRegression, PairLogisticRegressionCV
 from sdulearn.metrics.accuracy import AccuracyEstimate
 from sdulearn.metrics.cross_validation import cross_val_accuracy
 from sdulearn.sklearn_private import check_feature_names
 from sdulearn.tables.ids import unknown_ids
-from sdulearn.types import Codes, Estimator, Indices, MatrixLike, RandomState, Rows
+from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike, RandomState, Rows
 
 
 class _Design(NamedTuple):
-    """How questions are chosen, and their form."""
+    """How questions are chosen, their form, and how many examples one shows; None: one of each class, or none."""
 
     choose: Callable[[Turn], RowQuestion]
     form: Form
+    n_choices: int | None = None
 
 
 DESIGNS = {
-    "linked": _Design(next_linked, "pair"),
+    "linked": _Design(next_linked, "pair", 1),
     "match": _Design(next_linked, "match"),
-    "random": _Design(next_random, "pair"),
+    "random": _Design(next_random, "pair", 1),
     "sort": _Design(next_sort, "sort"),
-    "nearer": _Design(next_linked, "nearer"),
+    "nearer": _Design(next_linked, "nearer", FORCED),
 }
-# What is read from the answers of a design.
-_STATES = {"match": MatchState, "sort": MatchState, "nearer": NearerState}
 # Settings are chosen after the first of these numbers of answers, and after each growth by a factor.
 _FIRST_CHOICE = 12
 _GROWTH = 1.5
@@ -112,7 +109,7 @@ class Asker:
     random_share : float, default=0.25
         Share of the questions about points in random order: accuracy and class shares use these.
     repeat_share : float, default=0.05
-        Share of the questions that check earlier answers: repeats, triangles, doubtful answers.
+        Share of the questions that check earlier answers: repeats, doubtful answers.
     answers : frame, mapping of columns or list of Answer, optional
         Answers to begin with, in the form of :attr:`answers`; annotator, why and number if known.
     random_state : int, RandomState or None, default=None
@@ -199,7 +196,6 @@ class Asker:
         self._set_store(answers, store, ids)
         self._pending: dict[str, RowQuestion] = {}
         self._skipped: list[RowQuestion] = []
-        self._state_type = _STATES.get(self.design, State)
         self._states = lru_cache(_KEPT)(self._new_state)
         self._stages = lru_cache(None)(partial(self._new_state, is_stage=True))
         # Refuse a store of another table.
@@ -563,17 +559,15 @@ class Asker:
             With its interval; ``n_answers`` is the number of random points, or of random pairs. If
             there are too few, an UndeterminedError is raised.
         """
-        now = self._now
-        if self.design in _STATES:
-            stages = [self._state(now.answers[:n], is_stage=True) for n in stage_sizes(len(now.answers))]
+        if self.design != "random":
+            now = self._now
             if self.design == "nearer" and now.n_classes > 2:
                 raise UndeterminedError(
                     "A choice between two of more classes does not tell the class of a random point, so there is no "
                     "accuracy. Ask match questions about random points."
                 )
-            return estimates.match_accuracy(now, stages, confidence)
-        if self.design == "linked":
-            return estimates.linked_accuracy(now, confidence)
+            stages = [self._state(now.answers[:n], is_stage=True) for n in stage_sizes(len(now.answers))]
+            return estimates.accuracy(now, stages, confidence)
         rows, y = self._stack(_MOST_UNLABELED, why="random")
         missing = [_LEAST_OF_A_KIND - int(np.sum(y[:, 0] * sign > 0)) // 2 for sign in (1, -1)]
         if max(missing) > 0:
@@ -613,15 +607,39 @@ class Asker:
         return estimates.class_table(self._now, confidence)
 
     def labels(self) -> Codes:
-        """Return the class of every point: by the answers if they determine it, else by the model.
+        """Return the likeliest class of every point by :meth:`posterior`.
 
         Returns
         -------
         int array of shape (n_points,)
             Classes as :meth:`model` names them.
         """
-        predicted = np.asarray(self.model().predict(self._X))
-        return predicted if self.design == "random" else estimates.answered_or_predicted(self._now, predicted)
+        likeliest = self.posterior().argmax(axis=1)
+        n_classes = 2 if self.design == "random" else self._now.n_classes
+        return 2 * likeliest - 1 if n_classes == 2 else likeliest + 1
+
+    def posterior(self) -> Array:
+        """Return the probability of each class for every point, by its features and the answers about it.
+
+        Features are judged by models that have seen no answer about the point. How often answers are wrong is
+        estimated from those that contradict each other, and from how often they contradict these models; so a
+        single answer makes no class certain.
+
+        Returns
+        -------
+        array of shape (n_points, n_classes)
+            Columns as the classes of :meth:`model`: -1 and +1, or 1, 2, ..., the largest class first.
+        """
+        if self.design != "random":
+            return estimates.with_answers(self._now, np.array(self.model().predict_proba(self._X)))
+        rows, y = self._stack(_MOST_UNLABELED)
+        asked = y[:, 0] != 0
+        if not asked.any():
+            raise UndeterminedError("Probabilities need answers. Answer more questions.")
+        scaler, model = fit_quietly(self._of_random_pairs(rows).fit, rows, y)
+        probabilities: Array = model.predict_proba(scaler.transform(self._points.X))
+        probabilities[y[asked, 1]] = model.posterior(scaler.transform(rows), y)[asked]
+        return probabilities
 
     def review(self, most: int = 20) -> list[RowAnswer]:
         """Return answers to look at again.
@@ -658,7 +676,13 @@ class Asker:
         float
             0 if no answer contradicts another.
         """
-        return self._now.error if self.store.flips.rate is None else self.store.flips.rate
+        if self.store.flips.rate is not None:
+            return self.store.flips.rate
+        if self.design != "random":
+            return self._now.error
+        ends, signs, annotators, _ = implied_pairs(self.given)
+        graph = AnswerGraph.from_answers(ends, signs, annotators=annotators)
+        return AnswerModel.estimate(graph).error_rate.value if graph.contradictory.any() else 0.0
 
     def annotator_rates(self) -> dict[str, Rate]:
         """Estimate how often each annotator is wrong, as :func:`~sdulearn.fit_table` does from the same answers.
@@ -701,7 +725,7 @@ class Asker:
         # By their count: a log does not use the numbers of undone answers again.
         rng = np.random.default_rng([self.seed, len(answers) + len(others) + 1])
         closed = frozenset(self.rows[name] for name in self.store.flips.closed_to(annotator))
-        choose, form = DESIGNS[self.design]
+        choose, form, _ = DESIGNS[self.design]
         state = self._state(_claims(answers))
         return choose(Turn(form, self.n_items, state, others, annotator, rng, *self._shares, closed))
 
@@ -716,16 +740,17 @@ class Asker:
         return self._stages(key) if is_stage else self._states(key)
 
     def _new_state(self, answers: tuple[RowAnswer, ...], *, is_stage: bool = False) -> State:
-        settings = self._state_type.FIRST
+        n_choices = DESIGNS[self.design].n_choices
+        settings = first_settings(self._limit, n_choices)
         before = None
         sizes = stage_sizes(len(answers))
         if sizes and self.design != "random":
             # From the last stage on settings are the same, and a fit may start from another.
             settings = self._state(answers[: sizes[-1]], is_stage=True).next_settings
             n_more = len(answers) - sizes[-1] - 1
-            if self.design in _STATES and not is_stage and n_more:
+            if not is_stage and n_more:
                 before = self._state(answers[: -1 - (n_more - 1) % _START_EVERY])
-        return self._state_type(self._points, answers, self._limit, settings, self._seeds, before)
+        return State(self._points, answers, self._limit, settings, self._seeds, before, n_choices)
 
     def _stack(self, most_unlabeled: int | None, why: str | None = None) -> tuple[Rows, Codes]:
         answers = self.given

@@ -8,7 +8,7 @@ The linked and the match design
 
 - ask about a point until its class is known,
 - ask about a share of the points in random order, whatever the model says ("random"),
-- check earlier answers with a share of the questions ("repeat", "triangle", "doubtful"),
+- check earlier answers with a share of the questions ("repeat", "doubtful"),
 - begin with points that represent many others ("explore"), until these bring no new classes,
 - go on with points that the model is unsure about ("uncertain").
 """
@@ -87,11 +87,10 @@ def _by_priority(turn: Turn) -> Iterator[RowQuestion | None]:
     yield _under_way(turn)
     # A wrong answer that opened a class splits a true class in two.
     yield _again(turn, state.unconfirmed)
-    checks = {"repeat": _repeat, "doubtful": lambda turn: _again(turn, state.doubtful), "triangle": _triangle}
-    if len(state.answers) >= FIRST_CHECK and due(turn, checks, turn.check_share):
+    if len(state.answers) >= FIRST_CHECK and due(turn, ("repeat", "doubtful"), turn.check_share):
         # The kind that was asked least comes first.
-        for kind in sorted(checks, key=lambda kind: (state.kinds[kind], kind != "repeat")):
-            yield checks[kind](turn)
+        for kind in sorted(("repeat", "doubtful"), key=state.kinds.__getitem__):
+            yield _repeat(turn) if kind == "repeat" else _again(turn, state.doubtful)
     if due(turn, ("random",), turn.random_share):
         yield _random_point(turn)
     yield _explore(turn) if still_exploring(state) else _uncertain(turn)
@@ -137,9 +136,9 @@ def shown_beside(state: State, point: int) -> list[int]:
     """
     out = state.classes.excluded.get(point, set())
     rest = [k for k in range(state.n_classes) if k not in out]
-    if state.MOST_CHOICES is not None:
+    if state.n_choices is not None:
         log_p = state.log_probabilities(np.array([point]))[0]
-        rest = sorted(sorted(rest, key=lambda k: -log_p[k])[: state.MOST_CHOICES])
+        rest = sorted(sorted(rest, key=lambda k: -log_p[k])[: state.n_choices])
     shown = (example(state, k, point) for k in rest)
     return [row for row in shown if row is not None]
 
@@ -150,7 +149,8 @@ def example(state: State, number: int, point: int | None = None) -> int | None:
     usable = [member for member in members if member in state.trusted]
     if not usable:
         # With two classes, "different from the other one" says the same.
-        return state.founders[0] if state.founders[0] != point and state.MOST_CHOICES is not None else None
+        founder = state.founders[number if state.n_choices is None else 0]
+        return founder if founder != point else None
     early = np.array(members[: 1 << (len(members).bit_length() - 1)])
     centre = state.points.coordinates(early).mean(axis=0)
     distance = np.linalg.norm(state.points.coordinates(np.array(usable)) - centre, axis=1)
@@ -236,7 +236,7 @@ def _repeat(turn: Turn) -> RowQuestion | None:
 
 def renewed_choices(state: State, point: int, choices: Sequence[int]) -> Sequence[int]:
     """Return what to compare a point with when it is asked about again: of a match question all classes of now."""
-    if state.MOST_CHOICES is not None:
+    if state.n_choices is not None:
         return choices
     label = state.classes.label
     now = shown_beside(state, point)
@@ -248,7 +248,7 @@ def renewed_choices(state: State, point: int, choices: Sequence[int]) -> Sequenc
 def _subject(state: State, one: RowAnswer | RowQuestion) -> object:
     """What a question asks: the class of a point, or whether two points are of one class."""
     question = one.question if isinstance(one, Answer) else one
-    return question.key if state.MOST_CHOICES is not None else question.left
+    return question.key if state.n_choices is not None else question.left
 
 
 def _times_asked(state: State) -> Counter[object]:
@@ -258,22 +258,6 @@ def _times_asked(state: State) -> Counter[object]:
 def _is_waiting(turn: Turn, one: RowAnswer) -> bool:
     """Whether an open question of others asks the same."""
     return _subject(turn.state, one) in {_subject(turn.state, question) for question in turn.pending}
-
-
-def _triangle(turn: Turn) -> RowQuestion | None:
-    """Two points that were compared with the same third one, drawn at random; only of pairs."""
-    if turn.state.MOST_CHOICES != 1:
-        return None
-    decided = [one for one in turn.state.answers if one.sign]
-    compared: dict[int, set[int]] = {}
-    for one in decided:
-        compared.setdefault(one.right, set()).add(one.left)
-    one = decided[turn.rng.integers(len(decided))]
-    others = sorted(compared[one.right] - {one.left})
-    if not others:
-        return None
-    question = turn.ask(one.left, [others[turn.rng.integers(len(others))]], "triangle")
-    return None if any(one.question.key == question.key for one in turn.state.answers) else question
 
 
 def _again(turn: Turn, places: Sequence[int]) -> RowQuestion | None:

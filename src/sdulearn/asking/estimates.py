@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sdulearn.asking.state import LEAST_ERROR
 from sdulearn.errors import UndeterminedError
 from sdulearn.metrics.accuracy import ENOUGH_RANDOM, AccuracyEstimate, fold_spread
 from sdulearn.prior import PriorEstimate, clopper_pearson, share_of
 from sdulearn.sklearn_private import check_feature_names
-from sdulearn.types import Codes, Indices, Rows
+from sdulearn.types import Array, Indices, Rows
 
 if TYPE_CHECKING:
     from sdulearn.asking.state import State
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _EXAMPLES = 6
 NEXT_ANSWERS = 50
+# Error rates are known within these factors: mistakes that a poor model repeats pass for wrong answers.
+_RATE_FACTORS = (0.75, 1.25)
 # Fifty questions are worth a gain of half a percentage point.
 WORTHWHILE_GAIN = 0.005
 
@@ -77,13 +80,17 @@ def random_sample(state: State) -> Indices:
     return np.flatnonzero(np.isin(state.known, state.points.order[: state.n_sampled]))
 
 
-def linked_accuracy(state: State, confidence: float) -> AccuracyEstimate:
-    """Estimate the accuracy from the random sample, each point judged by a model without it."""
+def accuracy(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
+    """Estimate the accuracy of the model from the random sample."""
+    return _by_folds(now, confidence) if now.is_binary else _by_stages(now, stages, confidence)
+
+
+def _by_folds(state: State, confidence: float) -> AccuracyEstimate:
+    """Judge each point by a model without it."""
     # About a percentage point too high: the model asked about the neighbours of points that surprised it.
     sample = random_sample(state)
-    sample = sample[state.can_be_held_out[sample]]
     _refuse_few(len(sample), state.n_classes)
-    spread = fold_spread(state.N_FOLDS, len(sample) / len(state.known))
+    spread = fold_spread(state.n_folds, len(sample) / len(state.known))
     return _estimate(state, sample, state.held_out[sample].argmax(axis=1), confidence, spread=spread)
 
 
@@ -94,17 +101,21 @@ def _refuse_few(n_sample: int, n_classes: int) -> None:
 
 
 def _estimate(
-    state: State, sample: Indices, predicted: Indices, confidence: float, **correction: float
+    state: State, sample: Indices, predicted: Indices, confidence: float, *, spread: float = 1.0, gain: float = 0.0
 ) -> AccuracyEstimate:
-    interval = share_of(state.by_answers[sample], predicted, confidence, **correction)
+    # Error rates of two classes are in the spread of the folds.
+    factors = (1.0,) if state.is_binary or not state.error else (1.0, *_RATE_FACTORS)
+    chances = [state.by_answers(factor)[sample] for factor in factors]
+    values, lows, highs = zip(*(share_of(p, predicted, confidence, spread, gain) for p in chances), strict=True)
+    interval = values[0], min(lows), max(highs)
     answered = state.known_class[sample]
     agreement = float(np.mean(predicted == answered))
     majority = float(np.bincount(answered).max() / len(answered))
     return AccuracyEstimate(*interval, agreement, len(answered), confidence, majority, "random questions")
 
 
-def match_accuracy(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
-    """Estimate the accuracy from the random sample in two ways: mean value, and joint interval."""
+def _by_stages(now: State, stages: Sequence[State], confidence: float) -> AccuracyEstimate:
+    """Judge each point in two ways: mean value, and joint interval."""
     # Models without a point know no other point near it, as the design asked about none. The last stage before its
     # answer has no such gap but fewer answers: the gain of the model since then is added, by its own probabilities.
     sample = random_sample(now)
@@ -210,15 +221,14 @@ def _prior(state: State) -> PriorEstimate:
     return PriorEstimate(larger.share, larger.low, larger.high, larger.low > 0.5, confidence=0.95)
 
 
-def answered_or_predicted(state: State, predicted: Codes) -> Codes:
-    """Return the class of every point: by the answers, or the likeliest that they leave open."""
-    place = np.argsort(class_order(state))
-    names = 1 - 2 * place if state.n_classes == 2 else place + 1
-    labels = predicted.copy()
-    labels[state.known] = names[state.known_class]
+def with_answers(state: State, probabilities: Array) -> Array:
+    """Return class probabilities of all points by the model, with those of answered points by their answers, too."""
+    order = class_order(state)
+    order = order[::-1] if state.n_classes == 2 else order
+    by_class = probabilities[:, np.argsort(order)]
+    by_class[state.known] = state.posterior
     for point, out in state.classes.excluded.items():
         if point not in state.given_up:
-            log_p = state.log_probabilities(np.array([point]))[0]
-            left = [k for k in range(state.n_classes) if k not in out]
-            labels[point] = names[max(left, key=log_p.__getitem__)]
-    return labels
+            by_class[point, list(out)] *= max(state.error, LEAST_ERROR)
+            by_class[point] /= by_class[point].sum()
+    return by_class[:, order]

@@ -11,7 +11,9 @@ import numpy as np
 from sdulearn.answers.records import AUDIT, Answer, Question, read_reply
 from sdulearn.errors import InputError
 
-REASONS = ("random", "uncertain", "explore", "repeat", "triangle", "doubtful", AUDIT)
+REASONS = ("random", "uncertain", "explore", "repeat", "doubtful", AUDIT)
+# Reasons of earlier versions.
+_OLD_REASONS = {"linked": "uncertain", "triangle": "repeat"}
 RowAnswer = Answer[int]
 RowQuestion = Question[int]
 
@@ -63,9 +65,10 @@ def check_rows(question: RowQuestion, n_points: int) -> RowQuestion:
     for point in question.items:
         if not isinstance(point, (int, np.integer)) or not 0 <= point < n_points:
             raise InputError(f"Points are the row numbers 0 to {n_points - 1} of `X`, got {point!r}.")
-    if question.why not in REASONS:
+    why = _OLD_REASONS.get(question.why, question.why)
+    if why not in REASONS:
         raise InputError(f"A question has the reason {question.why!r}; `why` is one of {', '.join(REASONS)}.")
-    return question._replace(items=tuple(map(int, question.items)))
+    return question._replace(items=tuple(map(int, question.items)), why=why)
 
 
 def as_columns(answers: Sequence[RowAnswer]) -> Mapping[str, list[Any]]:
