@@ -7,7 +7,7 @@ PYTHONS := src reproduction tests benchmarks examples .ci docs/conf.py docs/_ext
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-audit bench-ablation bench-boosting bench-chosen bench-penalties bench-real bench-related bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-core dist docs test-oldest clean
+.PHONY: demo reproduce test lint format bench bench-accuracy bench-asking bench-audit bench-ablation bench-boosting bench-chosen bench-penalties bench-questions bench-real bench-related bench-classes bench-coverage bench-draws bench-golden bench-graph bench-honest bench-how-many bench-hubs bench-kill bench-mutants bench-networks bench-repeat bench-rivals bench-scale bench-slips bench-core dist docs test-oldest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/sdulearn demo
@@ -57,6 +57,11 @@ bench-core: $(VENV)/.bench
 # Pairs chosen by features, 40 of each kind, and 1,000 of each clean design.
 bench-chosen: $(VENV)/.dev
 	$(BIN)/python benchmarks/chosen_pairs.py
+
+# Needs `pip install 'sdulearn[embeddings]'` and the model, or its folder: TEXT_MODEL=folder.
+TEXT_MODEL ?= all-MiniLM-L6-v2
+bench-questions: $(VENV)/.bench
+	for part in domains intents speed; do $(BIN)/python benchmarks/texts.py $$part --model $(TEXT_MODEL) || exit; done
 
 # Several rows of one person, with and without `groups`: 40 draws of nine cells.
 bench-related: $(VENV)/.dev

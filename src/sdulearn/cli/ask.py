@@ -35,7 +35,7 @@ from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import as_cell, as_text, decoded, read_bytes
 from sdulearn.io.typed import plain
-from sdulearn.reading import Reading
+from sdulearn.reading import CONTRASTIVE, Reading
 from sdulearn.report.results import ITEMS_SHOWN, lines, unreadable
 from sdulearn.table_model import TableModel
 from sdulearn.tables.ids import repeated_id, unknown_ids
@@ -192,6 +192,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
     if len(ids) < n_rows:
         cli.say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
     scaled = columns.scaled(drawn.X)
+    standardised = columns.standardised(drawn.X)
     parts = columns.parts
     things = things_of_table(
         drawn.cells,
@@ -203,7 +204,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
         columns=arguments.columns,
         hidden=(arguments.oracle,) if arguments.oracle else (),
         root=arguments.image_root or arguments.table.parent,
-        deviations={one.name: scaled[:, part.start] for one, part in parts if one.kind == "number"},
+        deviations={one.name: standardised[:, part.start] for one, part in parts if one.kind == "number"},
     )
     labels = [] if arguments.oracle is None else [as_text(cell) for cell in drawn.cells[arguments.oracle].to_pylist()]
     reading = replace(reading.completed(columns.id_column, n_rows, drawn.digest), cells={})
@@ -214,7 +215,7 @@ def _of_table(arguments: argparse.Namespace, before: LogContents) -> Asked:
 def reading_of(arguments: argparse.Namespace) -> Reading:
     """How the table is read: sounds and labels are no features, nor texts and pictures beside vectors."""
     text = (arguments.text,) if arguments.text else ()
-    shown = (*text, *arguments.image) if arguments.embedding else ()
+    shown = (*text, *arguments.image) if arguments.embedding and str(arguments.embedding) != CONTRASTIVE else ()
     others = [name for name in (arguments.oracle, arguments.audio, *shown) if name]
     images = tuple(name for name in arguments.image if name not in arguments.drop)
     return Reading(
