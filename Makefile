@@ -58,6 +58,11 @@ core-times: $(VENV)/.bench
 bench-chosen: $(VENV)/.dev
 	$(BIN)/python benchmarks/chosen_pairs.py
 
+# Needs `pip install 'sdulearn[embeddings]'` and the model, or its folder: TEXT_MODEL=folder.
+TEXT_MODEL ?= all-MiniLM-L6-v2
+bench-questions: $(VENV)/.bench
+	for part in domains intents speed; do $(BIN)/python benchmarks/texts.py $$part --model $(TEXT_MODEL) || exit; done
+
 # Several rows of one person, with and without `groups`: 40 draws of nine cells.
 bench-related: $(VENV)/.dev
 	$(BIN)/python benchmarks/related_rows.py

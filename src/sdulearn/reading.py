@@ -17,6 +17,8 @@ Missing = Literal["auto", "error", "mean"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 # Known only once the table has been read, so they are neither parameters nor options.
 FOUND = ("n_rows", "digest", "cells")
+# ``embedding`` of an encoder that learns from the table itself, instead of a file of vectors.
+CONTRASTIVE = "contrastive"
 _LISTS = ("drop", "categories", "text", "images")
 
 
@@ -81,6 +83,11 @@ class Reading:
 
     def __repr__(self) -> str:
         return f"Reading({', '.join(f'{name}={value!r}' for name, value in self.changed().items())})"
+
+    @property
+    def vectors(self) -> Location | None:
+        """The file of vectors, if there is one."""
+        return None if self.embedding == CONTRASTIVE else self.embedding
 
     def changed(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults."""

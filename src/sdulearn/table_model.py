@@ -23,6 +23,7 @@ from sdulearn.report.page import opening_of, whole_page
 from sdulearn.report.records import FitReport
 from sdulearn.report.results import Opening, findings_of_model, lines
 from sdulearn.tables.columns import Column, Columns, Transformer, as_arrow, check_layout
+from sdulearn.tables.encoders import EncodedImages
 from sdulearn.tables.features import ImageFeatures, TextFeatures
 from sdulearn.tables.text_models import EmbeddedTexts
 from sdulearn.types import Array, Codes, Count, Estimator, Frame, Indices, Rows
@@ -268,10 +269,16 @@ class TableModel:
         for name, transformer in columns.transformers.items():
             # Terms go to the header, numbers to arrays.
             described: dict[str, Any] = {k: v for k, v in vars(transformer).items() if isinstance(v, tuple)}
+            if isinstance(transformer, EncodedImages):
+                described["encoder"], own = container.describe_estimator(transformer.encoder)
+                parts |= {f"encoder {list(columns.transformers).index(name)}:{k}": array for k, array in own.items()}
             if isinstance(transformer, EmbeddedTexts):
                 described |= {"model": transformer.model, "width": transformer.width}
             layout["makers"][name] = described
             parts |= {f"{k}:{name}": v for k, v in vars(transformer).items() if isinstance(v, np.ndarray)}
+        if columns.encoder is not None:
+            layout["encoder"], own = container.describe_estimator(columns.encoder)
+            parts |= {f"encoder:{k}": array for k, array in own.items()}
         if self.asked is not None:
             asked = vars(self.asked).copy()
             header["asked"] = list(asked.pop("ids"))
@@ -329,7 +336,9 @@ def _table_model(header: container.Header, arrays: container.Arrays, estimator: 
     """Restore a model of a table, with the type and size of every part checked."""
     columns = _columns(header["layout"], arrays)
     check_layout(columns)
-    if columns.width != estimator.n_features_in_:
+    if columns.encoder is not None and columns.encoder.n_features_in_ != columns.width:
+        raise ValueError("columns and their encoder do not fit together")
+    if columns.n_inputs != estimator.n_features_in_:
         raise ValueError("columns and coefficients do not fit together")
     classes = read(tuple[int, ...] | tuple[str, ...], header["classes"])
     if len(classes) != len(estimator.classes_) or len(set(classes)) < len(classes):
@@ -363,6 +372,10 @@ def _columns(layout: container.Header, arrays: container.Arrays) -> Columns:
         described = layout["makers"].get(column.name, {})
         if column.kind == "text" and "model" in described:
             transformers[column.name] = _embedded(described)
+        elif column.kind == "image" and "encoder" in described:
+            transformers[column.name] = EncodedImages(
+                _encoder(described["encoder"], arrays, f"encoder {len(transformers)}:")
+            )
         elif kind := {"text": TextFeatures, "image": ImageFeatures}.get(column.kind):
             terms = read(dict[str, tuple[str, ...]], described)
             names = [field.name for field in fields(kind) if field.name not in terms]
@@ -370,4 +383,12 @@ def _columns(layout: container.Header, arrays: container.Arrays) -> Columns:
             transformers[column.name] = kind(**terms, **numbers)
     id_column, keep_gaps = read(str | None, layout["id_column"]), read(bool, layout["keep_gaps"])
     mean, scale = finite(arrays["mean"]), finite(arrays["scale"])
-    return Columns(columns, id_column, mean, scale, transformers=transformers, keep_gaps=keep_gaps)
+    encoder = _encoder(layout["encoder"], arrays, "encoder:") if "encoder" in layout else None
+    return Columns(columns, id_column, mean, scale, transformers, keep_gaps=keep_gaps, encoder=encoder)
+
+
+def _encoder(described: container.Header, arrays: container.Arrays, prefix: str) -> Estimator:
+    """Read a ContrastiveEncoder."""
+    if described["model"] != "ContrastiveEncoder":
+        raise ValueError(f"{described['model']!r} is not an encoder")
+    return _estimator(described, {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})

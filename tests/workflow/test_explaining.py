@@ -99,7 +99,7 @@ def test_the_columns_are_judged_by_models_that_did_not_see_the_answers(monkeypat
         return pair_importance(estimator, X, y, **keywords)
 
     monkeypatch.setattr(judge, "pair_importance", keep)
-    data = SimpleNamespace(stacked=(rows, graph), columns=columns)
+    data = SimpleNamespace(X=3.0 * X + 2.0, stacked=(rows, graph), columns=columns)
     assert len(column_importances(model, parts, data)) == 15
     expected = held_out(model, rows, graph, reference, cv=5)
     asked = np.sort(graph.end_rows.ravel())

@@ -26,7 +26,7 @@ from sdulearn.diagnostics import check_source
 from sdulearn.errors import InputError, require
 from sdulearn.io.files import as_text, decoded, read_bytes
 from sdulearn.io.typed import plain
-from sdulearn.reading import Reading
+from sdulearn.reading import CONTRASTIVE, Reading
 from sdulearn.report.results import ITEMS_SHOWN, lines, unreadable
 from sdulearn.tables.ids import repeated_id, unknown_ids
 from sdulearn.types import Rows
@@ -119,6 +119,7 @@ def _read(arguments: argparse.Namespace, before: LogContents) -> Asked:
     if len(ids) < n_rows:
         cli.say(f"Questions are about {len(ids):,} of the {n_rows:,} rows, drawn at random: more with more answers.")
     scaled = columns.scaled(drawn.X)
+    standardised = columns.standardised(drawn.X)
     if arguments.demo:
         things, labels = Things(ids, pictures=digits.images()), digits.labels()
     else:
@@ -134,7 +135,7 @@ def _read(arguments: argparse.Namespace, before: LogContents) -> Asked:
             columns=arguments.show,
             hidden=() if oracle is None else (oracle,),
             root=arguments.image_root or arguments.table.parent,
-            deviations={one.name: scaled[:, part.start] for one, part in columns.parts if one.kind == "number"},
+            deviations={one.name: standardised[:, part.start] for one, part in columns.parts if one.kind == "number"},
         )
     reading = replace(reading.completed(columns.id_column, n_rows, drawn.digest), cells={})
     grown_from = [size for size in sizes[:-1] if size < n_rows]
@@ -145,7 +146,7 @@ def _reading(arguments: argparse.Namespace) -> Reading:
     """How the table is read: sounds and labels are no features, nor texts and images beside vectors."""
     reading = cli.reading_of(arguments)
     # Columns of links are shown, and left out of the features.
-    shown = (*reading.text, *reading.images) if reading.embedding else ()
+    shown = (*reading.text, *reading.images) if reading.embedding and reading.embedding != CONTRASTIVE else ()
     others = (None if arguments.demo else arguments.oracle, arguments.audio, *shown)
     drop = tuple(dict.fromkeys([*reading.drop, *(name for name in others if name)]))
     text, images = (tuple(name for name in names if name not in drop) for names in (reading.text, reading.images))

@@ -640,7 +640,7 @@ def lines(found: Iterable[Finding], show: int = 0, indent: str = "") -> list[str
 
 def strengths(model: TableModel) -> Strengths:
     """Return features by class, strongest first: coefficients, or importances of trees."""
-    names = model.columns.feature_names
+    names = model.columns.input_names
     by_class = feature_strengths(model.estimator, model.names)
     order = {name: np.argsort(-np.abs(values), kind="stable").tolist() for name, values in by_class.items()}
     return Strengths(strengths={name: {names[j]: float(by_class[name][j]) for j in order[name]} for name in order})

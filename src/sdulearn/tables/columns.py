@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from sdulearn.errors import InputError, listed, pa, pc, quoted, shortened
 from sdulearn.io.files import is_location
 from sdulearn.parts import is_dask
+from sdulearn.tables.encoders import EncodedImages
 from sdulearn.tables.features import ImageFeatures, TextFeatures
 from sdulearn.tables.spelling import FALSE, TRUE, Cycle, Spelling, read_texts, trimmed, with_cycles
 from sdulearn.tables.text_models import EmbeddedTexts
-from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Count, Frame, Mask
+from sdulearn.types import Array, ArrowColumn, ArrowTable, ArrowType, Count, Estimator, Frame, Mask
 
-Transformer: TypeAlias = TextFeatures | EmbeddedTexts | ImageFeatures
+Transformer: TypeAlias = TextFeatures | EmbeddedTexts | ImageFeatures | EncodedImages
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 
 # Says where a row, counted from 0, is in its file, for example "line 7".
@@ -89,6 +90,7 @@ class Columns:
     transformers: Mapping[str, Transformer] = field(default_factory=dict)
     image_root: Path = field(default_factory=Path)
     keep_gaps: bool = False  # whether missing numbers stay NaN, for trees
+    encoder: Estimator | None = None  # of standardised features, if an estimator learns from its components instead
 
     @cached_property
     def feature_names(self) -> list[str]:
@@ -108,9 +110,24 @@ class Columns:
         ends = np.cumsum([made.get(column.name) or len(column.features) for column in self.columns]).tolist()
         return list(zip(self.columns, map(slice, [0, *ends], ends), strict=True))
 
-    def scaled(self, X: Array) -> Array:
+    @property
+    def n_inputs(self) -> int:
+        """Number of features that an estimator learns from."""
+        return self.width if self.encoder is None else len(self.encoder.components_)
+
+    @property
+    def input_names(self) -> list[str]:
+        """Name of each feature that an estimator learns from."""
+        return self.feature_names if self.encoder is None else [f"component {k + 1}" for k in range(self.n_inputs)]
+
+    def standardised(self, X: Array) -> Array:
         """Standardise features."""
         return (X - self.mean) / self.scale
+
+    def scaled(self, X: Array) -> Array:
+        """Return what an estimator learns from: standardised features, or what the encoder makes of them."""
+        Z = self.standardised(X)
+        return Z if self.encoder is None or not len(Z) else self.encoder.transform(Z).astype(np.float64)
 
     def with_text_model(self, model: str | None) -> Columns:
         """Return the columns with the text model that the user names now, if any."""
@@ -157,7 +174,7 @@ class Columns:
         """Return features of texts or pictures, and how many of them are unknown or unreadable."""
         transformer = self.transformers[column.name]
         cells = values.cast(pa.string()).to_pylist()
-        if not isinstance(transformer, ImageFeatures):
+        if transformer.kind == "text":
             X, n_unknown = transformer.transform(cells)
         else:
             where = f"{name}: column {quoted(column.name)}"

@@ -44,8 +44,8 @@ _PIECES = {**_LIKE, "ngram_range": (3, 4), "analyzer": "char_wb"}
 IMAGE_WIDTH = 100
 MAX_IMAGES = 2_000
 # Pixels of a side, and numbers that describe an image.
-_SIDE = 16
-N_PIXELS = 3 * _SIDE**2
+SIDE = 16
+N_PIXELS = 3 * SIDE**2
 # A small file may unpack to more than fits into memory.
 _MAX_PIXELS = 80_000_000
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
@@ -209,9 +209,9 @@ def _of_file(root: Path, name: str) -> Array:
         with image.open(io.BytesIO(data), formats=_FORMATS) as opened:
             if opened.width * opened.height > _MAX_PIXELS:
                 raise ValueError(f"more than {_MAX_PIXELS:,} pixels")
-            opened.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # a large JPEG is decoded small
+            opened.draft("RGB", (2 * SIDE, 2 * SIDE))  # a large JPEG is decoded small
             upright = require("PIL.ImageOps", "images").exif_transpose(opened)
-            small = upright.convert("RGB").resize((_SIDE, _SIDE), image.Resampling.BILINEAR)
+            small = upright.convert("RGB").resize((SIDE, SIDE), image.Resampling.BILINEAR)
     except Exception as error:  # Pillow raises anything on a damaged file
         raise FileError(f"{quoted(name)} cannot be read ({reason(error)})") from None
     return np.asarray(small, dtype=np.float64).ravel() / 255

@@ -18,6 +18,7 @@ from sdulearn.io.files import Location
 from sdulearn.tables import ids
 from sdulearn.tables.columns import Column, Columns, Problem, Transformer, refuse
 from sdulearn.tables.decide import ColumnCounts, Role, count, decimal_mark, describe, usable_scale
+from sdulearn.tables.encoders import EncodedImages
 from sdulearn.tables.features import MAX_IMAGES, ImageFeatures, TextFeatures
 from sdulearn.tables.ids import IdHits, looks_like_id, unknown_ids
 from sdulearn.tables.source import TEXT_FORMATS, Table, open_table
@@ -177,7 +178,13 @@ def look_for(
 
 
 def decide(
-    table: Table, found: Survey, missing: str, max_categories: int, image_root: Path, text_model: str | None = None
+    table: Table,
+    found: Survey,
+    missing: str,
+    max_categories: int,
+    image_root: Path,
+    text_model: str | None = None,
+    encodes_images: bool = False,
 ) -> Columns:
     """Decide how the table becomes features, or name every column in the way."""
     roles = found.wanted.features
@@ -198,8 +205,11 @@ def decide(
     for name, one in counts.items():
         where, role = f"{table.name}: column {quoted(name)}", roles[name]
         if role == "image":
-            cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
-            transformers[name], X = ImageFeatures.fit(where, cells, image_root, missing != "mean")
+            if encodes_images:
+                transformers[name], X = EncodedImages.fit(where, found.cells(name, rows), image_root, missing != "mean")
+            else:
+                cells = found.cells(name, found.lowest(min(len(rows), MAX_IMAGES)))
+                transformers[name], X = ImageFeatures.fit(where, cells, image_root, missing != "mean")
         elif role == "text" or (role in ("string", "cell") and _are_sentences(name, one, found, rows, max_categories)):
             cells = found.cells(name, rows)
             if text_model is None:

@@ -24,8 +24,9 @@ from sdulearn.diagnostics import Population, check_contradictions, check_source,
 from sdulearn.errors import InputError, pa, quoted
 from sdulearn.findings import Fault, Finding, FitWarning, LeftOut, PassedOver, RepeatedQuestions, TiedQuestions
 from sdulearn.io.files import Location, folder_of
-from sdulearn.reading import Reading
+from sdulearn.reading import CONTRASTIVE, Reading
 from sdulearn.tables.columns import Columns
+from sdulearn.tables.encoders import EncodedImages, new_encoder
 from sdulearn.tables.ids import ids_of, is_row_number, repeated_id
 from sdulearn.tables.same_table import DIGEST_ROWS, check_same_table, compares_cells, row_digests, table_digest
 from sdulearn.tables.scan import MOST_TEXTS, Survey, decide, look_for, surveyed, why_unknown
@@ -131,13 +132,16 @@ def gather(source: Location | Frame, answers: Answers, labels: Labels | None, op
     asked = set(answers.ids.ravel().tolist())
     table, found, columns, place = _surveyed(source, options, asked, labels)
     changes = check_same_table(table, found, options.stored)
-    if options.reading.missing == "auto" and options.tries_trees:
+    by_contrast = options.reading.embedding == CONTRASTIVE
+    if options.reading.missing == "auto" and options.tries_trees and not by_contrast:
         columns = replace(columns, keep_gaps=any(column.n_gaps for column in columns.columns))
     why = partial(why_unknown, table, columns.id_column)
     labelled = {} if labels is None else labels.of_rows(place, why)
     used = usable_answers(answers, place, options.skip_bad, not options.is_joint, why)
     unlabeled = found.lowest(options.most_unlabeled(columns.width))
     data = _kept(table, columns, found, used, unlabeled, labelled)
+    if by_contrast:
+        data = replace(data, columns=_with_encoder(data.columns, data.X))
     if (name := options.reading.groups) is not None:
         groups = _groups(found, name)
         data = replace(data, groups=groups)
@@ -148,6 +152,13 @@ def gather(source: Location | Frame, answers: Answers, labels: Labels | None, op
                 f"takes {_MIN_GROUPS} or more. Ask about rows of more groups, or leave `groups` out."
             )
     return replace(data, findings=[*changes, *data.findings])
+
+
+def _with_encoder(columns: Columns, X: Array) -> Columns:
+    """Let an encoder learn from all features, unless there are images, which have one of their own."""
+    if any(isinstance(made, EncodedImages) for made in columns.transformers.values()):
+        return columns
+    return replace(columns, encoder=new_encoder().fit(columns.standardised(X)))
 
 
 def _groups(found: Survey, name: str) -> Codes:
@@ -166,7 +177,7 @@ def _surveyed(
 ) -> tuple[Table, Survey, Columns, dict[str, int]]:
     """Pass over a table; ``n_drawn`` rows are drawn to be shown, with all cells, by default to be unlabeled."""
     reading, stored = options.reading, options.stored
-    table = open_table(source, reading.sheet, reading.skip_rows, reading.embedding)
+    table = open_table(source, reading.sheet, reading.skip_rows, reading.vectors)
     # A table may lack columns now that were left out when the questions were asked.
     absent = set() if stored is None else {*stored.drop} - table.types.keys()
     groups = [] if reading.groups is None else [reading.groups]
@@ -202,7 +213,8 @@ def _surveyed(
     found = surveyed(table, wanted)
     root = folder_of(source) if reading.image_root is None else Path(reading.image_root)
     text_model = None if reading.text_model is None else str(reading.text_model)
-    columns = decide(table, found, reading.missing, reading.max_categories, root, text_model)
+    by_contrast = reading.embedding == CONTRASTIVE
+    columns = decide(table, found, reading.missing, reading.max_categories, root, text_model, by_contrast)
     return table, found, columns, _places(columns.id_column, found)
 
 
@@ -284,6 +296,8 @@ def draw_rows(
     order = np.argsort(rows if found.n_rows <= MAX_UNLABELED else scramble(rows))
     order = order[np.isin(rows[order], np.union1d(found.lowest(n_drawn), list(place.values())))]
     X, ids, _ = _encoded(table, columns, found, order)
+    if reading.embedding == CONTRASTIVE:
+        columns = _with_encoder(columns, X)
     cells = []
     for _, batch in found.kept:
         # Files of a folder may store a column with or without a dictionary.

@@ -135,9 +135,12 @@ def fit_table(
         The folder that pictures are in; by default that of the table.
     embedding : str or path-like, optional
         A .npy or .parquet file of vectors that are features too: one for each row of the table, in
-        its order, or in a .parquet file with a column of ids that the table has too.
+        its order, or in a .parquet file with a column of ids that the table has too. Or "contrastive": a
+        :class:`~sdulearn.torch.ContrastiveEncoder` learns from the rows themselves, of each column of images, or of
+        all features if there is none (needs ``pip install 'sdulearn[torch]'``).
     text_model : str or path-like, optional
-        Name or folder of a model of sentence embeddings, which reads the columns of ``text``.
+        Name or folder of a model of sentence embeddings, such as "all-MiniLM-L6-v2", which reads the columns of texts
+        instead (needs ``pip install 'sdulearn[embeddings]'``). The model file does not contain it.
     sheet : str, optional
         Name of the sheet of a workbook, or its number from 1; by default the first one.
     skip_rows : int, optional

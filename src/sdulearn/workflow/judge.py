@@ -243,20 +243,21 @@ def most_doubtful(model: Estimator, data: TrainingData, names: Sequence[str]) ->
 
 def column_importances(whole: Estimator, folds: list[FoldModel], data: TrainingData) -> tuple[ColumnImportance, ...]:
     """Return what held-out answers, all taken to be right, lose if a column is shuffled, the largest loss first."""
-    rows, graph = data.stacked
+    graph = data.stacked[1]
     columns = data.columns
     if len(np.unique(graph.same)) < 2:
         return ()
     n_judged = min(graph.n_answers, _MOST_ANSWERS)
     judged_answers = np.sort(np.random.default_rng(0).choice(graph.n_answers, n_judged, replace=False))
     asked = graph.rows[graph.end_rows[judged_answers]].ravel()
-    answered = rows[asked]
-    if answered.shape[0] * answered.shape[1] > _MOST_NUMBERS:
+    held = data.X[graph.points[graph.ends[judged_answers].ravel()]]
+    if held.size > _MOST_NUMBERS:
         return ()
-    held = answered * columns.scale + columns.mean
     values = columns.values(held)
-    by_feature = np.abs(list(records.feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
-    strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
+    strengths = np.zeros(len(columns.parts))
+    if columns.encoder is None:
+        by_feature = np.abs(list(records.feature_strengths(whole, whole.classes_.tolist()).values())).max(axis=0)
+        strengths = np.array([by_feature[part].sum() for _, part in columns.parts])
     judged = np.argsort(-strengths, kind="stable")[:_JUDGED]
     # No fold holds out a hub: the model of all rows decides it.
     model_of = np.full(graph.n_given, len(folds))

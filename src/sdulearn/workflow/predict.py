@@ -174,7 +174,7 @@ def _opened(
     root = folder_of(path) if reading.image_root is None else Path(reading.image_root)
     columns = model.columns.with_text_model(named_now)
     model = replace(model, columns=replace(columns, image_root=root))
-    table = open_table(path, reading.sheet, reading.skip_rows, reading.embedding)
+    table = open_table(path, reading.sheet, reading.skip_rows, reading.vectors)
     id_column = _id_column(model, table, reading.id_column)
     columns = model.columns
     needed = table.some(columns.needed(table.name, list(table.types), id_column))
