@@ -32,6 +32,8 @@ from sdulearn.types import Array, Indices, Mask
 _LEAST_POINTS = 3
 # The fewest groups with this share of the points are the fewest classes.
 _MOST_POINTS = 0.7
+# Groups are out of question if the sampler is better by so many standard errors.
+_CLEARLY = 2.0
 # Wrong answers join a few groups that are two classes.
 _SLACK = 1.05
 
@@ -73,38 +75,46 @@ def left_out_by_groups(graph: AnswerGraph) -> Array:
     _, question = np.unique(graph.question, return_inverse=True)
     used = np.random.default_rng(0).random(len(question))[question] >= LEFT_OUT
     groups = find_groups(graph, used)
-    # By the points' groups without these answers; both kinds are predicted as often as they were right.
-    equal = groups.group[graph.ends[:, 0]] == groups.group[graph.ends[:, 1]]
-    same = graph.same > 0
-    says_same = [(np.sum(same & part & used) + 1) / (np.sum(part & used) + 2) for part in (~equal, equal)]
-    chance = np.where(equal, says_same[1], says_same[0])
-    values = np.log(np.where(same, chance, 1 - chance))
+    first, second = groups.group[graph.ends].T
+    # Within a group, between two, and of a point whose group is too small to be a class.
+    small = np.append(groups.sizes, np.zeros(graph.n_points))[groups.group] < _LEAST_POINTS
+    kind = np.where(first == second, 0, 1 + small[graph.ends].any(axis=1))
+    # Each half of the answers left out is predicted as the other half turned out.
+    half = np.random.default_rng(1).random(question.max(initial=-1) + 1)[question] < 0.5
+    n = np.zeros((2, 2, 3))
+    np.add.at(n, ((graph.same > 0).astype(int)[~used], half.astype(int)[~used], kind[~used]), 1.0)
+    says_same = (n[1] + 1) / (n.sum(axis=0) + 2)
+    chance = says_same[1 - half.astype(int), kind]
+    values = np.log(np.where(graph.same > 0, chance, 1 - chance))
     by_question = np.bincount(question[~used], values[~used], int(question.max(initial=-1)) + 1)
     return np.asarray(by_question[np.unique(question[~used])], dtype=np.float64)
 
 
-def groups_explain(graph: AnswerGraph, by_sampler: Array) -> bool:
-    """Whether groups predict the questions left out as well as the sampler, within a standard error."""
-    return not is_behind(left_out_by_groups(graph), by_sampler, 1.0)
-
-
 def number_of_classes(graph: AnswerGraph) -> NumberOfClasses:
-    """Return the number of classes of a crowd, by its groups where these explain the answers as well."""
+    """Return the number of classes of a crowd, by the sampler or by groups, whichever predicts answers left out better.
+
+    Where they predict these equally well, the interval has both numbers.
+    """
     groups = find_groups(graph)
     by_groups = NumberOfClasses(*groups.number, groups.are_entities)
+    left_out = left_out_by_groups(graph)
     # The sampler takes long with many points, and does not find many classes.
-    many = by_groups.low > MAX_CLASSES and groups_explain(graph, left_out_values(graph, MAX_CLASSES, False))
-    if many:
+    if by_groups.low > MAX_CLASSES and not is_behind(left_out, left_out_values(graph, MAX_CLASSES, False), _CLEARLY):
         return by_groups
-    number, left_out = number_by_answers(graph)
-    return by_groups if groups_explain(graph, left_out) else number
+    number, by_sampler = number_by_answers(graph)
+    if is_behind(left_out, by_sampler, _CLEARLY):
+        return number
+    if is_behind(by_sampler, left_out, 1.0):
+        return by_groups
+    better = number if by_sampler.sum() > left_out.sum() else by_groups
+    return better._replace(low=min(number.low, by_groups.low), high=max(number.high, by_groups.high))
 
 
 def groups_for(graph: AnswerGraph, n_classes: int) -> Groups | None:
-    """Return the groups of a crowd where these explain the answers as well than so many classes of the sampler."""
+    """Return the groups of a crowd where these predict answers left out better than so many classes of the sampler."""
     if n_classes <= MAX_CLASSES:
-        by_sampler = max((left_out_values(graph, n_classes, kind) for kind in (False, True)), key=np.sum)
-        if not groups_explain(graph, by_sampler):
+        by_sampler = max(float(left_out_values(graph, n_classes, kind).sum()) for kind in (False, True))
+        if by_sampler > left_out_by_groups(graph).sum():
             return None
     groups = find_groups(graph)
     return groups if len(groups.sizes) >= n_classes else None
