@@ -109,17 +109,30 @@ def sort_by_command(
     wrong = np.mean(same != (answers.answers[judged] > 0))
     rate = of(found, "crowd")
     n = of(found, "classes_found")["n_classes"]
+    open_number = [one["numbers"] for one in found if one["code"] == "class_number_open"]
+    low, high = (open_number[0]["low"], open_number[0]["high"]) if open_number else (n, n)
     right = named(padded, codes).mean()
-    return [right, probabilities.max(axis=1).mean(), rate["value"], rate["low"], rate["high"], wrong, n, seconds]
+    return [
+        right,
+        probabilities.max(axis=1).mean(),
+        rate["value"],
+        rate["low"],
+        rate["high"],
+        wrong,
+        n,
+        low,
+        high,
+        seconds,
+    ]
 
 
 def row(name: str, n_people: int, draws: list[list[float]]) -> str:
-    right, sure, value, low, high, wrong, n, seconds = np.array(draws).T
+    right, sure, value, low, high, wrong, n, fewest, most, seconds = np.array(draws).T
     covers = int(np.sum((low <= wrong) & (wrong <= high)))
     return (
         f"| {name} | {n_people} | {right.mean():.1%} | {right.std():.1%} | {sure.mean():.1%} | {wrong[0]:.3f} | "
         f"{value.mean():.3f} ({low.mean():.3f} to {high.mean():.3f}) | {covers} of {len(draws)} | "
-        f"{', '.join(str(int(k)) for k in n)} | {seconds.mean():.1f} |"
+        f"{'; '.join(f'{a:.0f} ({b:.0f} to {c:.0f})' for a, b, c in zip(n, fewest, most, strict=True))} | {seconds.mean():.1f} |"
     )
 
 

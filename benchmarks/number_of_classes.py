@@ -2,8 +2,8 @@
 
     python benchmarks/number_of_classes.py
 
-Twenty people, who are wrong at different rates. "random" questions are about any two points; of the others half are about
-two points of one class, as an asker chooses them.
+Twenty people, who are wrong at different rates. "random" questions are about any two points; of the others half are
+about two points of one class, as an asker chooses them.
 """
 
 from __future__ import annotations

@@ -56,6 +56,8 @@ _QUICK_CHAINS = 4
 MAX_CLASSES = 20
 _TRIED = (3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, MAX_CLASSES)
 _PATIENCE = 3
+# Share of the gain in log likelihood that more than the fewest classes may add.
+_REST = 0.3
 # Another number of classes is better beyond doubt by this many standard errors, and this gain in log likelihood.
 _CLEARLY = 3.0
 _BEYOND_DOUBT = 10.0
@@ -258,7 +260,18 @@ class AnswerModel:
         return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
 
     def of_people(self, people: Codes) -> AnswerModel:
-        """Return the mean rates of people; annotator k of this model is one certainty of ``people[k - 1]``."""
+        """Return the mean rates of people where each annotator is one certainty of a person.
+
+        Parameters
+        ----------
+        people : int array of shape (n_annotators,)
+            The person of annotator 1, 2, ...
+
+        Returns
+        -------
+        AnswerModel
+            Its annotators are the people.
+        """
         by_person: dict[int, list[Rate]] = {}
         for a, rate in self.by_annotator.items():
             by_person.setdefault(int(people[a - 1]), []).append(rate)
@@ -563,7 +576,8 @@ def number_by_answers(graph: AnswerGraph) -> tuple[NumberOfClasses, Array]:
     Numbers within a standard error of the best predict questions left out equally well. The fewest of these may have
     classes for points that are like no others, and for the odd ones of a large class: where people sorted birds of five
     species, up to nine. Classes count if their own points are called "same" more often than not, and if they have half
-    the points of the median class; the interval allows for the others.
+    the points of the median class; the interval begins where 70% of the gain in log likelihood is reached, and ends with
+    the most.
     """
     # Labels of more than two classes are 1 to K.
     fewest = best = max(2, int(graph.labels.max(initial=0)))
@@ -581,7 +595,9 @@ def number_by_answers(graph: AnswerGraph) -> tuple[NumberOfClasses, Array]:
     left_out = compared[best][0]
     near = [k for k, (values, _) in compared.items() if not is_behind(values, left_out, 1.0)]
     counts = _count_large(graph, min(near), compared[min(near)][1]) if min(near) > 2 else [2]
-    value, low = max(fewest, round(float(np.mean(counts)))), max(fewest, min(counts))
+    gain = {k: float(values.sum()) for k, (values, _) in compared.items()}
+    most = min(k for k in gain if gain[best] - gain[k] <= _REST * (gain[best] - gain[fewest]))
+    value, low = max(fewest, round(float(np.mean(counts)))), max(fewest, min(*counts, most))
     return NumberOfClasses(value, low, max(value, *near)), left_out
 
 
