@@ -129,10 +129,11 @@ def sort_by_command(
 def row(name: str, n_people: int, draws: list[list[float]]) -> str:
     right, sure, value, low, high, wrong, n, fewest, most, seconds = np.array(draws).T
     covers = int(np.sum((low <= wrong) & (wrong <= high)))
+    found = "; ".join(f"{a:.0f} ({b:.0f} to {c:.0f})" for a, b, c in zip(n, fewest, most, strict=True))
     return (
         f"| {name} | {n_people} | {right.mean():.1%} | {right.std():.1%} | {sure.mean():.1%} | {wrong[0]:.3f} | "
         f"{value.mean():.3f} ({low.mean():.3f} to {high.mean():.3f}) | {covers} of {len(draws)} | "
-        f"{'; '.join(f'{a:.0f} ({b:.0f} to {c:.0f})' for a, b, c in zip(n, fewest, most, strict=True))} | {seconds.mean():.1f} |"
+        f"{found} | {seconds.mean():.1f} |"
     )
 
 

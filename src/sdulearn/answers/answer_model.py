@@ -576,8 +576,7 @@ def number_by_answers(graph: AnswerGraph) -> tuple[NumberOfClasses, Array]:
     Numbers within a standard error of the best predict questions left out equally well. The fewest of these may have
     classes for points that are like no others, and for the odd ones of a large class: where people sorted birds of five
     species, up to nine. Classes count if their own points are called "same" more often than not, and if they have half
-    the points of the median class; the interval begins where 70% of the gain in log likelihood is reached, and ends with
-    the most.
+    the points of the median class; the interval begins where 70% of the gain in log likelihood is reached.
     """
     # Labels of more than two classes are 1 to K.
     fewest = best = max(2, int(graph.labels.max(initial=0)))
