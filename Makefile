@@ -94,6 +94,7 @@ bench-coverage: $(VENV)/.dev
 bench-real: $(VENV)/.dev
 	$(BIN)/python benchmarks/real.py
 	$(BIN)/python benchmarks/groups.py
+	$(BIN)/python benchmarks/number_of_classes.py
 
 bench-hubs: $(VENV)/.dev
 	$(BIN)/python benchmarks/hubs.py --write

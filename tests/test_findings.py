@@ -22,10 +22,12 @@ from sdulearn.findings import (
     AskedRowsChanged,
     Audit,
     BalancedAnswers,
+    ClassNumberOpen,
     Contradictions,
     Crowd,
     Disputed,
     Entities,
+    EntityGroups,
     FewRandom,
     Finding,
     FitWarning,
@@ -140,6 +142,8 @@ SQUARE = {"classes": ("1", "2"), "same": ((9.0, 1.0), (1.0, 8.0)), "different": 
 FOUND = ClassesFound(n_ids=9, n_classes=2, sizes={"1": 5, "2": 3}, n_open=0, probability=0.9)
 # Each sentence in all its forms.
 SAMPLES = [
+    EntityGroups(low=900, high=1100),
+    ClassNumberOpen(value=5, low=4, high=9),
     ForcedChoicesUnused(count=1),
     ForcedChoicesUnused(count=7),
     NoClassesShown(count=28620),

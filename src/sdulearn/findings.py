@@ -271,6 +271,18 @@ class NoClassesShown(Finding, severity="warning"):
         )
 
 
+class ClassNumberOpen(Finding):
+    value: Count
+    low: Count
+    high: Count
+
+    def __str__(self) -> str:
+        return (
+            f"The answers leave the number of classes open: {self.value} were found, and {self.low} to {self.high} are "
+            "possible. Give the number with `classes` if it is known."
+        )
+
+
 # The table
 
 
@@ -535,6 +547,17 @@ class ManyClasses(Finding, severity="warning"):
             f"Only {self.n_similar:,} of {self.n_answers:,} pairs are similar: random pairs of {self.n_classes} "
             f"classes or fewer are similar more often (level {self.level:g}). {_NOT_FOR_ENTITIES}, if these are "
             "entities."
+        )
+
+
+class EntityGroups(Finding, severity="warning"):
+    low: Count
+    high: Count
+
+    def __str__(self) -> str:
+        return (
+            f"The answers form {self.low:,} to {self.high:,} groups of rows, most of them of two or three. "
+            f"{_NOT_FOR_ENTITIES}, if these are entities."
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import softmax
@@ -52,10 +52,14 @@ ErrorRateParameter: TypeAlias = "str | float | Mapping[int, float] | AnswerModel
 _QUESTIONS_A_POINT = 2.0
 _POINTS_A_CLASS = 3
 # To compare models of a crowd: share of the questions that is left out, and chains.
-_LEFT_OUT = 0.2
+LEFT_OUT = 0.2
 _QUICK_CHAINS = 4
-# The largest number of classes that is tried.
+# The largest number of classes that is tried, numbers that are, and how many of these follow the best.
 MAX_CLASSES = 20
+_TRIED = (3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, MAX_CLASSES)
+_PATIENCE = 3
+# Share of the gain in log likelihood that more than the fewest classes may add.
+_REST = 0.3
 # Another number of classes is better beyond doubt by this many standard errors, and this gain in log likelihood.
 _CLEARLY = 3.0
 _BEYOND_DOUBT = 10.0
@@ -160,7 +164,7 @@ class AnswerModel:
         values = np.array([every[a] for a in numbers], dtype=np.float64)
         if bad := [rate for rate in every.values() if not 0 <= rate <= HIGHEST]:
             raise InputError(f"`error_rate` must lie between 0 and 0.5, the rate of guessing; got {bad[0]:g}.")
-        return _from_columns(graph.annotators, RateColumns(values, values, values))
+        return model_of_columns(graph.annotators, RateColumns(values, values, values))
 
     @classmethod
     def estimate(
@@ -193,7 +197,7 @@ class AnswerModel:
         """
         numbers, annotator = np.unique(graph.annotators, return_inverse=True)
         if not graph.n_answers:
-            return _from_columns(graph.annotators, unknown_rates(0))
+            return model_of_columns(graph.annotators, unknown_rates(0))
         crowd = is_crowd(graph, n_classes)
         if n_classes > 2 and (crowd or (answer_table is True and on_cycles(graph).any())):
             return _crowd_model(graph, n_classes, answer_table, logits)
@@ -204,7 +208,7 @@ class AnswerModel:
         best = rates.min()
         careless = (rates - best) / max(HIGHEST - best, LOWEST)
         low = np.minimum(np.where(low > LOWEST, low, 0.0), rates)
-        model = _from_columns(graph.annotators, RateColumns(rates, low, np.maximum(high, rates)), careless)
+        model = model_of_columns(graph.annotators, RateColumns(rates, low, np.maximum(high, rates)), careless)
         if n_classes == 2 and crowd and model.error_rate.value > _DOUBTFUL_RATE:
             _refuse_more_classes(graph, model.error_rate.value)
         return model
@@ -218,7 +222,7 @@ class AnswerModel:
         n, wrong = np.array([audits.get(a, (0, 0)) for a in np.unique(annotators).tolist()], dtype=np.float64).T
         value = np.clip((wrong + 0.5) / (n + 1), LOWEST, HIGHEST)
         low, high = np.minimum(beta_ends(wrong / np.maximum(n, 1), n), HIGHEST)
-        return _from_columns(annotators, RateColumns(*np.where(n > 0, (value, low, high), LOWEST)))
+        return model_of_columns(annotators, RateColumns(*np.where(n > 0, (value, low, high), LOWEST)))
 
     @property
     def of_crowd(self) -> bool:
@@ -254,7 +258,18 @@ class AnswerModel:
         return replace(self, by_annotator={a: replace(r, value=change(r)) for a, r in self.by_annotator.items()})
 
     def of_people(self, people: Codes) -> AnswerModel:
-        """Return the mean rates of people; annotator k of this model is one certainty of ``people[k - 1]``."""
+        """Return the mean rates of people where each annotator is one certainty of a person.
+
+        Parameters
+        ----------
+        people : int array of shape (n_annotators,)
+            The person of annotator 1, 2, ...
+
+        Returns
+        -------
+        AnswerModel
+            Its annotators are the people.
+        """
         by_person: dict[int, list[Rate]] = {}
         for a, rate in self.by_annotator.items():
             by_person.setdefault(int(people[a - 1]), []).append(rate)
@@ -437,7 +452,7 @@ def renamed(model: AnswerModel, order: Indices) -> AnswerModel:
     return replace(model, table=table, crowd=crowd)
 
 
-def _from_columns(annotators: Codes, rates: RateColumns, *careless: Array) -> AnswerModel:
+def model_of_columns(annotators: Codes, rates: RateColumns, *careless: Array) -> AnswerModel:
     """Make a model of columns over the annotators of all answers; ``careless``: the last fields of :class:`Rate`."""
     numbers, counts = np.unique(annotators, return_counts=True)
     columns = (*rates, counts, *careless)
@@ -497,13 +512,13 @@ def is_crowd(graph: AnswerGraph, n_classes: int = 2) -> bool:
 def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, log_p: Array | None) -> AnswerModel:
     """Estimate by Gibbs sampling; use a table or a classifier if it predicts questions left out."""
     by_pair = answer_table is True
-    values = _left_out_values(graph, n_classes, by_pair)
+    values = left_out_values(graph, n_classes, by_pair)
     if answer_table == "auto":
-        with_table = _left_out_values(graph, n_classes, True)
+        with_table = left_out_values(graph, n_classes, True)
         by_pair = bool((with_table - values).sum() > DROP)
         values = with_table if by_pair else values
     _warn_of_other_number(graph, n_classes, values, by_pair)
-    if log_p is not None and (_left_out_values(graph, n_classes, by_pair, log_p) - values).sum() <= DROP:
+    if log_p is not None and (left_out_values(graph, n_classes, by_pair, log_p) - values).sum() <= DROP:
         log_p = None
     draws = CrowdSampler(graph, n_classes, by_pair=by_pair, log_p=log_p).run()
     rates = draws.bagged.rates.mean(axis=(0, 1))
@@ -511,7 +526,7 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
     every = np.concatenate([part.rates.reshape(-1, len(rates)) for part in parts])
     low, high = np.quantile(every, [0.025, 0.975], axis=0)
     columns = RateColumns(rates, np.minimum(low, rates), high)
-    model = _from_columns(graph.annotators, columns, draws.careless, draws.same)
+    model = model_of_columns(graph.annotators, columns, draws.careless, draws.same)
     # Of all answers: the widest of quantiles and normal intervals of all kinds of chains.
     wrong = [part.wrong for part in parts]
     ends = [part.mean() + _DEVIATIONS * part.std() * np.array([-1, 1]) for part in wrong]
@@ -524,10 +539,10 @@ def _crowd_model(graph: AnswerGraph, n_classes: int, answer_table: str | bool, l
     return replace(model, error_rate=total, table=draws.table if by_pair else None, crowd=crowd)
 
 
-def _left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:
+def left_out_values(graph: AnswerGraph, n_classes: int, by_pair: bool, log_p: Array | None = None) -> Array:
     """Return log probabilities of questions left out at random, by draws from the others."""
     _, question = np.unique(graph.question, return_inverse=True)
-    used = np.random.default_rng(0).random(len(question))[question] >= _LEFT_OUT
+    used = np.random.default_rng(0).random(len(question))[question] >= LEFT_OUT
     sampler = CrowdSampler(
         graph, n_classes, by_pair=by_pair, used=used, log_p=log_p, n_chains=_QUICK_CHAINS, n_afresh=0
     )
@@ -544,23 +559,57 @@ def larger_share(graph: AnswerGraph, confidence: float) -> Array:
     return np.quantile(chains.errors.largest, [(1 - confidence) / 2, (1 + confidence) / 2])
 
 
-def number_by_answers(graph: AnswerGraph, values: Mapping[int, Array] | None = None) -> tuple[int, dict[int, Array]]:
-    """Return the fewest classes within a standard error of the best, and the left-out values, some of them known."""
-    compared = dict(values or {})
+class NumberOfClasses(NamedTuple):
+    """How many classes a crowd's answers show, with the fewest and the most that may be."""
+
+    value: int
+    low: int
+    high: int
+    are_entities: bool = False  # most points that are with others are with one or two
+
+
+def number_by_answers(graph: AnswerGraph) -> tuple[NumberOfClasses, Array]:
+    """Return how many classes the answers show, and log probabilities of questions left out by the best number.
+
+    Numbers within a standard error of the best predict questions left out equally well. The fewest of these may have
+    classes for points that are like no others, and for the odd ones of a large class: where people sorted birds of five
+    species, up to nine. Classes count if their own points are called "same" more often than not, and if they have half
+    the points of the median class; the interval begins where 70% of the gain in log likelihood is reached.
+    """
     # Labels of more than two classes are 1 to K.
     fewest = best = max(2, int(graph.labels.max(initial=0)))
-    for n_classes in range(fewest, max(fewest, MAX_CLASSES) + 1):
-        if n_classes not in compared:
-            compared[n_classes] = _left_out_values(graph, n_classes, True)
-        if compared[n_classes].sum() > compared[best].sum():
-            best = n_classes
-        if n_classes - best >= 2:
+    compared: dict[int, tuple[Array, bool]] = {}
+    since = 0
+    for n_classes in (fewest, *(k for k in _TRIED if k > fewest)):
+        plain, by_pair = (left_out_values(graph, n_classes, kind) for kind in (False, True))
+        has_table = bool((by_pair - plain).sum() > DROP)
+        compared[n_classes] = (by_pair if has_table else plain, has_table)
+        since += 1
+        if compared[n_classes][0].sum() > compared[best][0].sum():
+            best, since = n_classes, 0
+        if since >= _PATIENCE:
             break
-    near = [k for k, value in compared.items() if k >= fewest and not _is_behind(value, compared[best], 1.0)]
-    return min(near), compared
+    left_out = compared[best][0]
+    near = [k for k, (values, _) in compared.items() if not is_behind(values, left_out, 1.0)]
+    counts = _count_large(graph, min(near), compared[min(near)][1]) if min(near) > 2 else [2]
+    gain = {k: float(values.sum()) for k, (values, _) in compared.items()}
+    most = min(k for k in gain if gain[best] - gain[k] <= _REST * (gain[best] - gain[fewest]))
+    value, low = max(fewest, round(float(np.mean(counts)))), max(fewest, min(*counts, most))
+    return NumberOfClasses(value, low, max(value, *near)), left_out
 
 
-def _is_behind(values: Array, best: Array, n_errors: float, least: float = DROP) -> bool:
+def _count_large(graph: AnswerGraph, n_classes: int, has_table: bool) -> list[int]:
+    """Return how many of so many classes are large and hold together, by each of the better chains."""
+    chains = CrowdSampler(graph, n_classes, by_pair=has_table, n_chains=_QUICK_CHAINS, n_afresh=0).search()
+    counts = []
+    for chain in chains.better(_QUICK_CHAINS):
+        sizes = np.bincount(chains.posteriors[chain].argmax(axis=1), minlength=n_classes)
+        held = (np.diag(chains.table[chain]) >= 0.5) & (sizes > 0)
+        counts.append(int(np.sum(sizes[held] >= np.median(sizes[held]) / 2)) if held.any() else n_classes)
+    return [max(2, count) for count in counts]
+
+
+def is_behind(values: Array, best: Array, n_errors: float, least: float = DROP) -> bool:
     """Return whether the sum of log probabilities is clearly below the best."""
     apart = best - values
     return bool(apart.sum() > max(n_errors * apart.std() * np.sqrt(len(apart)), least))
@@ -571,8 +620,8 @@ def _warn_of_other_number(graph: AnswerGraph, n_classes: int, values: Array, by_
     for other in (n_classes - 1, n_classes + 1):
         if other < graph.labels.max(initial=0):
             continue
-        others = _left_out_values(graph, other, by_pair)
-        if _is_behind(values, others, _CLEARLY, _BEYOND_DOUBT):
+        others = left_out_values(graph, other, by_pair)
+        if is_behind(values, others, _CLEARLY, _BEYOND_DOUBT):
             warn(
                 f"The answers are explained better by {other} classes than by {n_classes}: {len(others):,} "
                 f"questions left out have mean log likelihood {others.mean():.3f}, not {values.mean():.3f}. "
@@ -585,11 +634,12 @@ def _refuse_more_classes(graph: AnswerGraph, rate: float) -> None:
     """Raise where more than two classes explain the answers far better than errors do."""
     # Where there are three classes or more, four explain the answers better than two. One standard error is enough to
     # look further.
-    values = {n_classes: _left_out_values(graph, n_classes, True) for n_classes in (2, 4)}
-    if not _is_behind(values[2], values[4], 1.0):
+    values = {n_classes: left_out_values(graph, n_classes, True) for n_classes in (2, 4)}
+    if not is_behind(values[2], values[4], 1.0):
         return
-    best, values = number_by_answers(graph, values)
-    if best > 2 and _is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
+    best = number_by_answers(graph)[0].value
+    values[best] = values.get(best, left_out_values(graph, best, True))
+    if best > 2 and is_behind(values[2], values[best], _CLEARLY, _BEYOND_DOUBT):
         raise InputError(
             f"Two classes do not explain the answers: {rate:.0%} of them would be wrong. {best} classes "
             f"explain them better (mean log likelihood of questions left out {values[best].mean():.3f}, not "

@@ -16,18 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from sdulearn.answers.answer_model import (
     AnswerModel,
+    NumberOfClasses,
     is_crowd,
     log_node_probabilities,
-    number_by_answers,
     posteriors,
 )
 from sdulearn.answers.graph import AnswerGraph, connect, first_by, least_classes, sum_by
+from sdulearn.answers.many_classes import classes_of_groups, groups_for, number_of_classes
 from sdulearn.answers.propagate import ROUGH_TOL, FactorGraph
 from sdulearn.answers.rates import SELDOM, calibrated_rates, split_by_certainty
 from sdulearn.answers.records import Answers
 from sdulearn.answers.y import DISSIMILAR, SIMILAR, UNSURE
 from sdulearn.errors import InputError
-from sdulearn.findings import Finding, ForcedChoicesUnused, NoClassesShown
+from sdulearn.findings import ClassNumberOpen, EntityGroups, Finding, ForcedChoicesUnused, NoClassesShown
 from sdulearn.types import Array, Codes, Estimator, Indices, MatrixLike
 
 Graph = dict[int, list[tuple[int, int]]]
@@ -38,6 +39,8 @@ EXPLAINED = 20
 _LEAST = 2 / 3
 # The first point of a new class may be in an old one with this probability times (classes so far) / K.
 _DOUBT = 0.1
+# More groups of two or three points are entities.
+_ENTITIES = 100
 # Between the shares of "same" among random pairs of two and of three classes of equal size.
 _SAME_OF_TWO = 5 / 12
 
@@ -229,23 +232,33 @@ def known_answers(answers: Answers) -> tuple[AnswerGraph, Indices]:
     return graph, used
 
 
-def estimate_answers(
-    answers: Answers, graph: AnswerGraph, used: Indices, n_classes: int
-) -> tuple[AnswerGraph, AnswerModel, AnswerModel]:
-    """Estimate how often answers are wrong, for each certainty that a person states.
+@dataclass(frozen=True)
+class Estimate:
+    """How often answers are wrong, and the classes of a crowd's points."""
 
-    Returns the graph whose annotators are people and their certainties, its model, and the model of the people.
-    """
-    if answers.certainty is None:
-        model = AnswerModel.estimate(graph, n_classes)
-        return graph, model, model
-    parts, people, stated = split_by_certainty(graph.annotators, answers.certainty[used])
-    graph = replace(graph, annotators=parts)
-    if n_classes > 2 and is_crowd(graph, n_classes):
+    graph: AnswerGraph  # its annotators are people, or their certainties
+    model: AnswerModel  # of these
+    people: AnswerModel
+    probabilities: Array | None  # (n_points, n_classes) of a crowd
+
+
+def estimate_answers(answers: Answers, graph: AnswerGraph, used: Indices, n_classes: int) -> Estimate:
+    """Estimate how often answers are wrong, for each certainty that a person states."""
+    crowd = n_classes > 2 and is_crowd(graph, n_classes)
+    if crowd and (groups := groups_for(graph, n_classes)) is not None:
+        by_groups = classes_of_groups(graph, groups, n_classes)
+        return Estimate(graph, by_groups[0], *by_groups)
+    by_person = None
+    if answers.certainty is not None:
+        parts, by_person, stated = split_by_certainty(graph.annotators, answers.certainty[used])
+        graph = replace(graph, annotators=parts)
+    if crowd or by_person is None:
         model = AnswerModel.estimate(graph, n_classes)
     else:
-        model = AnswerModel.given(calibrated_rates(graph, people, stated, n_classes), graph)
-    return graph, model, model.of_people(people)
+        model = AnswerModel.given(calibrated_rates(graph, by_person, stated, n_classes), graph)
+    known = np.full((graph.n_points, n_classes), -np.log(n_classes))
+    probabilities = posteriors(model, graph, known) if crowd else None
+    return Estimate(graph, model, model if by_person is None else model.of_people(by_person), probabilities)
 
 
 def check_forced_choices(answers: Answers) -> list[Finding]:
@@ -381,12 +394,10 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
         kind = "answers of one kind only" if graph.n_answers else "no answer 'similar' or 'dissimilar'"
         raise InputError(f"{answers.name} holds {kind}: classes follow from answers of both kinds. Ask more questions.")
     if isinstance(n_classes, str):
-        n_classes = count_classes(graph)
-    graph, by_certainty, model = estimate_answers(answers, graph, used, n_classes)
-    if n_classes > 2 and is_crowd(graph, n_classes):
-        probabilities = posteriors(by_certainty, graph, np.full((graph.n_points, n_classes), -np.log(n_classes)))
-    else:
-        probabilities = _by_first_points(graph, by_certainty, n_classes)
+        n_classes = count_classes(graph).value
+    found = estimate_answers(answers, graph, used, n_classes)
+    by_crowd = found.probabilities
+    probabilities = _by_first_points(found.graph, found.model, n_classes) if by_crowd is None else by_crowd
     part = np.argsort(np.argsort(-graph.component_sizes, kind="stable"))[graph.component]
     order = np.argsort(-sum_by(part, probabilities, graph.n_components), kind="stable")
     probabilities = np.take_along_axis(probabilities, order[part], axis=1)
@@ -396,16 +407,26 @@ def classes_of_answers(answers: Answers, n_classes: int | str = "auto") -> tuple
     ids = list(dict.fromkeys(answers.ids.ravel().tolist()))
     columns = {"id": np.array(ids, dtype=object), "class": np.array(names, dtype=object)}
     columns |= {"part": part + 1, "n_answers": graph.degree}
-    return columns | {f"probability_{k}": column for k, column in enumerate(probabilities.T, 1)}, model
+    return columns | {f"probability_{k}": column for k, column in enumerate(probabilities.T, 1)}, found.people
 
 
-def count_classes(graph: AnswerGraph) -> int:
+def count_classes(graph: AnswerGraph) -> NumberOfClasses:
     """Return the number of classes that predicts left-out answers best, or the fewest possible."""
     if is_crowd(graph, 3):
-        return number_by_answers(graph)[0]
+        return number_of_classes(graph)
     # Where no number explains all: two, if more answers are "same" than with three equal classes.
     two = graph.refuted.any() and np.mean(graph.same > 0) > _SAME_OF_TWO
-    return 2 if two else least_classes(graph, graph.same != 0)
+    value = 2 if two else least_classes(graph, graph.same != 0)
+    return NumberOfClasses(value, value, value)
+
+
+def class_number(number: NumberOfClasses) -> list[Finding]:
+    """Report the interval of a number of classes that the answers leave open."""
+    if number.are_entities and number.high > _ENTITIES:
+        return [EntityGroups(low=number.low, high=number.high)]
+    if number.low == number.high:
+        return []
+    return [ClassNumberOpen(value=number.value, low=number.low, high=number.high)]
 
 
 def _by_first_points(graph: AnswerGraph, model: AnswerModel, n_classes: int) -> Array:

@@ -1,6 +1,17 @@
-"""Clusters of the points by the answers, where the chains of a crowd start, and their names."""
+"""Clusters of the points by the answers, where the chains of a crowd start, and their names.
+
+Few classes show in the eigenvectors of the answers. Many do not, but their points are joined by answers "same"
+that outweigh the others: with P(same) = s within a class and d between two, an answer between two groups adds
+
+    log(s / d) for "same",   log((1 - s) / (1 - d)) for "different"                              (1)
+
+to the log odds that the groups are one class, which are -log K before any answer. The two groups with the largest odds
+become one until no odds are above 1; points then move to the group with the largest sum, and groups merge again.
+"""
 
 from __future__ import annotations
+
+import heapq
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -8,7 +19,15 @@ from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 
-from sdulearn.types import Array, Codes, Indices
+from sdulearn.types import Array, Codes, Indices, Mask
+
+# s and d at the beginning, rounds that estimate them, and their least and largest values.
+_SAME = (0.85, 0.1)
+_ROUNDS = 4
+_WITHIN = (0.5, 0.99)
+_BETWEEN = (0.005, 0.4)
+# Rounds in which points move to another group.
+_MOVES = 5
 
 
 def colour_points(ends: Indices, n_points: int) -> Indices:
@@ -68,3 +87,88 @@ def align_classes(posteriors: Array) -> tuple[list[Indices], Array]:
         orders = [linear_sum_assignment(-merged.T @ chain)[1] for chain in posteriors]
         merged = np.mean([chain[:, order] for chain, order in zip(posteriors, orders, strict=True)], axis=0)
     return orders, merged
+
+
+def group_points(ends: Indices, same: Mask, weights: Array, n_points: int) -> tuple[Indices, Array]:
+    """Return the group of each point by equation (1), and the log odds that each answer adds."""
+    within, between = _SAME
+    group = np.arange(n_points)
+    odds = np.empty(len(ends))
+    least = 0.0
+    for _ in range(_ROUNDS):
+        odds = weights * np.where(same, np.log(within / between), np.log((1 - within) / (1 - between)))
+        group = _moved(_merged(ends, odds, n_points, least), ends, odds)
+        least = float(np.log(group.max(initial=0) + 1))
+        group = _merged(group[ends], odds, int(group.max(initial=0)) + 1, least)[group]
+        equal = group[ends[:, 0]] == group[ends[:, 1]]
+        # Each with the weight of a few answers of the first guess.
+        rates = [
+            (5 * first + weights @ (same & part)) / (5 + weights @ part)
+            for first, part in zip(_SAME, (equal, ~equal), strict=True)
+        ]
+        within, between = np.clip(rates[0], *_WITHIN), np.clip(rates[1], *_BETWEEN)
+    return group, odds
+
+
+def merge_to(group: Indices, ends: Indices, odds: Array, n_groups: int) -> Indices:
+    """Merge groups with the largest odds until so many are left, and at last small ones that no answer joins."""
+    merged = _merged(group[ends], odds, int(group.max()) + 1, -np.inf, n_groups)[group]
+    size = np.bincount(merged)
+    return np.argsort(np.argsort(-size, kind="stable"))[merged] % n_groups
+
+
+def _merged(ends: Indices, odds: Array, n: int, least: float, n_left: int = 1) -> Indices:
+    """Merge the two of n groups with the largest sum of odds, again and again, while it is above ``least``."""
+    joined: list[dict[int, float]] = [{} for _ in range(n)]
+    for (a, b), value in zip(ends.tolist(), odds.tolist(), strict=True):
+        if a != b:
+            joined[a][b] = joined[b][a] = joined[a].get(b, 0.0) + value
+    heap = [(-x, a, b) for a in range(n) for b, x in joined[a].items() if a < b and x > least]
+    heapq.heapify(heap)
+    members: list[list[int]] = [[k] for k in range(n)]
+    left = n
+    while heap and left > n_left:
+        value, a, b = heapq.heappop(heap)
+        # Sums that have changed since then are further down.
+        if joined[a].get(b) != -value:
+            continue
+        if len(joined[a]) < len(joined[b]):
+            a, b = b, a
+        members[a] += members[b]
+        members[b] = []
+        left -= 1
+        del joined[a][b]
+        for c, x in joined[b].items():
+            if c != a:
+                del joined[c][b]
+                joined[a][c] = joined[c][a] = total = x + joined[a].get(c, 0.0)
+                if total > least:
+                    heapq.heappush(heap, (-total, min(a, c), max(a, c)))
+        joined[b] = {}
+    group = np.empty(n, dtype=np.intp)
+    for number, points in enumerate(filter(None, members)):
+        group[points] = number
+    return group
+
+
+def _moved(group: Indices, ends: Indices, odds: Array) -> Indices:
+    """Move points to the groups with the largest sums of odds, one after the other, or out of all groups."""
+    point = ends.T.ravel()
+    order = np.argsort(point, kind="stable")
+    other, value = ends[:, ::-1].T.ravel()[order], np.tile(odds, 2)[order]
+    parts = np.searchsorted(point[order], np.arange(len(group) + 1))
+    group = group.copy()
+    free = int(group.max(initial=0)) + 1
+    for _ in range(_MOVES):
+        before = group.copy()
+        for i in np.unique(point).tolist():
+            part = slice(parts[i], parts[i + 1])
+            names, place = np.unique(group[other[part]], return_inverse=True)
+            sums = np.bincount(place, value[part])
+            best = int(sums.argmax())
+            if max(sums[best], 0.0) > sums[names == group[i]].sum() + 1e-9:
+                group[i] = names[best] if sums[best] > 0 else free
+                free += sums[best] <= 0
+        if np.array_equal(group, before):
+            break
+    return np.unique(group, return_inverse=True)[1]

@@ -13,7 +13,13 @@ import numpy as np
 
 from sdulearn import diagnostics
 from sdulearn.answers import AnswerChecks, AnswerGraph, AnswerModel, Answers, check_answers
-from sdulearn.answers.checks import check_forced_choices, count_classes, estimate_answers, known_answers
+from sdulearn.answers.checks import (
+    check_forced_choices,
+    class_number,
+    count_classes,
+    estimate_answers,
+    known_answers,
+)
 from sdulearn.answers.records import flip_rate, random_ends
 from sdulearn.answers.y import DISSIMILAR, SIMILAR
 from sdulearn.cli import options as cli
@@ -82,9 +88,13 @@ def _findings(answers: Answers, arguments: argparse.Namespace) -> tuple[list[Fin
     entities = any(finding.code == "entities" for finding in about)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        n_classes = count_classes(graph) if arguments.classes == "auto" and not entities else arguments.classes
+        n_classes = arguments.classes
+        if n_classes == "auto" and not entities:
+            number = count_classes(graph)
+            n_classes, entities = number.value, number.are_entities
+            about += class_number(number)
         known = AnswerModel.given(0.0, graph)
-        model = known if entities else estimate_answers(answers, graph, used, n_classes)[2]
+        model = known if entities else estimate_answers(answers, graph, used, n_classes).people
     notes = [FitWarning(message=str(one.message), category=one.category.__name__) for one in caught]
     errors = np.clip(model.errors(answers.annotator_numbers), 0.01, 0.5)
     checks = check_answers(answers, errors)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sdulearn.answers import classes_of_answers
-from sdulearn.answers.checks import check_forced_choices
+from sdulearn.answers.checks import check_forced_choices, class_number, count_classes, known_answers
 from sdulearn.cli import options as cli
 from sdulearn.diagnostics import check_crowd, check_entities
 from sdulearn.errors import InputError
@@ -27,15 +27,22 @@ def run(arguments: argparse.Namespace) -> int:
     answers = cli.answers_of(arguments)
     if entities := check_entities(answers):
         raise InputError(f"{answers.name}: {entities[0]}")
-    columns, model = classes_of_answers(answers, arguments.classes)
+    n_classes = arguments.classes
+    number: list[Finding] = []
+    if n_classes == "auto":
+        counted = count_classes(known_answers(answers)[0])
+        n_classes, number = counted.value, class_number(counted)
+        if number and counted.are_entities:
+            raise InputError(f"{answers.name}: {number[0]}")
+    columns, model = classes_of_answers(answers, n_classes)
     if output is not None:
         cells = zip(map(as_cell, columns["id"]), *list(columns.values())[1:], strict=True)
         cli.write_csv(output, [columns, *cells])
-    n_classes = sum(name.startswith("probability") for name in columns)
     found = [
         *findings_of_answers(answers),
         *check_forced_choices(answers),
         *_classes(columns),
+        *number,
         *check_crowd(answers, model, n_classes),
     ]
     if arguments.json:

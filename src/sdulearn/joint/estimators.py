@@ -594,7 +594,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
             # Labels -1 and +1 name two classes.
             n_classes = 2
         elif self.error_rate == "auto" and is_crowd(graph, 3):
-            n_classes = number_by_answers(graph)[0]
+            n_classes = number_by_answers(graph)[0].value
         else:
             return self._find_number(X, points, shown)
         if n_classes == 2:

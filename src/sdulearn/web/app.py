@@ -20,8 +20,8 @@ form     items                                                 reply
 ``name`` is that of the class of an example, "" for other items and classes without a name. Beside a match question,
 ``places`` has the number of the class of each example: classes keep their places and keys. ``seconds`` is null where
 it is not known how long an answer took. ``written`` in the response is the key of the stored answer,
-``[session, number]``: ``undo`` and ``change`` take it as ``key``. Answers in ``history`` have ``key``, ``form``, ``items`` and ``reply``
-alike, with ``title`` and ``picture`` of an item instead of its parts.
+``[session, number]``: ``undo`` and ``change`` take it as ``key``. Answers in ``history`` have ``key``, ``form``,
+``items`` and ``reply`` alike, with ``title`` and ``picture`` of an item instead of its parts.
 """
 
 from __future__ import annotations
