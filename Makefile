@@ -58,11 +58,6 @@ core-times: $(VENV)/.bench
 bench-chosen: $(VENV)/.dev
 	$(BIN)/python benchmarks/chosen_pairs.py
 
-# Needs `pip install 'sdulearn[embeddings]'` and the model, or its folder: TEXT_MODEL=folder.
-TEXT_MODEL ?= all-MiniLM-L6-v2
-bench-questions: $(VENV)/.bench
-	for part in domains intents speed; do $(BIN)/python benchmarks/texts.py $$part --model $(TEXT_MODEL) || exit; done
-
 # Several rows of one person, with and without `groups`: 40 draws of nine cells.
 bench-related: $(VENV)/.dev
 	$(BIN)/python benchmarks/related_rows.py
@@ -124,8 +119,11 @@ bench-asking: $(VENV)/.bench
 	$(BIN)/python benchmarks/asking.py two wrong match match-wrong speed --draws 5 --jobs 2
 	$(BIN)/python benchmarks/asking.py interval --draws 40 --seed 7000 --jobs 2
 
-# Rows that were asked about: are their probabilities true? SDULEARN_DATA names a folder with the benchmark sets.
-bench-questions: $(VENV)/.dev
+# Texts need `pip install 'sdulearn[embeddings]'` and the model, or its folder: TEXT_MODEL=folder. Then: are the probabilities of rows that
+# were asked about true? SDULEARN_DATA names a folder with clinc150 and the benchmark sets.
+TEXT_MODEL ?= all-MiniLM-L6-v2
+bench-questions: $(VENV)/.bench
+	for part in domains intents speed; do $(BIN)/python benchmarks/texts.py $$part --model $(TEXT_MODEL) || exit; done
 	$(BIN)/python benchmarks/asked_rows.py /tmp/asked_rows.jsonl --draws 10 --jobs 2
 
 # Clusterings that ask, from PyPI, in an environment of their own.

@@ -162,9 +162,9 @@ class Asker:
         private: float | None = None,
         grown_from: Sequence[int] = (),
         seeds: Sequence[int | Sequence[int]] = (),
+        n_items: int = 4,
         store: AnswerStore | None = None,
         ids: Sequence[str] | None = None,
-        n_items: int = 4,
     ) -> None:
         default = "random" if private is not None else "linked" if n_classes == 2 else "match"
         self.design = design or default
