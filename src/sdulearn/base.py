@@ -59,7 +59,13 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         "n_iter_": Count,
         "n_features_in_": Annotated[int, Between(1, 2**31)],
         "feature_names_in_": list[str],
+        "_learned": str,
+        "_learned_rows": Any,
     }
+
+    # The fingerprint of the training answers, and the rows of points in them.
+    _learned: str
+    _learned_rows: Indices
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from rows and what is known of them.
@@ -68,9 +74,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array, CSR matrix or frame of shape (n_rows, n_features)
             One row for each point of an answer, and unlabeled rows.
-        y : array-like of shape (n_rows,) or (n_rows, 2 to 4)
-            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator and label; see
-            :func:`~sdulearn.stack_pairs`.
+        y : array-like of shape (n_rows,) or (n_rows, 2 to 5)
+            Pair codes (+k similar, -k dissimilar, 0 in no pair), and beside them point, annotator, label and question;
+            see :func:`~sdulearn.stack_pairs`.
         sample_weight : array-like of shape (n_rows,), optional
             A weight per row; both ends of a pair carry one weight. Only their ratios matter, and a row of weight 0 is
             left out. A component counts by the mean weight of its answers and labels.
@@ -106,8 +112,13 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "classes_")
 
     def _rename(self, order: Indices) -> None:
-        """Put the classes into another order; two classes trade places."""
+        """Put the classes of scores, prior and answer model into another order; two classes trade places."""
         raise NotImplementedError
+
+    def _rename_all(self, order: Indices) -> None:
+        """Put the classes of this model and of those of its folds into another order."""
+        for model in (self, *(of_fold for _, of_fold in getattr(self, "fold_models_", ()))):
+            model._rename(order)
 
     def predict(self, X: MatrixLike) -> NDArray[np.int64]:
         """Return the class of each row.
@@ -151,8 +162,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         """Probability of each class for each row, by its features and the answers about its point.
 
         A model that was fitted to the same answers has learned their mistakes, too. Where it has ``fold_models_``, the
-        features of a row are therefore judged by the one that has not seen the answers about it; without them, as in a
-        model read from a file, the probabilities of training answers are somewhat too sure.
+        features of a row are therefore judged by the one that has not seen the answers about it; without them the
+        probabilities of training answers are somewhat too sure.
 
         Parameters
         ----------
@@ -235,8 +246,6 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"`X` has {len(decision)} rows, but `y_true` has shape {labels.shape}.")
         if decision.ndim > 1:
             order = match_names(log_softmax(decision, axis=1), labels.astype(np.int64))
-            if _has_answer_model(self):
-                self.answer_model_ = renamed(self.answer_model_, order)
         else:
             vote = labels @ np.sign(decision) or labels @ decision
             if hasattr(self, "predict_proba"):
@@ -244,8 +253,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             if vote >= 0:
                 return self
             order = np.array([1, 0])
-        for model in (self, *(of_fold for _, of_fold in getattr(self, "fold_models_", ()))):
-            model._rename(order)
+        self._rename_all(order)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -277,6 +285,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(fitted["feature_names_in_"], dtype=object)
             if len(self.feature_names_in_) != self.n_features_in_:
                 raise InputError("names and number of features do not fit together")
+        rows = fitted.get("_learned_rows", np.empty(0, dtype=np.int64))
+        if rows.dtype.kind != "i" or rows.ndim != 1 or (np.diff(rows, prepend=-1) <= 0).any():
+            raise InputError("the rows in answers are not ascending numbers")
 
     def _check_rows(
         self, X: MatrixLike, y: ArrayLike | AnswerGraph, sample_weight: ArrayLike | None
@@ -301,7 +312,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         if X.shape[0] != graph.n_given:
             raise InputError(f"`X` has {X.shape[0]} rows, but `y` has {graph.n_given}.")
         self._learned = graph.fingerprint()
-        self._learned_rows = graph.rows
+        self._learned_rows = rows_in_answers(graph)
         if graph.n_rows == graph.n_given:
             return X, graph
         check_places(getattr(self, "cv", None))
@@ -346,6 +357,7 @@ class OrderedClassifier(PairClassifier):
 
     def _rename(self, order: Indices) -> None:
         self.order_ = self.order_[order]
+        self.answer_model_ = renamed(self.answer_model_, order)
         if self.prior_ is not None:
             self.prior_ = self.prior_.mirrored()
 
@@ -434,10 +446,11 @@ class LinearClassifier(PairClassifier):
         else:
             self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
             self.class_shares_ = self.class_shares_[order]
+            self.answer_model_ = renamed(self.answer_model_, order)
 
     def _forget(self) -> None:
         """Delete the attributes of an earlier fit, except those that the check of new rows has set."""
-        for name in set(self.FITTED) - {"n_features_in_", "feature_names_in_"}:
+        for name in set(self.FITTED) - {"n_features_in_", "feature_names_in_", "_learned", "_learned_rows"}:
             self.__dict__.pop(name, None)
 
     def _accept(self, fit: Fit) -> Self:
@@ -461,15 +474,43 @@ class LinearClassifier(PairClassifier):
         return self
 
 
+def rows_in_answers(graph: AnswerGraph) -> Indices:
+    """Return the kept rows of points in answers, as numbers of rows of ``y``."""
+    return graph.rows[graph.degree[graph.row_point] > 0]
+
+
 def unseen_proba(estimator: Any, X: MatrixLike, graph: AnswerGraph) -> Array:
-    """Return class probabilities by features; those of training rows by the models of folds without them."""
+    """Return class probabilities by features; of rows in training answers by the models of folds without them."""
     proba = np.array(estimator.predict_proba(X))
     if graph.fingerprint() == getattr(estimator, "_learned", None):
-        for rows, of_fold in getattr(estimator, "fold_models_", ()):
-            # Kept rows have one order, whichever rows of weight 0 are between them.
-            rows = graph.rows[np.searchsorted(estimator._learned_rows, rows)]
-            proba[rows] = of_fold.predict_proba(safe_indexing(X, rows))
+        # They have one order, whichever rows of weight 0 are between them.
+        asked = rows_in_answers(graph)
+        for of_fold, model in getattr(estimator, "fold_models_", ()):
+            rows = asked[np.isin(estimator._learned_rows, of_fold)]
+            if len(rows):
+                proba[rows] = model.predict_proba(safe_indexing(X, rows))
     return proba
+
+
+def fold_arrays(estimator: Any, coefs: Sequence[Array], intercepts: Sequence[Array]) -> dict[str, Array]:
+    """Return the folds of rows in answers and the linear scores of the models of folds, for a model file."""
+    fold = np.full(len(estimator._learned_rows), -1)
+    for k, (rows, _) in enumerate(estimator.fold_models_):
+        fold[np.isin(estimator._learned_rows, rows)] = k
+    return {"fold": fold, "coef": np.vstack(coefs), "intercept": np.vstack(intercepts)}
+
+
+def folds_from_arrays(
+    estimator: Any, parts: Mapping[str, Array], shape: tuple[int, ...], n_scores: int
+) -> list[tuple[Indices, Array, Array]]:
+    """Return rows in answers, coefficients of a shape and intercepts of each fold, all checked."""
+    fold, coef, intercept = parts["fold"], finite(parts["coef"]), finite(parts["intercept"])
+    n_folds = len(intercept)
+    whole = coef.shape == (n_folds * shape[0], shape[1]) and intercept.shape == (n_folds, n_scores)
+    if not whole or fold.shape != estimator._learned_rows.shape or not np.isin(fold, np.arange(-1, n_folds)).all():
+        raise InputError("the models of folds do not fit together")
+    by_fold = zip(coef.reshape(n_folds, *shape), intercept, strict=True)
+    return [(estimator._learned_rows[fold == k], *scores) for k, scores in enumerate(by_fold)]
 
 
 def posterior_of(model: AnswerModel, proba: Array, graph: AnswerGraph) -> Array:

@@ -121,16 +121,36 @@ def test_where_everybody_answers_the_truth_is_known(n_wrong, n_classes):
             assert (rate.low, rate.high) == pytest.approx(share, abs=1e-3)
 
 
-def test_wrong_answers_of_two_who_disagree_tell_less_than_their_number():
-    """Twelve people in couples: who of a couple was wrong is not known, so their intervals are wider."""
+def couples():
+    """Twelve people in couples: who of a couple was wrong is not known."""
     ends = np.repeat(np.arange(360).reshape(-1, 2), 2, axis=0)
     same = np.ones(360, dtype=bool)
     same[:120:6] = False
     who = 1 + 2 * np.repeat(np.arange(6), 60) + np.tile([0, 1], 180)
-    for rate in AnswerModel.estimate(AnswerGraph.from_answers(ends, same, annotators=who)).by_annotator.values():
+    return AnswerGraph.from_answers(ends, same, annotators=who)
+
+
+def test_wrong_answers_of_two_who_disagree_tell_less_than_their_number():
+    """So their intervals are wider."""
+    for rate in AnswerModel.estimate(couples()).by_annotator.values():
         low, high = beta.ppf([0.025, 0.975], 0.5 + 30 * rate.value, 0.5 + 30 * (1 - rate.value))
         if rate.value > 0.05:
             assert rate.high - rate.low > 1.2 * (high - low)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("design", ["three people", "couples"])
+def test_an_answer_of_weight_2_tells_as_much_as_two(design, n_classes):
+    graph = couples() if design == "couples" else everybody_answers((1, 4, 8), 30, 2)
+    weights = np.random.default_rng(0).integers(1, 3, graph.n_answers)
+    parts = {"ends": graph.ends, "same": graph.same, "annotators": graph.annotators}
+    weighted = AnswerModel.estimate(AnswerGraph.from_answers(**parts, weights=weights), n_classes)
+    repeated = {name: np.repeat(part, weights, axis=0) for name, part in parts.items()}
+    twice = AnswerModel.estimate(AnswerGraph.from_answers(**repeated), n_classes)
+    plain = AnswerModel.estimate(graph, n_classes)
+    assert weighted.rates != pytest.approx(plain.rates, abs=1e-3)
+    for a, rate in twice.by_annotator.items():
+        assert astuple(weighted.by_annotator[a])[:3] == pytest.approx(astuple(rate)[:3], abs=1e-6)
 
 
 def test_a_model_that_knows_nothing_asserts_no_rate():

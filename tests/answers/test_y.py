@@ -238,3 +238,10 @@ def test_people_by_name_and_answers_in_words():
     _, by_name = stack_pairs(X, ends, ["same", "different", "same", "different"], annotators=people)
     _, by_number = stack_pairs(X, ends, [True, False, True, False], annotators=[2, 0, 1, 0])
     np.testing.assert_array_equal(by_name, by_number)
+    frame = pd.DataFrame({"name": pd.array(["Bob", pd.NA, "Ann", ""], dtype="string")})
+    _, of_frame = stack_pairs(X, ends, [True, False, True, False], annotators=frame["name"])
+    np.testing.assert_array_equal(of_frame, by_number)
+    # Numbers beside gaps stay numbers.
+    for numbers in (pd.array([12, None, 2, 0], dtype="Int64"), np.array([12, None, 2, 0], dtype=object)):
+        _, numbered = stack_pairs(X, ends, [True, False, True, False], annotators=numbers)
+        assert numbered[::2, 2].tolist() == [12, 0, 2, 0]

@@ -179,6 +179,18 @@ def test_forged_shapes_are_refused_before_they_meet(kernel, tmp_path, name):
         tracemalloc.stop()
 
 
+def test_folds_without_their_trees_are_refused(boosted, tmp_path):
+    parts = boosted.fold_parts_
+    n_folds = len(boosted.boosters_)
+    fewer = {
+        "fold_parts_/fold": np.minimum(parts["fold"], n_folds - 2),
+        "fold_parts_/coef": parts["coef"][: -len(parts["coef"]) // n_folds],
+        "fold_parts_/intercept": parts["intercept"][:-1],
+    }
+    refuse_forged(boosted, tmp_path, "trees and folds", **fewer)
+    refuse_forged(boosted, tmp_path, "models of folds", **{"fold_parts_/intercept": parts["intercept"][:-1]})
+
+
 def test_sets_of_categories_must_not_overlap():
     """Two sets: from 0 to 1 and from 1 to 2; or to 2 and back."""
     two = {"num_cat": "2", "cat_threshold": "5 6"}

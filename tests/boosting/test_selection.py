@@ -139,6 +139,22 @@ def test_the_best_estimator_and_its_folds_have_coefficients_of_the_columns():
         np.testing.assert_allclose(np.clip(its_fold.decision_function(X), -8, 8), fold.decision_function(X), atol=1e-9)
 
 
+@pytest.mark.parametrize(("models", "n_classes"), [(["linear"], 2), (["boosted"], 2), (["linear"], 3)])
+def test_orient_renames_whatever_a_selection_holds(models, n_classes):
+    X, codes, _ = pairs_of(step, n_pairs=100)
+    model = PairModelCV(models, n_classes=n_classes, max_iter=5, cv=3).fit(X, codes)
+    scores, best, posterior = model.held_out_decisions_, model.best_estimator_, model.posterior(X, codes)
+    assert (best is model) == (models == ["boosted"])
+    order = np.roll(np.arange(n_classes), 1)
+    model.orient(X, model.classes_[np.argsort(order)][np.searchsorted(model.classes_, model.predict(X))])
+    renamed = -scores if n_classes == 2 else scores[:, order]
+    np.testing.assert_array_equal(model.held_out_decisions_, renamed)
+    assert model.best_estimator_ is best
+    np.testing.assert_array_equal(best.predict(X), model.predict(X))
+    for changed in (best, model):
+        np.testing.assert_allclose(changed.posterior(X, codes), posterior[:, order], atol=5e-3)
+
+
 @pytest.mark.parametrize("model", [PairBoostingClassifier(max_iter=5, cv=2), PairModelCV(max_iter=5, cv=2)], ids=str)
 @pytest.mark.parametrize("classify", [line, step])
 def test_a_refit_forgets_the_earlier_fit(model, classify):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from sdulearn import PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
-from sdulearn.errors import InputError
+from sdulearn import PairBoostingClassifier, PairLogisticRegression, PairLogisticRegressionCV, load_model, stack_pairs
+from sdulearn.errors import InputError, ModelFileError
+from sdulearn.io import container
 from tests.reference import blobs, random_ends
 
 
@@ -32,13 +34,49 @@ def test_a_table_of_errors_has_the_classes_that_were_found():
     np.testing.assert_allclose(model.posterior(rows, y).sum(axis=1), 1)
 
 
-def test_posteriors_of_a_crowd_are_the_same_after_a_file(tmp_path):
-    X, classes = blobs(3, apart=1.5)
-    rows, y = crowd_rows(X, classes, 400, 0.2, 20)
-    model = PairLogisticRegression(n_classes=3).fit(rows, y)
-    assert model.answer_model_.of_crowd
-    model.save(tmp_path / "crowd.sdu")
-    np.testing.assert_array_equal(load_model(tmp_path / "crowd.sdu").posterior(rows, y), model.posterior(rows, y))
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.SdulearnWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "estimator",
+    [PairLogisticRegression(), PairLogisticRegressionCV(alphas=2, cv=3), PairBoostingClassifier(max_iter=3, cv=3)],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_posteriors_of_a_crowd_are_the_same_after_a_file(estimator, n_classes, tmp_path):
+    """The models of folds judge training answers, and those that are left out or not asked about do not matter."""
+    X, classes = blobs(n_classes, apart=1.5)
+    rows, y = crowd_rows(X, classes, 200, 0.2, 5)
+    weight = np.where(np.isin(np.abs(y[:, 0]), [4, 7]) | (np.arange(len(y)) > len(y) - 5), 0.0, 1.0)
+    model = clone(estimator).set_params(n_classes=n_classes).fit(rows, y, weight)
+    assert model.answer_model_.of_crowd == (n_classes == 3)
+    posterior = model.posterior(rows, y, weight)
+    unasked = ~np.isin(y[:, 1], y[(y[:, 0] != 0) & (weight > 0), 1])
+    np.testing.assert_allclose(posterior[unasked], model.predict_proba(rows)[unasked], atol=1e-12)
+    for _ in range(2):
+        model.save(tmp_path / "crowd.sdu")
+        again = load_model(tmp_path / "crowd.sdu")
+        np.testing.assert_array_equal(again.posterior(rows, y, weight), model.posterior(rows, y, weight))
+        np.testing.assert_array_equal(again.posterior(rows[weight > 0], y[weight > 0]), posterior[weight > 0])
+        model = again
+
+
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.OrientationWarning")
+def test_folds_of_a_forged_file_are_refused(tmp_path):
+    X, classes = blobs(2)
+    model = PairLogisticRegressionCV(alphas=2, cv=3).fit(*crowd_rows(X, classes, 100, 0.0, 1))
+    whole = model.fold_parts_
+    forged = [
+        {"_learned_rows": model._learned_rows[::-1]},
+        {"_learned_rows": model._learned_rows[:5]},
+        *({f"fold_parts_/{name}": array[:-1]} for name, array in whole.items()),
+        {"fold_parts_/fold": whole["fold"] + 1},
+        {"fold_parts_/coef": whole["coef"] * np.nan},
+    ]
+    for changes in forged:
+        header, arrays = container.describe_estimator(model)
+        assert set(changes) <= set(arrays)
+        container.write(tmp_path / "forged.sdu", header, arrays | changes)
+        with pytest.raises(ModelFileError):
+            load_model(tmp_path / "forged.sdu")
 
 
 def test_labels_of_two_classes_answer_how_many_there_are():
@@ -58,6 +96,31 @@ def test_a_crowd_with_a_single_same_answer_is_fitted():
     rows, y = crowd_rows(X, classes, 200, 0.0, 20)
     y[:, 0] = np.where(np.abs(y[:, 0]) == 1, 1, -np.abs(y[:, 0]))
     assert PairLogisticRegression(n_classes=3).fit(rows, y).n_classes_ == 3
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("asked", [[True, False], [True, True, False]], ids=["both ways", "in turns"])
+def test_answers_of_which_each_point_has_as_many_of_either_kind_are_fitted(asked):
+    """Nothing, or no point, is above the mean, where an eigenvector would begin."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    start = np.tile(np.arange(30), 2 * len(asked))
+    ends = np.column_stack([start, (start + np.tile(np.repeat([1, 7], 30), len(asked))) % 30])
+    rows, y = stack_pairs(X, ends, (start % 2 == 0) == np.repeat(asked, 60))
+    model = PairLogisticRegression(n_classes=3).fit(rows, y)
+    assert model.answer_model_.of_crowd
+    np.testing.assert_allclose(model.posterior(rows, y).sum(axis=1), 1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sets_of_which_nothing_is_the_same_are_fitted_with_two_classes():
+    """Of three items two are the same, so these answers are a crowd's, and all are of one kind."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    sets = np.array([rng.choice(30, 3, replace=False) for _ in range(25)])
+    ends = sets[:, [[0, 1], [0, 2], [1, 2]]].reshape(-1, 2)
+    rows, y = stack_pairs(X, ends, np.zeros(75, dtype=bool), questions=np.repeat(np.arange(1, 26), 3))
+    posterior = PairLogisticRegression().fit(rows, y).posterior(rows, y)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
 
 def test_class_shares_are_those_of_all_points():

@@ -192,6 +192,16 @@ def test_with_one_kind_of_answer_rounding_does_not_choose_the_solution(seed):
         np.testing.assert_allclose(sign * other.coef_, model.coef_, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::sdulearn.errors.UselessModelWarning")
+def test_a_fold_that_knows_no_answer_is_fitted():
+    """It holds out the centre of a star; its moment is 0, in which an eigensolver for many columns finds no start."""
+    X = np.random.default_rng(0).normal(size=(120, 40))
+    star = np.column_stack([np.zeros(4, dtype=int), np.arange(1, 5)])
+    model = quiet(PairLogisticRegressionCV(cv=2), *stack_pairs(X, star, [True, False, True, False]))
+    assert len(model.fold_models_) == 2
+    assert np.isfinite(model.coef_).all()
+
+
 def test_more_dissimilar_than_similar_pairs_need_no_prior(waveform):
     rows, codes = waveform
     keep = (codes <= 0) | (codes < 10)

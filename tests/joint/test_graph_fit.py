@@ -151,6 +151,30 @@ def test_weight_0_leaves_answers_labels_and_rows_out_and_weights_have_no_unit(na
         assert astuple(other.prior_) == pytest.approx(astuple(one.prior_), rel=1e-8)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_names_of_answers_points_and_questions_do_not_matter(n_classes):
+    """Answers of one question have weights of their own, and which of them is the first means nothing."""
+    X, _ = draw(60)
+    rng = np.random.default_rng(1)
+    classes = np.digitize(X[:, 0] + X[:, 1], [0.0, 1.0][: n_classes - 1])
+    sorted_sets = np.array([rng.choice(60, 3, replace=False) for _ in range(25)])
+    said = np.where(rng.random((25, 3)) < 0.1, (classes[sorted_sets] + 1) % n_classes, classes[sorted_sets])
+    pairs = [[0, 1], [0, 2], [1, 2]]
+    ends, piles = sorted_sets[:, pairs].reshape(-1, 2), said[:, pairs].reshape(-1, 2)
+    questions, people = np.repeat(np.arange(1, 26), 3), np.repeat(rng.integers(1, 3, 25), 3)
+    rows, y = stack_pairs(X, ends, piles[:, 0] == piles[:, 1], annotators=people, questions=questions)
+    code = np.abs(y[:, 0])
+    weight = np.append(1.0, rng.uniform(0.3, 3, 75))[code]
+    names = np.append(0, 1 + rng.permutation(75))
+    other = np.column_stack([np.sign(y[:, 0]) * names[code], 2 * y[:, 1] + 5, y[:, 2], y[:, 3], 9 * y[:, 4]])
+    model = PairLogisticRegression(n_classes=n_classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SdulearnWarning)
+        first, second = (clone(model).fit(rows, known, weight) for known in (y, other))
+    assert first.answer_model_.rates == pytest.approx(second.answer_model_.rates, rel=1e-6)
+    np.testing.assert_allclose(first.coef_, second.coef_, atol=1e-6)
+
+
 def test_a_point_that_rows_show_with_several_values_is_their_mean_by_weight():
     X, classes = draw(60)
     ends = np.array([[0, 1], [1, 2], [3, 4], [5, 6], [7, 8], [9, 10]])

@@ -7,7 +7,7 @@ from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
 from sdulearn import PairLogisticRegression, risks
-from sdulearn.answers import AnswerGraph
+from sdulearn.answers import AnswerGraph, AnswerModel
 from sdulearn.errors import InputError
 from sdulearn.metrics import (
     class_agreement,
@@ -316,3 +316,22 @@ def test_an_error_rate_that_nobody_knows_widens_the_interval():
     found = pair_accuracy(decision, known)
     given = pair_accuracy(decision, known, error_rate=0.1)
     assert found.high - found.low > given.high - given.low
+
+
+@pytest.mark.parametrize("design", ["loose", "star"])
+def test_a_rate_that_no_answer_tells_widens_the_interval(design):
+    """60 answers of one person, 48 as predicted: the accuracy at all plausible rates is in the interval."""
+    ends = np.arange(120).reshape(-1, 2)
+    if design == "star":
+        ends[:, 0] = 0
+    predicted = np.where(np.arange(120) % 4 < 3, 1, -1)
+    same = (predicted[ends[:, 0]] == predicted[ends[:, 1]]) ^ (np.arange(60) % 5 == 0)
+    known = AnswerGraph.from_answers(ends, same)
+    decision = predicted[known.row_point]
+    model = AnswerModel.estimate(known)
+    assert not model.error_rate.identified
+    found = pair_accuracy(decision, known, error_rate=model)
+    given = [pair_accuracy(decision, known, error_rate=rate) for rate in (0.005, 0.02, 0.1, 0.3)]
+    assert found.value == given[1].value
+    assert found.low <= min(one.value for one in given) < max(one.value for one in given) <= found.high
+    assert all(found.high - found.low > one.high - one.low for one in given[:3])

@@ -28,6 +28,7 @@ _WITHIN = (0.5, 0.99)
 _BETWEEN = (0.005, 0.4)
 # Rounds in which points move to another group.
 _MOVES = 5
+_ROUNDING = 1e-9
 
 
 def colour_points(ends: Indices, n_points: int) -> Indices:
@@ -47,12 +48,19 @@ def cluster_points(ends: Indices, same: Codes, n_points: int, n_classes: int, n_
 
     Every other two starts have a cluster too many, and the two closest are one: others than those that k-means merges.
     """
+    any_classes = np.tile(np.arange(n_points) % n_classes, (n_starts, 1))
     if n_points <= n_classes + 2:
-        return np.tile(np.arange(n_points) % n_classes, (n_starts, 1))
+        return any_classes
     weight = np.tile(same - same.mean(), 2)
     answers = csr_matrix((weight, (ends.T.ravel(), ends[:, ::-1].T.ravel())), shape=(n_points, n_points))
     scale = np.maximum(np.bincount(ends.ravel(), minlength=n_points), 1) ** -0.5
-    values, vectors = eigsh(diags(scale) @ answers @ diags(scale), n_classes, which="LA", v0=scale, tol=1e-3)
+    matrix = diags(scale) @ answers @ diags(scale)
+    if np.abs(matrix.data).max(initial=0.0) < _ROUNDING:
+        # All answers are of one kind, or each question has as many of either.
+        return any_classes
+    # A start in the null space would not leave it.
+    first = scale if np.abs(matrix @ scale).max() > _ROUNDING else np.random.default_rng(0).random(n_points)
+    values, vectors = eigsh(matrix, n_classes, which="LA", v0=first, tol=1e-3)
     # In descending order of the eigenvalues.
     places = (vectors * np.sqrt(np.maximum(values, 0.0)) / scale[:, None])[:, ::-1]
     starts = []

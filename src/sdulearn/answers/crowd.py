@@ -158,8 +158,7 @@ class CrowdSampler:
         self.n_pairs = np.diff(self.first, append=len(order))
         self.n_same = np.add.reduceat(self.same, self.first)
         self.question = np.arange(len(self.first)).repeat(self.n_pairs)
-        # The answers to a question count alike.
-        self.weights = np.add.reduceat(graph.weights[order], self.first) / self.n_pairs
+        self.weights = graph.weights[order][self.first]
         self.used = np.ones(len(self.first), dtype=bool) if used is None else used[order][self.first]
         self.who = who[self.first]
         self.first_of_person = np.searchsorted(self.who, np.arange(self.n_people))

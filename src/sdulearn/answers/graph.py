@@ -80,7 +80,7 @@ class AnswerGraph:
     outcomes : array of shape (n_answers,)
         Number of outcomes that the question of each answer had: the ways to put its points into groups; 2 for a pair.
     weights : array of shape (n_answers,)
-        Weights of the answers, above 0; from ``y``, in units of their mean.
+        Weights of the answers, above 0, those of one question their mean; from ``y``, in units of the mean of all.
     points, labels : int arrays of shape (n_points,)
         The number that each point has in ``y``, and its label: 0 if it is not known, -1 or +1 with two classes, 1 to K
         with more.
@@ -175,7 +175,7 @@ class AnswerGraph:
             codes=np.abs(codes[first]),
             question=question,
             outcomes=count_outcomes(question, row_point[place[ends]]),
-            weights=weights / unit,
+            weights=_mean_of_questions(weights / unit, question),
             points=points,
             labels=labels,
             point_weights=np.bincount(row_point, row_weight / unit) / np.bincount(row_point),
@@ -237,7 +237,7 @@ class AnswerGraph:
             codes=used + 1,
             question=question,
             outcomes=count_outcomes(question, numbers[used]),
-            weights=given[used],
+            weights=_mean_of_questions(given[used], question),
             points=np.arange(n_points),
             labels=known,
             point_weights=np.ones(n_points),
@@ -533,6 +533,11 @@ def count_outcomes(question: Indices, ends: Indices) -> Array:
     return np.where(is_match, n_points, _BELL[np.minimum(n_points, len(_BELL) - 1)]).astype(np.float64)[question]
 
 
+def _mean_of_questions(weights: Array, question: Indices) -> Array:
+    """Return weights of answers, those of a question their mean: answers given together count alike."""
+    return (np.bincount(question, weights) / np.maximum(np.bincount(question), 1))[question]
+
+
 def weights_by_component(graph: AnswerGraph) -> tuple[AnswerGraph, Array]:
     """Divide weights of answers by the mean weight of their component, and return these means."""
     size = graph.n_components
@@ -550,7 +555,7 @@ def independent_answers(graph: AnswerGraph) -> Mask:
 
     Of answers given together those "same" that join each point to its pile, and for each two piles one "different". If
     a point is the same as an example, and that differs from a second example, so does the point: of all questions that
-    tell two groups apart, one is kept.
+    tell two groups apart, the one of the largest weight is kept.
     """
     kept = ~graph.in_larger_question
     rest = np.flatnonzero(~kept)
@@ -566,6 +571,7 @@ def independent_answers(graph: AnswerGraph) -> Mask:
     between = np.sort(connect(ends[is_same], len(nodes))[ends[~is_same]], axis=1)
     of_groups = np.sort(graph.group[graph.ends[rest[~is_same]]], axis=1)
     first = np.unique(between, axis=0, return_index=True)[1]
+    first = first[np.argsort(-graph.weights[rest[~is_same]][first], kind="stable")]
     apart = of_groups[first, 0] != of_groups[first, 1]
     new = np.unique(of_groups[first], axis=0, return_index=True)[1]
     kept[rest[ties]] = True

@@ -268,7 +268,8 @@ class _Questions:
 
 def _counted(at: _Trial, values: Array, wrong: Array, questions: _Questions) -> _Trial:
     """Return an E step by the probability (n_questions, n_sets) that each question is answered wrongly."""
-    parts = (questions.weights[:, None] * wrong, wrong * (1 - wrong))
+    weighted = questions.weights[:, None] * wrong
+    parts = (weighted, weighted * (1 - wrong))
     n_wrong, spread = (sum_by(questions.annotator, part, at.rates.shape[1]).T for part in parts)
     return at._replace(values=values, wrong=n_wrong, spread=spread)
 

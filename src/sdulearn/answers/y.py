@@ -8,6 +8,7 @@ number of their question. A 1-D ``y`` is the first column alone, and every row i
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -276,8 +277,8 @@ def stack_pairs(
         Which rows of ``X`` to add as unlabeled: those in no pair, all, none, or the ones listed. Points with a label
         are always added.
     annotators : array-like of shape (n_pairs,), optional
-        Who answered: numbers from 1 on, 0 if not known; or names, which are numbered from 1 in alphabetical order,
-        with "" or None if not known.
+        Who answered: numbers from 1 on, 0 or NaN if not known; or names, which are numbered from 1 in alphabetical
+        order, with "" or None if not known.
     labels : array-like of shape (n_points,), optional
         Known labels of the rows of ``X``: -1 or +1 with two classes, 1 to K with more, 0 or NaN if not known. If 0
         seems to be a class, it is refused: write a 0/1 target as ``2 * y - 1``, and classes 0 to K - 1 as ``y + 1``.
@@ -329,15 +330,29 @@ def answer_numbers(values: ArrayLike | None, n_answers: int, name: str) -> Codes
     """Return annotators or questions of answers as integers, 0 where not known, or raise."""
     given = np.zeros(n_answers, dtype=np.int64) if values is None else np.asarray(values)
     if name == "annotators" and given.dtype.kind in "OU" and given.size:
-        names = np.array(["" if who is None or who != who else str(who) for who in given.ravel()])
-        # "" sorts first, and is added so that it is number 0.
-        given = np.unique(np.append(names, ""), return_inverse=True)[1][:-1].reshape(given.shape)
+        who = [value if _is_known(value) else "" for value in given.ravel()]
+        if all(isinstance(value, Integral) for value in who if value != ""):
+            given = np.array([value or 0 for value in who]).reshape(given.shape)
+        else:
+            # "" sorts first, and is added so that it is number 0.
+            given = np.unique([*map(str, who), ""], return_inverse=True)[1][:-1].reshape(given.shape)
+    if given.dtype.kind == "f":
+        given = np.where(np.isnan(given), 0, given)
     numbers = whole_numbers(given, name)
     if numbers.shape != (n_answers,):
         raise InputError(f"`{name}` must have one number per answer: {n_answers} answers, but shape {numbers.shape}.")
     if (numbers < 0).any():
         raise InputError(f"{name.capitalize()} are numbered from 1, with 0 for none; got {numbers.min()}.")
     return numbers
+
+
+def _is_known(value: object) -> bool:
+    """Return whether a value of an object column is neither None, NaN nor pandas.NA."""
+    try:
+        return value is not None and bool(value == value)
+    except TypeError:
+        # pandas.NA is neither equal to itself nor different.
+        return False
 
 
 def number_together(questions: Codes) -> Indices:

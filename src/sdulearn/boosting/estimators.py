@@ -10,7 +10,7 @@ best round, so no further fit is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -26,7 +26,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sdulearn.answers.answer_model import ErrorRateParameter, answer_model_of, is_crowd, ties
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, with_implied_labels
 from sdulearn.answers.likelihood import Likelihood
-from sdulearn.base import ANSWER_CONSTRAINTS, OrderedClassifier, PairClassifier, class_numbers, in_order
+from sdulearn.base import (
+    ANSWER_CONSTRAINTS,
+    OrderedClassifier,
+    PairClassifier,
+    class_numbers,
+    fold_arrays,
+    folds_from_arrays,
+    in_order,
+)
 from sdulearn.boosting.model_text import Booster, checked_trees, trees_text
 from sdulearn.boosting.objective import PointLoss, Pull
 from sdulearn.boosting.start import FoldedPoints, LinearScore, Start, constant_start, linear_start
@@ -87,11 +95,11 @@ class Candidate:
 class FoldModel:
     """The start and the booster of a fold, which saw no answer about its points."""
 
-    def __init__(self, start: LinearScore, boosters: list[Booster], n_classes: int) -> None:
+    def __init__(self, start: LinearScore, boosters: list[Booster], n_classes: int, order: Indices) -> None:
         self.start = start
         self.boosters = boosters
         self.classes_ = class_numbers(n_classes)
-        self.order_ = np.arange(n_classes)
+        self.order_ = order
 
     def decision_function(self, X: MatrixLike) -> Array:
         """Return scores as the whole model does."""
@@ -125,6 +133,7 @@ class ScoreClassifier(OrderedClassifier):
         "start_parts_": dict[str, Any],
         "n_rounds_": Count,
         "feature_importances_": Any,
+        "fold_parts_": dict[str, Any],
     }
 
     start_: LinearScore
@@ -317,20 +326,30 @@ class ScoreClassifier(OrderedClassifier):
         self.feature_importances_ = mean_contributions(self.start_, self.boosters_, data.X)
         fold = data.fold[data.graph.row_point]
         self.fold_models_ = [
-            (data.graph.rows[fold == k], FoldModel(score, self.boosters_[k : k + 1], self.n_classes))
-            for k, score in enumerate(start.folds)
+            (data.graph.rows[fold == k], self._of_fold(k, score)) for k, score in enumerate(start.folds)
         ]
         HeldOut.at(start.likelihood, fit.held_out).warn_if_useless()
         return self
+
+    def _of_fold(self, k: int, start: LinearScore) -> FoldModel:
+        """Return the model of a fold, with its start and its trees."""
+        return FoldModel(start, self.boosters_[k : k + 1], self.n_classes_, self.order_)
 
     @property
     def start_parts_(self) -> dict[str, Array]:
         """The linear score as arrays, for the model file."""
         return self.start_.parts()
 
+    @property
+    def fold_parts_(self) -> dict[str, Array]:
+        """The linear scores of the folds as arrays, for the model file; the rest is that of the whole model."""
+        starts = [model.start for _, model in self.fold_models_]
+        return fold_arrays(self, [start.coef for start in starts], [start.intercept for start in starts])
+
     def _restore(self, fitted: Header) -> None:
         """Take over the contents of a model file after checking every part."""
         parts = read(dict[str, Any], fitted.pop("start_parts_"))
+        fold_parts = read(dict[str, Any], fitted.pop("fold_parts_", {}))
         super()._restore(fitted)
         # Check the number of features before anything of that size is built.
         if finite(self.feature_importances_).shape != (self.n_features_in_,):
@@ -338,6 +357,14 @@ class ScoreClassifier(OrderedClassifier):
         self.start_ = LinearScore.from_parts(parts, self.n_features_in_, self.n_classes_)
         texts = [checked_trees(text, self.n_features_in_, self.n_classes_) for text in self.trees_]
         self.boosters_ = [require("lightgbm", "boosting").Booster(model_str=text) for text in texts]
+        if fold_parts:
+            folds = folds_from_arrays(self, fold_parts, self.start_.coef.shape, len(self.start_.intercept))
+            if len(texts) not in (0, len(folds)):
+                raise InputError("trees and folds do not fit together")
+            self.fold_models_ = [
+                (rows, self._of_fold(k, replace(self.start_, coef=coef, intercept=intercept)))
+                for k, (rows, coef, intercept) in enumerate(folds)
+            ]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -443,7 +470,7 @@ class PairBoostingClassifier(ScoreClassifier):
         How often answers are wrong, given or estimated.
     fold_models_ : list of (rows, model)
         The rows of each fold's points, and the model, with ``decision_function`` and ``predict``,
-        that saw no answer about them. Not kept in files.
+        that saw no answer about them. A file keeps the rows of points in answers.
     classes_, prior_, n_features_in_, feature_names_in_
         As in :class:`~sdulearn.PairLogisticRegression`.
 
@@ -625,6 +652,15 @@ class PairModelCV(ScoreClassifier):
             self.best_estimator_ = self._in_columns(fit.start.model)
         return self
 
+    def _rename_all(self, order: Indices) -> None:
+        super()._rename_all(order)
+        if not hasattr(self, "best_estimator_"):
+            # Read from a file.
+            return
+        self.held_out_decisions_ = in_order(self.held_out_decisions_, order)
+        if self.best_estimator_ is not self:
+            self.best_estimator_._rename_all(order)
+
     def _in_columns(self, model: PairLogisticRegressionCV) -> PairLogisticRegressionCV:
         """Give the linear model and those of its folds coefficients of the columns of X, and rows of y."""
         rows = [its_rows for its_rows, _ in self.fold_models_]
@@ -636,6 +672,7 @@ class PairModelCV(ScoreClassifier):
             if hasattr(self, "feature_names_in_"):
                 fitted.feature_names_in_ = self.feature_names_in_
         model.fold_models_ = list(zip(rows, models, strict=True))
+        model._learned, model._learned_rows = self._learned, self._learned_rows
         return model
 
 

@@ -28,8 +28,18 @@ from sdulearn.answers.answer_model import (
 from sdulearn.answers.graph import ENOUGH, AnswerGraph, least_classes
 from sdulearn.answers.rates import FIRST_RATE
 from sdulearn.answers.y import U
-from sdulearn.base import ANSWER_CONSTRAINTS, ANSWER_FITTED, Fit, LinearClassifier, class_shares_given
+from sdulearn.base import (
+    ANSWER_CONSTRAINTS,
+    ANSWER_FITTED,
+    Fit,
+    LinearClassifier,
+    class_shares_given,
+    fold_arrays,
+    folds_from_arrays,
+)
 from sdulearn.errors import ClassNumberWarning, InputError, OneKindWarning, OrientationWarning, warn
+from sdulearn.io.container import Header
+from sdulearn.io.typed import read
 from sdulearn.joint.data import Axes, PriorPull, TrainingPoints, warn_of_scales
 from sdulearn.joint.path import (
     Problem,
@@ -446,7 +456,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         The penalties tried.
     fold_models_ : list of (rows, model)
         The rows of each fold's points, and the model, with the penalty that was chosen, that saw no answer about
-        them. Its classes are named as those of the whole model. Not kept in files.
+        them. Its classes are named as those of the whole model. A file keeps the rows of points in answers.
     n_classes_interval_ : tuple of two int, or None
         With ``n_classes="auto"`` the fewest and the most classes that the answers allow, within two standard errors of
         the best held-out likelihood. With fewer than five "same" answers and labels a class, the most is at least the
@@ -483,6 +493,7 @@ class PairLogisticRegressionCV(PairLogisticBase):
         "cv_results_": dict[str, Any],
         "alphas_": Any,
         "n_classes_interval_": tuple[int, int] | None,
+        "fold_parts_": dict[str, Any],
     }
 
     n_classes_interval_: tuple[int, int] | None
@@ -580,6 +591,23 @@ class PairLogisticRegressionCV(PairLogisticBase):
         model.coef_ = sign * coef[order]
         model.intercept_ = sign * intercept[order]
         return model
+
+    @property
+    def fold_parts_(self) -> dict[str, Array]:
+        """The models of folds as arrays, for the model file."""
+        models = [model for _, model in self.fold_models_]
+        return fold_arrays(self, [model.coef_ for model in models], [model.intercept_ for model in models])
+
+    def _restore(self, fitted: Header) -> None:
+        parts = read(dict[str, Any], fitted.pop("fold_parts_", {}))
+        super()._restore(fitted)
+        if parts:
+            folds = []
+            for rows, coef, intercept in folds_from_arrays(self, parts, self.coef_.shape, len(self.coef_)):
+                model = copy(self)
+                model.coef_, model.intercept_ = coef, intercept
+                folds.append((rows, model))
+            self.fold_models_ = folds
 
     def _fit_classes(
         self, X: Rows, points: TrainingPoints, shown: Mask
