@@ -391,7 +391,8 @@ class SDUClassifierCV(_SDUBase):
 
     The defaults are the paper's: three penalties, six mixture weights, five folds, zero-one SD risk. Of settings with
     equal risk the first wins: alphas in the order given, then gammas. A
-    :class:`~sdulearn.errors.UselessModelWarning` says if the classes of held-out rows tell nothing of their answers.
+    :class:`~sdulearn.errors.UselessModelWarning` says if the predicted classes of held-out rows are unrelated to their
+    answers.
 
     Parameters
     ----------

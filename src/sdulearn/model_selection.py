@@ -40,7 +40,7 @@ class PairKFold:
     n_splits : int, default=5
         Number of folds, at least 2.
     shuffle : bool, default=True
-        Whether components and points in no answer are dealt out in random order.
+        Whether components and points in no answer are assigned in random order.
     random_state : int, RandomState or None, default=0
         Seed of the shuffle: the same folds in every run, unless it is None.
 

@@ -211,7 +211,7 @@ def cross_val_agreement(
     Returns
     -------
     ClassAgreement
-        Agreement with the answers, and the accuracy where labels or answers tell it.
+        Agreement with the answers, and the accuracy if labels or answers identify it.
 
     See Also
     --------
